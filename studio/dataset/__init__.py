@@ -1,0 +1,1 @@
+"""Manifests, audio, features, and the data check."""

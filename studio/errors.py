@@ -1,0 +1,88 @@
+"""Everything that can go wrong because of what the user or their machine gave us.
+
+    StudioError                 one clear sentence: what was given, what is accepted, what to do
+    ├── ConfigError             an option or a setting has a value that cannot be used
+    ├── DataError
+    │   ├── ManifestError       the list of clips cannot be used
+    │   └── AudioError          a sound file cannot be used
+    ├── ModelError
+    │   ├── ModelNotFoundError  no model of that name
+    │   ├── ModelBrokenError    the folder is there, but something in it is wrong
+    │   ├── ModelInUseError     it cannot be renamed or deleted now
+    │   └── AdapterMismatchError  an adapter of another base model
+    ├── HubUnreachableError     the model hub did not answer
+    ├── StorageError            no space, no permission
+    └── RunError                a training run cannot do what was asked
+
+The message is a template and its values, so that the page can show it in the visitor's language:
+the English template is the key of the translation. `str(error)` is the English sentence.
+"""
+
+
+class StudioError(Exception):
+    """A sentence for the user. The page shows it as an error; the command line prints it and exits with 2."""
+
+    def __init__(self, template: str, **values: object) -> None:
+        """`template` is a `str.format` template in English, `values` what its fields stand for."""
+        self.template = template
+        self.values = values
+        super().__init__(template, values)
+
+    def __str__(self) -> str:
+        return self.template.format(**self.values)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.template, self.values))
+
+
+def _rebuild(kind: type[StudioError], template: str, values: dict[str, object]) -> StudioError:
+    """Errors cross process borders (worker, tests), and keyword arguments need help to be copied."""
+    return kind(template, **values)
+
+
+class ConfigError(StudioError):
+    """An option or a setting has a value that cannot be used."""
+
+
+class DataError(StudioError):
+    """Something about the data."""
+
+
+class ManifestError(DataError):
+    """The list of clips cannot be used."""
+
+
+class AudioError(DataError):
+    """A sound file cannot be used."""
+
+
+class ModelError(StudioError):
+    """Something about a model."""
+
+
+class ModelNotFoundError(ModelError):
+    """No model of that name."""
+
+
+class ModelBrokenError(ModelError):
+    """The folder is there, but something in it is wrong."""
+
+
+class ModelInUseError(ModelError):
+    """It cannot be renamed or deleted now."""
+
+
+class AdapterMismatchError(ModelError):
+    """An adapter that belongs to another base model."""
+
+
+class HubUnreachableError(StudioError):
+    """The model hub did not answer."""
+
+
+class StorageError(StudioError):
+    """No space or no permission."""
+
+
+class RunError(StudioError):
+    """A training run cannot do what was asked."""

@@ -1,0 +1,1 @@
+"""Text normalisation, error rates, comparison of models."""

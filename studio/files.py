@@ -1,0 +1,113 @@
+"""Files that other processes read: replaced whole, or appended to a line at a time."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from studio.errors import StorageError
+from studio.units import format_bytes
+
+
+def write_json(path: Path, value: object) -> None:
+    """Replaces `path` with `value` as JSON, whole or not at all (write aside, flush, rename).
+
+    Raises:
+        StorageError: if the disk is full or the folder cannot be written.
+    """
+    write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replaces `path` with `text` in UTF-8, whole or not at all.
+
+    Raises:
+        StorageError: if the disk is full or the folder cannot be written.
+    """
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(aside).replace(path)
+        except BaseException:
+            Path(aside).unlink(missing_ok=True)
+            raise
+
+
+def read_json(path: Path) -> Any:
+    """The JSON value in `path`; raises what `open` and `json.loads` raise."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def append_json_line(path: Path, value: object) -> None:
+    """Appends one line; a single `write` of a line keeps readers from seeing half of one for long."""
+    line = json.dumps(value, ensure_ascii=False) + "\n"
+    with storage_errors(path), path.open("ab") as file:
+        file.write(line.encode("utf-8"))
+
+
+def read_json_lines(path: Path, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
+    """The complete lines from byte `offset` on, and the offset after them.
+
+    A last line without its end (the writer is at work, or was killed) is left for the next call;
+    a line that is not JSON (torn by a crash) is passed over.
+    """
+    if not path.exists():
+        return [], offset
+    with path.open("rb") as file:
+        file.seek(offset)
+        data = file.read()
+    end = data.rfind(b"\n") + 1
+    rows = []
+    for line in data[:end].splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict):
+            rows.append(row)
+    return rows, offset + end
+
+
+@contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turns a full disk and a missing permission into a `StorageError` that names `path`."""
+    try:
+        yield
+    except PermissionError as error:
+        raise StorageError(
+            "No permission to write {path}: choose another folder or change its owner.", path=path
+        ) from error
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise StorageError(
+            "Cannot write {path} ({reason}): free some space or choose another folder.",
+            path=path,
+            reason=reason,
+        ) from error
+
+
+def require_free_space(folder: Path, needed_bytes: int) -> None:
+    """Checks before long work that the disk under `folder` has room for `needed_bytes`.
+
+    Raises:
+        StorageError: if it has not.
+    """
+    there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    free_bytes = shutil.disk_usage(there).free
+    if free_bytes < needed_bytes:
+        raise StorageError(
+            "{folder} has {free} free, and this needs {needed}: free some space or set STUDIO_HOME "
+            "to a folder on a larger disk.",
+            folder=folder,
+            free=format_bytes(free_bytes),
+            needed=format_bytes(needed_bytes),
+        )

@@ -1,0 +1,1 @@
+"""From audio to text with times."""

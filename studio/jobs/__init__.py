@@ -1,0 +1,1 @@
+"""The queue of training runs and the processes behind it."""

@@ -1,0 +1,1 @@
+"""How many bytes: pure arithmetic, without torch."""

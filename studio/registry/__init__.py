@@ -1,0 +1,1 @@
+"""What models there are: released, downloaded, trained, exported."""

@@ -1,0 +1,163 @@
+"""Where things live and what is allowed here: the only reader of the environment.
+
+Each `STUDIO_*` variable is one field of `Settings` and one row of the table in the README.
+"""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+import platformdirs
+
+from studio.errors import ConfigError, StorageError
+
+PROJECT_ROOT = Path(__file__).resolve().parent.parent
+ASSETS = PROJECT_ROOT / "assets"
+DEMO_MODEL = ASSETS / "demo-whisper"
+DEMO_SPEECH = ASSETS / "demo-speech"
+
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"", "0", "false", "no", "off"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Folders and limits of one studio."""
+
+    home: Path = field(metadata={"env": "STUDIO_HOME"})
+    """Where runs, models, recordings and caches are kept."""
+    on_spaces: bool = field(default=False, metadata={"env": "SPACE_ID"})
+    """Whether this studio runs as a Hugging Face Space."""
+    space_id: str = ""
+    """`owner/name` of the Space, or empty."""
+    allow_training: bool = field(default=True, metadata={"env": "STUDIO_ALLOW_TRAINING"})
+    """Whether the Train tab may start runs; off on Spaces unless set."""
+    model_idle_seconds: float = field(default=300.0, metadata={"env": "STUDIO_MODEL_IDLE_SECONDS"})
+    """A model that nobody used for so long leaves memory."""
+    stop_grace_seconds: float = field(default=60.0, metadata={"env": "STUDIO_STOP_GRACE_SECONDS"})
+    """How long a stopped run may take to save its checkpoint before its processes are ended."""
+    max_upload_mb: float = field(default=500.0, metadata={"env": "STUDIO_MAX_UPLOAD_MB"})
+    """Largest file the page accepts, in megabytes; 50 on Spaces unless set."""
+    threads: int = field(default=0, metadata={"env": "STUDIO_THREADS"})
+    """CPU threads for torch; 0 lets torch decide."""
+    hf_cache: Path = field(default=Path(), metadata={"env": "HF_HUB_CACHE"})
+    """The Hugging Face cache, listed by the registry."""
+    server_port: int | None = field(default=None, metadata={"env": "GRADIO_SERVER_PORT"})
+    """Port asked for through Gradio's own variable."""
+
+    @property
+    def runs(self) -> Path:
+        """One folder a training run."""
+        return self.home / "runs"
+
+    @property
+    def models(self) -> Path:
+        """One folder a model made here."""
+        return self.home / "models"
+
+    @property
+    def quarantine(self) -> Path:
+        """Rows set aside by the data check."""
+        return self.home / "quarantine"
+
+    @property
+    def cache(self) -> Path:
+        """Whatever can be made again."""
+        return self.home / "cache"
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None) -> "Settings":
+        """Settings of this process.
+
+        Raises:
+            ConfigError: if a variable holds something else than it should.
+        """
+        env = os.environ if environ is None else environ
+        on_spaces = bool(env.get("SPACE_ID"))
+        return cls(
+            home=_home(env, on_spaces),
+            on_spaces=on_spaces,
+            space_id=env.get("SPACE_ID", ""),
+            allow_training=_flag(env, "STUDIO_ALLOW_TRAINING", default=not on_spaces),
+            model_idle_seconds=_number(env, "STUDIO_MODEL_IDLE_SECONDS", 300.0),
+            stop_grace_seconds=_number(env, "STUDIO_STOP_GRACE_SECONDS", 60.0),
+            max_upload_mb=_number(env, "STUDIO_MAX_UPLOAD_MB", 50.0 if on_spaces else 500.0),
+            threads=int(_number(env, "STUDIO_THREADS", 0)),
+            hf_cache=_hf_cache(env),
+            server_port=_port(env),
+        )
+
+    def prepare(self) -> None:
+        """Makes the folders.
+
+        Raises:
+            StorageError: if the home folder cannot be written.
+        """
+        for folder in (self.runs, self.models, self.quarantine, self.cache):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StorageError(
+                    "Cannot write the studio's folder {folder}: set STUDIO_HOME to a folder you own.",
+                    folder=self.home,
+                ) from error
+
+
+def environment_variables() -> list[str]:
+    """Names of the variables that `Settings` reads, for the README's table and its test."""
+    return [f.metadata["env"] for f in fields(Settings) if "env" in f.metadata]
+
+
+def _home(env: Mapping[str, str], on_spaces: bool) -> Path:
+    if env.get("STUDIO_HOME"):
+        return Path(env["STUDIO_HOME"]).expanduser().resolve()
+    if not on_spaces:
+        return Path(platformdirs.user_data_dir("whisper-studio"))
+    persistent = Path("/data")
+    if os.access(persistent, os.W_OK):
+        return persistent / "whisper-studio"
+    return Path(tempfile.gettempdir()) / "whisper-studio"
+
+
+def _hf_cache(env: Mapping[str, str]) -> Path:
+    if env.get("HF_HUB_CACHE"):
+        return Path(env["HF_HUB_CACHE"])
+    hf_home = env.get("HF_HOME") or str(Path(env.get("XDG_CACHE_HOME", "~/.cache")) / "huggingface")
+    return (Path(hf_home) / "hub").expanduser()
+
+
+def _flag(env: Mapping[str, str], name: str, *, default: bool) -> bool:
+    value = env.get(name)
+    if value is None:
+        return default
+    if value.strip().lower() in _TRUE | _FALSE:
+        return value.strip().lower() in _TRUE
+    raise ConfigError("{name}={value!r} is neither yes nor no: give 1 or 0.", name=name, value=value)
+
+
+def _number(env: Mapping[str, str], name: str, default: float) -> float:
+    value = env.get(name)
+    if not value:
+        return default
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise ConfigError(
+            "{name}={value!r} is not a number: give zero or a positive number.", name=name, value=value
+        )
+    return number
+
+
+def _port(env: Mapping[str, str]) -> int | None:
+    value = env.get("GRADIO_SERVER_PORT")
+    if not value:
+        return None
+    if not value.isdecimal() or not 0 < int(value) < 65536:
+        raise ConfigError(
+            "GRADIO_SERVER_PORT={value!r} is not a port: give a number from 1 to 65535.", value=value
+        )
+    return int(value)

@@ -1,0 +1,1 @@
+"""Fine-tuning: one schema, one worker process."""

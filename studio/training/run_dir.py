@@ -1,0 +1,56 @@
+"""Every file name of a run, and nothing else: worker, jobs, page and tests agree through it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """The folder `runs/ID`, the only record of a training attempt."""
+
+    path: Path
+
+    @property
+    def run_id(self) -> str:
+        """Name of the folder."""
+        return self.path.name
+
+    @property
+    def config(self) -> Path:
+        """`TrainingConfig` as JSON, written once before the run is queued."""
+        return self.path / "config.json"
+
+    @property
+    def queue_entry(self) -> Path:
+        """There while the run waits; holds its place."""
+        return self.path / "queued.json"
+
+    @property
+    def process(self) -> Path:
+        """Process id and start time of the worker."""
+        return self.path / "process.json"
+
+    @property
+    def events(self) -> Path:
+        """Append-only record of what the worker did (see `studio.training.events`)."""
+        return self.path / "events.jsonl"
+
+    @property
+    def log(self) -> Path:
+        """Standard output and error of the worker."""
+        return self.path / "worker.log"
+
+    @property
+    def stop_request(self) -> Path:
+        """There once somebody asked the worker to stop."""
+        return self.path / "stop"
+
+    @property
+    def result(self) -> Path:
+        """Written last of all: state, metrics, model id or error."""
+        return self.path / "result.json"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Checkpoints of the trainer."""
+        return self.path / "checkpoints"

@@ -1,0 +1,1 @@
+"""The page. Gradio is imported only here and in app.py."""
