@@ -1,0 +1,114 @@
+"""Runs the whole test suite from a bare checkout: `python3 tests/run.py [arguments for pytest]`.
+
+Makes or reuses `.venv`, installs `tests/requirements.txt` into it, finds or installs Chromium, and hands over
+to pytest, whose exit code it returns. Needs nothing but Python's standard library, so any Python 3 can start
+it; a suitable one (3.11 to 3.13) is then looked for.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ENVIRONMENT = ROOT / ".venv"
+OLDEST, NEWEST = (3, 11), (3, 13)
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROMIUM_PACKAGES = ("chromium", "fonts-noto-cjk")
+
+
+def main() -> int:
+    python = virtual_environment()
+    say("Installing what the tests need (tests/requirements.txt)")
+    call([python, "-m", "pip", "install", "--quiet", "-r", str(ROOT / "tests" / "requirements.txt")])
+    environ = dict(os.environ)
+    chromium = environ.get("STUDIO_TEST_CHROMIUM") or system_chromium()
+    if chromium:
+        environ["STUDIO_TEST_CHROMIUM"] = chromium
+    else:
+        say("No Chromium from the system: installing Playwright's own")
+        call([python, "-m", "playwright", "install", "chromium"])
+    say("Running the tests")
+    command = [python, "-m", "pytest", *sys.argv[1:]]
+    return subprocess.run(command, cwd=ROOT, env=environ, stdin=subprocess.DEVNULL).returncode
+
+
+def virtual_environment() -> str:
+    """The interpreter of `.venv`, which is made if it is not there, no longer runs, or has no pip."""
+    python = str(ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+    if not (is_suitable(python) and answer([python, "-m", "pip", "--version"])):
+        say(f"Making the virtual environment {ENVIRONMENT}")
+        call([suitable_python(), "-m", "venv", "--clear", str(ENVIRONMENT)])
+    return python
+
+
+def suitable_python() -> str:
+    """An interpreter that the pinned libraries can be installed for."""
+    names = [f"python3.{minor}" for minor in range(NEWEST[1], OLDEST[1] - 1, -1)]
+    for candidate in [sys.executable, *(shutil.which(name) for name in names)]:
+        if candidate and is_suitable(candidate):
+            return candidate
+    sys.exit("Python 3.11, 3.12 or 3.13 is needed, and none of them is on the PATH: install one of them.")
+
+
+def is_suitable(python: str) -> bool:
+    """Whether `python` runs, and is of a version that the pinned libraries know."""
+    version = answer([python, "-c", "import sys; print(*sys.version_info[:2])"])
+    return bool(version) and OLDEST <= tuple(map(int, version.split())) <= NEWEST
+
+
+def system_chromium() -> "str | None":
+    """Path of a Chromium that runs, from the PATH or installed with the system's packages; None without."""
+    found = working_chromium()
+    rights = package_rights()
+    if found or rights is None or not shutil.which("apt-get"):
+        return found
+    say("Installing Chromium with the system's packages")
+    quiet = [*rights, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
+    for command in ([*quiet, "update"], [*quiet, "install", "-y", *CHROMIUM_PACKAGES]):
+        if subprocess.run(command, stdin=subprocess.DEVNULL).returncode:
+            break
+    return working_chromium()
+
+
+def working_chromium() -> "str | None":
+    """The first Chromium on the PATH that answers; on some systems the name is a stub without a browser."""
+    paths = (shutil.which(name) for name in CHROMIUM_NAMES)
+    return next((path for path in paths if path and answer([path, "--version"])), None)
+
+
+def package_rights() -> "list[str] | None":
+    """What to put before a command that installs packages; None where this user may not."""
+    if not hasattr(os, "geteuid"):
+        return None
+    if os.geteuid() == 0:
+        return []
+    return ["sudo", "-n"] if answer(["sudo", "-n", "id", "-u"]) == "0" else None
+
+
+def answer(command: "list[str]") -> str:
+    """What a command prints; empty if it cannot be run or fails."""
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else ""
+
+
+def call(command: "list[str]") -> None:
+    """Runs a step that everything after it needs; ends this script if it fails."""
+    code = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
+    if code:
+        sys.exit(f"Stopped: {' '.join(command)} ended with exit code {code}.")
+
+
+def say(text: str) -> None:
+    """One line about what happens now."""
+    print(f"== {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
