@@ -1,0 +1,155 @@
+"""What tests share: folders, settings, services, models, speech, and the studio as a process.
+
+Only this file among the tests reads the environment. No test needs a model hub: the address of the
+hub is one where nobody listens.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from studio.settings import DEMO_MODEL, DEMO_SPEECH, Settings
+from tests.studio_process import ROOT, StudioProcess, end_processes_of
+
+NO_HUB = {
+    "HF_ENDPOINT": "http://127.0.0.1:9",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "GRADIO_ANALYTICS_ENABLED": "False",
+}
+OWN_PREFIXES = ("STUDIO_", "GRADIO_", "SPACE_", "HF_", "TRANSFORMERS_")
+QUICK_FIRST = (
+    "test_architecture.py",
+    "unit",
+    "test_house.py",
+    "app",
+    "faults",
+    "gpu",
+    "browser",
+    "test_readme.py",
+)
+
+os.environ.update(NO_HUB)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Quick tests first: a slip shows in seconds, not after the browser is done."""
+
+    def rank(item: pytest.Item) -> int:
+        place = item.path.relative_to(ROOT / "tests").parts[0]
+        return QUICK_FIRST.index(place) if place in QUICK_FIRST else len(QUICK_FIRST)
+
+    items.sort(key=rank)
+
+
+@pytest.fixture(scope="session")
+def environ() -> dict[str, str]:
+    """The environment for processes of the studio: the machine's own without what would steer a studio."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(OWN_PREFIXES)}
+    return {**own, **NO_HUB}
+
+
+@pytest.fixture
+def studio_home(tmp_path: Path) -> Iterator[Path]:
+    """An empty home for one test; workers that still run in it are ended afterwards."""
+    home = tmp_path / "studio-home"
+    yield home
+    end_processes_of(home)
+
+
+@pytest.fixture
+def settings(studio_home: Path, tmp_path: Path) -> Settings:
+    """Settings of a studio in `studio_home`, with an empty model cache."""
+    made = Settings(home=studio_home, hf_cache=tmp_path / "hf-cache")
+    made.prepare()
+    return made
+
+
+@pytest.fixture(scope="session")
+def demo_model() -> Path:
+    """Folder of the demo model."""
+    return DEMO_MODEL
+
+
+@pytest.fixture(scope="session")
+def demo_speech() -> Path:
+    """Folder of the demo speech with `train.jsonl`, `validation.jsonl` and `test.jsonl`."""
+    return DEMO_SPEECH
+
+
+@pytest.fixture(scope="session")
+def whisper_tiny() -> Path:
+    """Folder of the real whisper-tiny."""
+    return _folder_from("STUDIO_TEST_MODEL", "a folder with the real whisper-tiny")
+
+
+@pytest.fixture(scope="session")
+def real_speech() -> Path:
+    """Folder of real speech: `aishell1_zh`, `speechocean762_en`, `jfk`."""
+    return _folder_from("STUDIO_TEST_SPEECH", "a folder with real speech")
+
+
+def _folder_from(variable: str, what: str) -> Path:
+    value = os.environ.get(variable)
+    if not value:
+        pytest.skip(f"{variable} is not set: it would name {what}")
+    folder = Path(value)
+    assert folder.is_dir(), f"{variable}={value} is not a folder"
+    return folder
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str | None:
+    """Path of the system's Chromium; None for Playwright's own."""
+    return os.environ.get("STUDIO_TEST_CHROMIUM")
+
+
+RunStudio = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run_studio(environ: dict[str, str], studio_home: Path, tmp_path: Path) -> RunStudio:
+    """`run_studio("models", "list", home=…, extra=…)`: the program in a process, in an empty folder."""
+
+    def run(
+        *arguments: str | Path, home: Path = studio_home, extra: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "studio", *map(str, arguments)],
+            cwd=tmp_path,
+            env={**environ, "PYTHONPATH": str(ROOT), "STUDIO_HOME": str(home), **(extra or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=500,
+        )
+
+    return run
+
+
+@pytest.fixture
+def start_studio(environ: dict[str, str], studio_home: Path) -> Iterator[Callable[..., StudioProcess]]:
+    """`start_studio(extra=…)`: a server that is up, on a free port; all are ended after the test."""
+    started: list[StudioProcess] = []
+
+    def start(home: Path = studio_home, extra: dict[str, str] | None = None) -> StudioProcess:
+        process = StudioProcess(home, {**environ, **(extra or {})})
+        started.append(process)
+        process.start()
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+
+
+@pytest.fixture(scope="module")
+def studio_server(
+    environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[StudioProcess]:
+    """One server for all tests of a file: `.url`, `.home`, `.log()`."""
+    with StudioProcess(tmp_path_factory.mktemp("server") / "studio-home", environ) as process:
+        yield process

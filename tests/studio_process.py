@@ -1,0 +1,115 @@
+"""The real studio in processes of its own: the page's server and the command line."""
+
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class StudioProcess:
+    """`python app.py` on a free port with a home of its own; a context manager that leaves nothing behind."""
+
+    def __init__(
+        self,
+        home: Path,
+        environ: Mapping[str, str],
+        *,
+        command: Sequence[str] = (sys.executable, "app.py"),
+        checkout: Path = ROOT,
+        port: int | None = None,
+    ) -> None:
+        """`environ` is the whole environment; the port and the home are added to it."""
+        self.home = home
+        self.port = port or free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log_path = home.parent / f"{home.name}-server-{self.port}.log"
+        self._command = list(command)
+        self._checkout = checkout
+        self._environ = {
+            **environ,
+            "STUDIO_HOME": str(home),
+            "GRADIO_SERVER_NAME": "127.0.0.1",
+            "GRADIO_SERVER_PORT": str(self.port),
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> "StudioProcess":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+        end_processes_of(self.home)
+
+    def start(self, timeout_seconds: float = 120.0) -> None:
+        """Starts the server and waits until the page answers."""
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                cwd=self._checkout,
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            wait_for_page(self.url, self._process, timeout_seconds)
+        except AssertionError as error:
+            self.kill()
+            raise AssertionError(f"{error}\n{self.log()}") from None
+
+    def kill(self) -> None:
+        """SIGKILL to the server alone: what a crash or a power cut does to it. Workers live on."""
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+
+    def interrupt(self) -> int:
+        """What Ctrl-C does; returns the exit code."""
+        assert self._process
+        self._process.terminate()
+        return self._process.wait(60)
+
+    def log(self) -> str:
+        """What the server printed so far."""
+        return self.log_path.read_text(encoding="utf-8", errors="replace")
+
+
+def wait_for_page(url: str, process: subprocess.Popen[bytes], timeout_seconds: float) -> None:
+    """Returns once `url` answers; fails if `process` ends first or the time is over."""
+    deadline = time.monotonic() + timeout_seconds
+    while time.monotonic() < deadline:
+        assert process.poll() is None, f"the server ended with exit code {process.returncode}"
+        with suppress(urllib.error.URLError, OSError), urllib.request.urlopen(url, timeout=10) as response:
+            if response.status == 200:
+                return
+        time.sleep(0.05)
+    raise AssertionError(f"no answer from {url} in {timeout_seconds:.0f} s")
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def end_processes_of(home: Path) -> None:
+    """Ends every worker whose run lies under `home`; a run's folder is an argument of its worker."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if any(argument.startswith(f"{home}/") for argument in process.cmdline()):
+                process.kill()
+                process.wait(10)

@@ -1,0 +1,271 @@
+"""The shape of the house: imports point one way, heavy libraries load late, small files, one reader of the
+environment. Everything is read from the source, so that the test needs no list to be kept up."""
+
+import ast
+import importlib.metadata
+import json
+import re
+import string
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from studio import errors
+from tests.studio_process import ROOT
+
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("errors",),
+    ("units",),
+    ("files",),
+    ("settings",),
+    ("dataset", "registry"),
+    ("memory", "inference"),
+    ("evaluation",),
+    ("training",),
+    ("jobs",),
+    ("services",),
+    ("demo",),
+    ("ui", "cli"),
+    ("__main__",),
+)
+HEAVY = {
+    *("torch", "transformers", "peft", "datasets", "librosa", "plotly", "faster_whisper", "ctranslate2"),
+    *("av", "soundfile", "scipy", "pandas", "bitsandbytes", "accelerate", "sklearn"),
+}
+MAY_BE_HEAVY = {
+    *(f"studio.training.{name}" for name in ("collator", "trainer", "callback", "adapters", "worker")),
+    *(f"studio.inference.{name}" for name in ("hugging_face", "long_form")),
+}
+READS_ENVIRONMENT = {"studio/settings.py", "studio/jobs/process.py"}
+LONGEST_FILE, LONGEST_FUNCTION = 330, 60
+VAGUE_NAMES = {"utils.py", "helpers.py", "common.py", "misc.py"}
+
+SOURCES = sorted([*(ROOT / "studio").rglob("*.py"), *ROOT.glob("app.py")])
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def place(path: Path, node: ast.AST | None = None) -> str:
+    line = getattr(node, "lineno", None)
+    return path.relative_to(ROOT).as_posix() + (f":{line}" if line else "")
+
+
+def nodes() -> Iterator[tuple[Path, ast.AST]]:
+    for path in SOURCES:
+        for node in ast.walk(tree_of(path)):
+            yield path, node
+
+
+def imported_names(node: ast.AST) -> list[str]:
+    """Full names that an import statement may bring in: `from studio import units` means `studio.units`."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        assert node.level == 0, f"relative import: {ast.unparse(node)}"
+        if node.module == "studio":
+            return [f"studio.{alias.name}" for alias in node.names]
+        return [node.module or ""]
+    return []
+
+
+def layer_of(part: str) -> int:
+    return next((index for index, layer in enumerate(LAYERS) if part in layer), -1)
+
+
+def part_of(path: Path) -> str:
+    """`studio/memory/plan.py` → `memory`, `studio/units.py` → `units`."""
+    return path.relative_to(ROOT / "studio").parts[0].removesuffix(".py")
+
+
+def test_every_part_of_the_package_has_its_layer() -> None:
+    parts = {part_of(path) for path in SOURCES if path.is_relative_to(ROOT / "studio")} - {"__init__"}
+    assert {part for part in parts if layer_of(part) < 0} == set()
+
+
+def test_imports_point_one_way() -> None:
+    wrong = []
+    for path, node in nodes():
+        if not path.is_relative_to(ROOT / "studio"):
+            continue
+        here = part_of(path)
+        for name in imported_names(node):
+            if not name.startswith("studio.") or name == "studio.__version__":
+                continue
+            there = name.split(".")[1]
+            if there != here and layer_of(there) >= layer_of(here):
+                wrong.append(f"{place(path, node)} imports {name}")
+    assert wrong == []
+
+
+def test_tabs_never_import_one_another() -> None:
+    wrong = [
+        f"{place(path, node)} imports {name}"
+        for path, node in nodes()
+        if path.parent.name == "tabs"
+        for name in imported_names(node)
+        if name.startswith("studio.ui.tabs")
+    ]
+    assert wrong == []
+
+
+def test_gradio_is_imported_only_by_the_page() -> None:
+    wrong = [
+        place(path, node)
+        for path, node in nodes()
+        for name in imported_names(node)
+        if name.split(".")[0] in ("gradio", "gradio_client")
+        and not path.is_relative_to(ROOT / "studio" / "ui")
+        and path != ROOT / "app.py"
+    ]
+    assert wrong == []
+
+
+def test_importing_any_part_of_the_studio_loads_no_heavy_library() -> None:
+    modules = [
+        place(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        for path in SOURCES
+        if path.is_relative_to(ROOT / "studio") and path.name != "__main__.py"
+    ]
+    light = [name for name in modules if name not in MAY_BE_HEAVY]
+    script = """
+import importlib, json, sys
+names, heavy = json.loads(sys.argv[1])
+loaded, known = {}, set()
+for name in sorted(names, key=lambda name: name.startswith("studio.ui")):
+    if name.startswith("studio.ui") and "gradio" not in sys.modules:
+        importlib.import_module("gradio")  # what Gradio itself loads is not ours to answer for
+        known |= set(sys.modules)
+    importlib.import_module(name)
+    new = {module.partition(".")[0] for module in set(sys.modules) - known} & set(heavy)
+    known |= set(sys.modules)
+    if new:
+        loaded[name] = sorted(new)
+print(json.dumps(loaded))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, json.dumps([light, sorted(HEAVY)])],
+        cwd=ROOT,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == {}
+
+
+def test_only_the_settings_read_the_environment() -> None:
+    wrong = [
+        place(path, node)
+        for path, node in nodes()
+        if (isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv", "putenv"))
+        or (isinstance(node, ast.ImportFrom) and node.module == "os" and "env" in ast.unparse(node))
+        if place(path) not in READS_ENVIRONMENT
+    ]
+    assert wrong == []
+
+
+def test_nothing_runs_a_shell_unpickles_or_trusts_remote_code() -> None:
+    wrong = []
+    for path, node in nodes():
+        if {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve"} & set(imported_names(node)):
+            wrong.append(f"{place(path, node)} {ast.unparse(node)}")
+        if isinstance(node, ast.Call):
+            call = ast.unparse(node.func)
+            options = {k.arg: ast.unparse(k.value) for k in node.keywords}
+            if options.get("shell", "False") != "False" or call in ("os.system", "os.popen", "eval", "exec"):
+                wrong.append(f"{place(path, node)} runs a shell or code")
+            if call == "torch.load" and options.get("weights_only") != "True":
+                wrong.append(f"{place(path, node)} loads a pickle")
+            if options.get("trust_remote_code", "False") != "False":
+                wrong.append(f"{place(path, node)} trusts remote code")
+    assert wrong == []
+
+
+def test_files_and_functions_are_small() -> None:
+    wrong = []
+    for path in SOURCES:
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        if lines > LONGEST_FILE:
+            wrong.append(f"{place(path)} has {lines} lines")
+    for path, node in nodes():
+        if isinstance(node, Function):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            limit = LONGEST_FUNCTION + 20 if path.parent.name == "tabs" else LONGEST_FUNCTION
+            if lines > limit:
+                wrong.append(f"{place(path, node)} {node.name} has {lines} lines")
+    assert wrong == []
+
+
+def test_every_module_and_everything_public_says_what_it_is() -> None:
+    wrong = [place(path) for path in SOURCES if not ast.get_docstring(tree_of(path))]
+    for path in SOURCES:
+        for node in public_definitions(tree_of(path)):
+            if not ast.get_docstring(node):
+                wrong.append(f"{place(path, node)} {node.name}")
+    assert wrong == []
+
+
+def public_definitions(parent: ast.Module | ast.ClassDef) -> Iterator[Function | ast.ClassDef]:
+    """Classes, functions and methods whose names do not begin with an underscore."""
+    for node in parent.body:
+        if isinstance(node, (Function, ast.ClassDef)) and not node.name.startswith("_"):
+            yield node
+            if isinstance(node, ast.ClassDef):
+                yield from public_definitions(node)
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    assert [place(path) for path in SOURCES if path.name in VAGUE_NAMES] == []
+
+
+def test_every_error_is_a_template_with_all_its_values() -> None:
+    """The English template is the key of its translation: an f-string would be a new key each time."""
+    kinds = {name for name, kind in vars(errors).items() if isinstance(kind, type) and name.endswith("Error")}
+    wrong = []
+    for path, node in nodes():
+        if not isinstance(node, ast.Call) or ast.unparse(node.func).split(".")[-1] not in kinds:
+            continue
+        template = node.args[0] if node.args else None
+        if isinstance(template, ast.JoinedStr):
+            wrong.append(f"{place(path, node)} has an f-string")
+        if not (isinstance(template, ast.Constant) and isinstance(template.value, str)):
+            continue
+        named = {
+            re.split(r"[.\[]", field)[0]
+            for _, field, _, _ in string.Formatter().parse(template.value)
+            if field
+        }
+        given = {keyword.arg for keyword in node.keywords}
+        if None not in given and not named <= given:
+            wrong.append(f"{place(path, node)} lacks {sorted(named - given)}")
+    assert wrong == []
+
+
+def requirement_lines(name: str) -> list[str]:
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line.strip() and not line.startswith(("#", "-r"))]
+
+
+def normalized(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_every_requirement_is_pinned_exactly() -> None:
+    lines = requirement_lines("requirements.txt") + requirement_lines("tests/requirements.txt")
+    assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9_.\-]+==[0-9][\w.]*", line)] == []
+
+
+def test_every_library_that_is_imported_is_required_by_name() -> None:
+    required = {normalized(line.split("==")[0]) for line in requirement_lines("requirements.txt")}
+    owners = importlib.metadata.packages_distributions()
+    imported = {name.split(".")[0] for _, node in nodes() for name in imported_names(node)}
+    foreign = imported - set(sys.stdlib_module_names) - {"studio", "app", "spaces"}
+    missing = {
+        name for name in foreign if not {normalized(owner) for owner in owners.get(name, [name])} & required
+    }
+    assert missing == set()
