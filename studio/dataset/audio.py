@@ -1,0 +1,154 @@
+"""Sound files to what Whisper hears: mono float32 at 16 kHz."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from studio.dataset.decoders import open_sound
+from studio.errors import AudioError
+from studio.files import storage_errors
+
+SAMPLING_RATE = 16_000
+"""Samples a second that Whisper takes."""
+_MOST_CHANNELS = 8
+
+
+def read_audio(
+    path: str | Path, start_seconds: float | None = None, end_seconds: float | None = None
+) -> NDArray[np.float32]:
+    """A whole sound file, or the part from `start_seconds` to `end_seconds`, as mono at 16 kHz, (samples,).
+
+    Only the part asked for is decoded, where the format can be wound forward.
+
+    Raises:
+        AudioError: if the file is missing, empty, not sound, has no sample (there), or one that is no number.
+    """
+    return np.concatenate(list(_resampled(Path(path), start_seconds or 0.0, end_seconds)))
+
+
+def stream_audio(path: str | Path, block_seconds: float = 30.0) -> Iterator[NDArray[np.float32]]:
+    """The same samples as `read_audio`, in blocks of `block_seconds` (the last may be shorter).
+
+    Never more than a few blocks are in memory, however long the file is.
+
+    Raises:
+        AudioError: as `read_audio`, when the faulty place is reached.
+    """
+    size = max(1, round(block_seconds * SAMPLING_RATE))
+    pieces: list[NDArray[np.float32]] = []
+    held = 0
+    for piece in _resampled(Path(path), 0.0, None):
+        pieces.append(piece)
+        held += len(piece)
+        if held < size:
+            continue
+        joined = np.concatenate(pieces)
+        whole = held - held % size
+        yield from np.split(joined[:whole], whole // size)
+        pieces, held = [joined[whole:].copy()], held - whole
+    if held:
+        yield np.concatenate(pieces)
+
+
+def audio_duration(path: str | Path) -> float:
+    """Length of a sound file in seconds, from its header.
+
+    Raises:
+        AudioError: if the file is missing, empty, not sound, or 0 s long.
+    """
+    with open_sound(Path(path)) as sound:
+        duration = sound.duration_seconds
+    if duration <= 0:
+        raise _no_sound(Path(path))
+    return duration
+
+
+def save_pcm(samples: NDArray[np.generic], sampling_rate: int, path: str | Path) -> Path:
+    """Writes samples, as a microphone gives them, to a 16-bit FLAC or WAV file (by the ending of `path`).
+
+    `samples` is (samples,) or (samples, channels): whole numbers of any width at their full scale, or floats
+    between -1 and 1. The file is there whole or not at all.
+
+    Raises:
+        AudioError: if there is no sample, one is no number, or the shape or rate is not that of sound.
+        StorageError: if the folder cannot be written.
+    """
+    import soundfile
+
+    target = Path(path)
+    if samples.ndim not in (1, 2) or (samples.ndim == 2 and not 1 <= samples.shape[1] <= _MOST_CHANNELS):
+        raise AudioError(
+            "The recording has the shape {shape}: one row a sample and at most {most} channels are accepted.",
+            shape=samples.shape,
+            most=_MOST_CHANNELS,
+        )
+    if not len(samples):
+        raise AudioError("The recording is empty: record or choose a file, then try again.")
+    if not 1 <= sampling_rate <= 655_350:
+        raise AudioError(
+            "The recording has the sampling rate {rate} Hz, which is no rate.", rate=sampling_rate
+        )
+    data = _full_scale(samples)
+    aside = target.with_name(f".{target.stem}.part{target.suffix}")
+    with storage_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            soundfile.write(aside, data, sampling_rate, subtype="PCM_16")
+            aside.replace(target)
+        except soundfile.LibsndfileError as error:
+            raise OSError(str(error)) from error
+        finally:
+            aside.unlink(missing_ok=True)
+    return target
+
+
+def _full_scale(samples: NDArray[np.generic]) -> NDArray[np.float32] | NDArray[np.int16]:
+    if samples.dtype == np.int16:
+        return samples.astype(np.int16, copy=False)
+    if samples.dtype.kind in "iu":
+        limits = np.iinfo(str(samples.dtype))
+        middle = 0 if samples.dtype.kind == "i" else (limits.max + 1) // 2
+        scaled = (samples.astype(np.float64) - middle) / float(limits.max - middle)
+        return np.clip(scaled, -1.0, 1.0).astype(np.float32)
+    floats = samples.astype(np.float32)
+    if not np.isfinite(floats).all():
+        raise AudioError("The recording has samples that are no numbers (NaN or infinity): record it again.")
+    return np.clip(floats, -1.0, 1.0)
+
+
+def _resampled(path: Path, start_seconds: float, end_seconds: float | None) -> Iterator[NDArray[np.float32]]:
+    import soxr
+
+    resampler = None
+    is_empty = True
+    with open_sound(path) as sound:
+        for block in sound.blocks(start_seconds, end_seconds):
+            if not np.isfinite(block).all():
+                raise AudioError(
+                    "{path} has samples that are no numbers (NaN or infinity): export it again.", path=path
+                )
+            is_empty = False
+            if sound.rate == SAMPLING_RATE:
+                yield block
+                continue
+            if resampler is None:
+                resampler = soxr.ResampleStream(sound.rate, SAMPLING_RATE, 1, dtype="float32")
+            yield resampler.resample_chunk(block)
+        if is_empty and (start_seconds or end_seconds is not None):
+            raise AudioError(
+                "{path} is {duration:.2f} s long: there is no sound from {start:.2f} s to {end}.",
+                path=path,
+                duration=sound.duration_seconds,
+                start=start_seconds,
+                end="the end" if end_seconds is None else f"{end_seconds:.2f} s",
+            )
+    if is_empty:
+        raise _no_sound(path)
+    if resampler is not None:
+        yield resampler.resample_chunk(np.zeros(0, np.float32), last=True)
+
+
+def _no_sound(path: Path) -> AudioError:
+    return AudioError("{path} is 0 s long: there is no sound in it.", path=path)

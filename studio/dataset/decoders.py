@@ -1,0 +1,222 @@
+"""Opening sound files: libsndfile for what it knows, PyAV's own FFmpeg for the rest (M4A, WebM, …).
+
+Both give the same: a rate, a length, and mono float32 blocks at the file's own rate. Neither needs a program
+on the path.
+"""
+
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from studio.errors import AudioError
+
+BLOCK_SECONDS = 10.0
+"""How much is decoded at a time."""
+_SEEK_MARGIN_SECONDS = 0.2
+"""Compressed sound needs the packets before a point to be right at that point."""
+
+_DEMUXERS = (
+    "mov,matroska,mp3,ogg,flac,wav,w64,aac,aiff,asf,avi,amr,caf,mpegts,mpeg,flv,ac3,eac3,wv,ape,au,tta"
+)
+"""Formats that FFmpeg may see in a file. Not playlists: they could name other files or addresses."""
+
+
+class Sound(Protocol):
+    """An open sound file."""
+
+    rate: int
+    """Samples a second in the file."""
+
+    @property
+    def duration_seconds(self) -> float:
+        """Length as the header has it (counted where the header has none)."""
+        ...
+
+    def blocks(self, start_seconds: float, end_seconds: float | None) -> Iterator[NDArray[np.float32]]:
+        """Mono blocks (samples,) at `rate`, from start to end (None: to the end of the file)."""
+        ...
+
+
+@contextmanager
+def open_sound(path: Path) -> Iterator[Sound]:
+    """Opens a sound file of any kind.
+
+    Raises:
+        AudioError: if it is missing, a folder, empty, not to be read, or not sound.
+    """
+    _check_file(path)
+    import soundfile
+
+    try:
+        file = soundfile.SoundFile(path)
+    except (soundfile.LibsndfileError, TypeError):  # TypeError: a .raw file has no header to tell its rate
+        file = None
+    if file is not None:
+        with file:
+            yield _SndFileSound(path, file)
+        return
+    with _open_container(path) as container:
+        yield _ContainerSound(path, container)
+
+
+def _check_file(path: Path) -> None:
+    try:
+        status = path.stat()
+    except PermissionError as error:
+        raise AudioError("No permission to read {path}.", path=path) from error
+    except (OSError, ValueError) as error:
+        raise AudioError("There is no audio file {path}.", path=path) from error
+    if stat.S_ISDIR(status.st_mode):
+        raise AudioError("{path} is a folder, where one audio file is needed.", path=path)
+    if not stat.S_ISREG(status.st_mode):
+        raise AudioError("{path} is not a file.", path=path)
+    if status.st_size == 0:
+        raise AudioError("{path} is an empty file.", path=path)
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise AudioError("No permission to read {path}.", path=path) from error
+
+
+class _SndFileSound:
+    """What libsndfile opened: WAV, FLAC, OGG, Opus, MP3, AIFF, …"""
+
+    def __init__(self, path: Path, file: Any) -> None:
+        self._path = path
+        self._file = file
+        self.rate: int = file.samplerate
+
+    @property
+    def duration_seconds(self) -> float:
+        return float(self._file.frames / self.rate)
+
+    def blocks(self, start_seconds: float, end_seconds: float | None) -> Iterator[NDArray[np.float32]]:
+        import soundfile
+
+        position = min(round(start_seconds * self.rate), self._file.frames)
+        end = self._file.frames if end_seconds is None else round(end_seconds * self.rate)
+        size = int(BLOCK_SECONDS * self.rate)
+        try:
+            if position:
+                self._file.seek(position)
+            while position < end:
+                block = self._file.read(min(size, end - position), dtype="float32", always_2d=True)
+                if not len(block):
+                    return
+                position += len(block)
+                yield _mono(block.T)
+        except soundfile.LibsndfileError as error:
+            raise _damaged(self._path, position / self.rate) from error
+
+
+@contextmanager
+def _open_container(path: Path) -> Iterator[Any]:
+    import av
+
+    not_audio = AudioError(
+        "{path} is not a sound file that can be read: give WAV, MP3, M4A, FLAC, OGG, Opus or WebM.", path=path
+    )
+    options = {"protocol_whitelist": "file", "format_whitelist": _DEMUXERS}
+    try:
+        container = av.open(str(path.absolute()), options=options)
+    except (av.FFmpegError, OSError, ValueError) as error:
+        raise not_audio from error
+    with container:
+        if not container.streams.audio:
+            raise not_audio
+        yield container
+
+
+class _ContainerSound:
+    """What FFmpeg opened: M4A, WebM, and whatever libsndfile does not know."""
+
+    def __init__(self, path: Path, container: Any) -> None:
+        self._path = path
+        self._container = container
+        self._stream = container.streams.audio[0]
+        self.rate: int = self._stream.codec_context.sample_rate
+        start = self._stream.start_time
+        self._origin_seconds = float(start * self._stream.time_base) if start else 0.0
+
+    @property
+    def duration_seconds(self) -> float:
+        if self._stream.duration:
+            return float(self._stream.duration * self._stream.time_base)
+        if self._container.duration:
+            return float(self._container.duration / 1_000_000)
+        return self._counted_seconds()
+
+    def _counted_seconds(self) -> float:
+        """A browser's recorder writes no length: the last packet tells it, without decoding."""
+        end = 0.0
+        for packet in self._container.demux(self._stream):
+            if packet.pts is not None:
+                end = max(end, float((packet.pts + (packet.duration or 0)) * packet.time_base))
+        self._container.seek(0)
+        return max(0.0, end - self._origin_seconds)
+
+    def blocks(self, start_seconds: float, end_seconds: float | None) -> Iterator[NDArray[np.float32]]:
+        first = round(start_seconds * self.rate)
+        last = None if end_seconds is None else round(end_seconds * self.rate)
+        pieces: list[NDArray[np.float32]] = []
+        held = 0
+        for position, samples in self._frames(start_seconds):
+            if last is not None and position >= last:
+                break
+            cut = samples[max(0, first - position) : None if last is None else last - position]
+            if len(cut):
+                pieces.append(cut)
+                held += len(cut)
+            if held >= BLOCK_SECONDS * self.rate:
+                yield np.concatenate(pieces)
+                pieces, held = [], 0
+        if pieces:
+            yield np.concatenate(pieces)
+
+    def _frames(self, start_seconds: float) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        """Decoded frames and the sample in the file at which each begins."""
+        import av
+
+        planar = av.AudioResampler(format="fltp")
+        is_seeking = start_seconds > _SEEK_MARGIN_SECONDS and self._seek(start_seconds - _SEEK_MARGIN_SECONDS)
+        position = -1
+        try:
+            for frame in self._container.decode(self._stream):
+                if position < 0:
+                    self.rate = frame.sample_rate
+                    at_seconds = (frame.time or 0.0) - self._origin_seconds
+                    position = round(at_seconds * self.rate) if is_seeking else 0
+                for part in planar.resample(frame):
+                    samples = _mono(part.to_ndarray())
+                    yield position, samples
+                    position += len(samples)
+        except (av.FFmpegError, ValueError) as error:
+            raise _damaged(self._path, max(0, position) / self.rate) from error
+
+    def _seek(self, seconds: float) -> bool:
+        """Whether the file could be wound forward; if not, what comes before is decoded and dropped."""
+        import av
+
+        try:
+            self._container.seek(int((seconds + self._origin_seconds) * 1_000_000))
+        except av.FFmpegError:
+            return False
+        return True
+
+
+def _mono(channels: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(channels, samples) to the mean of the channels, (samples,)."""
+    if len(channels) == 1:
+        return np.ascontiguousarray(channels[0])
+    return channels.mean(axis=0, dtype=np.float32)
+
+
+def _damaged(path: Path, seconds: float) -> AudioError:
+    return AudioError(
+        "{path} is damaged: it cannot be decoded past {seconds:.1f} s.", path=path, seconds=seconds
+    )
