@@ -1,0 +1,128 @@
+"""Models from the Hugging Face Hub: what the cache holds, and downloads into it."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from studio.errors import HubUnreachableError, ModelNotFoundError
+from studio.files import require_free_space, storage_errors
+
+OnProgress = Callable[[int, int], None]
+"""Told bytes done and bytes in all."""
+
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_WANTED = ["*.json", "*.txt", "model.safetensors", "model-*.safetensors", "adapter_model.safetensors"]
+_UNWANTED = ["*/*"]
+"""Subfolders hold the same weights for other libraries."""
+_ANSWER_SECONDS = 5.0
+
+
+def cached_snapshots(hf_cache: Path) -> dict[str, Path]:
+    """Hub id → its newest snapshot in the Hugging Face cache, of every model that has one."""
+    found: dict[str, Path] = {}
+    if not hf_cache.is_dir():
+        return found
+    for folder in sorted(hf_cache.glob("models--*")):
+        snapshot = _snapshot(folder)
+        if snapshot is not None:
+            found[folder.name.removeprefix("models--").replace("--", "/", 1)] = snapshot
+    return found
+
+
+def _snapshot(folder: Path) -> Path | None:
+    reference = folder / "refs" / "main"
+    if reference.is_file():
+        named = folder / "snapshots" / reference.read_text(encoding="utf-8").strip()
+        if named.is_dir():
+            return named
+    snapshots = [path for path in (folder / "snapshots").glob("*") if path.is_dir()]
+    return max(snapshots, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def download(
+    hub_id: str,
+    *,
+    cache_dir: Path | None,
+    on_progress: OnProgress | None = None,
+    endpoint: str | None = None,
+    answer_seconds: float = _ANSWER_SECONDS,
+) -> Path:
+    """Fetches configs, tokenizer and safetensors of a model into the cache, and returns its snapshot folder.
+
+    Pickles are not fetched. A model that is there already costs one question to the Hub. `answer_seconds`
+    is how long the Hub may take for its first answer.
+
+    Raises:
+        HubUnreachableError: if the Hub does not answer.
+        ModelNotFoundError: if the Hub knows no such model, or keeps it from this user.
+        StorageError: if the disk has no room for it.
+    """
+    import httpx2
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled
+
+    folder = str(cache_dir) if cache_dir else None
+    try:
+        # The first question has a time limit; `snapshot_download` would wait for ever.
+        info = HfApi(endpoint=endpoint).model_info(hub_id, timeout=answer_seconds, files_metadata=True)
+        _require_space(info, cache_dir)
+        with storage_errors(cache_dir or Path()):
+            return Path(
+                snapshot_download(
+                    hub_id,
+                    cache_dir=folder,
+                    endpoint=endpoint,
+                    etag_timeout=answer_seconds,
+                    allow_patterns=_WANTED,
+                    ignore_patterns=_UNWANTED,
+                    tqdm_class=_progress_class(on_progress) if on_progress else None,
+                )
+            )
+    except HfHubHTTPError as error:
+        if error.response is not None and error.response.status_code in (401, 403, 404):
+            raise ModelNotFoundError(
+                "The model hub has no model {model} for you: check the spelling, or log in with "
+                "`hf auth login` if it is private.",
+                model=hub_id,
+            ) from error
+        raise _unreachable(hub_id) from error
+    except (httpx2.TransportError, OfflineModeIsEnabled, LocalEntryNotFoundError) as error:
+        raise _unreachable(hub_id) from error
+
+
+def _unreachable(hub_id: str) -> HubUnreachableError:
+    return HubUnreachableError(
+        "The model hub did not answer, and {model} is not on this disk: check the connection, or download "
+        "the model on another machine and give its folder, or use the demo model.",
+        model=hub_id,
+    )
+
+
+def _require_space(info: Any, cache_dir: Path | None) -> None:
+    """Asks for room for all that will be fetched; files already there are counted too, to be safe."""
+    from huggingface_hub import constants
+    from huggingface_hub.utils import filter_repo_objects
+
+    sizes = {entry.rfilename: entry.size or 0 for entry in info.siblings or []}
+    names = filter_repo_objects(sizes, allow_patterns=_WANTED, ignore_patterns=_UNWANTED)
+    require_free_space(cache_dir or Path(constants.HF_HUB_CACHE), sum(sizes[name] for name in names))
+
+
+def _progress_class(on_progress: OnProgress) -> type[Any]:
+    """A silent progress bar that passes the bytes of the download on."""
+    from tqdm.auto import tqdm
+
+    class Bytes(tqdm):  # type: ignore[type-arg,misc]
+        def __init__(self, *args: Any, **options: Any) -> None:
+            # One class serves three bars: files, bytes received, and bytes written, which is the one we tell.
+            self.counts_written = str(options.get("desc")).startswith("Reconstructing")
+            super().__init__(*args, **{**options, "disable": True})
+            self.done_bytes = 0
+
+        def update(self, n: float | None = 1) -> None:
+            if self.counts_written:
+                self.done_bytes += int(n or 0)
+                on_progress(self.done_bytes, int(self.total or 0))
+
+    return Bytes

@@ -1,0 +1,203 @@
+"""What a model folder holds, and whether it can be used: read from configs and headers, nothing is loaded."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from studio.errors import AdapterMismatchError, ModelBrokenError
+from studio.registry.parameters import linear_layers
+from studio.registry.spec import CARD_FILE, ModelDimensions, ModelKind
+from studio.registry.tensors import read_all_shapes, read_json_object, read_shapes
+
+_PICKLES = ("pytorch_model*.bin", "adapter_model.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+_ENGLISH_VOCABULARY = 51864
+_ADAPTER_TENSOR = re.compile(
+    r"\.(?P<part>encoder|decoder)\.layers\.(?P<layer>\d+)\.(?:\w+\.)*?"
+    r"(?P<name>q_proj|k_proj|v_proj|out_proj|fc1|fc2)\.lora_(?P<side>[AB])(?:\.\w+)*$"
+)
+
+
+@dataclass(frozen=True)
+class FolderContent:
+    """What was found in a whole model folder."""
+
+    kind: ModelKind
+    dimensions: ModelDimensions | None = None
+    """None for an adapter and for an export: they have those of their base."""
+    base_name: str = ""
+    """What an adapter or export says about its base; empty if nothing."""
+    is_multilingual: bool = True
+    card: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """The content of `model.json`, empty if there is none.
+
+    Raises:
+        ModelBrokenError: if it is there and cannot be read.
+    """
+    return read_json_object(folder / CARD_FILE) if (folder / CARD_FILE).is_file() else {}
+
+
+def guess_kind(folder: Path) -> ModelKind:
+    """The kind of a folder from its file names alone, also if it is broken."""
+    if (folder / "adapter_config.json").exists() or any(folder.glob("adapter_model.*")):
+        return ModelKind.ADAPTER
+    return ModelKind.EXPORT if (folder / "model.bin").exists() else ModelKind.BASE
+
+
+def inspect_folder(folder: Path) -> FolderContent:
+    """Reads configs and weight headers of an adapter, a Whisper or an export.
+
+    Raises:
+        ModelBrokenError: with a sentence that says what is wrong.
+    """
+    card = read_card(folder)
+    if (folder / "adapter_config.json").is_file():
+        return _inspect_adapter(folder, card)
+    if (folder / "model.bin").is_file():
+        return _inspect_export(folder, card)
+    if (folder / "config.json").is_file():
+        return _inspect_whisper(folder, card)
+    _refuse_pickles(folder)
+    raise ModelBrokenError(
+        "{folder} holds neither config.json nor adapter_config.json: it is no model, or only half of one.",
+        folder=folder.name,
+    )
+
+
+def check_adapter(folder: Path, base_dimensions: ModelDimensions) -> None:
+    """Checks that an adapter's matrices fit the layers of a base.
+
+    Raises:
+        AdapterMismatchError: if it was made for a model of other dimensions.
+        ModelBrokenError: if its weights cannot be read.
+    """
+    sizes = {
+        (linear.part, linear.name): (linear.in_features, linear.out_features)
+        for linear in linear_layers(base_dimensions)
+    }
+    layers = {"encoder": base_dimensions.encoder_layers, "decoder": base_dimensions.decoder_layers}
+    for name, shape in read_shapes(folder / "adapter_model.safetensors").items():
+        found = _ADAPTER_TENSOR.search(name)
+        if not found or len(shape) != 2:
+            continue
+        features = shape[1] if found["side"] == "A" else shape[0]
+        wanted = sizes[found["part"], found["name"]][0 if found["side"] == "A" else 1]
+        if features != wanted or int(found["layer"]) >= layers[found["part"]]:
+            raise AdapterMismatchError(
+                "The adapter {adapter} belongs to another base model: its {module} in {part} layer {layer} "
+                "is {features} wide, and this base has {layers} such layers, {wanted} wide. Choose the base "
+                "it was trained on.",
+                adapter=folder.name,
+                module=found["name"],
+                part=found["part"],
+                layer=int(found["layer"]),
+                features=features,
+                layers=layers[found["part"]],
+                wanted=wanted,
+            )
+
+
+def _inspect_adapter(folder: Path, card: dict[str, Any]) -> FolderContent:
+    config = read_json_object(folder / "adapter_config.json")
+    weights = folder / "adapter_model.safetensors"
+    if not weights.is_file():
+        _refuse_pickles(folder)
+        raise ModelBrokenError("adapter_model.safetensors is missing: copy the adapter again.")
+    if not any(".lora_" in name for name in read_shapes(weights)):
+        raise ModelBrokenError(
+            "adapter_model.safetensors holds no LoRA matrices: "
+            "only LoRA, DoRA and AdaLoRA adapters are known."
+        )
+    base = card.get("base_model") or config.get("base_model_name_or_path") or ""
+    return FolderContent(kind=ModelKind.ADAPTER, base_name=str(base), card=card)
+
+
+def _inspect_whisper(folder: Path, card: dict[str, Any]) -> FolderContent:
+    config = read_json_object(folder / "config.json")
+    if config.get("model_type") != "whisper":
+        raise ModelBrokenError(
+            "config.json is of a model of type {model_type!r}: only Whisper models are accepted.",
+            model_type=str(config.get("model_type")),
+        )
+    dimensions = ModelDimensions.from_config(config)
+    _check_weights(folder, dimensions)
+    _check_companions(folder)
+    kind = ModelKind.MERGED if card.get("kind") == ModelKind.MERGED else ModelKind.BASE
+    return FolderContent(
+        kind=kind,
+        dimensions=dimensions,
+        base_name=str(card.get("base_model") or ""),
+        is_multilingual=_is_multilingual(folder, dimensions),
+        card=card,
+    )
+
+
+def _check_weights(folder: Path, dimensions: ModelDimensions) -> None:
+    index = folder / "model.safetensors.index.json"
+    if not (folder / "model.safetensors").is_file() and not index.is_file():
+        _refuse_pickles(folder)
+        raise ModelBrokenError("model.safetensors is missing: copy or download the model again.")
+    shapes = read_all_shapes(folder, "model")
+    d = dimensions
+    wanted: dict[str, tuple[int, ...]] = {
+        "encoder.conv1.weight": (d.d_model, d.num_mel_bins, 3),
+        "encoder.embed_positions.weight": (d.max_source_positions, d.d_model),
+        "decoder.embed_tokens.weight": (d.vocab_size, d.d_model),
+        "decoder.embed_positions.weight": (d.max_target_positions, d.d_model),
+        f"encoder.layers.{d.encoder_layers - 1}.fc1.weight": (d.encoder_ffn_dim, d.d_model),
+        f"decoder.layers.{d.decoder_layers - 1}.fc1.weight": (d.decoder_ffn_dim, d.d_model),
+    }
+    for name, shape in wanted.items():
+        found = shapes.get(f"model.{name}", shapes.get(name))
+        if found != shape:
+            raise ModelBrokenError(
+                "The weights do not belong to config.json ({tensor} is {found}, and {shape} is wanted): "
+                "copy both from the same model.",
+                tensor=name,
+                found="missing" if found is None else list(found),
+                shape=list(shape),
+            )
+
+
+def _check_companions(folder: Path) -> None:
+    """A Whisper also needs its tokenizer and the settings of its features."""
+    has_tokenizer = (folder / "tokenizer.json").is_file() or (
+        (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file()
+    )
+    has_features = any(
+        (folder / name).is_file() for name in ("preprocessor_config.json", "processor_config.json")
+    )
+    for present, name in ((has_tokenizer, "tokenizer.json"), (has_features, "preprocessor_config.json")):
+        if not present:
+            raise ModelBrokenError(
+                "{file} is missing: copy it from the model that this one was trained from.", file=name
+            )
+
+
+def _is_multilingual(folder: Path, dimensions: ModelDimensions) -> bool:
+    path = folder / "generation_config.json"
+    said = read_json_object(path).get("is_multilingual") if path.is_file() else None
+    return said if isinstance(said, bool) else dimensions.vocab_size != _ENGLISH_VOCABULARY
+
+
+def _inspect_export(folder: Path, card: dict[str, Any]) -> FolderContent:
+    if not any(folder.glob("vocabulary.*")):
+        raise ModelBrokenError(
+            "model.bin has no vocabulary beside it, so it is no CTranslate2 export; pickled weights are "
+            "refused because loading them can run any program."
+        )
+    return FolderContent(kind=ModelKind.EXPORT, base_name=str(card.get("base_model") or ""), card=card)
+
+
+def _refuse_pickles(folder: Path) -> None:
+    found = next((path for pattern in _PICKLES for path in sorted(folder.glob(pattern))), None)
+    if found is not None:
+        raise ModelBrokenError(
+            "{file} is a pickle, and loading a pickle can run any program: save the model as safetensors "
+            "(save_pretrained does) and copy it again.",
+            file=found.name,
+        )
