@@ -58,9 +58,15 @@ class TrainingConfig:
     )
     validation_share: float = option(0.1, "data", "Share kept back when there is no evaluation manifest.")
     max_train_samples: int | None = option(None, "data", "Use only so many training clips.")
-    max_eval_samples: int | None = option(None, "data", "Use only so many evaluation clips.")
-    min_audio_len: float = option(0.2, "data", "Shortest clip used, in seconds.")
-    max_audio_len: float = option(30.0, "data", "Longest clip used, in seconds.")
+    max_eval_samples: int | None = option(
+        None, "data", "Use only so many evaluation clips.", aliases=("max_validation_samples",)
+    )
+    min_audio_len: float = option(
+        0.2, "data", "Shortest clip used, in seconds.", aliases=("min_duration_in_seconds",)
+    )
+    max_audio_len: float = option(
+        30.0, "data", "Longest clip used, in seconds.", aliases=("max_duration_in_seconds",)
+    )
     language: str = option(
         "auto", "data", "Language of the clips, name or code; auto takes each row's, or detects it."
     )
@@ -70,11 +76,14 @@ class TrainingConfig:
 
     # method
     method: str = option("lora", "method", "Which weights are trained.", choices=METHODS)
-    lora_r: int = option(32, "method", "Rank of the adapter.")
+    lora_r: int = option(32, "method", "Rank of the adapter.", aliases=("lora_rank",))
     lora_alpha: int = option(64, "method", "Scale of the adapter, divided by its rank.")
     lora_dropout: float = option(0.05, "method", "Dropout before the adapter.")
     target_modules: tuple[str, ...] = option(
-        ALL_LINEAR, "method", "Linear layers that get an adapter, separated by commas; all-linear for all."
+        ALL_LINEAR,
+        "method",
+        "Linear layers that get an adapter, separated by commas; all-linear for all.",
+        aliases=("lora_target_modules",),
     )
     quantization: str = option("none", "method", "Bits of the frozen base.", choices=QUANTIZATIONS)
     precision: str = option(
@@ -101,7 +110,9 @@ class TrainingConfig:
     seed: int = option(42, "schedule", "Seed of the order, dropout and new weights.")
 
     # evaluation and saving
-    eval_strategy: str = option("epoch", "evaluation", "When to evaluate.", choices=STRATEGIES)
+    eval_strategy: str = option(
+        "epoch", "evaluation", "When to evaluate.", choices=STRATEGIES, aliases=("evaluation_strategy",)
+    )
     eval_steps: int = option(100, "evaluation", "Steps between evaluations, with eval_strategy steps.")
     eval_on_start: bool = option(True, "evaluation", "Evaluate the base first, to compare with.")
     save_steps: int = option(100, "evaluation", "Steps between checkpoints; 0 saves at each evaluation.")

@@ -1,0 +1,298 @@
+"""`TrainingConfig` from flags, dictionaries and files, and back.
+
+Flags are the fields' names and aliases (`--snake_case` or `--kebab-case`; booleans as `--flag`,
+`--flag=True`, `--flag False` or `--no_flag`) and those of other scripts (`studio.training.dialects`).
+"""
+
+import difflib
+import json
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import Field, fields
+from pathlib import Path
+from typing import Any
+
+from studio.errors import ConfigError
+from studio.training import dialects
+from studio.training.config import ALL_LINEAR, TrainingConfig
+
+SCHEMA_VERSION = 1
+
+_FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(TrainingConfig)}
+_ALIASES = {alias: f.name for f in _FIELDS.values() for alias in f.metadata["aliases"]}
+_TRUE = {"true", "yes", "on", "1", "t", "y"}
+_FALSE = {"false", "no", "off", "0", "f", "n"}
+
+
+def training_flags() -> tuple[str, ...]:
+    """Every name accepted after `--`, in snake case: fields, aliases, other dialects, `config`."""
+    return (*_FIELDS, *_ALIASES, *sorted(dialects.known_names()), "config")
+
+
+def parse_training_arguments(argv: Sequence[str]) -> tuple[TrainingConfig, list[str]]:
+    """A configuration from command line arguments, and the sentences to print about them.
+
+    `--config FILE` (YAML or JSON) is the base that the other flags override.
+
+    Raises:
+        ConfigError: an unknown flag (with the nearest spelling), a value out of range, a file that
+            cannot be read.
+    """
+    given = _tokens(argv)
+    notes: list[str] = []
+    values: dict[str, Any] = {}
+    if "config" in given:
+        values, notes = _config_values(_read_mapping(Path(given.pop("config"))))
+    from_flags, flag_notes = _config_values(given)
+    return TrainingConfig(**{**values, **from_flags}), notes + flag_notes
+
+
+def config_from_dict(values: Mapping[str, Any]) -> TrainingConfig:
+    """A configuration from plain values (JSON, YAML, a form); names as on the command line.
+
+    Raises:
+        ConfigError: an unknown name or a value that cannot be used.
+    """
+    return TrainingConfig(**_config_values(values)[0])
+
+
+def config_to_dict(config: TrainingConfig) -> dict[str, Any]:
+    """Plain values for JSON, with the schema's version."""
+    values = {name: getattr(config, name) for name in _FIELDS}
+    return {"schema_version": SCHEMA_VERSION, **values, "target_modules": list(config.target_modules)}
+
+
+def read_config(path: Path) -> TrainingConfig:
+    """The configuration in a YAML or JSON file.
+
+    Raises:
+        ConfigError: if it cannot be read or used.
+    """
+    return config_from_dict(_read_mapping(path))
+
+
+def write_yaml(config: TrainingConfig) -> str:
+    """The whole configuration as YAML, grouped; `read_config` reads it back."""
+    import yaml
+
+    lines: list[str] = []
+    group = ""
+    for name, f in _FIELDS.items():
+        value = getattr(config, name)
+        if f.metadata["group"] != group:
+            group = f.metadata["group"]
+            lines.append(f"\n# {group}" if lines else f"# {group}")
+        text = ",".join(value) if isinstance(value, tuple) else value
+        lines.append(yaml.safe_dump({name: text}, allow_unicode=True, width=1000).rstrip("\n"))
+    return "\n".join(lines) + "\n"
+
+
+def command_line(config: TrainingConfig) -> str:
+    """The command that makes the same run: only what differs from the defaults, quoted for a shell."""
+    words = ["python", "-m", "studio", "train"]
+    names = {name for name, f in _FIELDS.items() if getattr(config, name) != f.default}
+    if "eval_steps" in names:
+        names.add("eval_strategy")
+    names |= {"base_model", "train_data"}
+    for name in (name for name in _FIELDS if name in names):
+        value = getattr(config, name)
+        text = ",".join(value) if isinstance(value, tuple) else str(value)
+        if value is True:
+            words.append(f"--{name}")
+        elif text.startswith("-"):
+            words.append(f"--{name}={text}")
+        else:
+            words += [f"--{name}", text]
+    return shlex.join(words)
+
+
+def help_text() -> str:
+    """All options of the schema by group, for `--help`."""
+    lines: list[str] = []
+    group = ""
+    for name, f in _FIELDS.items():
+        if f.metadata["group"] != group:
+            group = f.metadata["group"]
+            lines.append(f"\n{group}:")
+        spellings = ", ".join(f"--{each}" for each in (name, *f.metadata["aliases"]))
+        default = "all-linear" if f.default == ALL_LINEAR else f.default
+        choices = f" One of {', '.join(f.metadata['choices'])}." if f.metadata["choices"] else ""
+        shown = "" if default in (None, "") else f" Default: {default}."
+        lines.append(f"  {spellings}\n        {f.metadata['help']}{choices}{shown}")
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def _tokens(argv: Sequence[str]) -> dict[str, Any]:
+    """Flags and their values as they were written, a bare switch as True."""
+    given: dict[str, Any] = {}
+    rest = list(argv)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--") or word == "--":
+            raise ConfigError("{word!r} is not an option: options start with two dashes.", word=word)
+        spelling, equals, value = word[2:].partition("=")
+        name = spelling.replace("-", "_")
+        if name.startswith("no_") and name not in _known() and _is_switch(name[3:]) and not equals:
+            given[_canonical(name[3:], spelling)] = False
+            continue
+        name = _canonical(name, spelling)
+        if equals:
+            given[name] = value
+        elif _is_switch(name):
+            is_value = rest and rest[0].lower() in _TRUE | _FALSE
+            given[name] = rest.pop(0) if is_value else True
+        else:
+            given[name] = _values_of(name, spelling, rest)
+    return given
+
+
+def _values_of(name: str, spelling: str, rest: list[str]) -> str:
+    """Takes the value that follows a flag (all that follow, for a list)."""
+    taken: list[str] = []
+    while rest and not rest[0].startswith("--") and (not taken or name == "target_modules"):
+        taken.append(rest.pop(0))
+    if not taken and name not in dialects.WITHOUT_EFFECT:
+        raise ConfigError("--{name} needs a value.", name=spelling)
+    return ",".join(taken)
+
+
+def _known() -> set[str]:
+    return set(training_flags())
+
+
+def _canonical(name: str, spelling: str) -> str:
+    """The field's name, or the foreign flag's own.
+
+    Raises:
+        ConfigError: if nobody knows it; with the nearest spelling.
+    """
+    if name in _known():
+        return _ALIASES.get(name, name)
+    near = difflib.get_close_matches(name, sorted(_known()), n=1, cutoff=0.5)
+    if near:
+        raise ConfigError(
+            "There is no option --{name}; the nearest is --{near}.", name=spelling, near=near[0]
+        )
+    raise ConfigError(
+        "There is no option --{name}; python -m studio train --help lists all of them.", name=spelling
+    )
+
+
+def _is_switch(name: str) -> bool:
+    if name in dialects.SWITCHES or name in dialects.BOOLEAN_WITHOUT_EFFECT:
+        return True
+    f = _FIELDS.get(_ALIASES.get(name, name))
+    return f is not None and f.type is bool
+
+
+def _config_values(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Checked field values from names of any dialect, and notes; a field's own name wins over a switch."""
+    values: dict[str, Any] = {}
+    foreign: dict[str, Any] = {}
+    for spelling, value in given.items():
+        if spelling == "schema_version":
+            continue
+        name = _canonical(str(spelling).replace("-", "_"), str(spelling))
+        if name in _FIELDS:
+            values[name] = _convert(name, value)
+        elif name in dialects.SWITCHES:
+            foreign[name] = _boolean(name, value)
+        else:
+            foreign[name] = False if str(value).lower() in ("false", "none") else value
+    translated, notes = dialects.translate(foreign)
+    merged = {**{name: _convert(name, value) for name, value in translated.items()}, **values}
+    if "eval_steps" in merged and "eval_strategy" not in merged:
+        merged["eval_strategy"] = "steps"
+    return merged, notes
+
+
+def _convert(name: str, value: Any) -> Any:
+    """A value of the field's type from text or from a plain value of JSON, YAML or a form."""
+    kind = _FIELDS[name].type
+    if kind is bool:
+        return _boolean(name, value)
+    if kind is float:
+        return _number(name, value)
+    if kind is int or kind == (int | None):
+        empty = value is None or str(value).strip().lower() in ("", "none", "null")
+        return None if empty and kind is not int else _whole_number(name, value)
+    if name == "target_modules":
+        return _modules(value)
+    return _text(name, value)
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, (list, tuple)) and len(value) == 1:
+        value = value[0]
+    if value is False:  # YAML reads a plain `no` (a strategy, Norwegian) as false
+        value = "no"
+    text = "" if value is None else str(value)
+    if name == "language" and text.strip().lower() in ("", "none", "null"):
+        return "auto"
+    if not text and "none" in _FIELDS[name].metadata["choices"]:
+        return "none"
+    return text
+
+
+def _boolean(name: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower()
+    if word in _TRUE | _FALSE:
+        return word in _TRUE
+    raise ConfigError("{name} must be True or False, got {value!r}.", name=name, value=value)
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        return float(value)
+    except (TypeError, ValueError):
+        raise ConfigError("{name} must be a number, got {value!r}.", name=name, value=value) from None
+
+
+def _whole_number(name: str, value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    number = _number(name, value)
+    if not number.is_integer():
+        raise ConfigError("{name} must be a whole number, got {value!r}.", name=name, value=value)
+    return int(number)
+
+
+def _modules(value: Any) -> tuple[str, ...]:
+    """`q_proj,v_proj`, a list, or all-linear."""
+    parts: Iterable[str] = value.split(",") if isinstance(value, str) else value or ()
+    names = [str(part).strip() for part in parts if str(part).strip()]
+    if [name.replace("_", "-") for name in names] == ["all-linear"]:
+        return ALL_LINEAR
+    return tuple(names)
+
+
+def _read_mapping(path: Path) -> Mapping[str, Any]:
+    """The mapping in a JSON or YAML file."""
+    import yaml
+
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise ConfigError(
+            "The configuration {path} cannot be read ({reason}): give a YAML or JSON file.",
+            path=path,
+            reason=reason,
+        ) from error
+    try:
+        values = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
+    except (ValueError, yaml.YAMLError) as error:
+        raise ConfigError(
+            "The configuration {path} is not valid YAML or JSON: {reason}",
+            path=path,
+            reason=" ".join(str(error).split()),
+        ) from error
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ConfigError("The configuration {path} must map option names to values.", path=path)
+    return values

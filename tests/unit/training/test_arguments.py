@@ -1,0 +1,230 @@
+"""Flags, files and dictionaries to `TrainingConfig`, and back."""
+
+import json
+import random
+import shlex
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from studio.errors import ConfigError
+from studio.training.arguments import (
+    command_line,
+    config_from_dict,
+    config_to_dict,
+    help_text,
+    parse_training_arguments,
+    read_config,
+    training_flags,
+    write_yaml,
+)
+from studio.training.config import ALL_LINEAR, TrainingConfig
+
+WHISPER_FINETUNE = """
+    --train_data=dataset/train.json --test_data=dataset/test.json --base_model=openai/whisper-tiny
+    --output_dir=output/ --warmup_steps=50 --logging_steps=100 --eval_steps=1000 --save_steps=1000
+    --num_workers=8 --learning_rate=1e-3 --min_audio_len=0.5 --max_audio_len=30 --use_adalora=True
+    --fp16=True --use_8bit=False --timestamps=False --use_compile=False --local_files_only=False
+    --num_train_epochs=3 --language=Chinese --task=transcribe --augment_config_path=None
+    --resume_from_checkpoint=None --per_device_train_batch_size=8 --per_device_eval_batch_size=8
+    --gradient_accumulation_steps=1 --push_to_hub=False --hub_model_id=None --save_total_limit=10
+"""
+LORA_SCRIPT = """
+    --model_name_or_path openai/whisper-small --cache_dir cache --train_file a.json --validation_file b.json
+    --max_train_samples 100 --max_eval_samples 10 --lora_r 16 --lora_alpha 32 --lora_dropout 0.1
+    --num_train_epochs 5 --per_device_train_batch_size 4 --gradient_accumulation_steps 2 --learning_rate 5e-4
+    --warmup_steps 20 --logging_steps 10 --save_steps 200 --eval_steps 200 --fp16 --gradient_checkpointing
+    --use_wandb --wandb_project speech
+"""
+SEQ2SEQ = """
+    --base_model MediaTek-Research/Breeze-ASR-25 --train_data t.csv --max_steps 5000 --eval_strategy steps
+    --generation_max_length 225 --predict_with_generate True --dataloader_num_workers 2
+    --dataloader_pin_memory True --save_total_limit 3 --report_to none --bf16 True
+    --gradient_checkpointing True
+"""
+
+
+def test_whisper_finetune_commands_run_unchanged() -> None:
+    config, notes = parse_training_arguments(shlex.split(WHISPER_FINETUNE))
+    assert (config.base_model, config.train_data) == ("openai/whisper-tiny", "dataset/train.json")
+    assert config.test_data == "dataset/test.json"
+    assert (config.method, config.precision, config.quantization) == ("adalora", "fp16", "none")
+    assert (config.eval_strategy, config.eval_steps, config.save_steps) == ("steps", 1000, 1000)
+    assert (config.language, config.dataloader_num_workers, config.output_dir) == ("Chinese", 8, "output/")
+    assert (config.warmup_steps, config.min_audio_len, config.save_total_limit) == (50, 0.5, 10)
+    assert notes == []
+
+
+def test_lora_script_commands_run_unchanged() -> None:
+    config, notes = parse_training_arguments(shlex.split(LORA_SCRIPT))
+    assert (config.base_model, config.train_data) == ("openai/whisper-small", "a.json")
+    assert (config.test_data, config.cache_dir) == ("b.json", "cache")
+    assert (config.max_train_samples, config.max_eval_samples) == (100, 10)
+    assert (config.lora_r, config.lora_alpha, config.lora_dropout) == (16, 32, 0.1)
+    assert (config.method, config.precision, config.report_to) == ("lora", "fp16", "wandb")
+    assert config.gradient_checkpointing
+    assert len(notes) == 1 and "--wandb_project" in notes[0] and "WANDB_PROJECT" in notes[0]
+
+
+def test_seq2seq_training_arguments_are_taken() -> None:
+    config, notes = parse_training_arguments(shlex.split(SEQ2SEQ))
+    assert (config.max_steps, config.eval_strategy, config.precision) == (5000, "steps", "bf16")
+    assert (config.generation_max_length, config.dataloader_num_workers) == (225, 2)
+    assert config.gradient_checkpointing and config.report_to == "none"
+    assert [note.split()[0] for note in notes] == ["--predict_with_generate", "--dataloader_pin_memory"]
+
+
+@pytest.mark.parametrize(
+    "words", ["--timestamps", "--timestamps=True", "--timestamps true", "--timestamps 1"]
+)
+def test_a_switch_is_on_in_every_spelling(words: str) -> None:
+    assert parse_training_arguments(words.split())[0].timestamps is True
+
+
+@pytest.mark.parametrize("words", ["--eval_on_start=False", "--eval-on-start false", "--no_eval_on_start"])
+def test_a_switch_is_off_in_every_spelling(words: str) -> None:
+    assert parse_training_arguments(words.split())[0].eval_on_start is False
+
+
+def test_kebab_case_is_snake_case() -> None:
+    config, _ = parse_training_arguments(["--learning-rate", "1e-4", "--per-device-train-batch-size=2"])
+    assert (config.learning_rate, config.per_device_train_batch_size) == (1e-4, 2)
+
+
+@pytest.mark.parametrize("words", ["all-linear", "all_linear", "q_proj,k_proj,v_proj,out_proj,fc1,fc2"])
+def test_all_linear_names_every_linear_layer(words: str) -> None:
+    assert parse_training_arguments(["--target_modules", words])[0].target_modules == ALL_LINEAR
+
+
+@pytest.mark.parametrize("words", [["q_proj,v_proj"], ["q_proj", "v_proj"], ["q_proj, v_proj"]])
+def test_target_modules_are_a_list(words: list[str]) -> None:
+    assert parse_training_arguments(["--target_modules", *words])[0].target_modules == ("q_proj", "v_proj")
+
+
+def test_an_unknown_flag_is_refused_with_the_nearest_spelling() -> None:
+    with pytest.raises(ConfigError, match=r"--learning_rat; the nearest is --learning_rate"):
+        parse_training_arguments(["--learning_rat", "1"])
+    with pytest.raises(ConfigError, match=r"--help"):
+        parse_training_arguments(["--zzqqxx", "1"])
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["train.json"], "'train.json' is not an option"),
+        (["--train_data"], "--train_data needs a value"),
+        (["--train_data", "--fp16"], "--train_data needs a value"),
+        (["--lora_r", "many"], "lora_r must be a number, got 'many'"),
+        (["--lora_r", "1.5"], "lora_r must be a whole number"),
+        (["--lora_r", "0"], "lora_r must be between 1 and 1024, got 0"),
+        (["--learning_rate", "nan"], "learning_rate must be between"),
+        (["--timestamps=maybe"], "timestamps must be True or False, got 'maybe'"),
+        (["--method", "magic"], "method must be one of lora, dora"),
+        (["--fp16", "--bf16"], "--bf16 cannot be combined with precision fp16"),
+        (["--save_strategy", "sometimes"], "save_strategy must be one of"),
+        (["--target_modules", "q_proj,attention"], "target_modules must be some of"),
+        (["--config", "nowhere.yaml"], "nowhere.yaml cannot be read"),
+    ],
+)
+def test_a_bad_value_is_named(argv: list[str], sentence: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_training_arguments(argv)
+    assert sentence in str(caught.value)
+
+
+def test_switches_mean_their_field_in_any_order() -> None:
+    for argv in (["--bf16", "True", "--fp16", "False"], ["--fp16", "False", "--bf16", "True"]):
+        assert parse_training_arguments(argv)[0].precision == "bf16"
+    assert parse_training_arguments(["--fp16", "False"])[0].precision == "fp32"
+    assert parse_training_arguments(["--use_8bit"])[0].quantization == "8bit"
+    assert parse_training_arguments(["--warmup_ratio", "0.05"])[0].warmup_steps == 0.05
+    assert parse_training_arguments(["--freeze_encoder"])[0].method == "frozen_encoder"
+    assert parse_training_arguments(["--save_strategy", "epoch"])[0].save_steps == 0
+
+
+def test_flags_override_the_configuration_file(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text(
+        "learning_rate: 1e-4\nfp16: true\nlanguage: no\nlora_r: 8\npush_to_hub: true\n", encoding="utf-8"
+    )
+    config, notes = parse_training_arguments(["--config", str(file), "--lora_r", "4"])
+    assert (config.learning_rate, config.precision, config.lora_r) == (1e-4, "fp16", 4)
+    assert config.language == "no", "a plain `no` in YAML is Norwegian here, not False"
+    assert len(notes) == 1 and "--push_to_hub" in notes[0]
+
+
+def test_a_broken_configuration_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    for content, sentence in (
+        (b"a: [1", "not valid YAML"),
+        (b"- 1", "must map"),
+        (b"\xff\xfe\x00", "not UTF-8"),
+        (b"lernrate: 1", "nearest is"),
+    ):
+        file.write_bytes(content)
+        with pytest.raises(ConfigError, match=sentence):
+            read_config(file)
+
+
+def _random_config(rng: random.Random) -> TrainingConfig:
+    """A configuration with about a third of its fields changed to something that is accepted."""
+    values: dict[str, Any] = {}
+    words = [
+        "plain",
+        "two words",
+        "中文 数据",
+        "a'b\"c",
+        "$(rm -rf x)",
+        "-leading",
+        "--flag",
+        "no",
+        "None x",
+        "1e5",
+    ]
+    for f in fields(TrainingConfig):
+        if rng.random() > 0.35 or f.name in ("quantization", "min_audio_len", "max_audio_len"):
+            continue
+        if f.metadata["choices"]:
+            values[f.name] = rng.choice(f.metadata["choices"])
+        elif f.name == "target_modules":
+            values[f.name] = tuple(rng.sample(ALL_LINEAR, rng.randint(1, 6)))
+        elif f.type is bool:
+            values[f.name] = not f.default
+        elif f.type is str:
+            values[f.name] = rng.choice(words)
+        elif f.type is float:
+            values[f.name] = rng.choice([0.1, 0.25, 1e-5, 0.03]) + rng.random() / 100
+        else:
+            values[f.name] = rng.randint(1, 30)
+    values["validation_share"] = rng.uniform(0.1, 0.5)
+    values["num_train_epochs"] = rng.uniform(0.1, 9)
+    return TrainingConfig(**values)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_way_of_writing_a_configuration_reads_back_the_same(seed: int, tmp_path: Path) -> None:
+    config = _random_config(random.Random(seed))
+    assert parse_training_arguments(shlex.split(command_line(config))[4:]) == (config, [])
+    assert config_from_dict(json.loads(json.dumps(config_to_dict(config)))) == config
+    file = tmp_path / "run.yaml"
+    file.write_text(write_yaml(config), encoding="utf-8")
+    assert read_config(file) == config
+
+
+def test_the_command_shows_only_what_differs() -> None:
+    config = replace(TrainingConfig(), train_data="my clips.csv", timestamps=True, max_steps=20)
+    assert command_line(config) == (
+        "python -m studio train --base_model demo --train_data 'my clips.csv' --timestamps --max_steps 20"
+    )
+
+
+def test_the_help_names_every_field() -> None:
+    text = help_text()
+    assert all(f"--{f.name}" in text for f in fields(TrainingConfig))
+
+
+def test_no_name_means_two_things() -> None:
+    names = training_flags()
+    assert len(names) == len(set(names))
