@@ -1,0 +1,102 @@
+"""The names that columns go by, and what to say of one that is misspelt."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from studio.errors import ManifestError
+
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "audio": ("audio_path", "audio.path", "audio", "path", "file_name", "audio_filepath"),
+    "text": ("text", "sentence", "transcription", "transcript"),
+    "language": ("language", "lang"),
+    "task": ("task",),
+    "duration": ("duration", "duration_seconds"),
+    "start": ("start_time", "audio.start_time", "start", "offset"),
+    "end": ("end_time", "audio.end_time", "end"),
+    "segments": ("sentences", "segments"),
+}
+"""Accepted spellings of each field, the one that wins first; capitals do not matter."""
+
+_LOOKS_MISSPELT = 0.85
+"""How alike (`difflib`'s ratio) an unknown column and an accepted one are for it to be a slip of the pen."""
+
+
+class Columns:
+    """Which columns of a row hold which field."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """Finds the fields among a row's column names.
+
+        Raises:
+            ManifestError: if there is no audio or no text, or a column looks like a misspelt one.
+        """
+        spelled = {name.strip().lower(): name for name in reversed(names)}
+        self._found = {
+            field: [spelled[alias] for alias in aliases if alias in spelled]
+            for field, aliases in ALIASES.items()
+        }
+        known = {name for found in self._found.values() for name in found}
+        unknown = [name for name in names if name not in known]
+        if not self._found["audio"]:
+            raise _missing("audio", names, unknown)
+        if not self._found["text"] and not self._found["segments"]:
+            raise _missing("text", names, unknown)
+        self._refuse_misspelt(unknown)
+
+    def get(self, row: Mapping[str, Any], field: str) -> Any:
+        """The first value of a field that is there and not empty; None if there is none."""
+        for name in self._found[field]:
+            value = row.get(name)
+            if value is not None and value != "":
+                return value
+        return None
+
+    def _refuse_misspelt(self, unknown: Sequence[str]) -> None:
+        absent = [alias for field, found in self._found.items() if not found for alias in ALIASES[field]]
+        for name in unknown:
+            near = difflib.get_close_matches(name.strip().lower(), absent, n=1, cutoff=_LOOKS_MISSPELT)
+            if near and abs(len(near[0]) - len(name.strip())) <= 1:
+                raise ManifestError(
+                    "The column {found!r} looks like a misspelt {nearest!r}: rename one or drop it.",
+                    found=name,
+                    nearest=near[0],
+                )
+
+
+@lru_cache(maxsize=256)
+def columns_of(names: tuple[str, ...]) -> Columns:
+    """The columns of rows that have these names; cached, as most rows of a manifest have the same.
+
+    Raises:
+        ManifestError: as `Columns`.
+    """
+    return Columns(names)
+
+
+def _missing(field: str, names: Sequence[str], unknown: Sequence[str]) -> ManifestError:
+    accepted = ", ".join(ALIASES[field])
+    nearest = max(
+        (
+            (difflib.SequenceMatcher(None, name.strip().lower(), alias).ratio(), name, alias)
+            for name in unknown
+            for alias in ALIASES[field]
+        ),
+        default=(0.0, "", ""),
+    )
+    if nearest[0] < 0.6:
+        return ManifestError(
+            "There is no column for the {field}: found {found}; accepted are {accepted}.",
+            field=field,
+            found=", ".join(map(repr, names[:12])) or "none",
+            accepted=accepted,
+        )
+    return ManifestError(
+        "There is no column for the {field}: found {found!r}, did you mean {nearest!r}? "
+        "Accepted are {accepted}.",
+        field=field,
+        found=nearest[1],
+        nearest=nearest[2],
+        accepted=accepted,
+    )

@@ -1,0 +1,104 @@
+"""What a manifest is read into: clips with their texts, and rows that cannot be used."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from studio.errors import StudioError
+
+
+@dataclass(frozen=True)
+class TextSegment:
+    """A part of a clip's text and when it is said, counted from the beginning of the clip."""
+
+    start_seconds: float
+    end_seconds: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Example:
+    """A clip of speech and its text."""
+
+    audio_path: Path
+    text: str
+    language: str | None
+    """As the manifest has it (name or code); None if it says nothing."""
+    task: str | None
+    start_seconds: float | None
+    """Where the clip begins in the file; None: at its beginning."""
+    end_seconds: float | None
+    duration_seconds: float | None
+    """Length of the clip (not of the file): given by the manifest, or measured."""
+    segments: tuple[TextSegment, ...]
+    line: int
+    """Line of the manifest, or number of the row where lines mean nothing; from 1."""
+    audio_bytes: int = 0
+    """Size of the file."""
+
+
+@dataclass(frozen=True)
+class RowProblem:
+    """A row, and why it cannot be used or should be looked at."""
+
+    line: int
+    reason: str
+    """An English sentence."""
+    audio_path: str
+    """As far as it is known."""
+    kind: str = "unusable"
+    """What sort of problem; see `studio.dataset.report` for those found by listening."""
+    template: str = ""
+    """`reason` as a `str.format` template, for translation."""
+    values: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, line: int, audio_path: str, kind: str, template: str, **values: object) -> "RowProblem":
+        """A problem whose reason can be translated."""
+        return cls(line, template.format(**values), audio_path, kind, template, values)
+
+    @classmethod
+    def from_error(cls, line: int, audio_path: str, error: StudioError) -> "RowProblem":
+        """A problem that was met as an error."""
+        return cls(line, str(error), audio_path, "unusable", error.template, error.values)
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json` and the quarantine."""
+        return {"line": self.line, "kind": self.kind, "reason": self.reason, "audio_path": self.audio_path}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The clips of one source."""
+
+    source: str
+    """As it was asked for."""
+    format: str
+    """`json`, `jsonl`, `csv`, `tsv`, `folder` or `hub`."""
+    examples: tuple[Example, ...]
+    problems: tuple[RowProblem, ...]
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 over what decides what is learned from it: texts, times, languages, files' names and sizes.
+
+        The same for the same rows in another format or another folder.
+        """
+        digest = hashlib.sha256()
+        for example in self.examples:
+            segments = [(part.start_seconds, part.end_seconds, part.text) for part in example.segments]
+            row = (
+                example.audio_path.name,
+                example.audio_bytes,
+                example.text,
+                example.language,
+                example.task,
+                example.start_seconds,
+                example.end_seconds,
+                segments,
+            )
+            digest.update(repr(row).encode("utf-8"))
+        return digest.hexdigest()

@@ -1,0 +1,156 @@
+"""A row of any manifest to an `Example`."""
+
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from studio.dataset.audio import audio_duration
+from studio.dataset.columns import Columns, columns_of
+from studio.dataset.example import Example, RowProblem, TextSegment
+from studio.dataset.tables import Row, number_of
+from studio.errors import DataError, ManifestError
+
+_TASKS = ("transcribe", "translate")
+_TOLERANCE_SECONDS = 0.5
+"""How far a segment may end after its clip: times are written by hand and by machines that round."""
+
+
+def example_of(row: Row, folders: Sequence[Path]) -> Example | RowProblem:
+    """The clip of a row, or why there is none. `folders` are where a relative path is looked for, in order.
+
+    The file is looked up, and opened only where the row does not say how long the clip is.
+    """
+    audio = ""
+    try:
+        if row.error:
+            raise row.error
+        columns = columns_of(tuple(row.values))
+        audio, start, end = _audio_of(row.values, columns)
+        path, size_bytes = _find(audio, folders)
+        duration = number_of(columns.get(row.values, "duration"), "duration")
+        start, end, duration = _clip_times(path, start, end, duration)
+        segments = _segments_of(columns.get(row.values, "segments"), duration)
+        return Example(
+            audio_path=path,
+            text=_text_of(columns.get(row.values, "text"), segments),
+            language=_word(columns.get(row.values, "language"), "language"),
+            task=_task_of(columns.get(row.values, "task")),
+            start_seconds=start,
+            end_seconds=end,
+            duration_seconds=duration,
+            segments=segments,
+            line=row.line,
+            audio_bytes=size_bytes,
+        )
+    except DataError as error:
+        return RowProblem.from_error(row.line, audio, error)
+
+
+def _audio_of(row: Mapping[str, Any], columns: Columns) -> tuple[str, float | None, float | None]:
+    audio = columns.get(row, "audio")
+    start, end = columns.get(row, "start"), columns.get(row, "end")
+    if isinstance(audio, Mapping):
+        start, end = audio.get("start_time", start), audio.get("end_time", end)
+        audio = audio.get("path")
+    if not isinstance(audio, str) or not audio.strip():
+        raise ManifestError("The row names no audio file.")
+    return audio.strip(), number_of(start, "start_time"), number_of(end, "end_time")
+
+
+def _find(audio: str, folders: Sequence[Path]) -> tuple[Path, int]:
+    """The file and its size; a path is relative to the manifest, then to the working directory."""
+    for folder in folders:
+        path = folder / audio
+        try:
+            status = path.stat()
+        except (OSError, ValueError):
+            continue
+        if stat.S_ISDIR(status.st_mode):
+            raise ManifestError("{audio} is a folder, where an audio file is needed.", audio=audio)
+        if status.st_size == 0:
+            raise ManifestError("The audio file {audio} is empty.", audio=audio)
+        return path, status.st_size
+    raise ManifestError(
+        "There is no audio file {audio} (looked in {folders}).",
+        audio=audio,
+        folders=" and ".join(str(folder) for folder in folders),
+    )
+
+
+def _clip_times(
+    path: Path, start: float | None, end: float | None, duration: float | None
+) -> tuple[float | None, float | None, float]:
+    """Start, end and length of the clip; the file is opened if only it knows the length."""
+    if start is not None and end is None and duration is not None:
+        end = start + duration
+    if end is not None:
+        if end <= (start or 0.0):
+            raise ManifestError(
+                "The clip ends at {end:g} s, before it starts at {start:g} s.", start=start or 0.0, end=end
+            )
+        return start, end, end - (start or 0.0)
+    if duration is None:
+        whole = audio_duration(path)
+        duration = whole - (start or 0.0)
+        if duration <= 0:
+            raise ManifestError(
+                "The clip starts at {start:g} s, and the file is {whole:.2f} s long.",
+                start=start,
+                whole=whole,
+            )
+    if duration <= 0:
+        raise ManifestError("The duration is {duration:g} s: there is no sound.", duration=duration)
+    return start, end, duration
+
+
+def _segments_of(value: Any, duration: float) -> tuple[TextSegment, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise ManifestError("The sentences are no list of {{start, end, text}}.")
+    return tuple(_segment(number, part, duration) for number, part in enumerate(value, start=1))
+
+
+def _segment(number: int, part: Any, duration: float) -> TextSegment:
+    if not isinstance(part, Mapping) or not isinstance(part.get("text"), str):
+        raise ManifestError("Sentence {number} is no {{start, end, text}}.", number=number)
+    start = number_of(part.get("start", part.get("start_time")), "start")
+    end = number_of(part.get("end", part.get("end_time")), "end")
+    if start is None or end is None or end < start or end > duration + _TOLERANCE_SECONDS:
+        raise ManifestError(
+            "Sentence {number} runs from {start} to {end} s in a clip of {duration:.2f} s.",
+            number=number,
+            start="?" if start is None else f"{start:g}",
+            end="?" if end is None else f"{end:g}",
+            duration=duration,
+        )
+    return TextSegment(start, end, part["text"].strip())
+
+
+def _text_of(value: Any, segments: tuple[TextSegment, ...]) -> str:
+    if value is None and segments:
+        value = " ".join(segment.text for segment in segments)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        value = str(value)
+    if value is not None and not isinstance(value, str):
+        raise ManifestError("The text is {value}, which is no text.", value=repr(value)[:40])
+    if value is None or not value.strip():
+        raise ManifestError("The row has no text.")
+    text: str = value.strip()
+    return text
+
+
+def _word(value: Any, name: str) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise ManifestError("{name} is {value}, which is no text.", name=name, value=repr(value)[:40])
+    return value.strip() or None
+
+
+def _task_of(value: Any) -> str | None:
+    task = _word(value, "task")
+    if task is not None and task not in _TASKS:
+        raise ManifestError("The task is {task!r}: accepted are transcribe and translate.", task=task)
+    return task
