@@ -1,5 +1,6 @@
 """The real studio in processes of its own: the page's server and the command line."""
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -113,3 +114,18 @@ def end_processes_of(home: Path) -> None:
             if any(argument.startswith(f"{home}/") for argument in process.cmdline()):
                 process.kill()
                 process.wait(10)
+
+
+def copy_checkout(target: Path) -> None:
+    """What a clone would hold, and what is not committed yet; nothing that git ignores."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert listed.returncode == 0, listed.stderr
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name)

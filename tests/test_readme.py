@@ -1,0 +1,149 @@
+"""The README tells the truth: links, versions, commands, settings, and that its first command works."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from studio.cli.main import COMMANDS, command
+from studio.cli.parsing import snake_case
+from studio.settings import environment_variables
+from studio.training.arguments import training_flags
+from tests.studio_process import ROOT, copy_checkout, free_port, wait_for_page
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = [path for path in (*ROOT.glob("*.md"), *ROOT.glob("assets/*.md")) if path.is_file()]
+FORWARDED = {"train", "estimate"}
+"""Commands that hand the options of `TrainingConfig` on to its own parser."""
+
+
+def blocks(text: str) -> list[str]:
+    """The fenced shell blocks, in their order."""
+    return [block.strip() for block in re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL)]
+
+
+def front_matter() -> dict[str, object]:
+    return dict(yaml.safe_load(README.split("---")[1]))
+
+
+def pinned(name: str) -> str:
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    return next(line.split("==")[1] for line in lines if line.startswith(f"{name}=="))
+
+
+def studio_commands(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Each `python -m studio NAME …` of a document: the command's name and its options."""
+    for line in re.findall(r"python -m studio ([a-z][^`\n]*)", text):
+        words = line.split()
+        yield words[0], [word for word in words if word.startswith("--")]
+
+
+def heading_anchors(path: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_link_and_picture_is_there(document: Path) -> None:
+    missing = []
+    text = document.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)|src=\"([^\"]+)\"", text):
+        link = target[0] or target[1]
+        if re.match(r"[a-z]+:", link):
+            assert link.startswith("https://"), link
+            continue
+        name, _, anchor = link.partition("#")
+        path = document.parent / name if name else document
+        if not path.exists() or (anchor and anchor not in heading_anchors(path)):
+            missing.append(link)
+    assert missing == []
+
+
+def test_the_space_gets_the_versions_that_are_pinned() -> None:
+    assert front_matter()["sdk_version"] == pinned("gradio")
+    assert front_matter()["sdk"] == "gradio"
+    assert (ROOT / str(front_matter()["app_file"])).is_file()
+    assert front_matter()["python_version"] == "3.12"
+
+
+def test_the_space_is_described_within_the_limits_of_the_hub() -> None:
+    assert len(str(front_matter()["short_description"])) <= 60
+    colors = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
+    assert {front_matter()["colorFrom"], front_matter()["colorTo"]} <= colors
+
+
+def test_it_opens_with_two_commands_of_one_line_each() -> None:
+    assert len(blocks(README)[0].splitlines()) == len(blocks(README)[1].splitlines()) == 1
+    assert "python app.py" in blocks(README)[0]
+    assert blocks(README)[1] == "python3 tests/run.py"
+
+
+def test_continuous_integration_calls_exactly_the_second_command() -> None:
+    lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").strip().splitlines()
+    assert lines[-1] == f"exec {blocks(README)[1]}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_command_and_option_named_exists(document: Path) -> None:
+    for name, options in studio_commands(document.read_text(encoding="utf-8")):
+        assert name in (*COMMANDS, "COMMAND"), name
+        if name in COMMANDS:
+            known = set(command(name).parser().spellings()) | {"--help"}
+            known |= {f"--{flag}" for flag in training_flags()} if name in FORWARDED else set()
+            assert {snake_case(option.partition("=")[0]) for option in options} <= known
+
+
+def test_every_command_is_in_the_table() -> None:
+    rows = re.findall(r"^\| `python -m studio ([a-z-]+)", README, flags=re.MULTILINE)
+    assert sorted(rows) == sorted(COMMANDS)
+
+
+def test_the_settings_table_has_a_row_for_each_variable_that_is_read() -> None:
+    section = README.split("## Settings")[1].split("## ")[0]
+    assert re.findall(r"^\| `([A-Z_]+)`", section, flags=re.MULTILINE) == environment_variables()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the command is for a POSIX shell")
+@pytest.mark.timeout(1500)
+def test_the_first_command_opens_the_page_from_a_clean_clone(tmp_path: Path, environ: dict[str, str]) -> None:
+    clone = tmp_path / "clone"
+    copy_checkout(clone)
+    port = free_port()
+    python = f"{sys.base_prefix}/bin"
+    installed = {
+        **{name: value for name, value in environ.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH")},
+        "PATH": f"{python}:{environ['PATH']}",
+        "GRADIO_SERVER_PORT": str(port),
+        "STUDIO_HOME": str(tmp_path / "home"),
+    }
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            ["sh", "-c", blocks(README)[0]],
+            cwd=clone,
+            env=installed,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        wait_for_page(f"http://127.0.0.1:{port}", process, timeout_seconds=1400)
+    except AssertionError as error:
+        pytest.fail(f"{error}\n{(tmp_path / 'log').read_text(encoding='utf-8', errors='replace')[-4000:]}")
+    finally:
+        end_group(process)
+        shutil.rmtree(clone)
+
+
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """Ends the shell and what it started."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(30)
