@@ -192,7 +192,7 @@ class _ContainerSound:
                     at_seconds = (frame.time or 0.0) - self._origin_seconds
                     position = round(at_seconds * self.rate) if is_seeking else 0
                 for part in planar.resample(frame):
-                    samples = _mono(part.to_ndarray())
+                    samples = _mono(np.asarray(part.to_ndarray(), dtype=np.float32))
                     yield position, samples
                     position += len(samples)
         except (av.FFmpegError, ValueError) as error:
@@ -213,7 +213,8 @@ def _mono(channels: NDArray[np.float32]) -> NDArray[np.float32]:
     """(channels, samples) to the mean of the channels, (samples,)."""
     if len(channels) == 1:
         return np.ascontiguousarray(channels[0])
-    return channels.mean(axis=0, dtype=np.float32)
+    mean: NDArray[np.float32] = channels.mean(axis=0, dtype=np.float32)
+    return mean
 
 
 def _damaged(path: Path, seconds: float) -> AudioError:

@@ -1,0 +1,54 @@
+"""What can be told of a clip by going through its samples once: length, loudness, clipping, identity."""
+
+import hashlib
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from studio.dataset.decoders import open_sound
+from studio.dataset.example import Example
+from studio.errors import AudioError
+
+_FULL_SCALE = 0.999
+"""Samples from here on are as loud as the format can hold."""
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What the samples of a clip say."""
+
+    duration_seconds: float
+    rms_db: float
+    """Loudness below full scale; minus infinity for digital silence."""
+    clipped_share: float
+    """Share of the samples that are as loud as the format can hold."""
+    fingerprint: bytes
+    """The same for the same samples, whatever lossless file they are in."""
+
+
+def listen(example: Example) -> Heard:
+    """Goes through a clip in blocks, at the file's own rate.
+
+    Raises:
+        AudioError: if the file cannot be decoded, has no sound where the clip is, or a sample is no number.
+    """
+    count, clipped = 0, 0
+    energy = 0.0
+    digest = hashlib.blake2b(digest_size=16)
+    with open_sound(example.audio_path) as sound:
+        for block in sound.blocks(example.start_seconds or 0.0, example.end_seconds):
+            count += len(block)
+            energy += float(np.dot(block, block))
+            clipped += int(np.count_nonzero(np.abs(block) >= _FULL_SCALE))
+            digest.update(block.tobytes())
+        rate = sound.rate
+    if not count:
+        raise AudioError("{path} has no sound where the clip is.", path=example.audio_path)
+    if not math.isfinite(energy):
+        raise AudioError(
+            "{path} has samples that are no numbers (NaN or infinity): export it again.",
+            path=example.audio_path,
+        )
+    rms_db = 10 * math.log10(energy / count) if energy else -math.inf
+    return Heard(count / rate, rms_db, clipped / count, digest.digest())
