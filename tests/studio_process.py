@@ -27,18 +27,18 @@ class StudioProcess:
         *,
         command: Sequence[str] = (sys.executable, "app.py"),
         checkout: Path = ROOT,
-        port: int | None = None,
+        names_home: bool = True,
     ) -> None:
-        """`environ` is the whole environment; the port and the home are added to it."""
+        """`environ` is the whole environment; the port and, if `names_home`, the home are added to it."""
         self.home = home
-        self.port = port or free_port()
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log_path = home.parent / f"{home.name}-server-{self.port}.log"
         self._command = list(command)
         self._checkout = checkout
         self._environ = {
             **environ,
-            "STUDIO_HOME": str(home),
+            **({"STUDIO_HOME": str(home)} if names_home else {}),
             "GRADIO_SERVER_NAME": "127.0.0.1",
             "GRADIO_SERVER_PORT": str(self.port),
         }

@@ -26,7 +26,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("training",),
     ("jobs",),
     ("services",),
-    ("demo",),
     ("ui", "cli"),
     ("__main__",),
 )

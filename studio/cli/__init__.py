@@ -1,0 +1,1 @@
+"""The command line: a module per command, each calling what its tab calls."""

@@ -1,0 +1,94 @@
+"""`demo`: the guided tour in the terminal: size, train, compare, transcribe, all offline."""
+
+from collections.abc import Callable, Sequence
+
+from studio.cli.estimate import training_estimate
+from studio.cli.follow import as_dict, before_and_after, follow, tell
+from studio.cli.output import say, show, show_json
+from studio.cli.parsing import PROGRAM, Parser
+from studio.dataset.manifest import Example, read_manifest
+from studio.inference.engine import TranscribeOptions
+from studio.jobs.manager import JobState, RunStatus
+from studio.registry.store import DEMO_ID
+from studio.services import Services
+from studio.settings import Settings
+from studio.training.config import TrainingConfig
+from studio.training.run_dir import RunDir
+from studio.units import format_bytes
+
+Story = Callable[[str], None]
+"""Where the tour is told: on standard output, or beside the JSON on standard error."""
+
+RUN_NAME = "demo-tour"
+_SAMPLES = 3
+_FOR_SCALE = ("tiny", "small", "large-v3-turbo")
+
+
+def parser() -> Parser:
+    """No choices to make."""
+    made = Parser("demo", "A tour in five minutes, offline: size, train, compare, transcribe.")
+    made.flag("json", "Print JSON.")
+    return made
+
+
+def run(arguments: Sequence[str], settings: Settings) -> int:
+    """Walks through the four uses with the demo model and the demo speech; 1 if the run fails."""
+    given = parser().read(arguments)
+    tell_story = say if given.json else show
+    services = Services.open(settings)
+    try:
+        _size(services, tell_story)
+        status = _train(services, tell_story)
+        if status.state is not JobState.FINISHED or status.model_id is None:
+            tell(status)
+            return 1
+        heard = _listen(services, status.model_id, tell_story)
+    finally:
+        services.close()
+    if given.json:
+        show_json({**as_dict(status, RunDir(settings.runs / status.run_id)), "heard": heard})
+        return 0
+    show("4. Yours now")
+    show(f"   The page:      {PROGRAM} app")
+    show(f"   Another file:  {PROGRAM} transcribe --model {status.model_id} recording.wav")
+    show(f"   Your own data: {PROGRAM} train --base_model tiny --train_data my.jsonl")
+    return 0
+
+
+def _size(services: Services, story: Story) -> None:
+    story("1. Size: what does training need?")
+    for model in (DEMO_ID, *_FOR_SCALE):
+        estimate = training_estimate(services, TrainingConfig(base_model=model))
+        story(f"   {model.ljust(16)}{format_bytes(estimate.device_bytes).rjust(10)}, LoRA, batches of 8")
+    story(f"   Part by part: {PROGRAM} estimate --base_model small --gpu 'RTX 4090'")
+
+
+def _train(services: Services, story: Story) -> RunStatus:
+    story("")
+    story("2. Train: an adapter for speech that the demo model gets wrong")
+    run_id = services.jobs.submit(TrainingConfig(run_name=RUN_NAME))
+    services.jobs.start()
+    status = follow(services.jobs, run_id)
+    for line in before_and_after(status):
+        story(f"   {line}")
+    return status
+
+
+def _listen(services: Services, adapter: str, story: Story) -> list[dict[str, str]]:
+    story("")
+    story("3. Listen: recordings that neither model has heard")
+    heard = []
+    for example in read_manifest("demo:test", max_rows=_SAMPLES).examples:
+        row = {"audio_path": str(example.audio_path), "reference": example.text}
+        for name, model in (("base", DEMO_ID), ("adapter", adapter)):
+            row[name] = services.engines.transcribe(model, example.audio_path, _options(example)).text.strip()
+        heard.append(row)
+        story(f"   said     {row['reference']}")
+        story(f"   base     {row['base']}")
+        story(f"   adapter  {row['adapter']}")
+        story("")
+    return heard
+
+
+def _options(example: Example) -> TranscribeOptions:
+    return TranscribeOptions(language=example.language or "auto", timestamps="none")

@@ -1,0 +1,149 @@
+"""`estimate`: what the Memory tab tells: bytes of a training run or of a transcription, part by part."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from studio.cli.output import say, show, show_json, table
+from studio.cli.parsing import Parser
+from studio.errors import ConfigError, ModelNotFoundError
+from studio.memory.gpus import GPUS, Gpu, detected_gpus, usable_bytes, verdict
+from studio.memory.inference import estimate_inference
+from studio.memory.plan import ENGINES, INFERENCE_PRECISIONS, InferencePlan, MemoryEstimate, Part
+from studio.memory.training import estimate_training
+from studio.registry.spec import ModelDimensions
+from studio.services import Services
+from studio.settings import Settings
+from studio.training.arguments import help_text, parse_training_arguments
+from studio.training.config import TrainingConfig
+from studio.training.plan import training_plan
+from studio.units import format_bytes, format_count, parse_bytes
+
+_VERDICTS = {"fits": "fits", "tight": "is tight", "does_not_fit": "does not fit"}
+
+
+def parser() -> Parser:
+    """Options of the estimate itself; those of a run belong to `TrainingConfig`."""
+    made = Parser("estimate", "Tell how much memory a training run, or a transcription, needs.")
+    made.option("gpu", "A GPU's name, such as 'RTX 4090', or a size, such as 24GiB.")
+    made.flag("json", "Print JSON.")
+    made.flag("inference", "Estimate a transcription instead of a run; see the last options.")
+    made.epilog = (
+        "Options of a run:\n\n" + help_text() + "\nOptions with --inference:\n\n" + _inference().format_help()
+    )
+    return made
+
+
+def _inference() -> Parser:
+    made = Parser("estimate --inference", "Memory of a transcription.")
+    made.option("base_model", "Registry id, folder or Hub id.", aliases=("model", "model_path"), default="demo")
+    made.option("engine", "What runs the model.", choices=ENGINES, default="transformers")
+    made.option("precision", "Type of the weights.", choices=INFERENCE_PRECISIONS, default="fp16")
+    made.option("batch_size", "Windows of 30 seconds at once.", kind=int, default=1)
+    made.option("num_beams", "Beams of the search.", kind=int, default=1)
+    return made
+
+
+def run(arguments: Sequence[str], settings: Settings) -> int:
+    """Prints the estimate; the exit code is 0 whatever the verdict."""
+    given, rest = parser().read_known(arguments)
+    gpu = _gpu(given.gpu)
+    services = Services.open(settings)
+    try:
+        if given.inference:
+            estimate = _inference_estimate(services, rest)
+        else:
+            config, notes = parse_training_arguments(rest)
+            for note in notes:
+                say(note)
+            estimate = training_estimate(services, config)
+    finally:
+        services.close()
+    if given.json:
+        show_json({**estimate.to_json(), **_fit(estimate, gpu)})
+    else:
+        show(_summary(estimate, gpu))
+    return 0
+
+
+def training_estimate(services: Services, config: TrainingConfig) -> MemoryEstimate:
+    """Memory of a run on a GPU.
+
+    Raises:
+        ModelNotFoundError: if there is no such model, or its dimensions are not known before a download.
+    """
+    dimensions = _dimensions(services, config.base_model)
+    return estimate_training(training_plan(config, has_gpu=True), dimensions)
+
+
+def _inference_estimate(services: Services, arguments: Sequence[str]) -> MemoryEstimate:
+    given = _inference().read(arguments)
+    spec = services.registry.get(given.base_model)
+    plan = InferencePlan(
+        engine=given.engine,
+        precision=given.precision,
+        batch_size=given.batch_size,
+        num_beams=given.num_beams,
+        adapter_rank=int(spec.card.get("config", {}).get("lora_r", 0)) if spec.base_model else 0,
+    )
+    return estimate_inference(plan, _dimensions(services, given.base_model))
+
+
+def _dimensions(services: Services, model: str) -> ModelDimensions:
+    spec = services.registry.get(model)
+    if spec.dimensions is None:
+        raise ModelNotFoundError(
+            "The dimensions of {model} are not known: download it first, or name a released model or a "
+            "folder.",
+            model=model,
+        )
+    return spec.dimensions
+
+
+def _gpu(text: str | None) -> Gpu | None:
+    """The GPU of that name, or one of that size; without a name, the one in this machine."""
+    if not text:
+        return next(iter(detected_gpus()), None)
+    named = [gpu for gpu in GPUS if text.casefold() in gpu.name.casefold()]
+    exact = [gpu for gpu in named if gpu.name.casefold() == text.casefold()]
+    if exact or len(named) == 1:
+        return (exact or named)[0]
+    if named:
+        raise ConfigError(
+            "Several GPUs are called {text!r}: {names}.", text=text, names=", ".join(g.name for g in named)
+        )
+    try:
+        return Gpu(name=text, memory_bytes=parse_bytes(text), kind="")
+    except ConfigError:
+        raise ConfigError(
+            "There is no GPU {text!r} in the table: give its memory, such as 24GiB, or one of {names}.",
+            text=text,
+            names=", ".join(gpu.name for gpu in GPUS),
+        ) from None
+
+
+def _fit(estimate: MemoryEstimate, gpu: Gpu | None) -> dict[str, Any]:
+    if gpu is None:
+        return {"gpu": None, "usable_bytes": None, "verdict": None}
+    usable = usable_bytes(gpu)
+    return {"gpu": gpu.name, "usable_bytes": usable, "verdict": verdict(estimate, usable)}
+
+
+def _summary(estimate: MemoryEstimate, gpu: Gpu | None) -> str:
+    rows = [
+        (part.value.replace("_", " "), format_bytes(estimate.parts[part]), estimate.formulas.get(part, ""))
+        for part in Part
+        if estimate.parts.get(part)
+    ]
+    rows.append(("together", format_bytes(estimate.device_bytes), f"highest in {estimate.peak_phase}"))
+    lines = [
+        table(("PART", "MEMORY", "HOW"), rows),
+        f"between {format_bytes(estimate.low_bytes)} and {format_bytes(estimate.high_bytes)}; "
+        f"{format_count(estimate.trainable_parameters)} of {format_count(estimate.all_parameters)} "
+        "parameters are trained",
+    ]
+    if gpu is not None:
+        usable = usable_bytes(gpu)
+        lines.append(
+            f"{gpu.name}: {_VERDICTS[verdict(estimate, usable)]} into {format_bytes(usable)} that can be used"
+        )
+    return "\n".join(lines)

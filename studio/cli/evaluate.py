@@ -1,0 +1,103 @@
+"""`evaluate`: models side by side on one test set."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from studio.cli.output import ProgressLine, require_place, say, show, show_json, table
+from studio.cli.parsing import Parser, names
+from studio.errors import ConfigError
+from studio.evaluation.compare import evaluate
+from studio.files import write_json
+from studio.inference.engine import TranscribeOptions
+from studio.registry.store import DEMO_ID
+from studio.services import Services
+from studio.settings import Settings
+from studio.training.config import NORMALIZERS, TASKS
+from studio.units import format_percent
+
+
+def parser() -> Parser:
+    """Models, data, and how both are treated."""
+    made = Parser("evaluate", "Compare models on a test set.")
+    made.option(
+        "models",
+        "Models, separated by commas: registry ids, folders or Hub ids.",
+        aliases=("model", "model_path"),
+        default=DEMO_ID,
+    )
+    made.option(
+        "data",
+        "Manifest, audio folder, Hub dataset id or demo.",
+        aliases=("test_data", "test_file", "validation_file"),
+    )
+    made.option("split", "Part of a Hub dataset or of the demo speech.", default="test")
+    made.option("max_samples", "Use only so many clips.", aliases=("max_eval_samples",), kind=int)
+    made.option("normalizer", "Applied to both texts.", choices=NORMALIZERS, default="none")
+    made.option("language", "Name or code; auto takes each row's, or detects it.", default="auto")
+    made.option("task", "What to write.", choices=TASKS, default="transcribe")
+    made.option("num_beams", "Beams of the search.", kind=int, default=1)
+    made.option("output_file", "JSON file with rates, comparisons and every utterance.", kind=Path)
+    made.flag("json", "Print JSON.")
+    return made
+
+
+def run(arguments: Sequence[str], settings: Settings) -> int:
+    """Evaluates the models one after the other."""
+    given = parser().read(arguments)
+    models = names(given.models)
+    if not given.data or not models:
+        raise ConfigError("evaluate needs --models and --data: name models and a test set.")
+    if given.output_file:
+        require_place(given.output_file)
+    services = Services.open(settings)
+    line = ProgressLine()
+    try:
+        for model in models:
+            services.registry.get(model)
+        evaluation = evaluate(
+            services.engines,
+            models,
+            given.data,
+            options=TranscribeOptions(
+                language=given.language, task=given.task, timestamps="none", num_beams=given.num_beams
+            ),
+            normalizer=given.normalizer,
+            split=given.split,
+            max_samples=given.max_samples,
+            on_progress=lambda done, total: line.update(f"transcribed {done} of {total} clips"),
+        )
+    finally:
+        line.end()
+        services.close()
+    result = evaluation.to_json()
+    if given.output_file:
+        write_json(given.output_file, result)
+        say(f"Wrote {given.output_file}")
+    if given.json:
+        show_json(result)
+    else:
+        show(_summary(result))
+    return 0
+
+
+def _summary(result: dict[str, Any]) -> str:
+    rows = [
+        (
+            row["id"],
+            format_percent(row["wer"]),
+            format_percent(row["cer"]),
+            format_percent(row["mer"]),
+            str(row["n"]),
+            f"{row['real_time_factor']:.2f}",
+        )
+        for row in result["models"]
+    ]
+    lines = [table(("MODEL", "WER", "CER", "MER", "CLIPS", "RTF"), rows)]
+    for row in result["comparisons"]:
+        meaning = "significant" if row["significant"] else "could be chance"
+        lines.append(
+            f"{row['b']} against {row['a']}: {row['metric'].upper()} {100 * row['difference']:+.1f} points, "
+            f"95 % interval {100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f} ({meaning})"
+        )
+    return "\n".join(lines)

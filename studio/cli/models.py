@@ -1,0 +1,108 @@
+"""`models`: what the Models tab does: list, show, rename, delete."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from studio.cli.output import say, show, show_json, table
+from studio.cli.parsing import Parser
+from studio.errors import ConfigError
+from studio.registry.spec import ModelSpec
+from studio.services import Services
+from studio.settings import Settings
+from studio.units import format_bytes
+
+SCHEMA_VERSION = 1
+_ACTIONS = {"list": 0, "show": 1, "rename": 2, "delete": 1}
+"""Action → how many names it takes."""
+
+
+def parser() -> Parser:
+    """`models list`, `models show ID`, `models rename ID NEW_ID`, `models delete ID --yes`."""
+    made = Parser("models", "List, show, rename and delete models.")
+    made.add_argument("action", nargs="?", default="list", help=f"{', '.join(_ACTIONS)} (default: list)")
+    made.add_argument("names", nargs="*", metavar="ID", help="The model; for rename also its new id.")
+    made.flag("yes", "Delete without being asked again.")
+    made.flag("json", "Print JSON.")
+    return made
+
+
+def run(arguments: Sequence[str], settings: Settings) -> int:
+    """Does one action."""
+    given = parser().read(arguments)
+    if _ACTIONS.get(given.action) != len(given.names):
+        raise ConfigError(
+            "models takes: list · show ID · rename ID NEW_ID · delete ID --yes; got {given!r}.",
+            given=" ".join([given.action, *given.names]),
+        )
+    services = Services.open(settings)
+    try:
+        _act(services, given.action, given.names, given.yes, given.json)
+    finally:
+        services.close()
+    return 0
+
+
+def _act(services: Services, action: str, names: Sequence[str], is_sure: bool, as_json: bool) -> None:
+    registry = services.registry
+    if action == "list":
+        specs = registry.all()
+        if as_json:
+            show_json({"schema_version": SCHEMA_VERSION, "models": [as_dict(spec) for spec in specs]})
+        else:
+            show(_list(specs))
+    elif action == "show":
+        spec = registry.get(names[0])
+        if as_json:
+            show_json({"schema_version": SCHEMA_VERSION, **as_dict(spec)})
+        else:
+            show(_description(spec))
+    elif action == "rename":
+        spec = registry.rename(names[0], names[1])
+        say(f"{names[0]} is now {spec.id}.")
+    else:
+        spec = registry.get(names[0])
+        if not is_sure:
+            raise ConfigError("Deleting {model} cannot be undone: add --yes to do it.", model=spec.id)
+        registry.remove(spec.id)
+        say(f"Deleted {spec.id}.")
+
+
+def as_dict(spec: ModelSpec) -> dict[str, Any]:
+    """A row of the registry as JSON takes it."""
+    row = dataclasses.asdict(spec) | {"is_local": spec.is_local, "card": dict(spec.card)}
+    return row | {"path": str(spec.path) if spec.path else None}
+
+
+def _list(specs: Sequence[ModelSpec]) -> str:
+    rows = [
+        (
+            spec.id,
+            spec.kind.value,
+            spec.source.value,
+            spec.base_model or "",
+            format_bytes(spec.size_bytes) if spec.size_bytes else "",
+            spec.problem,
+        )
+        for spec in specs
+    ]
+    return table(("ID", "KIND", "FROM", "BASE", "SIZE", "PROBLEM"), rows)
+
+
+def _description(spec: ModelSpec) -> str:
+    facts = {
+        "id": spec.id,
+        "title": spec.title,
+        "kind": spec.kind.value,
+        "from": spec.source.value,
+        "folder": str(spec.path or "not on this disk"),
+        "base model": spec.base_model or "",
+        "languages": "many" if spec.is_multilingual else "English",
+        "size": format_bytes(spec.size_bytes) if spec.size_bytes else "",
+        "made": spec.created,
+        "problem": spec.problem,
+    }
+    dimensions = dataclasses.asdict(spec.dimensions) if spec.dimensions else {}
+    lines = {**{name: value for name, value in facts.items() if value}, **dimensions}
+    width = max(map(len, lines)) + 2
+    return "\n".join(f"{name.ljust(width)}{value}" for name, value in lines.items())

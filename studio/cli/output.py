@@ -1,0 +1,97 @@
+"""Where things are printed: results on standard output, everything else on standard error."""
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from studio.errors import StorageError
+from studio.files import storage_errors
+
+_QUIET_SECONDS = 10.0
+"""A log file gets a line of progress so often; a terminal sees each change in place."""
+
+
+def speak_utf8() -> None:
+    """Transcripts are in any script, whatever the terminal's locale says."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+
+
+def show(text: str = "") -> None:
+    """A result, for people."""
+    print(text, flush=True)
+
+
+def show_json(value: object) -> None:
+    """A result, for machines."""
+    show(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def say(text: str) -> None:
+    """What happens meanwhile."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns side by side, two spaces apart; numbers to the right."""
+    lines = [list(header), *[list(row) for row in rows]]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    is_number = [
+        bool(rows) and all(row[column][:1].isdigit() or row[column] in ("", "–") for row in rows)
+        for column in range(len(header))
+    ]
+    padded = (
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, is_number, strict=True)
+        )
+        for line in lines
+    )
+    return "\n".join(line.rstrip() for line in padded)
+
+
+def require_place(path: Path) -> Path:
+    """Makes sure before long work that a file can be written at `path`.
+
+    Raises:
+        StorageError: if `path` is a folder, or its folder cannot be made.
+    """
+    if path.is_dir():
+        raise StorageError("{path} is a folder: name a file in it.", path=path)
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+class ProgressLine:
+    """One line that is overwritten in a terminal, and written now and then into a log."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._width = 0
+        self._last = ""
+        self._next_seconds = 0.0
+
+    def update(self, text: str) -> None:
+        """Shows `text` instead of what was shown before."""
+        if text == self._last:
+            return
+        if self._stream.isatty():
+            self._stream.write("\r" + text.ljust(self._width))
+            self._width = len(text)
+        elif time.monotonic() >= self._next_seconds:
+            self._stream.write(text + "\n")
+            self._next_seconds = time.monotonic() + _QUIET_SECONDS
+        self._last = text
+        self._stream.flush()
+
+    def end(self) -> None:
+        """Leaves the line, so that what follows begins on its own."""
+        if self._width:
+            self._stream.write("\n")
+            self._stream.flush()
+            self._width = 0

@@ -1,0 +1,118 @@
+"""Options as people write them: `--snake_case` or `--kebab-case`, booleans as `--flag`, `--flag=True` or
+`--flag True`, and a slip answered with the nearest spelling."""
+
+import argparse
+import difflib
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from studio.errors import ConfigError
+
+PROGRAM = "python -m studio"
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+class Parser(argparse.ArgumentParser):
+    """An `ArgumentParser` whose mistakes are `ConfigError`s: the command line ends in one sentence."""
+
+    def __init__(self, command: str, description: str) -> None:
+        super().__init__(
+            prog=f"{PROGRAM} {command}".strip(),
+            description=description,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        self._flags: set[str] = set()
+
+    def option(
+        self,
+        name: str,
+        text: str,
+        *,
+        aliases: Sequence[str] = (),
+        kind: Callable[[str], Any] = str,
+        default: Any = None,
+        choices: Sequence[str] = (),
+        metavar: str | None = None,
+    ) -> None:
+        """Adds `--name VALUE`; `name` and `aliases` are in snake_case."""
+        self.add_argument(
+            *(f"--{spelling}" for spelling in (name, *aliases)),
+            dest=name,
+            type=kind,
+            default=default,
+            choices=tuple(choices) or None,
+            metavar=None if choices else metavar or "VALUE",
+            help=text,
+        )
+
+    def flag(self, name: str, text: str, *, aliases: Sequence[str] = (), default: bool = False) -> None:
+        """Adds a boolean, off unless `default`."""
+        spellings = [f"--{spelling}" for spelling in (name, *aliases)]
+        self._flags.update(spellings)
+        self.add_argument(
+            *spellings, dest=name, type=_boolean, default=default, metavar="[True|False]", help=text
+        )
+
+    def read(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """The values; anything unknown is refused.
+
+        Raises:
+            ConfigError: for an unknown option, a missing value or one that cannot be used.
+        """
+        values, rest = self.read_known(arguments)
+        if rest:
+            raise unknown_option(rest[0], self.spellings())
+        return values
+
+    def read_known(self, arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+        """The values, and the arguments that this parser does not know, in their order."""
+        return self.parse_known_args(self._plain(arguments))
+
+    def spellings(self) -> list[str]:
+        """Every option, as `--snake_case`."""
+        return [spelling for spelling in self._option_string_actions if spelling.startswith("--")]
+
+    def error(self, message: str) -> NoReturn:
+        """argparse's own complaints, as our errors."""
+        raise ConfigError("{message}: see {program} --help.", message=message, program=self.prog)
+
+    def _plain(self, arguments: Sequence[str]) -> list[str]:
+        """The same arguments in snake_case, each boolean with its value attached."""
+        plain: list[str] = []
+        for argument in arguments:
+            is_value = bool(plain) and plain[-1] in self._flags
+            if is_value and argument.lower() in ("true", "false"):
+                plain[-1] += f"={argument}"
+            else:
+                plain.append(snake_case(argument))
+        return [f"{argument}=True" if argument in self._flags else argument for argument in plain]
+
+
+def snake_case(argument: str) -> str:
+    """`--audio-path=my-file.wav` → `--audio_path=my-file.wav`; anything but an option stays as it is."""
+    if not argument.startswith("--") or argument == "--":
+        return argument
+    name, equals, value = argument[2:].partition("=")
+    return "--" + name.replace("-", "_") + equals + value
+
+
+def unknown_option(argument: str, known: Sequence[str]) -> ConfigError:
+    """The error for an option (or a stray word) that means nothing here, with the nearest that does."""
+    name = argument.partition("=")[0]
+    nearest = difflib.get_close_matches(name, known, n=1)
+    if nearest:
+        return ConfigError("Unknown option {name}: did you mean {nearest}?", name=name, nearest=nearest[0])
+    return ConfigError("Unknown option {name}: --help lists what there is.", name=name)
+
+
+def names(text: str) -> list[str]:
+    """`"a, b"` → `["a", "b"]`."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _boolean(text: str) -> bool:
+    try:
+        return _BOOLEANS[text.strip().lower()]
+    except KeyError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither True nor False") from None

@@ -1,0 +1,87 @@
+"""`runs`: the history of the Train tab."""
+
+from collections.abc import Sequence
+
+from studio.cli.follow import as_dict, progress, tell
+from studio.cli.output import say, show, show_json, table
+from studio.cli.parsing import Parser
+from studio.cli.train import finish
+from studio.errors import ConfigError
+from studio.jobs.manager import RunStatus
+from studio.services import Services
+from studio.settings import Settings
+from studio.training.run_dir import RunDir
+
+_ACTIONS = {"list": 0, "status": 1, "follow": 1, "log": 1, "stop": 1, "resume": 1, "delete": 1}
+"""Action → how many run ids it takes."""
+
+
+def parser() -> Parser:
+    """`runs list`, `runs status ID`, …"""
+    made = Parser("runs", "List, follow, stop, resume and delete training runs.")
+    made.add_argument("action", nargs="?", default="list", help=f"{', '.join(_ACTIONS)} (default: list)")
+    made.add_argument("run_id", nargs="*", metavar="ID", help="The run.")
+    made.flag("yes", "Delete without being asked again.")
+    made.flag("json", "Print JSON.")
+    return made
+
+
+def run(arguments: Sequence[str], settings: Settings) -> int:
+    """Does one action."""
+    given = parser().read(arguments)
+    if _ACTIONS.get(given.action) != len(given.run_id):
+        raise ConfigError(
+            "runs takes: list · status ID · follow ID · log ID · stop ID · resume ID · delete ID --yes; "
+            "got {given!r}.",
+            given=" ".join([given.action, *given.run_id]),
+        )
+    services = Services.open(settings)
+    try:
+        if given.action == "list":
+            _list(services, given.json)
+            return 0
+        return _act(services, given.action, given.run_id[0], is_sure=given.yes, as_json=given.json)
+    finally:
+        services.close()
+
+
+def _list(services: Services, as_json: bool) -> None:
+    runs = services.jobs.runs()
+    if as_json:
+        show_json([_dict(services, status) for status in runs])
+        return
+    rows = [
+        (status.run_id, status.state.value, status.config.base_model, progress(status), status.model_id or "")
+        for status in runs
+    ]
+    show(table(("RUN", "STATE", "BASE", "PROGRESS", "MODEL"), rows) if rows else "There are no runs yet.")
+
+
+def _act(services: Services, action: str, run_id: str, *, is_sure: bool, as_json: bool) -> int:
+    jobs = services.jobs
+    if action == "status":
+        status = jobs.status(run_id)
+        if as_json:
+            show_json(_dict(services, status))
+        else:
+            show(f"{run_id}: {status.state.value}, {progress(status)}")
+            tell(status)
+    elif action == "log":
+        show(jobs.log_tail(run_id))
+    elif action == "stop":
+        jobs.stop(run_id)
+        say(f"Run {run_id} was asked to save a checkpoint and end.")
+    elif action == "delete":
+        if not is_sure:
+            raise ConfigError("Deleting run {run} cannot be undone: add --yes to do it.", run=run_id)
+        jobs.remove(run_id)
+        say(f"Deleted run {run_id}.")
+    else:
+        if action == "resume":
+            jobs.resume(run_id)
+        return finish(services, run_id, as_json=as_json)
+    return 0
+
+
+def _dict(services: Services, status: RunStatus) -> dict[str, object]:
+    return as_dict(status, RunDir(services.settings.runs / status.run_id))

@@ -1,0 +1,46 @@
+"""What a studio is made of, wired once: page and command line share these objects and nothing else."""
+
+from dataclasses import dataclass
+
+from studio.inference.model_cache import ModelCache
+from studio.jobs.manager import JobManager
+from studio.registry.store import ModelRegistry
+from studio.settings import DEMO_MODEL, Settings
+
+
+@dataclass(frozen=True)
+class Services:
+    """Registry, runs and loaded models of one studio."""
+
+    settings: Settings
+    registry: ModelRegistry
+    jobs: JobManager
+    engines: ModelCache
+
+    @classmethod
+    def open(cls, settings: Settings, *, device: str = "auto") -> "Services":
+        """Makes the folders and the services; nothing is loaded and no thread starts here.
+
+        `device` is where transcription computes: auto, cpu or cuda. Two links cross the parts: loaded models leave memory before a run starts, and the registry asks
+        the runs which models they use before it renames or deletes one.
+
+        Raises:
+            StorageError: if the studio's folder cannot be written.
+        """
+        settings.prepare()
+        registry = ModelRegistry(
+            settings.models,
+            demo=DEMO_MODEL if DEMO_MODEL.is_dir() else None,
+            hf_cache=settings.hf_cache,
+            in_use=lambda: jobs.models_in_use(),
+        )
+        engines = ModelCache(
+            registry, idle_seconds=settings.model_idle_seconds, threads=settings.threads, device=device
+        )
+        jobs = JobManager(settings, registry, before_start=engines.unload_all)
+        return cls(settings, registry, jobs, engines)
+
+    def close(self) -> None:
+        """Stops the threads and frees the models. Runs go on: they have processes of their own."""
+        self.jobs.close()
+        self.engines.close()

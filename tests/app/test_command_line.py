@@ -1,0 +1,272 @@
+"""The command line as people use it, in a process: what it says, where, and how it ends."""
+
+import json
+import subprocess
+import sys
+import wave
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from studio.cli.main import COMMANDS
+from tests.studio_process import ROOT
+
+RunStudio = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    """Exit code 2, nothing on standard output, and one sentence as the last line of standard error."""
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    errors = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
+    assert len(errors) == 1, done.stderr
+    for word in words:
+        assert word in errors[0], errors[0]
+
+
+def write_wav(path: Path, samples: np.ndarray, rate: int = 16_000) -> Path:
+    """Mono 16-bit PCM."""
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes((np.clip(samples, -1, 1) * 32767).astype("<i2").tobytes())
+    return path
+
+
+@pytest.fixture
+def noise(tmp_path: Path) -> Path:
+    """A second of quiet noise."""
+    return write_wav(tmp_path / "noise.wav", 0.01 * np.random.default_rng(0).standard_normal(16_000))
+
+
+# ---------------------------------------------------------------- what it is
+
+
+def test_help_names_every_command(run_studio: RunStudio) -> None:
+    done = run_studio("--help")
+    assert done.returncode == 0
+    for name in COMMANDS:
+        assert name in done.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(run_studio: RunStudio, name: str) -> None:
+    done = run_studio(name, "--help")
+    assert done.returncode == 0, done.stderr
+    assert f"python -m studio {name}" in done.stdout
+
+
+def test_a_reader_that_leaves_is_no_error(environ: dict[str, str], studio_home: Path, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "studio", "train", "--help"],
+        cwd=tmp_path,
+        env={**environ, "PYTHONPATH": str(ROOT), "STUDIO_HOME": str(studio_home)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout and process.stderr
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.wait(60)
+
+
+# ---------------------------------------------------------------- slips
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["trian"], ["train"]),
+        (["train", "--learning_rat", "1e-3"], ["learning_rate"]),
+        (["transcribe", "--modle", "demo", "a.wav"], ["--model"]),
+        (["estimate", "--base-modle", "tiny"], ["base_model"]),
+        (["evaluate", "--nomalizer", "none"], ["--normalizer"]),
+        (["models", "destroy", "demo"], ["rename"]),
+        (["runs", "status"], ["status ID"]),
+        (["train", "--learning_rate", "fast"], ["learning_rate", "fast"]),
+        (["train", "--lora_r", "0"], ["lora_r", "0"]),
+        (["estimate", "--gpu", "RTX 9999 Ultra Max"], ["RTX 9999 Ultra Max"]),
+        (["transcribe"], ["recording"]),
+        (["evaluate", "--models", "demo"], ["--data"]),
+        (["check-data"], ["data"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_a_slip_is_answered_with_what_was_meant(
+    run_studio: RunStudio, arguments: list[str], words: list[str]
+) -> None:
+    assert_refused(run_studio(*arguments), *words)
+
+
+def test_a_setting_that_is_no_number_is_refused(run_studio: RunStudio) -> None:
+    done = run_studio("models", extra={"STUDIO_THREADS": "many"})
+    assert_refused(done, "STUDIO_THREADS", "many")
+
+
+# ---------------------------------------------------------------- audio that cannot be used
+
+
+def test_a_recording_that_is_not_there_is_refused(run_studio: RunStudio, tmp_path: Path) -> None:
+    assert_refused(run_studio("transcribe", tmp_path / "missing.wav"), "missing.wav")
+
+
+def test_an_empty_file_is_refused(run_studio: RunStudio, tmp_path: Path) -> None:
+    (tmp_path / "empty.wav").touch()
+    assert_refused(run_studio("transcribe", "empty.wav"), "empty.wav", "empty")
+
+
+def test_text_named_wav_is_refused(run_studio: RunStudio, tmp_path: Path) -> None:
+    (tmp_path / "text.wav").write_text("This is not a recording.\n" * 100, encoding="utf-8")
+    assert_refused(run_studio("transcribe", "text.wav"), "text.wav")
+
+
+def test_a_recording_of_no_length_is_refused(run_studio: RunStudio, tmp_path: Path) -> None:
+    write_wav(tmp_path / "nothing.wav", np.zeros(0))
+    assert_refused(run_studio("transcribe", "nothing.wav"), "nothing.wav")
+
+
+def test_samples_that_are_no_numbers_are_refused(run_studio: RunStudio, tmp_path: Path) -> None:
+    import soundfile
+
+    samples = np.full(16_000, np.nan, dtype=np.float32)
+    soundfile.write(tmp_path / "nan.wav", samples, 16_000, subtype="FLOAT")
+    assert_refused(run_studio("transcribe", "nan.wav"), "nan.wav")
+
+
+def test_one_bad_recording_does_not_keep_the_others_from_being_transcribed(
+    run_studio: RunStudio, tmp_path: Path, noise: Path
+) -> None:
+    (tmp_path / "empty.wav").touch()
+    done = run_studio("transcribe", "empty.wav", noise, "--json")
+    assert done.returncode == 2
+    bad, good = json.loads(done.stdout)
+    assert bad["error"] and not good["error"]
+
+
+# ---------------------------------------------------------------- manifests that cannot be used
+
+
+def assert_no_run_was_made(home: Path) -> None:
+    assert [path.name for path in (home / "runs").glob("*")] == []
+    assert [path.name for path in (home / "models").glob("*")] == []
+
+
+BAD_MANIFESTS = {
+    "missing": (None, ["list.jsonl"]),
+    "empty": (b"", ["list.jsonl"]),
+    "not UTF-8": ('{"audio_path": "a.wav", "text": "Grüße"}\n'.encode("latin-1"), ["UTF-8"]),
+    "missing audio": (b'{"audio_path": "gone.wav", "text": "hello"}\n', ["gone.wav"]),
+    "misspelt column": (b'{"audio_paht": "noise.wav", "text": "hello"}\n', ["audio_path"]),
+}
+
+
+@pytest.mark.parametrize("command", ["train", "check-data", "evaluate"])
+@pytest.mark.parametrize("case", BAD_MANIFESTS)
+def test_a_manifest_that_cannot_be_used_is_refused(
+    run_studio: RunStudio, tmp_path: Path, studio_home: Path, noise: Path, command: str, case: str
+) -> None:
+    content, words = BAD_MANIFESTS[case]
+    if content is not None:
+        (tmp_path / "list.jsonl").write_bytes(content)
+    option = "--train_data" if command != "evaluate" else "--data"
+    assert_refused(run_studio(command, option, "list.jsonl"), *words)
+    assert_no_run_was_made(studio_home)
+
+
+def test_labels_that_no_model_can_take_are_named_by_line(
+    run_studio: RunStudio, tmp_path: Path, noise: Path
+) -> None:
+    rows = [
+        {"audio_path": str(noise), "text": "hello"},
+        {"audio_path": str(noise), "text": "supercalifragilistic " * 200},
+    ]
+    (tmp_path / "list.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    done = run_studio("check-data", "list.jsonl", "--base_model", "demo", "--quarantine", "bad/rows.jsonl")
+    assert done.returncode == 1, done.stderr
+    assert "line 2" in done.stdout and "448" in done.stdout
+    (bad,) = (tmp_path / "bad" / "rows.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(bad)["line"] == 2
+
+
+# ---------------------------------------------------------------- models that cannot be used
+
+
+@pytest.mark.parametrize(
+    "command", ["train --base_model", "transcribe a.wav --model", "estimate --base_model"]
+)
+def test_an_unknown_model_is_refused_with_the_nearest_name(
+    run_studio: RunStudio, studio_home: Path, noise: Path, command: str
+) -> None:
+    assert_refused(run_studio(*command.split(), "large-v3-turbi"), "large-v3-turbi", "large-v3-turbo")
+    assert_no_run_was_made(studio_home)
+
+
+def test_an_unreachable_hub_is_said_in_one_sentence(
+    run_studio: RunStudio, studio_home: Path, noise: Path, tmp_path: Path
+) -> None:
+    extra = {"HF_HUB_CACHE": str(tmp_path / "cache")}
+    assert_refused(run_studio("transcribe", noise, "--model", "tiny", extra=extra), "openai/whisper-tiny")
+    assert_refused(run_studio("train", "--base_model", "tiny", extra=extra), "openai/whisper-tiny")
+
+
+def test_deleting_asks_for_yes(run_studio: RunStudio) -> None:
+    assert_refused(run_studio("models", "delete", "demo"), "--yes")
+
+
+def test_the_demo_model_can_be_neither_renamed_nor_deleted(run_studio: RunStudio) -> None:
+    assert_refused(run_studio("models", "rename", "demo", "mine"), "demo")
+    assert_refused(run_studio("models", "delete", "demo", "--yes"), "demo")
+
+
+def test_a_name_that_leads_out_of_the_folder_is_refused(run_studio: RunStudio, studio_home: Path) -> None:
+    done = run_studio("train", "--run_name", "../../elsewhere", "--max_steps", "1")
+    assert_refused(done, "../../elsewhere")
+    assert_no_run_was_made(studio_home)
+
+
+# ---------------------------------------------------------------- places that cannot be written
+
+
+def test_a_home_that_cannot_be_written_is_refused(run_studio: RunStudio, tmp_path: Path) -> None:
+    blocker = tmp_path / "file"
+    blocker.touch()
+    assert_refused(run_studio("models", home=blocker / "home"), "STUDIO_HOME")
+
+
+def test_a_place_for_results_is_checked_before_the_work(
+    run_studio: RunStudio, tmp_path: Path, noise: Path
+) -> None:
+    blocker = tmp_path / "file"
+    blocker.touch()
+    assert_refused(run_studio("transcribe", noise, "--output_file", blocker / "x.json"), "x.json")
+    assert_refused(run_studio("transcribe", noise, "--output_file", tmp_path), str(tmp_path))
+
+
+# ---------------------------------------------------------------- what works
+
+
+def test_estimate_answers_machines(run_studio: RunStudio) -> None:
+    done = run_studio("estimate", "--base-model", "small", "--gpu", "24GiB", "--fp16=True", "--json")
+    answer = json.loads(done.stdout)
+    assert answer["verdict"] == "fits"
+    assert answer["device_bytes"] >= answer["reserved_bytes"] >= answer["allocated_bytes"] > 0
+    assert answer["peak_phase"]
+    assert sum(v for k, v in answer.items() if k.endswith("_bytes") and k in PARTS) == answer["device_bytes"]
+
+
+PARTS = {
+    *("weights_trainable_bytes", "weights_frozen_bytes", "weights_quantized_bytes", "weight_casts_bytes"),
+    *("gradients_bytes", "optimizer_states_bytes", "activations_bytes", "logits_and_loss_bytes"),
+    *("temporaries_bytes", "overhead_bytes"),
+}
+
+
+def test_models_lists_the_demo_model_and_the_released_ones(run_studio: RunStudio) -> None:
+    rows = json.loads(run_studio("models", "list", "--json").stdout)["models"]
+    ids = {row["id"] for row in rows}
+    assert {"demo", "openai/whisper-tiny", "openai/whisper-large-v3-turbo"} <= ids
+    assert "d_model" in run_studio("models", "show", "demo").stdout
