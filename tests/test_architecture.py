@@ -26,7 +26,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("training",),
     ("jobs",),
     ("services",),
-    ("ui", "cli"),
+    ("ui",),
+    ("cli",),
     ("__main__",),
 )
 HEAVY = {

@@ -1,24 +1,29 @@
 """`app`: opens the page, as `python app.py` does."""
 
-import runpy
-import sys
+import dataclasses
 from collections.abc import Sequence
 
 from studio.cli.parsing import Parser
-from studio.settings import PROJECT_ROOT, Settings
+from studio.settings import Settings
 
 
 def parser() -> Parser:
-    """No options of its own: the page is steered by STUDIO_* and Gradio's GRADIO_* variables."""
-    return Parser(
-        "app",
-        "Open the page. GRADIO_SERVER_NAME, GRADIO_SERVER_PORT and Gradio's other variables are honoured.",
-    )
+    """Where to listen; everything else is steered by STUDIO_* and Gradio's GRADIO_* variables."""
+    made = Parser("app", "Open the page. The GRADIO_* variables of Gradio are honoured, too.")
+    made.option("host", "Address to listen on (GRADIO_SERVER_NAME).", aliases=("server_name",))
+    made.option("port", "Port to listen on (GRADIO_SERVER_PORT).", aliases=("server_port",), kind=int)
+    made.flag("open_browser", "Show the page in the browser once it is up.", aliases=("inbrowser",))
+    return made
 
 
 def run(arguments: Sequence[str], settings: Settings) -> int:
-    """Runs `app.py` of this checkout in this process; it reads the same settings again."""
-    parser().read(arguments)
-    sys.argv = [str(PROJECT_ROOT / "app.py")]
-    runpy.run_path(sys.argv[0], run_name="__main__")
-    return 0
+    """Serves the page until Ctrl-C; 2 if the port is taken."""
+    from studio.ui.serve import serve  # brings Gradio, which no other command needs
+
+    given = parser().read(arguments)
+    asked = dataclasses.replace(
+        settings,
+        server_name=given.host or settings.server_name,
+        server_port=given.port or settings.server_port,
+    )
+    return serve(asked, open_browser=given.open_browser)

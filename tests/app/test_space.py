@@ -1,17 +1,24 @@
 """The repository as a Hugging Face Space: an ordinary user, a read-only checkout, no training."""
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
+from gradio_client import Client, handle_file
+from gradio_client.exceptions import AppError
 
-from tests.studio_process import StudioProcess, copy_checkout
+from studio.dataset.manifest import read_manifest
+from tests.studio_process import ROOT, StudioProcess, copy_checkout
 
 NOBODY = 65534
 READS_ALL = "+dac_read_search"
@@ -40,7 +47,7 @@ def space(environ: dict[str, str]) -> Iterator[StudioProcess]:
         }
         before = fingerprint(checkout)
         process = StudioProcess(
-            own / "whisper-studio", on_space, command=command, checkout=checkout, name_home=False
+            own / "whisper-studio", on_space, command=command, checkout=checkout, names_home=False
         )
         try:
             with process:
@@ -93,3 +100,49 @@ def fingerprint(folder: Path) -> str:
         if path.is_file():
             digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+@pytest.fixture(scope="module")
+def client(space: StudioProcess) -> Client:
+    return Client(space.url, verbose=False)
+
+
+def page_texts(client: Client) -> str:
+    """Everything the page is built of, as the browser gets it."""
+    return json.dumps(client.config, ensure_ascii=False)
+
+
+def test_the_demo_model_is_ready_at_once(client: Client, demo_speech: Path) -> None:
+    example = read_manifest("demo:test", max_rows=1).examples[0]
+    answer = client.predict(audio=handle_file(example.audio_path), model="demo", api_name="/transcribe")
+    assert answer["model"] == "demo" and answer["duration_seconds"] > 0
+
+
+def test_the_train_tab_is_there_and_says_why_it_is_off(client: Client) -> None:
+    texts = page_texts(client)
+    assert "Duplicate this Space" in texts and "STUDIO_ALLOW_TRAINING" in texts
+
+
+def test_a_run_cannot_be_started_past_the_tab_either(client: Client, space: StudioProcess) -> None:
+    with pytest.raises(AppError, match="STUDIO_ALLOW_TRAINING"):
+        client.predict(config={"base_model": "demo"}, api_name="/start_run")
+    assert list((space.home / "runs").iterdir()) == []
+
+
+def test_data_goes_to_the_temporary_folder(space: StudioProcess) -> None:
+    assert sorted(path.name for path in space.home.iterdir()) >= ["cache", "models", "runs"]
+
+
+def test_files_of_the_server_are_not_given_out(space: StudioProcess) -> None:
+    for path in ("/etc/passwd", space.home / "runs", ROOT / "pyproject.toml"):
+        with pytest.raises(urllib.error.HTTPError):
+            urllib.request.urlopen(f"{space.url}/gradio_api/file={path}", timeout=30)
+
+
+def test_a_file_that_is_too_large_is_refused(space: StudioProcess, tmp_path: Path) -> None:
+    large = tmp_path / "large.wav"
+    with large.open("wb") as file:
+        file.truncate(51 * 1024 * 1024)
+    with large.open("rb") as file:
+        answer = httpx.post(f"{space.url}/gradio_api/upload", files={"files": file}, timeout=120)
+    assert answer.status_code == 413

@@ -1,0 +1,133 @@
+"""The page's server: where it listens, how it ends, and what it answers programs."""
+
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from gradio_client import Client, handle_file
+from gradio_client.exceptions import AppError
+
+from tests.studio_process import ROOT, StudioProcess
+
+
+@pytest.fixture(scope="module")
+def client(studio_server: StudioProcess) -> Client:
+    return Client(studio_server.url, verbose=False)
+
+
+def test_the_page_answers_on_the_port_that_was_asked_for(studio_server: StudioProcess) -> None:
+    with urllib.request.urlopen(studio_server.url, timeout=30) as response:
+        assert "Whisper Studio" in response.read().decode("utf-8")
+
+
+@pytest.mark.parametrize("command", [["app.py"], ["-m", "studio", "app"]], ids=" ".join)
+def test_a_port_that_is_taken_is_refused_in_one_sentence(
+    studio_server: StudioProcess, environ: dict[str, str], studio_home: Path, command: list[str]
+) -> None:
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env={**environ, "STUDIO_HOME": str(studio_home), "GRADIO_SERVER_PORT": str(studio_server.port)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+    )
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1 and str(studio_server.port) in done.stderr
+
+
+@pytest.fixture
+def without_port(environ: dict[str, str], tmp_path: Path) -> Iterator[Path]:
+    """The output of a studio that was told no port."""
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "app.py"],
+            cwd=ROOT,
+            env={**environ, "STUDIO_HOME": str(tmp_path / "home"), "PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+    yield log
+    process.kill()
+    process.wait()
+
+
+def test_without_a_port_the_next_free_one_is_taken_and_printed(without_port: Path) -> None:
+    while not (found := re.search(r"http://127\.0\.0\.1:\d+", without_port.read_text(encoding="utf-8"))):
+        time.sleep(0.2)
+    with urllib.request.urlopen(found[0], timeout=30) as response:
+        assert response.status == 200
+
+
+def test_the_demo_model_is_listed(client: Client) -> None:
+    rows = {row["id"]: row for row in client.predict(api_name="/models")["models"]}
+    assert rows["demo"]["problem"] == "" and "openai/whisper-large-v3" in rows
+
+
+def test_an_estimate_comes_in_parts_with_a_verdict(client: Client) -> None:
+    answer = client.predict(base_model="small", gpu="NVIDIA GeForce RTX 4090", api_name="/estimate")
+    assert answer["verdict"] == "fits"
+    assert answer["weights_trainable_bytes"] > 0 and answer["peak_phase"]
+
+
+def test_an_error_of_the_user_is_a_sentence(client: Client) -> None:
+    with pytest.raises(AppError, match="large-v3-turbo"):
+        client.predict(base_model="large-v3-turbi", api_name="/estimate")
+    with pytest.raises(AppError, match="lora_r"):
+        client.predict(config={"lora_r": 0}, api_name="/start_run")
+
+
+def test_a_recording_that_cannot_be_used_is_a_sentence(client: Client, tmp_path: Path) -> None:
+    text = tmp_path / "text.wav"
+    text.write_text("This is not a recording.\n" * 100, encoding="utf-8")
+    with pytest.raises(AppError, match=r"text\.wav"):
+        client.predict(audio=handle_file(text), model="demo", api_name="/transcribe")
+
+
+def test_a_run_started_through_the_api_makes_a_model_that_transcribes(
+    client: Client, demo_speech: Path
+) -> None:
+    config = {"base_model": "demo", "max_steps": 3, "eval_strategy": "no", "run_name": "through-the-api"}
+    run_id = client.predict(config=config, api_name="/start_run")
+    while (status := client.predict(run_id=run_id, api_name="/run_status"))["state"] != "finished":
+        assert status["state"] not in ("failed", "interrupted", "stopped"), status["error"]
+        time.sleep(0.3)
+    rows = {row["id"]: row for row in client.predict(api_name="/models")["models"]}
+    assert rows[status["model_id"]]["base_model"] == "demo"
+    clip = next((demo_speech / "samples").glob("*"))
+    answer = client.predict(audio=handle_file(clip), model=status["model_id"], api_name="/transcribe")
+    assert answer["model"] == status["model_id"] and answer["error"] is None
+
+
+WORDS = (
+    "and so my fellow americans ask not what your country can do for you ask what you can do for your country"
+)
+
+
+def plain(text: str) -> str:
+    return " ".join(re.findall(r"[a-z]+", text.lower()))
+
+
+def test_whisper_tiny_makes_no_word_error_on_jfk_through_the_api(
+    client: Client, whisper_tiny: Path, real_speech: Path
+) -> None:
+    clip = real_speech / "jfk" / "jfk.flac"
+    answer = client.predict(audio=handle_file(clip), model=str(whisper_tiny), api_name="/transcribe")
+    assert plain(answer["text"]) == WORDS and answer["language"] == "en"
+
+
+def test_whisper_tiny_makes_no_word_error_on_jfk_on_the_command_line(
+    run_studio: Callable[..., subprocess.CompletedProcess[str]], whisper_tiny: Path, real_speech: Path
+) -> None:
+    clip = real_speech / "jfk" / "jfk.flac"
+    done = run_studio("transcribe", "--model_path", whisper_tiny, "--audio_path", clip)
+    assert done.returncode == 0, done.stderr
+    assert plain(done.stdout) == WORDS

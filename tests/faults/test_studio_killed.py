@@ -1,0 +1,73 @@
+"""The studio is killed during a run: the run goes on, and a new studio finds it where it is."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gradio_client import Client
+
+from tests.studio_process import StudioProcess
+
+LONG_RUN = {"base_model": "demo", "train_data": "demo", "max_steps": 400, "eval_on_start": False}
+SHORT_RUN = {**LONG_RUN, "max_steps": 4, "eval_strategy": "no"}
+ENDED = {"finished", "stopped", "failed", "interrupted"}
+
+
+def status_when(client: Client, run_id: str, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """The run's status once it is as wanted; fails if the run ends as something else."""
+    while True:
+        status: dict[str, Any] = client.predict(run_id=run_id, api_name="/run_status")
+        if wanted(status):
+            return status
+        assert status["state"] not in ENDED, status["error"] or status["state"]
+        time.sleep(0.3)
+
+
+def test_a_run_outlives_the_studio_and_the_next_one_takes_it_up(
+    start_studio: Callable[..., StudioProcess],
+) -> None:
+    first = start_studio()
+    run_id = Client(first.url, verbose=False).predict(config=LONG_RUN, api_name="/start_run")
+    waiting_id = Client(first.url, verbose=False).predict(config=SHORT_RUN, api_name="/start_run")
+    before = status_when(Client(first.url, verbose=False), run_id, lambda status: status["step"] > 0)
+    first.kill()
+
+    second = start_studio()
+    client = Client(second.url, verbose=False)
+    later = status_when(client, run_id, lambda status: status["step"] > before["step"])
+    assert later["state"] == "running"
+    assert client.predict(run_id=waiting_id, api_name="/run_status")["state"] == "queued"
+
+    client.predict(run_id=run_id, api_name="/stop_run")
+    stopped = status_when(client, run_id, lambda status: status["state"] == "stopped")
+    assert stopped["can_resume"]
+
+    finished = status_when(client, waiting_id, lambda status: status["state"] == "finished")
+    models = client.predict(api_name="/models")["models"]
+    assert finished["model_id"] in {model["id"] for model in models}
+
+
+def test_two_studios_on_one_home_start_each_run_once(start_studio: Callable[..., StudioProcess]) -> None:
+    one, other = start_studio(), start_studio()
+    clients = [Client(studio.url, verbose=False) for studio in (one, other)]
+    ids = [client.predict(config=SHORT_RUN, api_name="/start_run") for client in clients]
+    for run_id in ids:
+        for client in clients:
+            status_when(client, run_id, lambda status: status["state"] == "finished")
+    for run_id in ids:
+        log = (one.home / "runs" / run_id / "events.jsonl").read_text(encoding="utf-8")
+        assert log.count('"kind": "plan"') == 1
+
+
+def test_ctrl_c_ends_the_studio_cleanly_and_leaves_the_run_alone(
+    start_studio: Callable[..., StudioProcess],
+) -> None:
+    first = start_studio()
+    run_id = Client(first.url, verbose=False).predict(config=LONG_RUN, api_name="/start_run")
+    status_when(Client(first.url, verbose=False), run_id, lambda status: status["step"] > 0)
+    assert first.interrupt() == 0
+    assert "Traceback" not in first.log()
+
+    second = start_studio()
+    client = Client(second.url, verbose=False)
+    assert client.predict(run_id=run_id, api_name="/run_status")["state"] == "running"
