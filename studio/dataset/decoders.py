@@ -17,6 +17,8 @@ from studio.errors import AudioError
 
 BLOCK_SECONDS = 10.0
 """How much is decoded at a time."""
+_LEAD_SAMPLES = 11_520
+"""Ten frames of MP3: after a seek its first five are silent."""
 _SEEK_MARGIN_SECONDS = 0.2
 """Compressed sound needs the packets before a point to be right at that point."""
 
@@ -102,10 +104,13 @@ class _SndFileSound:
         end = self._file.frames if end_seconds is None else round(end_seconds * self.rate)
         size = int(BLOCK_SECONDS * self.rate)
         try:
-            if position:
-                self._file.seek(position)
             while position < end:
-                block = self._file.read(min(size, end - position), dtype="float32", always_2d=True)
+                # Every read of soundfile ends in a seek, after which MP3 starts with silence: read some
+                # frames more in front, in the same read, and drop them.
+                lead = min(position, _LEAD_SAMPLES)
+                self._file.seek(position - lead)
+                block = self._file.read(lead + min(size, end - position), dtype="float32", always_2d=True)
+                block = block[lead:]
                 if not len(block):
                     return
                 position += len(block)

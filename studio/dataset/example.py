@@ -56,7 +56,7 @@ class RowProblem:
     values: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, line: int, audio_path: str, kind: str, template: str, **values: object) -> "RowProblem":
+    def of(cls, line: int, audio_path: str, kind: str, template: str, /, **values: object) -> "RowProblem":
         """A problem whose reason can be translated."""
         return cls(line, template.format(**values), audio_path, kind, template, values)
 

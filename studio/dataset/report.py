@@ -208,14 +208,12 @@ class _Check:
             )
         first = self._by_fingerprint.setdefault(heard.fingerprint, example)
         if first is not example:
-            same = "text" if first.text == example.text else "audio, but with another text"
-            self._warn(
-                example,
-                "duplicate",
-                "The clip is the same as in line {line} ({same}).",
-                line=first.line,
-                same=same,
+            template = (
+                "The clip and its text are the same as in line {line}."
+                if first.text == example.text
+                else "The clip is the same as in line {line}, but with another text."
             )
+            self._warn(example, "duplicate", template, line=first.line)
 
     def compare_with_test(self, example: Example, heard: Heard | AudioError) -> None:
         """Reports a clip of the test data that is in the training data, too."""
@@ -279,18 +277,24 @@ class _Check:
             return _problem(example, "silent", "The clip is silent, but it has a text.")
         return None
 
-    def _warn(self, example: Example, kind: str, template: str, **values: object) -> None:
+    def _warn(self, example: Example, kind: str, template: str, /, **values: object) -> None:
         self._problems.append(_problem(example, kind, template, **values))
 
 
-def _problem(example: Example, kind: str, template: str, **values: object) -> RowProblem:
+def _problem(example: Example, kind: str, template: str, /, **values: object) -> RowProblem:
     return RowProblem.of(example.line, str(example.audio_path), kind, template, **values)
 
 
 def _histogram(values: list[float] | list[int]) -> Histogram:
+    """Bins of whole width for whole numbers, so that none is empty only because no number fits in."""
     import numpy as np
 
     if not values:
         return Histogram()
-    counts, edges = np.histogram(values, bins=_BINS)
-    return Histogram(tuple(edges.tolist()), tuple(counts.tolist()))
+    bins: int | list[int] = _BINS
+    if isinstance(values[0], int):
+        low, high = int(min(values)), int(max(values)) + 1
+        width = -(-(high - low) // _BINS)
+        bins = list(range(low, high + width, width))
+    counts, edges = np.histogram(values, bins=bins)
+    return Histogram(tuple(round(edge, 3) for edge in edges.tolist()), tuple(counts.tolist()))

@@ -1,0 +1,239 @@
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from studio.dataset.audio import SAMPLING_RATE, audio_duration, read_audio, save_pcm, stream_audio
+from studio.errors import AudioError, StorageError
+from tests.studio_process import ROOT
+
+from .conftest import SECONDS, encode, sweep
+
+KINDS = (
+    "narrow.wav",
+    "stereo.wav",
+    "float.wav",
+    "deep.wav",
+    "plain.flac",
+    "song.mp3",
+    "vorbis.ogg",
+    "call.opus",
+    "memo.m4a",
+    "browser.webm",
+)
+
+
+def likeness(heard: np.ndarray, expected: np.ndarray) -> float:
+    """Highest correlation of the two within 100 ms: encoders put a little silence in front."""
+    width = min(len(heard), len(expected)) - 1600
+    middle = expected[800 : 800 + width]
+    scores = []
+    for lag in range(0, 1601, 2):
+        part = heard[lag : lag + width]
+        scores.append(float(np.dot(part, middle) / np.linalg.norm(part) / np.linalg.norm(middle)))
+    return max(scores)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_file_is_heard_as_mono_at_16_khz(sounds: dict[str, Path], name: str) -> None:
+    samples = read_audio(sounds[name])
+    assert samples.dtype == np.float32
+    assert samples.ndim == 1
+    assert abs(len(samples) / SAMPLING_RATE - SECONDS) < 0.1
+    assert likeness(samples, sweep(SAMPLING_RATE)) > 0.98
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_duration_is_known_from_the_header(sounds: dict[str, Path], name: str) -> None:
+    assert abs(audio_duration(sounds[name]) - SECONDS) < 0.1
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_blocks_joined_are_the_whole(sounds: dict[str, Path], name: str) -> None:
+    blocks = list(stream_audio(sounds[name], block_seconds=0.7))
+    assert {len(block) for block in blocks[:-1]} == {11_200}
+    assert 0 < len(blocks[-1]) <= 11_200
+    np.testing.assert_array_equal(np.concatenate(blocks), read_audio(sounds[name]))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_part_is_what_the_whole_has_there(sounds: dict[str, Path], name: str) -> None:
+    part = read_audio(sounds[name], 1.0, 2.5)
+    whole = read_audio(sounds[name])
+    assert abs(len(part) - 24_000) <= 1
+    assert likeness(whole[15_200:40_800], part) > 0.99
+
+
+@pytest.mark.parametrize("name", ["long.wav", "long.flac", "long.mp3", "long.ogg", "long.opus"])
+def test_nothing_is_lost_where_two_reads_meet(tmp_path: Path, name: str) -> None:
+    samples = sweep(16_000, 23.0)
+    kind = {"format": "OGG", "subtype": "OPUS"} if name.endswith("opus") else {}
+    soundfile.write(tmp_path / name, samples, 16_000, **kind)
+    at_once = soundfile.read(tmp_path / name, dtype="float32")[0]
+    np.testing.assert_allclose(read_audio(tmp_path / name), at_once, atol=1e-3)
+
+
+def test_a_part_may_reach_to_the_end(sounds: dict[str, Path]) -> None:
+    assert len(read_audio(sounds["plain.flac"], 2.0)) == SAMPLING_RATE
+    assert len(read_audio(sounds["plain.flac"], 2.0, 99.0)) == SAMPLING_RATE
+
+
+def test_decoding_needs_no_program_on_the_path(sounds: dict[str, Path], environ: dict[str, str]) -> None:
+    code = (
+        "import sys, shutil; from studio.dataset.audio import read_audio;"
+        "assert shutil.which('ffmpeg') is None; print(*(len(read_audio(p)) > 40000 for p in sys.argv[1:]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, sounds.values())],
+        env={**environ, "PATH": "", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.stdout.split() == ["True"] * len(sounds), done.stderr
+
+
+@pytest.mark.parametrize("name", ["long.wav", "long.m4a"])
+def test_a_long_recording_is_never_whole_in_memory(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    samples = np.tile(sweep(8_000, 60.0), 10 if name.endswith("m4a") else 30)
+    if name.endswith("m4a"):
+        encode(path, "aac", samples, 8_000)
+    else:
+        soundfile.write(path, samples, 8_000)
+    whole_bytes = len(samples) * 2 * 4
+    tracemalloc.start()
+    largest, total = 0, 0
+    for block in stream_audio(path, 30.0):
+        largest, total = max(largest, len(block)), total + len(block)
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert largest == 480_000
+    assert abs(total - 2 * len(samples)) < SAMPLING_RATE
+    assert peak_bytes < min(16_000_000, whole_bytes / 2)
+
+
+def test_a_recording_of_a_browser_without_a_length_is_measured(
+    sounds: dict[str, Path], tmp_path: Path
+) -> None:
+    import av
+
+    path = tmp_path / "live.webm"
+    with (
+        av.open(str(sounds["browser.webm"])) as source,
+        av.open(str(path), "w", options={"live": "1"}) as target,
+    ):
+        stream = target.add_stream_from_template(source.streams.audio[0])
+        for packet in source.demux(source.streams.audio[0]):
+            if packet.pts is not None:
+                packet.stream = stream
+                target.mux(packet)
+    with av.open(str(path)) as container:
+        assert container.duration is None
+    assert abs(audio_duration(path) - SECONDS) < 0.1
+    assert abs(len(read_audio(path)) / SAMPLING_RATE - SECONDS) < 0.1
+    assert abs(len(read_audio(path, 1.0, 2.0)) - SAMPLING_RATE) <= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("gone.wav", None, "There is no audio file"),
+        ("empty.wav", b"", "is an empty file"),
+        ("text.wav", b"This is not sound.\n" * 50, "is not a sound file"),
+        ("text.mp3", b"This is not sound.\n" * 50, "is not a sound file"),
+        ("text.raw", b"This is not sound.\n" * 50, "is not a sound file"),
+        ("list.wav", b"#EXTM3U\n#EXTINF:10,\nhttp://127.0.0.1:9/a.wav\n", "is not a sound file"),
+        ("picture.wav", b"\x89PNG\r\n\x1a\n" + bytes(100), "is not a sound file"),
+    ],
+)
+def test_what_is_no_sound_is_refused_with_a_sentence(
+    tmp_path: Path, name: str, content: bytes | None, sentence: str
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    for use in (read_audio, audio_duration, lambda p: list(stream_audio(p))):
+        with pytest.raises(AudioError, match=sentence) as refused:
+            use(path)
+        assert str(path) in str(refused.value)
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(AudioError, match="is a folder"):
+        read_audio(tmp_path)
+
+
+def test_no_sample_at_all_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "nothing.wav"
+    soundfile.write(path, np.zeros(0, np.float32), 16_000)
+    for use in (read_audio, audio_duration):
+        with pytest.raises(AudioError, match="0 s long"):
+            use(path)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_samples_that_are_no_numbers_are_refused(tmp_path: Path, bad: float) -> None:
+    samples = sweep(16_000)
+    samples[20_000] = bad
+    path = tmp_path / "bad.wav"
+    soundfile.write(path, samples, 16_000, subtype="FLOAT")
+    with pytest.raises(AudioError, match="no numbers"):
+        read_audio(path)
+
+
+def test_a_part_behind_the_end_is_refused_with_the_length(sounds: dict[str, Path]) -> None:
+    with pytest.raises(AudioError, match=r"is 3\.00 s long: there is no sound from 5\.00 s"):
+        read_audio(sounds["plain.flac"], 5.0, 6.0)
+
+
+def test_a_file_cut_in_the_middle_is_refused_or_ends_early(sounds: dict[str, Path], tmp_path: Path) -> None:
+    for name, path in sounds.items():
+        data = path.read_bytes()
+        cut = tmp_path / name
+        cut.write_bytes(data[: len(data) // 2])
+        try:
+            assert len(read_audio(cut)) <= SECONDS * SAMPLING_RATE + 1600
+        except AudioError as error:
+            assert str(cut) in str(error)
+
+
+def test_what_a_microphone_gives_is_kept(tmp_path: Path) -> None:
+    floats = sweep(48_000)
+    for samples in (
+        floats,
+        (floats * 32767).astype(np.int16),
+        (floats.astype(np.float64) * 2147483647).astype(np.int32),
+        np.stack([floats, floats], axis=1),
+    ):
+        for ending in (".flac", ".wav"):
+            path = save_pcm(samples, 48_000, tmp_path / "take" / f"one{ending}")
+            assert likeness(read_audio(path), sweep(SAMPLING_RATE)) > 0.999
+            assert soundfile.info(path).subtype == "PCM_16"
+    assert {path.name for path in (tmp_path / "take").iterdir()} == {"one.flac", "one.wav"}
+
+
+@pytest.mark.parametrize(
+    ("samples", "sentence"),
+    [
+        (np.zeros(0, np.int16), "empty"),
+        (np.array([0.1, np.nan], np.float32), "no numbers"),
+        (np.zeros((10, 10, 2), np.float32), "shape"),
+        (np.zeros((2, 1000), np.float32), "shape"),
+    ],
+)
+def test_a_recording_that_is_none_is_refused_and_leaves_no_file(
+    tmp_path: Path, samples: np.ndarray, sentence: str
+) -> None:
+    with pytest.raises(AudioError, match=sentence):
+        save_pcm(samples, 16_000, tmp_path / "take.flac")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_recording_that_cannot_be_kept_is_a_storage_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StorageError):
+        save_pcm(sweep(16_000), 16_000, tmp_path / "file" / "take.flac")

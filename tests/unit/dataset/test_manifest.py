@@ -1,0 +1,313 @@
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import soundfile
+
+from studio.dataset.manifest import Manifest, TextSegment, read_manifest
+from studio.errors import HubUnreachableError, ManifestError
+from studio.settings import DEMO_SPEECH
+
+from .conftest import sweep
+
+Write = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with two clips, of 3 and 2 seconds."""
+    soundfile.write(tmp_path / "a.wav", sweep(8_000, 3.0), 8_000)
+    (tmp_path / "clips").mkdir()
+    soundfile.write(tmp_path / "clips" / "b.flac", sweep(16_000, 2.0), 16_000)
+    return tmp_path
+
+
+@pytest.fixture
+def write(folder: Path) -> Write:
+    def write(name: str, text: str) -> Path:
+        path = folder / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def lines(*rows: Any) -> str:
+    return "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows)
+
+
+def texts(manifest: Manifest) -> list[tuple[str, str]]:
+    return [(example.audio_path.name, example.text) for example in manifest.examples]
+
+
+BOTH = [("a.wav", "Hello, world"), ("b.flac", "你好")]
+
+SAME_ROWS = {
+    "json array": json.dumps(
+        [{"audio_path": "./a.wav", "text": "Hello, world"}, {"audio_path": "clips/b.flac", "text": "你好"}]
+    ),
+    "json array over lines": json.dumps(
+        [{"path": "a.wav", "sentence": "Hello, world"}, {"path": "clips/b.flac", "sentence": "你好"}],
+        indent=2,
+    ),
+    "json lines": lines(
+        {"audio": {"path": "a.wav"}, "sentence": "Hello, world"},
+        "",
+        {"audio": "clips/b.flac", "transcript": "你好"},
+    ),
+    "csv": 'audio,text\na.wav,"Hello, world"\nclips/b.flac,你好\n',
+    "csv with semicolons": "file_name;transcription\na.wav;Hello, world\nclips/b.flac;你好\n",
+    "csv of windows": 'Audio_Filepath,Text\r\na.wav,"Hello, world"\r\nclips/b.flac,你好\r\n',
+    "tsv": "path\tsentence\na.wav\tHello, world\nclips/b.flac\t你好\n",
+    "tsv with quotes": 'path\tsentence\na.wav\t"Hello, world"\nclips/b.flac\t"你好"\n',
+}
+
+
+@pytest.mark.parametrize("ending", [".txt", ".json"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("kind", SAME_ROWS)
+def test_each_format_is_known_by_its_content(write: Write, kind: str, mark: str, ending: str) -> None:
+    manifest = read_manifest(write(f"list{ending}", mark + SAME_ROWS[kind]))
+    assert texts(manifest) == BOTH
+    assert manifest.problems == ()
+    assert {"json array": "json", "json array over lines": "json", "json lines": "jsonl"}.get(
+        kind, kind[:3]
+    ) == manifest.format
+
+
+def test_the_hash_is_of_the_rows_and_not_of_the_format(write: Write) -> None:
+    hashes = {read_manifest(write("list", text)).hash for text in SAME_ROWS.values()}
+    assert len(hashes) == 1
+    other = SAME_ROWS["csv"].replace("Hello", "Hallo")
+    assert read_manifest(write("list", other)).hash not in hashes
+
+
+def test_all_that_a_row_can_say_is_read(write: Write) -> None:
+    row = {
+        "audio": {"path": "a.wav", "start_time": 0.5, "end_time": 2.5},
+        "sentence": "hi there",
+        "language": "en",
+        "task": "translate",
+        "sentences": [
+            {"start": 0.0, "end": 0.8, "text": "hi"},
+            {"start": 0.9, "end": 2.0, "text": " there "},
+        ],
+        "duration": 2.0,
+    }
+    example = read_manifest(write("list", lines(row))).examples[0]
+    assert (example.start_seconds, example.end_seconds, example.duration_seconds) == (0.5, 2.5, 2.0)
+    assert (example.text, example.language, example.task, example.line) == ("hi there", "en", "translate", 1)
+    assert example.segments == (TextSegment(0.0, 0.8, "hi"), TextSegment(0.9, 2.0, "there"))
+
+
+def test_language_may_be_called_lang_and_text_may_be_in_the_sentences_only(write: Write) -> None:
+    row = {"audio": "a.wav", "lang": "zh", "sentences": [{"start": 0, "end": 1, "text": "你好"}]}
+    example = read_manifest(write("list", lines(row))).examples[0]
+    assert (example.language, example.text) == ("zh", "你好")
+
+
+def test_offset_and_duration_cut_a_clip_out(write: Write) -> None:
+    row = {"audio_filepath": "a.wav", "offset": 1.0, "duration": 1.5, "text": "x"}
+    example = read_manifest(write("list", lines(row))).examples[0]
+    assert (example.start_seconds, example.end_seconds, example.duration_seconds) == (1.0, 2.5, 1.5)
+
+
+def test_a_missing_duration_is_measured(write: Write) -> None:
+    rows = [{"audio": "a.wav", "text": "x"}, {"audio": {"path": "a.wav", "start_time": 1}, "text": "x"}]
+    manifest = read_manifest(write("list", lines(*rows)))
+    assert [example.duration_seconds for example in manifest.examples] == pytest.approx([3.0, 2.0])
+
+
+def test_a_file_is_not_opened_when_its_duration_is_given(write: Write, folder: Path) -> None:
+    (folder / "a.wav").write_text("no sound at all")
+    row = {"audio": "a.wav", "text": "x", "duration": 3.0}
+    assert read_manifest(write("list", lines(row))).examples[0].duration_seconds == 3.0
+
+
+def test_paths_are_looked_for_beside_the_manifest_and_then_in_the_working_directory(
+    write: Write, folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    soundfile.write(elsewhere / "c.wav", sweep(8_000, 1.0), 8_000)
+    soundfile.write(elsewhere / "a.wav", sweep(8_000, 1.0), 8_000)
+    monkeypatch.chdir(elsewhere)
+    absolute = str(folder / "clips" / "b.flac")
+    manifest = read_manifest(
+        write("list", lines(*({"audio": a, "text": "x"} for a in ("a.wav", "c.wav", absolute))))
+    )
+    assert [str(example.audio_path) for example in manifest.examples] == [
+        str(folder / "a.wav"),
+        str(elsewhere / "c.wav"),
+        absolute,
+    ]
+
+
+BAD_ROWS = [
+    ("not json", "not valid JSON"),
+    ("[1, 2]", "an object with audio and text is needed"),
+    ({"audio": "gone.wav", "text": "x"}, "There is no audio file gone.wav"),
+    ({"audio": "clips", "text": "x"}, "is a folder"),
+    ({"audio": "empty.wav", "text": "x"}, "is empty"),
+    ({"audio": "text.wav", "text": "x"}, "not a sound file"),
+    ({"audio": "", "text": "x"}, "names no audio"),
+    ({"audio": "a.wav", "text": "  "}, "has no text"),
+    ({"audio": "a.wav", "text": ["x"]}, "which is no text"),
+    ({"audio": "a.wav"}, "no column for the text"),
+    ({"audio": "a.wav", "text": "x", "duration": "long"}, "a number of seconds"),
+    ({"audio": "a.wav", "text": "x", "duration": 0}, "there is no sound"),
+    ({"audio": {"path": "a.wav", "start_time": 2, "end_time": 1}, "text": "x"}, "before it starts"),
+    ({"audio": {"path": "a.wav", "start_time": -1}, "text": "x"}, "a number of seconds"),
+    ({"audio": {"path": "a.wav", "start_time": 9}, "text": "x"}, "starts at 9 s, and the file is 3.00 s"),
+    ({"audio": "a.wav", "text": "x", "task": "sing"}, "transcribe and translate"),
+    ({"audio": "a.wav", "text": "x", "sentences": "x"}, "no list"),
+    ({"audio": "a.wav", "text": "x", "sentences": [{"start": 1, "end": 0, "text": "x"}]}, "runs from 1 to 0"),
+    ({"audio": "a.wav", "text": "x", "sentences": [{"start": 1, "end": 9, "text": "x"}]}, "a clip of 3.00 s"),
+    ({"audio": "a.wav", "text": "x", "sentences": [{"text": "x"}]}, "from ? to ?"),
+    ({"audio": "a.wav", "text": "x", "langauge": "en"}, "misspelt 'language'"),
+]
+
+
+def test_bad_rows_are_named_by_line_and_good_ones_go_on(write: Write, folder: Path) -> None:
+    (folder / "empty.wav").touch()
+    (folder / "text.wav").write_text("not sound at all\n" * 20)
+    good = {"audio": "a.wav", "text": "x"}
+    manifest = read_manifest(write("list", lines(good, *(row for row, _ in BAD_ROWS), good)))
+    assert [example.line for example in manifest.examples] == [1, len(BAD_ROWS) + 2]
+    assert [problem.line for problem in manifest.problems] == list(range(2, len(BAD_ROWS) + 2))
+    for problem, (_, reason) in zip(manifest.problems, BAD_ROWS, strict=True):
+        assert reason in problem.reason
+        assert problem.template.format(**problem.values) == problem.reason
+    assert manifest.problems[2].audio_path == "gone.wav"
+
+
+def test_bad_lines_of_a_table_are_named(write: Write) -> None:
+    text = 'audio,text\na.wav,"over\ntwo lines"\na.wav,one,two\n\na.wav,\na.wav,fine\na.wav,"open\n'
+    manifest = read_manifest(write("list.csv", text))
+    assert [(example.line, example.text) for example in manifest.examples] == [
+        (2, "over\ntwo lines"),
+        (7, "fine"),
+    ]
+    assert [problem.line for problem in manifest.problems] == [4, 6, 8]
+    assert "quotation marks" in manifest.problems[2].reason
+
+
+def test_a_lone_quotation_mark_in_a_tsv_is_a_character(write: Write) -> None:
+    manifest = read_manifest(write("x.tsv", 'path\tsentence\na.wav\t"Go!" he said\na.wav\t5" disk\n'))
+    assert [example.text for example in manifest.examples] == ['"Go!" he said', '5" disk']
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "is empty"),
+        (b" \n\n", "is empty"),
+        ("audio,text\na.wav,h\u00e9\n".encode("latin-1"), r"not UTF-8 text \(line 2\)"),
+        ("audio,text\na.wav,x\n".encode("utf-16"), "not UTF-8 text"),
+        (b'{"audio": "a.wav"\x00}', "not UTF-8 text"),
+        (b"[]", "has no rows"),
+        (b"audio,text\n", "has no rows"),
+        (b'[{"audio": "a.wav",', r"not valid JSON \(line 1"),
+        (b'{\n"rows": []\n}', "single JSON object"),
+        (b"audio,sentance\na.wav,x\n", "found 'sentance', did you mean 'sentence'"),
+        (b"adio_path,text\na.wav,x\n", "found 'adio_path', did you mean 'audio_path'"),
+        (b"audio,text,langauge\na.wav,x,en\n", "'langauge' looks like a misspelt 'language'"),
+        (b"a.wav|hello\nb.wav|there\n", "no column for the audio"),
+        (b'{"audio": "a.wav", "txt": "x"}\n', "found 'txt', did you mean 'text'"),
+        (b'{"audio": "gone.wav", "text": "x"}\n', "None of the 1 rows .* Line 1: There is no audio file"),
+    ],
+)
+def test_a_manifest_that_cannot_be_used_is_refused_with_a_sentence(
+    folder: Path, content: bytes, sentence: str
+) -> None:
+    path = folder / "list"
+    path.write_bytes(content)
+    with pytest.raises(ManifestError, match=sentence) as refused:
+        read_manifest(path)
+    assert str(path) in str(refused.value)
+
+
+def test_columns_of_other_meaning_are_left_alone(write: Write) -> None:
+    row = {
+        "audio": "a.wav", "text": "x", "id": 1, "text_original": "X", "speaker": "s", "duration_ms": 3000,
+        "task_id": 5, "client_id": "c", "up_votes": 2, "age": 20,
+    }  # fmt: skip
+    assert len(read_manifest(write("list", lines(row))).examples) == 1
+
+
+def test_a_missing_manifest_is_refused(tmp_path: Path) -> None:
+    for name in ("gone.jsonl", "gone.csv", "./gone", "some where"):
+        with pytest.raises(ManifestError, match="There is no manifest"):
+            read_manifest(tmp_path / name if name.startswith(".") else name)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("metadata.csv", "file_name,text\na.wav,x\n"),
+        ("metadata.csv", "file_name,transcription\na.wav,x\n"),
+        ("metadata.jsonl", '{"file_name": "a.wav", "text": "x"}\n'),
+        ("train.jsonl", '{"audio": "a.wav", "text": "x"}\n'),
+        ("anything.tsv", "audio\ttext\na.wav\tx\n"),
+    ],
+)
+def test_an_audio_folder_is_read_by_its_metadata(write: Write, folder: Path, name: str, text: str) -> None:
+    write(name, text)
+    manifest = read_manifest(folder)
+    assert (manifest.format, texts(manifest)) == ("folder", [("a.wav", "x")])
+
+
+def test_a_split_of_a_folder_is_the_file_of_that_name(write: Write, folder: Path) -> None:
+    write("train.csv", "audio,text\na.wav,train\n")
+    write("test.csv", "audio,text\na.wav,test\n")
+    assert read_manifest(folder, split="test").examples[0].text == "test"
+    with pytest.raises(ManifestError, match=r"several manifests \(test\.csv, train\.csv\)"):
+        read_manifest(folder, split="dev")
+
+
+def test_a_folder_without_a_manifest_is_refused(folder: Path) -> None:
+    with pytest.raises(ManifestError, match=r"no metadata\.csv"):
+        read_manifest(folder)
+
+
+def test_only_so_many_good_rows_are_read(write: Write) -> None:
+    rows = [{"audio": "gone.wav", "text": "x"}, *({"audio": "a.wav", "text": str(n)} for n in range(5))]
+    manifest = read_manifest(write("list", lines(*rows)), max_rows=2)
+    assert [example.text for example in manifest.examples] == ["0", "1"]
+
+
+def test_a_hundred_thousand_rows_are_looked_up_once_each(write: Write) -> None:
+    """No file is opened: each row costs one look at the folder, which a test can afford."""
+    row = json.dumps({"audio": "a.wav", "text": "x", "duration": 3.0}) + "\n"
+    manifest = read_manifest(write("list", row * 100_000))
+    assert len(manifest.examples) == 100_000
+
+
+def test_a_manifest_can_be_sent_to_another_process(write: Write) -> None:
+    manifest = read_manifest(write("list", lines({"audio": "a.wav", "text": "x"}, "bad")))
+    assert pickle.loads(pickle.dumps(manifest)) == manifest  # noqa: S301
+
+
+@pytest.mark.skipif(not (DEMO_SPEECH / "train.jsonl").exists(), reason="the demo speech is not made yet")
+def test_the_demo_speech_is_a_source_of_its_own() -> None:
+    train, test = read_manifest("demo"), read_manifest("demo:test")
+    assert train.problems == test.problems == ()
+    assert train.source == "demo"
+    assert test.hash == read_manifest("demo", split="test").hash != train.hash
+
+
+def test_real_speech_is_read_without_a_problem(real_speech: Path) -> None:
+    for name in ("aishell1_zh", "speechocean762_en"):
+        manifest = read_manifest(real_speech / name / "train.jsonl")
+        assert len(manifest.examples) == 300
+        assert manifest.problems == ()
+
+
+def test_a_hub_that_does_not_answer_is_said(tmp_path: Path) -> None:
+    with pytest.raises(HubUnreachableError, match="the model hub does not answer"):
+        read_manifest("somebody/speech:en:test", cache_dir=tmp_path)
+    with pytest.raises(HubUnreachableError, match="the model hub is not asked"):
+        read_manifest("somebody/speech", cache_dir=tmp_path, local_files_only=True)
+    assert not list(tmp_path.iterdir())

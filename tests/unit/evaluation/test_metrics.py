@@ -1,0 +1,142 @@
+import random
+
+import jiwer
+import numpy as np
+import pytest
+
+from studio.errors import ConfigError
+from studio.evaluation.metrics import align, error_rates, paired_bootstrap, utterance_errors
+
+
+def corpus(seed: int, size: int = 60) -> tuple[list[str], list[str]]:
+    choose = random.Random(seed)
+    words = ["turn", "on", "the", "light", "kitchen", "off", "one", "two"]
+    references = [" ".join(choose.choices(words, k=choose.randint(1, 8))) for _ in range(size)]
+    hypotheses = [
+        " ".join(choose.choice(words) if choose.random() < 0.3 else word for word in text.split())
+        for text in references
+    ]
+    return references, hypotheses
+
+
+def test_rates_are_those_of_jiwer_over_the_whole_corpus() -> None:
+    references, hypotheses = corpus(1)
+    rates = error_rates(references, hypotheses)
+    assert rates.wer == pytest.approx(jiwer.wer(references, hypotheses))
+    assert rates.cer == pytest.approx(jiwer.cer(references, hypotheses))
+    assert rates.mer == rates.wer
+    assert rates.n == len(references)
+
+
+def test_a_corpus_counts_edits_and_does_not_average_rates() -> None:
+    rates = error_rates(["a", "b c d e f g h i j"], ["x", "b c d e f g h i j"])
+    assert rates.wer == pytest.approx(0.1)
+    assert (rates.words.substitutions, rates.words.hits, rates.words.length) == (1, 9, 10)
+
+
+def test_each_edit_is_counted_as_what_it_is() -> None:
+    words = error_rates(["a b c d"], ["a x c d e f"]).words
+    assert (words.hits, words.substitutions, words.deletions, words.insertions) == (3, 1, 0, 2)
+    assert error_rates(["a b c"], [""]).words.deletions == 3
+
+
+def test_words_where_nothing_was_said_count_as_insertions() -> None:
+    rates = error_rates(["", "a b"], ["thank you", "a b"])
+    assert rates.wer == pytest.approx(1.0)
+    assert rates.words.insertions == 2
+    assert error_rates([""], ["thank you"]).wer == 2.0
+    assert error_rates([""], [""]).wer == 0.0
+    assert error_rates([], []).n == 0
+
+
+def test_mixed_text_counts_ideographs_and_words() -> None:
+    rates = error_rates(["打开 kitchen 的灯"], ["打开 chicken 的登"])
+    assert rates.mixed.length == 5
+    assert rates.mer == pytest.approx(2 / 5)
+    assert error_rates(["你好"], ["你 好"]).mer == 0.0
+
+
+def test_raw_character_errors_count_spaces_and_punctuation_and_normalized_ones_do_not() -> None:
+    assert error_rates(["你好吗"], [" 你好，吗 "]).cer == pytest.approx(1 / 3)
+    assert error_rates(["你好吗"], ["你好，嗎"], "chinese").cer == 0.0
+
+
+def test_any_white_space_separates_words() -> None:
+    assert error_rates(["a b  c"], ["a\tb\nc"]).wer == 0.0
+
+
+def test_utterances_add_up_to_the_corpus() -> None:
+    references, hypotheses = corpus(2)
+    for metric in ("wer", "cer", "mer"):
+        pairs = [utterance_errors(a, b, metric) for a, b in zip(references, hypotheses, strict=True)]
+        errors, length = (sum(column) for column in zip(*pairs, strict=True))
+        assert errors / length == pytest.approx(getattr(error_rates(references, hypotheses), metric))
+
+
+def test_an_unknown_metric_is_refused() -> None:
+    with pytest.raises(ConfigError, match="wer, cer, mer"):
+        utterance_errors("a", "b", "bleu")
+
+
+def test_hypotheses_must_match_references() -> None:
+    with pytest.raises(ValueError):
+        error_rates(["a"], [])
+
+
+def test_a_model_against_itself_does_not_differ() -> None:
+    references, hypotheses = corpus(3)
+    comparison = paired_bootstrap(references, hypotheses, hypotheses)
+    assert (comparison.difference, comparison.ci_low, comparison.ci_high) == (0.0, 0.0, 0.0)
+    assert not comparison.significant
+
+
+def test_a_clearly_better_model_is_significantly_better() -> None:
+    references, hypotheses = corpus(4)
+    comparison = paired_bootstrap(references, hypotheses, references)
+    assert comparison.difference == pytest.approx(-error_rates(references, hypotheses).wer)
+    assert comparison.ci_low <= comparison.difference <= comparison.ci_high < 0
+    assert comparison.significant
+
+
+def test_one_lucky_utterance_is_not_significant() -> None:
+    references, hypotheses = corpus(5)
+    lucky = [references[0] + " x", *hypotheses[1:]]
+    assert not paired_bootstrap(references, hypotheses, lucky).significant
+
+
+def test_the_bootstrap_repeats_itself_and_agrees_with_plain_resampling() -> None:
+    references, first = corpus(6)
+    second = corpus(6)[0][1:] + corpus(6)[0][:1]
+    comparison = paired_bootstrap(references, first, second, resamples=4000)
+    assert comparison == paired_bootstrap(references, first, second, resamples=4000)
+    a = np.array([utterance_errors(r, h, "wer") for r, h in zip(references, first, strict=True)])
+    b = np.array([utterance_errors(r, h, "wer") for r, h in zip(references, second, strict=True)])
+    rng = np.random.default_rng(9)
+    drawn = [rng.integers(len(a), size=len(a)) for _ in range(4000)]
+    plain = [(b[i, 0].sum() - a[i, 0].sum()) / a[i, 1].sum() for i in drawn]
+    low, high = np.quantile(plain, [0.025, 0.975])
+    assert comparison.ci_low == pytest.approx(low, abs=0.02)
+    assert comparison.ci_high == pytest.approx(high, abs=0.02)
+
+
+def test_nothing_to_compare_is_said() -> None:
+    with pytest.raises(ConfigError, match="no utterance"):
+        paired_bootstrap([], [], [])
+
+
+def test_texts_are_shown_side_by_side() -> None:
+    pieces = [
+        (p.kind, p.reference, p.hypothesis)
+        for p in align("turn on the big light", "please turn off the light")
+    ]
+    assert pieces == [
+        ("insert", "", "please"),
+        ("equal", "turn", "turn"),
+        ("substitute", "on", "off"),
+        ("equal", "the", "the"),
+        ("delete", "big", ""),
+        ("equal", "light", "light"),
+    ]
+    assert [p.kind for p in align("打开灯", "打开了灯")] == ["equal", "insert", "equal"]
+    assert align("", "") == []
+    assert [p.hypothesis for p in align("", "你好 world")] == ["你好world"]

@@ -1,0 +1,61 @@
+from pathlib import Path
+
+import pytest
+
+from studio.errors import ConfigError
+from studio.evaluation.normalize import NORMALIZERS, normalize, read_spelling, writes_without_spaces
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("none", "  Hello,  World! ", "Hello,  World!"),
+        ("basic", "  Hello,  World! [noise]", "hello world"),
+        ("basic", "¿Qué tal?", "qué tal"),
+        ("english", "Mr. Smith isn't twenty-one, he's $30.", "mister smith is not 21 he is $30"),
+        ("english", "Um, it's uh okay", "it is okay"),
+        ("chinese", "臺灣的後面，有 3 個軟體！", "台湾的后面有3个软体"),
+        ("chinese", "ＡＢＣ　中文。", "abc中文"),
+    ],
+)
+def test_each_normalizer_drops_what_it_says(name: str, text: str, expected: str) -> None:
+    assert normalize(text, name) == expected
+
+
+@pytest.mark.parametrize("name", NORMALIZERS)
+@pytest.mark.parametrize("text", ["", "   ", "Hello, World!", "繁體字，好", "12 %"])
+def test_normalizing_twice_is_normalizing_once(name: str, text: str) -> None:
+    once = normalize(text, name)
+    assert normalize(once, name) == once
+
+
+def test_an_unknown_normalizer_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ConfigError, match="none, basic, english, chinese"):
+        normalize("x", "klingon")
+
+
+def test_british_spelling_is_folded_where_the_table_is_at_hand(whisper_tiny: Path, tmp_path: Path) -> None:
+    assert read_spelling(tmp_path) == {}
+    spelling = read_spelling(whisper_tiny)
+    assert normalize("The colour", "english", spelling=spelling) == "the color"
+    assert normalize("The colour", "english") == "the colour"
+
+
+def test_languages_without_spaces_are_known_by_code_and_name() -> None:
+    for language in (
+        "zh",
+        "ZH-tw",
+        "zh_CN",
+        "Chinese",
+        "ja",
+        "japanese",
+        "th",
+        "lo",
+        "my",
+        "yue",
+        "km",
+        "bo",
+    ):
+        assert writes_without_spaces(language)
+    for language in ("en", "english", "ko", "de", "auto", ""):
+        assert not writes_without_spaces(language)
