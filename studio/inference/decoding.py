@@ -1,0 +1,166 @@
+"""One window of sound to tokens: what a Whisper hears in 30 seconds, and how sure it is.
+
+transformers searches (greedy, sampling, beams); the prompt, the rules for time tokens and the judgement are
+given to it from here, so that each choice of the user reaches the model, and nothing of a model's saved
+generation config overrides it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from studio.dataset.features import log_mel
+from studio.inference.special_tokens import SpecialTokens
+
+_LATEST_FIRST_TIME = 50
+"""A window's first time token is at most 1 s, as in Whisper's own decoding."""
+_SEED = 0
+"""Sampling, the way out of loops, gives the same text each time."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How a model judges a text."""
+
+    average_logprob: float
+    """Mean natural logarithm of the probability of each token, the end token included."""
+    no_speech_probability: float
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to look for the best text."""
+
+    num_beams: int = 1
+    temperature: float = 0.0
+    """0: the most likely token each time; above: sampling."""
+    max_new_tokens: int = 0
+    """0: as many as fit."""
+
+
+class Decoder:
+    """A loaded Whisper for one window at a time. Not thread-safe: whoever calls holds the model's lock.
+
+    `model` is a `WhisperForConditionalGeneration` (with LoRA layers inside or not) on its device,
+    `settings` what its generation config said.
+    """
+
+    def __init__(
+        self, model: Any, tokenizer: Any, extractor: Any, tokens: SpecialTokens, settings: dict[str, Any]
+    ) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.extractor = extractor
+        self.tokens = tokens
+        self.settings = settings
+
+    @property
+    def text_context(self) -> int:
+        """Positions of the decoder, 448: prompt and text together."""
+        return int(self.model.config.max_target_positions)
+
+    def encode(self, clips: Sequence[NDArray[np.float32]]) -> Any:
+        """Hidden states (clips, 1500, d_model) of clips of at most 30 s, each padded with silence."""
+        import torch
+
+        features = torch.from_numpy(log_mel(self.extractor, clips))
+        features = features.to(device=self.model.device, dtype=self.model.dtype)
+        return self.model.get_encoder()(features).last_hidden_state
+
+    def language_probabilities(self, encoded: Any) -> list[dict[str, float]]:
+        """For each clip the probability of each language the model knows, likeliest first."""
+        import torch
+
+        first = torch.full((len(encoded), 1), self.tokens.start, device=encoded.device)
+        ids = list(self.tokens.languages.values())
+        rows = torch.softmax(self._logits(encoded, first)[:, 0, ids].float(), dim=-1).tolist()
+        codes = list(self.tokens.languages)
+        return [
+            dict(sorted(zip(codes, row, strict=True), key=lambda item: item[1], reverse=True)) for row in rows
+        ]
+
+    def generate(self, encoded: Any, prompts: Sequence[Sequence[int]], search: Search) -> list[list[int]]:
+        """The text and time tokens for each clip, without prompt and end token.
+
+        The prompts must be of one length; a prompt without `<|notimestamps|>` asks for time tokens.
+        """
+        import torch
+        from transformers import GenerationMixin
+        from transformers.modeling_outputs import BaseModelOutput
+
+        length = len(prompts[0])
+        prompt = torch.tensor([list(p) for p in prompts], device=encoded.device)
+        room = self.text_context - length
+        wanted = min(search.max_new_tokens or room, room)
+        config = self._generation_config(search, max_length=length + wanted)
+        with torch.random.fork_rng(devices=[encoded.device] if encoded.device.type == "cuda" else []):
+            torch.manual_seed(_SEED)
+            rows: Any = GenerationMixin.generate(
+                self.model,
+                encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
+                decoder_input_ids=prompt,
+                generation_config=config,
+                logits_processor=self._time_rules(prompts[0], config),
+            )
+        return [self._until_end(row[length:]) for row in rows.tolist()]
+
+    def score(self, encoded: Any, prompt: Sequence[int], text: Sequence[int]) -> Scores:
+        """Judges one text (tokens as from `generate`) in a single pass; `encoded` is (1, 1500, d_model)."""
+        import torch
+
+        whole = [*prompt, *text, self.tokens.end][: self.text_context]
+        logits = self._logits(encoded, torch.tensor([whole], device=encoded.device))[0].float()
+        targets = torch.tensor(whole[len(prompt) :], device=encoded.device)
+        logprobs = torch.log_softmax(logits[len(prompt) - 1 : len(whole) - 1], dim=-1)
+        chosen = logprobs.gather(1, targets[:, None])
+        place = list(prompt).index(self.tokens.start)
+        silence = torch.softmax(logits[place], dim=-1)[self.tokens.no_speech]
+        return Scores(float(chosen.mean()) if len(targets) else 0.0, float(silence))
+
+    def text_of(self, tokens: Sequence[int]) -> str:
+        """Text without special tokens; half a character at the end of a cut text is left out."""
+        plain = [token for token in tokens if token < self.tokens.end]
+        text: str = self.tokenizer.decode(plain, clean_up_tokenization_spaces=False)
+        return text.rstrip("\ufffd")
+
+    def tokens_of(self, text: str) -> list[int]:
+        """Text tokens of a text, without special ones."""
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return [token for token in ids if token < self.tokens.end]
+
+    def _logits(self, encoded: Any, tokens: Any) -> Any:
+        hidden = self.model.get_decoder()(
+            input_ids=tokens, encoder_hidden_states=encoded, use_cache=False
+        ).last_hidden_state
+        return self.model.proj_out(hidden)
+
+    def _generation_config(self, search: Search, *, max_length: int) -> Any:
+        import transformers
+
+        make: Any = transformers.GenerationConfig
+        sampling = {"do_sample": True, "temperature": search.temperature, "top_k": 0}
+        return make(
+            max_length=max_length,
+            num_beams=1 if search.temperature else search.num_beams,
+            eos_token_id=self.tokens.end,
+            pad_token_id=self.tokens.end,
+            decoder_start_token_id=self.tokens.start,
+            suppress_tokens=self.settings.get("suppress_tokens") or None,
+            begin_suppress_tokens=self.settings.get("begin_suppress_tokens") or None,
+            **(sampling if search.temperature else {"do_sample": False}),
+        )
+
+    def _time_rules(self, prompt: Sequence[int], config: Any) -> Any:
+        from transformers import LogitsProcessorList, WhisperTimeStampLogitsProcessor
+
+        if self.tokens.no_timestamps in prompt:
+            return LogitsProcessorList()
+        config.no_timestamps_token_id = self.tokens.no_timestamps
+        config.max_initial_timestamp_index = _LATEST_FIRST_TIME
+        return LogitsProcessorList([WhisperTimeStampLogitsProcessor(config, begin_index=len(prompt))])
+
+    def _until_end(self, row: list[int]) -> list[int]:
+        return row[: row.index(self.tokens.end)] if self.tokens.end in row else row

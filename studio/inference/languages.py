@@ -1,0 +1,89 @@
+"""What people call a language → the code that Whisper uses."""
+
+import difflib
+from collections.abc import Collection
+
+from studio.errors import ConfigError
+from studio.registry.languages import LANGUAGES
+
+AUTO = "auto"
+_OTHER_NAMES = {
+    "burmese": "my",
+    "castilian": "es",
+    "farsi": "fa",
+    "filipino": "tl",
+    "flemish": "nl",
+    "haitian": "ht",
+    "javanese": "jw",
+    "jv": "jw",
+    "letzeburgesch": "lb",
+    "mandarin": "zh",
+    "cmn": "zh",
+    "moldavian": "ro",
+    "moldovan": "ro",
+    "nb": "no",
+    "norwegian bokmål": "no",
+    "panjabi": "pa",
+    "pushto": "ps",
+    "simplified chinese": "zh",
+    "sinhalese": "si",
+    "traditional chinese": "zh",
+    "valencian": "ca",
+}
+
+
+def resolve_language(text: str, available: Collection[str] | None = None) -> str:
+    """The code for a language's name or code: `Chinese`, `mandarin`, `zh`, `zh-TW`, `<|zh|>` → `zh`.
+
+    `auto` (or nothing) stays `auto`. `available` are the codes that a model knows; all of Whisper's if None,
+    and an English-only model has none, which leaves English and `auto`, both as `en`.
+
+    Raises:
+        ConfigError: if there is no such language, or the model lacks it.
+    """
+    code = _code(text)
+    if available is None or (code in available) or (code == AUTO and available):
+        return code
+    if not available:
+        if code in (AUTO, "en"):
+            return "en"
+        raise ConfigError(
+            "The language {language!r} was asked for, and this model knows English only: choose English, "
+            "or a multilingual model.",
+            language=text,
+        )
+    raise ConfigError(
+        "This model does not know the language {language!r}: choose one of {known}, or auto.",
+        language=text,
+        known=", ".join(f"{code} ({LANGUAGES.get(code, code)})" for code in available),
+    )
+
+
+def _code(text: str) -> str:
+    spoken = text.strip().lower().removeprefix("<|").removesuffix("|>")
+    if spoken in ("", AUTO):
+        return AUTO
+    by_name = {name: code for code, name in LANGUAGES.items()} | _OTHER_NAMES
+    for candidate in (spoken, spoken.replace("_", "-").split("-")[0]):
+        if candidate in LANGUAGES:
+            return candidate
+        if candidate in by_name:
+            return by_name[candidate]
+    near = difflib.get_close_matches(spoken, by_name, n=1)
+    raise ConfigError(
+        "{language!r} is no language of Whisper: give a name or a code, such as {near}, or auto.",
+        language=text,
+        near=f"{near[0].title()} ({by_name[near[0]]})" if near else "Chinese or zh",
+    )
+
+
+_WITHOUT_SPACES = {"zh", "ja", "th", "lo", "my", "yue", "km", "bo"}
+
+
+def join_texts(texts: list[str], language: str) -> str:
+    """Texts of successive segments to one, with a space between them where the script has spaces."""
+    joined = ""
+    for text in (text.strip() for text in texts):
+        is_tight = language in _WITHOUT_SPACES and not (joined[-1:].isascii() and text[:1].isascii())
+        joined += text if is_tight or not joined else f" {text}"
+    return joined.strip()

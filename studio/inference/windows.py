@@ -1,0 +1,89 @@
+"""The tokens of one window to segments, and where the next window begins: Whisper's sequential algorithm.
+
+After Radford et al. (2022), Robust Speech Recognition via Large-Scale Weak Supervision, section 3.8. Also the
+guard against its known weakness, text that repeats itself without end.
+"""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from studio.inference.special_tokens import SpecialTokens
+
+WINDOW_SECONDS = 30.0
+SHORTEST_ADVANCE_SECONDS = 1.0
+"""A window moves on by at least this, whatever the model says."""
+LOOP_COMPRESSION_RATIO = 2.4
+"""Text that zlib makes smaller by more than this repeats itself."""
+_REPEATS_OF_A_LOOP = 3
+
+
+@dataclass(frozen=True)
+class TokenSegment:
+    """A segment still in tokens, its times from the beginning of the window."""
+
+    start_seconds: float
+    end_seconds: float
+    text_tokens: tuple[int, ...]
+
+
+def split_segments(
+    tokens: Sequence[int], special: SpecialTokens, length_seconds: float
+) -> tuple[list[TokenSegment], float]:
+    """Segments of a window, and the seconds that the next window begins later.
+
+    `tokens` as generated with time tokens; `length_seconds` is the sound in the window, without padding.
+    Text behind the last pair of time tokens was cut off by the window's end: it is left to the next window.
+    """
+    is_time = [special.is_time(token) for token in tokens]
+    pairs = [i + 1 for i in range(len(tokens) - 1) if is_time[i] and is_time[i + 1]]
+    ends_with_one_time = is_time[-2:] == [False, True]
+    advance = length_seconds
+    if pairs and not ends_with_one_time:
+        advance = special.seconds(tokens[pairs[-1] - 1])
+        pieces = [tokens[a:b] for a, b in zip([0, *pairs], pairs, strict=False)]
+    else:
+        pieces = [tokens[a:b] for a, b in zip([0, *pairs], [*pairs, len(tokens)], strict=True)]
+    segments = [_segment(piece, special, length_seconds) for piece in pieces]
+    advance = max(SHORTEST_ADVANCE_SECONDS, min(advance, length_seconds))
+    return [segment for segment in segments if segment.text_tokens], advance
+
+
+def _segment(piece: Sequence[int], special: SpecialTokens, length_seconds: float) -> TokenSegment:
+    times = [special.seconds(token) for token in piece if special.is_time(token)]
+    start = min(times[0] if times else 0.0, length_seconds)
+    end = times[-1] if len(times) > 1 else length_seconds
+    return TokenSegment(
+        start,
+        min(end, length_seconds) if end > start else length_seconds,
+        tuple(token for token in piece if token < special.end),
+    )
+
+
+def is_loop(text: str) -> bool:
+    """Whether a text repeats itself as only a model that is stuck does."""
+    raw = text.encode("utf-8")
+    return bool(raw) and len(raw) / len(zlib.compress(raw)) > LOOP_COMPRESSION_RATIO
+
+
+def without_loops(segments: Sequence[TokenSegment]) -> list[TokenSegment]:
+    """Each repeated ending once, and of a row of equal segments the first."""
+    kept: list[TokenSegment] = []
+    for segment in segments:
+        tokens = _without_repeated_end(segment.text_tokens)
+        if not kept or kept[-1].text_tokens != tokens:
+            kept.append(TokenSegment(segment.start_seconds, segment.end_seconds, tokens))
+    return kept
+
+
+def _without_repeated_end(tokens: tuple[int, ...]) -> tuple[int, ...]:
+    shortest = tokens
+    for period in range(1, len(tokens) // _REPEATS_OF_A_LOOP + 1):
+        matching = 0
+        while matching < len(tokens) - period and tokens[-1 - matching] == tokens[-1 - matching - period]:
+            matching += 1
+        repeats = 1 + matching // period
+        left = len(tokens) - (repeats - 1) * period
+        if repeats >= _REPEATS_OF_A_LOOP and left < len(shortest):
+            shortest = tokens[:left]
+    return shortest
