@@ -6,13 +6,14 @@ from studio.registry.languages import LANGUAGES
 from studio.registry.parameters import count_parameters
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
 
-_ALL_LANGUAGES = tuple(LANGUAGES)
-_BEFORE_V3 = _ALL_LANGUAGES[:-1]
-_ENGLISH = ("en",)
-
-_MULTILINGUAL_VOCABULARY = 51865
 _ENGLISH_VOCABULARY = 51864
+_MULTILINGUAL_VOCABULARY = 51865
 _V3_VOCABULARY = 51866
+_LANGUAGES_OF: dict[int, tuple[str, ...]] = {
+    _ENGLISH_VOCABULARY: ("en",),
+    _MULTILINGUAL_VOCABULARY: tuple(LANGUAGES)[:-1],
+    _V3_VOCABULARY: tuple(LANGUAGES),
+}
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class ReleasedModel:
     @property
     def parameters(self) -> int:
         """Exact number of parameters."""
-        return count_parameters(self.dimensions).total
+        return count_parameters(self.dimensions)
 
     @property
     def is_multilingual(self) -> bool:
@@ -79,17 +80,14 @@ _DISTIL_V3 = _shape(1280, 32, 2, _V3_VOCABULARY, 128)
 
 
 def _openai(name: str, shape: ModelDimensions, note: str, *aliases: str) -> ReleasedModel:
-    if shape.vocab_size == _ENGLISH_VOCABULARY:
-        languages = _ENGLISH
-    else:
-        languages = _ALL_LANGUAGES if shape.vocab_size == _V3_VOCABULARY else _BEFORE_V3
+    languages = _LANGUAGES_OF[shape.vocab_size]
     return ReleasedModel(
         f"openai/whisper-{name}", f"Whisper {name}", (name, *aliases), shape, languages, note
     )
 
 
 def _distil(name: str, shape: ModelDimensions, note: str) -> ReleasedModel:
-    return ReleasedModel(f"distil-whisper/{name}", f"Distil-Whisper {name}", (), shape, _ENGLISH, note)
+    return ReleasedModel(f"distil-whisper/{name}", f"Distil-Whisper {name}", (), shape, ("en",), note)
 
 
 RELEASED: tuple[ReleasedModel, ...] = (

@@ -102,7 +102,7 @@ def _unreachable(hub_id: str) -> HubUnreachableError:
 def _require_space(info: Any, cache_dir: Path | None) -> None:
     """Asks for room for all that will be fetched; files already there are counted too, to be safe."""
     from huggingface_hub import constants
-    from huggingface_hub.utils import filter_repo_objects
+    from huggingface_hub.utils._paths import filter_repo_objects
 
     sizes = {entry.rfilename: entry.size or 0 for entry in info.siblings or []}
     names = filter_repo_objects(sizes, allow_patterns=_WANTED, ignore_patterns=_UNWANTED)
@@ -111,13 +111,13 @@ def _require_space(info: Any, cache_dir: Path | None) -> None:
 
 def _progress_class(on_progress: OnProgress) -> type[Any]:
     """A silent progress bar that passes the bytes of the download on."""
-    from tqdm.auto import tqdm
+    from huggingface_hub.utils.tqdm import tqdm
 
-    class Bytes(tqdm):  # type: ignore[type-arg,misc]
+    class Bytes(tqdm):
         def __init__(self, *args: Any, **options: Any) -> None:
             # One class serves three bars: files, bytes received, and bytes written, which is the one we tell.
             self.counts_written = str(options.get("desc")).startswith("Reconstructing")
-            super().__init__(*args, **{**options, "disable": True})
+            super().__init__(*args, **{**options, "disable": True})  # type: ignore[no-untyped-call]
             self.done_bytes = 0
 
         def update(self, n: float | None = 1) -> None:

@@ -56,7 +56,7 @@ class ModelRegistry:
         """
         rows = {spec.id: spec for spec in self._own()}
         cached = self._cached(self._hf_cache)
-        released = [cached.pop(model.id, None) or model.to_spec() for model in RELEASED]
+        released = [cached.pop(model.id) if model.id in cached else model.to_spec() for model in RELEASED]
         downloaded = [spec for spec in released if spec.path] + list(cached.values())
         rows |= {spec.id: spec for spec in (*downloaded, *(spec for spec in released if not spec.path))}
         return tuple(self._with_base(spec, rows) for spec in rows.values())

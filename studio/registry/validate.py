@@ -75,8 +75,8 @@ def check_adapter(folder: Path, base_dimensions: ModelDimensions) -> None:
         AdapterMismatchError: if it was made for a model of other dimensions.
         ModelBrokenError: if its weights cannot be read.
     """
-    sizes = {
-        (linear.part, linear.name): (linear.in_features, linear.out_features)
+    sizes: dict[tuple[str, str], tuple[int, int]] = {
+        (linear.half, linear.name): (linear.in_features, linear.out_features)
         for linear in linear_layers(base_dimensions)
     }
     layers = {"encoder": base_dimensions.encoder_layers, "decoder": base_dimensions.decoder_layers}

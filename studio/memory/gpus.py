@@ -1,0 +1,145 @@
+"""GPUs that people have, the one in this machine, and whether an estimate fits."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from studio.memory.plan import MemoryEstimate
+from studio.units import GIB, MIB
+
+GpuKind = Literal["consumer", "workstation", "datacenter"]
+Verdict = Literal["fits", "tight", "does_not_fit"]
+
+_DESKTOP_BYTES = GIB // 2
+"""What a screen and its programs hold on a card that drives one."""
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One kind of card, or one card of this machine."""
+
+    name: str
+    memory_bytes: int
+    """In all, about what the driver reports."""
+    kind: GpuKind
+    architecture: str
+    free_bytes: int | None = None
+    """Only of a card in this machine: what other programs leave."""
+    index: int | None = None
+    """Only of a card in this machine."""
+
+    @property
+    def has_bf16(self) -> bool:
+        """Whether it computes in bf16 (Ampere and later); older cards take fp16."""
+        return self.architecture not in ("Pascal", "Volta", "Turing")
+
+
+def _gpu(name: str, mebibytes: int, kind: GpuKind, architecture: str) -> Gpu:
+    return Gpu(name, mebibytes * MIB, kind, architecture)
+
+
+GPUS: tuple[Gpu, ...] = (
+    _gpu("GeForce GTX 1080 Ti", 11264, "consumer", "Pascal"),
+    _gpu("GeForce RTX 2060", 6144, "consumer", "Turing"),
+    _gpu("GeForce RTX 2080 Ti", 11264, "consumer", "Turing"),
+    _gpu("GeForce RTX 3060", 12288, "consumer", "Ampere"),
+    _gpu("GeForce RTX 3070", 8192, "consumer", "Ampere"),
+    _gpu("GeForce RTX 3080", 10240, "consumer", "Ampere"),
+    _gpu("GeForce RTX 3090", 24576, "consumer", "Ampere"),
+    _gpu("GeForce RTX 4060", 8188, "consumer", "Ada"),
+    _gpu("GeForce RTX 4060 Ti 16 GB", 16380, "consumer", "Ada"),
+    _gpu("GeForce RTX 4070", 12282, "consumer", "Ada"),
+    _gpu("GeForce RTX 4080", 16376, "consumer", "Ada"),
+    _gpu("GeForce RTX 4090", 24564, "consumer", "Ada"),
+    _gpu("GeForce RTX 5060 Ti 16 GB", 16311, "consumer", "Blackwell"),
+    _gpu("GeForce RTX 5070", 12227, "consumer", "Blackwell"),
+    _gpu("GeForce RTX 5070 Ti", 16303, "consumer", "Blackwell"),
+    _gpu("GeForce RTX 5080", 16303, "consumer", "Blackwell"),
+    _gpu("GeForce RTX 5090", 32607, "consumer", "Blackwell"),
+    _gpu("RTX A4000", 16376, "workstation", "Ampere"),
+    _gpu("RTX A5000", 24564, "workstation", "Ampere"),
+    _gpu("RTX A6000", 49140, "workstation", "Ampere"),
+    _gpu("RTX 4000 Ada", 20475, "workstation", "Ada"),
+    _gpu("RTX 6000 Ada", 49140, "workstation", "Ada"),
+    _gpu("RTX PRO 6000 Blackwell", 97887, "workstation", "Blackwell"),
+    _gpu("P100", 16384, "datacenter", "Pascal"),
+    _gpu("V100 16 GB", 16384, "datacenter", "Volta"),
+    _gpu("V100 32 GB", 32768, "datacenter", "Volta"),
+    _gpu("T4", 15360, "datacenter", "Turing"),
+    _gpu("A10", 23028, "datacenter", "Ampere"),
+    _gpu("A30", 24576, "datacenter", "Ampere"),
+    _gpu("A40", 46068, "datacenter", "Ampere"),
+    _gpu("A100 40 GB", 40960, "datacenter", "Ampere"),
+    _gpu("A100 80 GB", 81920, "datacenter", "Ampere"),
+    _gpu("L4", 23034, "datacenter", "Ada"),
+    _gpu("L40S", 46068, "datacenter", "Ada"),
+    _gpu("H100 80 GB", 81559, "datacenter", "Hopper"),
+    _gpu("H200", 143771, "datacenter", "Hopper"),
+    _gpu("B200", 183359, "datacenter", "Blackwell"),
+)
+
+
+def find_gpu(name: str) -> Gpu | None:
+    """The row of the table whose name is, or ends with, `name` (case does not matter)."""
+    wanted = name.strip().casefold()
+    exact = [gpu for gpu in GPUS if gpu.name.casefold() == wanted]
+    ending = [gpu for gpu in GPUS if wanted and gpu.name.casefold().endswith(wanted)]
+    return next(iter(exact + ending), None)
+
+
+def usable_bytes(gpu: Gpu) -> int:
+    """What a program may take: what is free on a card of this machine, else all but a screen's share."""
+    if gpu.free_bytes is not None:
+        return gpu.free_bytes
+    return gpu.memory_bytes - (0 if gpu.kind == "datacenter" else _DESKTOP_BYTES)
+
+
+def verdict(estimate: MemoryEstimate, usable: int) -> Verdict:
+    """`fits` only if even the high end of the range does; `tight` if the middle of it does."""
+    if estimate.high_bytes <= usable:
+        return "fits"
+    return "tight" if estimate.device_bytes <= usable else "does_not_fit"
+
+
+def detected_gpus() -> list[Gpu]:
+    """The NVIDIA cards of this machine with what is free on them; empty without a card or driver."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return []
+    try:
+        return [_detected(index) for index in range(pynvml.nvmlDeviceGetCount())]
+    except pynvml.NVMLError:
+        return []
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _detected(index: int) -> Gpu:
+    import pynvml
+
+    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
+    major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+    name = str(pynvml.nvmlDeviceGetName(handle)).removeprefix("NVIDIA ").strip()
+    known = find_gpu(name)
+    return Gpu(
+        name=name,
+        memory_bytes=int(memory.total),
+        kind=known.kind if known else "consumer" if "GeForce" in name else "datacenter",
+        architecture=_architecture(major, minor),
+        free_bytes=int(memory.free),
+        index=index,
+    )
+
+
+def _architecture(major: int, minor: int) -> str:
+    """Name of a compute capability."""
+    if (major, minor) == (7, 5):
+        return "Turing"
+    if (major, minor) == (8, 9):
+        return "Ada"
+    return {6: "Pascal", 7: "Volta", 8: "Ampere", 9: "Hopper"}.get(
+        major, "Blackwell" if major > 9 else "Pascal"
+    )
