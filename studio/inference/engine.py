@@ -38,7 +38,7 @@ class Transcript:
     segments: tuple[Segment, ...]
     """With `timestamps="none"`, one segment over the whole recording (or none, if nothing was said)."""
     language: str
-    """Code, such as `en`; given or detected."""
+    """Code, such as `en`; given or detected. Empty if it was to be detected and nothing was said."""
     duration_seconds: float
     model: str
     engine: str
@@ -96,6 +96,7 @@ class TranscribeOptions:
     initial_prompt: str = ""
     condition_on_prev_tokens: bool = False
     no_speech_threshold: float = 0.6
+    """Above this probability of silence, an unsure text is dropped; 1 writes down everything."""
     max_new_tokens: int = 0
     """0: as many as the model can take."""
 

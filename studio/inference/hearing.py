@@ -13,11 +13,10 @@ from studio.inference.decoding import Decoder, Search
 from studio.inference.engine import Segment, TranscribeOptions
 from studio.inference.languages import AUTO
 from studio.inference.long_form import HeardWindow
+from studio.inference.voice_activity import has_voice
 from studio.inference.windows import TokenSegment, is_loop, split_segments, without_loops
 from studio.inference.word_times import token_times, without_stretched, words_of
 
-SILENCE_PEAK = 2e-4
-"""Nothing louder than this (-74 dB) in a window: nobody spoke."""
 UNSURE_LOGPROB = -1.0
 """Below this mean log-probability a text that may stand for silence is not believed."""
 _WAYS_OUT_OF_A_LOOP = (0.2, 0.4, 0.6, 0.8, 1.0)
@@ -44,8 +43,8 @@ class Hearing:
     def __call__(self, samples: NDArray[np.float32], context: tuple[int, ...]) -> HeardWindow:
         """What is said in `samples` (at most 30 s); `context` are text tokens of the window before."""
         length_seconds = len(samples) / SAMPLING_RATE
-        nothing = HeardWindow((), length_seconds)
-        if float(np.abs(samples).max()) < SILENCE_PEAK:
+        nothing = HeardWindow((), length_seconds, context)
+        if self._options.no_speech_threshold < 1 and not has_voice(samples):
             return nothing
         with self._model() as decoder:
             encoded = decoder.encode([samples])
@@ -62,17 +61,18 @@ class Hearing:
             if is_stuck:
                 pieces, advance = without_loops(pieces), length_seconds
             segments = self._segments(decoder, encoded, pieces, length_seconds)
+            said = tuple(token for piece in pieces for token in piece.text_tokens)
+            remembered = (*context, *said)[-decoder.text_context // 2 :]
         remember = self._options.condition_on_prev_tokens and not is_stuck
-        said = tuple(token for piece in pieces for token in piece.text_tokens)
-        return HeardWindow(segments, advance, (*context, *said) if remember else ())
+        return HeardWindow(segments, advance, remembered if remember else ())
 
     def _prompt(self, decoder: Decoder, language: str, context: Sequence[int]) -> list[int]:
         steer = decoder.tokens.prompt(language, self._options.task, with_times=self._with_times)
-        hint = self._options.initial_prompt.strip()
-        before = [*(decoder.tokens_of(" " + hint) if hint else []), *context]
-        if not before or decoder.tokens.previous is None:
-            return steer
-        return [decoder.tokens.previous, *before[-(decoder.text_context // 2 - 1) :], *steer]
+        text = self._options.initial_prompt.strip()
+        room = decoder.text_context // 2 - 1
+        hint = decoder.tokens_of(f" {text}")[-room:] if text else []
+        before = [*hint, *context[len(context) - min(len(context), room - len(hint)) :]]
+        return [decoder.tokens.previous, *before, *steer] if before and decoder.tokens.previous else steer
 
     def _decode(self, decoder: Decoder, encoded: Any, prompt: list[int]) -> tuple[list[int], str, bool]:
         """Tokens, their text, and whether it is a loop that no temperature got rid of."""

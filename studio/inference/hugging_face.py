@@ -14,10 +14,11 @@ from studio.dataset.audio import SAMPLING_RATE, audio_duration, stream_audio
 from studio.errors import ConfigError, ModelBrokenError
 from studio.inference.decoding import Decoder, Search
 from studio.inference.engine import OnProgress, Segment, ShouldStop, TranscribeOptions, Transcript
-from studio.inference.hearing import SILENCE_PEAK, Hearing
+from studio.inference.hearing import Hearing
 from studio.inference.languages import AUTO, join_texts, resolve_language
 from studio.inference.long_form import hear_recording
 from studio.inference.special_tokens import SpecialTokens
+from studio.inference.voice_activity import has_voice
 from studio.inference.windows import WINDOW_SECONDS
 from studio.registry.spec import ModelDimensions
 from studio.registry.tensors import read_json_object
@@ -224,7 +225,7 @@ class HuggingFaceEngine:
         An English-only model answers `{"en": 1.0}`.
         """
         window = samples[: int(WINDOW_SECONDS * SAMPLING_RATE)]
-        if not len(window) or float(np.abs(window).max()) < SILENCE_PEAK:
+        if not has_voice(window):
             return {}
         if not self.languages:
             return {"en": 1.0}

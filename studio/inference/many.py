@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from studio.errors import DataError
-from studio.inference.engine import SCHEMA_VERSION, ShouldStop, TranscribeOptions, Transcript
+from studio.errors import DataError, StudioError
+from studio.inference.engine import SCHEMA_VERSION, OnProgress, ShouldStop, TranscribeOptions, Transcript
 from studio.inference.model_cache import ModelCache
 
 OnResult = Callable[[dict[str, Any], Transcript | None], None]
@@ -19,6 +19,7 @@ def transcribe_many(
     options: TranscribeOptions,
     on_result: OnResult | None = None,
     should_stop: ShouldStop | None = None,
+    on_progress: OnProgress | None = None,
 ) -> list[dict[str, Any]]:
     """The rows of `--output_file`, in the order of `paths`; a recording that cannot be used has an `error`.
 
@@ -31,21 +32,22 @@ def transcribe_many(
     rows = []
     with engines.lease(model_id) as engine:
         for path in paths:
-            transcript, problem = None, ""
+            transcript = None
             try:
                 transcript = engine.transcribe(path, options, should_stop=should_stop)
+                row = transcript.to_json()
             except DataError as error:
-                problem = str(error)
+                row = failed_row(path, engine.model_id, error)
             if should_stop and should_stop():
                 break
-            row = transcript.to_json() if transcript else _failed(path, engine.model_id, problem)
             rows.append(row)
             if on_result:
                 on_result(row, transcript)
     return rows
 
 
-def _failed(path: Path, model_id: str, problem: str) -> dict[str, Any]:
+def failed_row(path: Path, model_id: str, error: StudioError) -> dict[str, Any]:
+    """The row of a recording that could not be transcribed, with the reason as a sentence."""
     return {
         "schema_version": SCHEMA_VERSION,
         "audio_path": str(path),
@@ -56,5 +58,5 @@ def _failed(path: Path, model_id: str, problem: str) -> dict[str, Any]:
         "engine": "",
         "real_time_factor": 0.0,
         "segments": [],
-        "error": problem,
+        "error": str(error),
     }

@@ -1,0 +1,314 @@
+"""Models side by side on one test set: error rates, and whether the differences are more than chance."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from studio.dataset.audio import SAMPLING_RATE, read_audio
+from studio.dataset.example import Example
+from studio.dataset.manifest import read_manifest
+from studio.errors import ConfigError, DataError, ManifestError
+from studio.evaluation.metrics import error_rates, paired_bootstrap, utterance_errors
+from studio.evaluation.normalize import NORMALIZERS
+from studio.inference.engine import ShouldStop, TranscribeOptions
+from studio.inference.languages import AUTO, resolve_language
+from studio.inference.model_cache import ModelCache
+
+if TYPE_CHECKING:
+    from studio.inference.hugging_face import HuggingFaceEngine
+
+SCHEMA_VERSION = 1
+BATCH_SIZE = 8
+COMPARED_METRICS = ("wer", "cer")
+_LONGEST_IN_A_BATCH = 30 * SAMPLING_RATE
+
+OnProgress = Callable[[int, int], None]
+"""Clips done and clips in all, over all models."""
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """A model's error rates over all clips."""
+
+    id: str
+    wer: float
+    cer: float
+    mer: float
+    normalizer: str
+    n: int
+    """Clips."""
+    real_time_factor: float
+    """Seconds of computing a second of sound, without reading files."""
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """Model b against model a (the first one): `difference` is b minus a, below zero b is better."""
+
+    a: str
+    b: str
+    metric: str
+    difference: float
+    ci_low: float
+    ci_high: float
+    significant: bool
+
+
+@dataclass(frozen=True)
+class UtteranceRow:
+    """What one model wrote for one clip."""
+
+    model: str
+    audio_path: str
+    line: int
+    """Of the manifest."""
+    start_seconds: float | None
+    end_seconds: float | None
+    duration_seconds: float
+    reference: str
+    hypothesis: str
+    wer: float
+    cer: float
+
+
+@dataclass(frozen=True)
+class ProblemRow:
+    """A clip that was left out, for all models."""
+
+    line: int
+    audio_path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What came out; clip by clip, and for each clip the models in their order."""
+
+    source: str
+    models: tuple[ModelRow, ...]
+    comparisons: tuple[ComparisonRow, ...]
+    utterances: tuple[UtteranceRow, ...]
+    problems: tuple[ProblemRow, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer of `evaluate --json`."""
+        return {"schema_version": SCHEMA_VERSION, **asdict(self)}
+
+
+@dataclass
+class _Heard:
+    """What one model wrote so far, by place of the clip."""
+
+    model: str
+    texts: dict[int, str]
+    seconds: float = 0.0
+    sound_seconds: float = 0.0
+
+
+@dataclass
+class _TestSet:
+    """The clips, and those of them that turned out to be unusable."""
+
+    source: str
+    examples: list[Example]
+    durations: dict[int, float]
+    problems: dict[int, ProblemRow]
+
+    def batches(self) -> Iterator[list[tuple[int, NDArray[np.float32]]]]:
+        """Clips with their places, `BATCH_SIZE` at a time; a clip over 30 s comes alone."""
+        batch: list[tuple[int, NDArray[np.float32]]] = []
+        for place, example in enumerate(self.examples):
+            samples = self._read(place, example)
+            if samples is None:
+                continue
+            if len(samples) > _LONGEST_IN_A_BATCH:
+                yield [(place, samples)]
+                continue
+            batch.append((place, samples))
+            if len(batch) == BATCH_SIZE:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    def _read(self, place: int, example: Example) -> NDArray[np.float32] | None:
+        if place in self.problems:
+            return None
+        try:
+            samples = read_audio(example.audio_path, example.start_seconds, example.end_seconds)
+        except DataError as error:
+            self.problems[place] = ProblemRow(example.line, str(example.audio_path), str(error))
+            return None
+        self.durations[place] = len(samples) / SAMPLING_RATE
+        return samples
+
+
+def evaluate(
+    engines: ModelCache,
+    model_ids: Sequence[str],
+    source: str,
+    *,
+    options: TranscribeOptions,
+    normalizer: str = "none",
+    split: str = "test",
+    max_samples: int | None = None,
+    on_progress: OnProgress | None = None,
+    should_stop: ShouldStop | None = None,
+) -> Evaluation:
+    """Transcribes a test set with each model in turn and compares each with the first.
+
+    Clips are decoded in batches, without times and without judging whether anybody speaks, as in the
+    evaluation of a training run. With the language `auto` the manifest's is taken where it has one. If
+    `should_stop` says so, the rates are over the clips that all models that were reached have done.
+
+    Raises:
+        ConfigError: if no model is given, or one twice, or a model lacks the language, or there is no such
+            normaliser.
+        ManifestError: if the data cannot be read, or not one of the clips can be used.
+        ModelError, HubUnreachableError: if a model cannot be loaded.
+    """
+    _check(model_ids, normalizer)
+    manifest = read_manifest(source, split=split, max_rows=max_samples)
+    problems = {-n: ProblemRow(p.line, p.audio_path, p.reason) for n, p in enumerate(manifest.problems, 1)}
+    tests = _TestSet(str(source), list(manifest.examples), {}, problems)
+    heard: list[_Heard] = []
+    total = len(tests.examples) * len(model_ids)
+    for model_id in model_ids:
+        if should_stop and should_stop():
+            break
+        with engines.lease(model_id) as engine:
+            heard.append(_Heard(engine.model_id, {}))
+
+            def report(done: int, before: int = len(tests.examples) * (len(heard) - 1)) -> None:
+                if on_progress:
+                    on_progress(before + done, total)
+
+            _hear_all(engine, tests, options, heard[-1], report, should_stop)
+    return _evaluation(tests, heard, normalizer)
+
+
+def _check(model_ids: Sequence[str], normalizer: str) -> None:
+    if not model_ids:
+        raise ConfigError("No model is given: name one, or more to compare them.")
+    twice = next((name for place, name in enumerate(model_ids) if name in model_ids[:place]), None)
+    if twice is not None:
+        raise ConfigError("The model {name} is given twice: name each once.", name=twice)
+    if normalizer not in NORMALIZERS:
+        raise ConfigError(
+            "There is no normalizer {name!r}: choose one of {known}.",
+            name=normalizer,
+            known=", ".join(NORMALIZERS),
+        )
+
+
+def _hear_all(
+    engine: "HuggingFaceEngine",
+    tests: _TestSet,
+    options: TranscribeOptions,
+    heard: _Heard,
+    report: Callable[[int], None],
+    should_stop: ShouldStop | None,
+) -> None:
+    done = 0
+    for batch in tests.batches():
+        if should_stop and should_stop():
+            return
+        began = time.perf_counter()
+        for (place, samples), text in zip(batch, _texts(engine, tests, batch, options), strict=True):
+            heard.texts[place] = text
+            heard.sound_seconds += len(samples) / SAMPLING_RATE
+        heard.seconds += time.perf_counter() - began
+        done += len(batch)
+        report(done)
+    report(len(tests.examples))
+
+
+def _texts(
+    engine: "HuggingFaceEngine",
+    tests: _TestSet,
+    batch: list[tuple[int, NDArray[np.float32]]],
+    options: TranscribeOptions,
+) -> list[str]:
+    languages = [_language(options, tests.examples[place]) for place, _ in batch]
+    samples = [clip for _, clip in batch]
+    if len(samples[0]) <= _LONGEST_IN_A_BATCH:
+        return engine.transcribe_batch(samples, options, languages)
+    alone = replace(options, language=languages[0], timestamps="none")
+    return [engine.transcribe_samples(samples, len(samples[0]) / SAMPLING_RATE, alone).text]
+
+
+def _language(options: TranscribeOptions, example: Example) -> str:
+    return options.language if resolve_language(options.language) != AUTO else example.language or AUTO
+
+
+def _evaluation(tests: _TestSet, reached: list[_Heard], normalizer: str) -> Evaluation:
+    heard = [model for model in reached if model.texts]
+    places = [place for place in tests.durations if all(place in model.texts for model in heard)]
+    if not heard and reached and not tests.durations:
+        first = next(iter(tests.problems.values()))
+        raise ManifestError(
+            "Not one clip of {source} can be used; the first problem, in line {line}: {reason}",
+            source=tests.source,
+            line=first.line,
+            reason=first.reason,
+        )
+    if not heard:
+        return Evaluation(tests.source, (), (), (), tuple(tests.problems.values()))
+    references = [tests.examples[place].text for place in places]
+    hypotheses = [[model.texts[place] for place in places] for model in heard]
+    return Evaluation(
+        source=tests.source,
+        models=tuple(
+            _model_row(model, references, texts, normalizer)
+            for model, texts in zip(heard, hypotheses, strict=True)
+        ),
+        comparisons=tuple(
+            _comparison(heard[0].model, model.model, references, hypotheses[0], texts, metric, normalizer)
+            for model, texts in zip(heard[1:], hypotheses[1:], strict=True)
+            for metric in COMPARED_METRICS
+        ),
+        utterances=tuple(_utterance(tests, place, model, normalizer) for place in places for model in heard),
+        problems=tuple(tests.problems.values()),
+    )
+
+
+def _model_row(
+    model: _Heard, references: Sequence[str], hypotheses: Sequence[str], normalizer: str
+) -> ModelRow:
+    rates = error_rates(references, hypotheses, normalizer)
+    factor = model.seconds / model.sound_seconds if model.sound_seconds else 0.0
+    return ModelRow(model.model, rates.wer, rates.cer, rates.mer, normalizer, rates.n, factor)
+
+
+def _comparison(
+    first: str,
+    other: str,
+    references: Sequence[str],
+    hypotheses_a: Sequence[str],
+    hypotheses_b: Sequence[str],
+    metric: str,
+    normalizer: str,
+) -> ComparisonRow:
+    found = paired_bootstrap(references, hypotheses_a, hypotheses_b, metric, normalizer)
+    return ComparisonRow(a=first, b=other, **asdict(found))
+
+
+def _utterance(tests: _TestSet, place: int, model: _Heard, normalizer: str) -> UtteranceRow:
+    example, text = tests.examples[place], model.texts[place]
+    errors = {metric: utterance_errors(example.text, text, metric, normalizer) for metric in COMPARED_METRICS}
+    return UtteranceRow(
+        model=model.model,
+        audio_path=str(example.audio_path),
+        line=example.line,
+        start_seconds=example.start_seconds,
+        end_seconds=example.end_seconds,
+        duration_seconds=tests.durations[place],
+        reference=example.text,
+        hypothesis=text,
+        wer=errors["wer"][0] / max(1, errors["wer"][1]),
+        cer=errors["cer"][0] / max(1, errors["cer"][1]),
+    )
