@@ -1,12 +1,14 @@
 """`estimate`: what the Memory tab tells: bytes of a training run or of a transcription, part by part."""
 
+import dataclasses
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError, ModelNotFoundError
-from studio.memory.gpus import GPUS, Gpu, detected_gpus, usable_bytes, verdict
+from studio.memory.gpus import GPUS, Gpu, detected_gpus, find_gpu, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
 from studio.memory.plan import ENGINES, INFERENCE_PRECISIONS, InferencePlan, MemoryEstimate, Part
 from studio.memory.training import estimate_training
@@ -26,7 +28,9 @@ def parser() -> Parser:
     made = Parser("estimate", "Tell how much memory a training run, or a transcription, needs.")
     made.option("gpu", "A GPU's name, such as 'RTX 4090', or a size, such as 24GiB.")
     made.flag("json", "Print JSON.")
-    made.flag("inference", "Estimate a transcription instead of a run; see the last options.")
+    made.option("label_length", "Tokens of the longest label of a batch.", kind=int, default=64)
+    made.option("use", "What the memory is for.", choices=("train", "transcribe"), default="train")
+    made.flag("inference", "The same as --use transcribe; see the last options.")
     made.epilog = (
         "Options of a run:\n\n" + help_text() + "\nOptions with --inference:\n\n" + _inference().format_help()
     )
@@ -35,10 +39,18 @@ def parser() -> Parser:
 
 def _inference() -> Parser:
     made = Parser("estimate --inference", "Memory of a transcription.")
-    made.option("base_model", "Registry id, folder or Hub id.", aliases=("model", "model_path"), default="demo")
+    made.option(
+        "base_model", "Registry id, folder or Hub id.", aliases=("model", "model_path"), default="demo"
+    )
     made.option("engine", "What runs the model.", choices=ENGINES, default="transformers")
-    made.option("precision", "Type of the weights.", choices=INFERENCE_PRECISIONS, default="fp16")
-    made.option("batch_size", "Windows of 30 seconds at once.", kind=int, default=1)
+    made.option("precision", "Type of the weights.", choices=("auto", *INFERENCE_PRECISIONS), default="auto")
+    made.option(
+        "batch_size",
+        "Windows of 30 seconds at once.",
+        aliases=("per_device_train_batch_size",),
+        kind=int,
+        default=1,
+    )
     made.option("num_beams", "Beams of the search.", kind=int, default=1)
     return made
 
@@ -49,13 +61,13 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     gpu = _gpu(given.gpu)
     services = Services.open(settings)
     try:
-        if given.inference:
+        if given.inference or given.use == "transcribe":
             estimate = _inference_estimate(services, rest)
         else:
             config, notes = parse_training_arguments(rest)
             for note in notes:
                 say(note)
-            estimate = training_estimate(services, config)
+            estimate = training_estimate(services, config, label_length=given.label_length)
     finally:
         services.close()
     if given.json:
@@ -65,14 +77,17 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     return 0
 
 
-def training_estimate(services: Services, config: TrainingConfig) -> MemoryEstimate:
+def training_estimate(
+    services: Services, config: TrainingConfig, *, label_length: int = 64
+) -> MemoryEstimate:
     """Memory of a run on a GPU.
 
     Raises:
         ModelNotFoundError: if there is no such model, or its dimensions are not known before a download.
     """
     dimensions = _dimensions(services, config.base_model)
-    return estimate_training(training_plan(config, has_gpu=True), dimensions)
+    plan = dataclasses.replace(training_plan(config, has_gpu=True), label_length=label_length)
+    return estimate_training(plan, dimensions)
 
 
 def _inference_estimate(services: Services, arguments: Sequence[str]) -> MemoryEstimate:
@@ -80,7 +95,7 @@ def _inference_estimate(services: Services, arguments: Sequence[str]) -> MemoryE
     spec = services.registry.get(given.base_model)
     plan = InferencePlan(
         engine=given.engine,
-        precision=given.precision,
+        precision="fp16" if given.precision == "auto" else given.precision,
         batch_size=given.batch_size,
         num_beams=given.num_beams,
         adapter_rank=int(spec.card.get("config", {}).get("lora_r", 0)) if spec.base_model else 0,
@@ -103,21 +118,18 @@ def _gpu(text: str | None) -> Gpu | None:
     """The GPU of that name, or one of that size; without a name, the one in this machine."""
     if not text:
         return next(iter(detected_gpus()), None)
-    named = [gpu for gpu in GPUS if text.casefold() in gpu.name.casefold()]
-    exact = [gpu for gpu in named if gpu.name.casefold() == text.casefold()]
-    if exact or len(named) == 1:
-        return (exact or named)[0]
-    if named:
-        raise ConfigError(
-            "Several GPUs are called {text!r}: {names}.", text=text, names=", ".join(g.name for g in named)
-        )
+    named = find_gpu(text)
+    if named is not None:
+        return named
     try:
-        return Gpu(name=text, memory_bytes=parse_bytes(text), kind="")
+        return Gpu(name=text, memory_bytes=parse_bytes(text), kind="datacenter", architecture="")
     except ConfigError:
+        names = [gpu.name for gpu in GPUS]
+        nearest = get_close_matches(text, names, n=3, cutoff=0.3)
         raise ConfigError(
-            "There is no GPU {text!r} in the table: give its memory, such as 24GiB, or one of {names}.",
+            "There is no GPU {text!r} in the table: give its memory, such as 24GiB, or a name: {names}.",
             text=text,
-            names=", ".join(gpu.name for gpu in GPUS),
+            names=", ".join(nearest or names[:3]),
         ) from None
 
 

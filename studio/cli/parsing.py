@@ -60,13 +60,13 @@ class Parser(argparse.ArgumentParser):
         Raises:
             ConfigError: for an unknown option, a missing value or one that cannot be used.
         """
-        values, rest = self.read_known(arguments)
+        values, rest = self.parse_known_intermixed_args(self._plain(arguments))
         if rest:
             raise unknown_option(rest[0], self.spellings())
         return values
 
     def read_known(self, arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-        """The values, and the arguments that this parser does not know, in their order."""
+        """The values, and what this parser does not know, in its order; for parsers without positionals."""
         return self.parse_known_args(self._plain(arguments))
 
     def spellings(self) -> list[str]:

@@ -7,11 +7,11 @@ from typing import Any
 
 from studio.cli.output import ProgressLine, require_place, say, show, show_json
 from studio.cli.parsing import Parser, names
-from studio.errors import ConfigError, StudioError
+from studio.errors import ConfigError
 from studio.files import write_json
 from studio.inference import captions
-from studio.inference.engine import Progress, TranscribeOptions
-from studio.inference.many import failed_row
+from studio.inference.engine import Progress, TranscribeOptions, Transcript
+from studio.inference.many import transcribe_many
 from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.settings import Settings
@@ -58,10 +58,18 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     if given.output_file:
         require_place(given.output_file)
     services = Services.open(settings, device=given.device)
+    report = _Report(given, paths, formats)
     try:
-        services.registry.local_path(given.model)
-        rows = [_transcribe(services, given, path, options, formats) for path in paths]
+        rows = transcribe_many(
+            services.engines,
+            given.model,
+            paths,
+            options,
+            on_result=report.result,
+            on_progress=report.progress,
+        )
     finally:
+        report.line.end()
         services.close()
     if given.output_file:
         write_json(given.output_file, rows)
@@ -71,37 +79,40 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     return 2 if any(row["error"] for row in rows) else 0
 
 
-def _transcribe(
-    services: Services,
-    given: argparse.Namespace,
-    path: Path,
-    options: TranscribeOptions,
-    formats: Sequence[str],
-) -> dict[str, Any]:
-    """Transcribes one recording, shows or writes it, and returns its row; an error is part of the row."""
-    line = ProgressLine()
-    try:
-        transcript = services.engines.transcribe(
-            given.model, path, options, on_progress=lambda progress: line.update(_progress(path, progress))
-        )
-    except StudioError as error:
-        line.end()
-        say(f"Error: {error}")
-        return failed_row(path, given.model, error)
-    line.end()
-    if given.output_dir:
-        for name in formats:
-            say(f"Wrote {captions.write(transcript, name, given.output_dir, path.stem)}")
-    elif not given.json:
-        if len(_recordings(given)) > 1:
-            show(f"# {path}")
-        show(captions.render(transcript, formats[0]).rstrip("\n"))
-    return transcript.to_json()
+class _Report:
+    """Shows or writes each recording's text as soon as it is there."""
 
+    def __init__(self, given: argparse.Namespace, paths: Sequence[Path], formats: Sequence[str]) -> None:
+        self.line = ProgressLine()
+        self._given = given
+        self._paths = paths
+        self._formats = formats
+        self._done = 0
 
-def _progress(path: Path, progress: Progress) -> str:
-    done, total = format_duration(progress.done_seconds), format_duration(progress.total_seconds)
-    return f"{path.name}: {done} of {total}"
+    def progress(self, progress: Progress) -> None:
+        """How far the recording at hand is."""
+        done, total = format_duration(progress.done_seconds), format_duration(progress.total_seconds)
+        self.line.update(f"{self._paths[self._done].name}: {done} of {total}")
+
+    def result(self, row: dict[str, Any], transcript: Transcript | None) -> None:
+        """One recording is done, or cannot be used."""
+        self.line.end()
+        path = self._paths[self._done]
+        self._done += 1
+        if transcript is None:
+            say(f"Error: {row['error']}")
+        elif self._given.output_dir:
+            for name in self._formats:
+                say(f"Wrote {captions.write(transcript, name, self._given.output_dir, self._stem(path))}")
+        elif not self._given.json:
+            if len(self._paths) > 1:
+                show(f"# {path}")
+            show(captions.render(transcript, self._formats[0]).rstrip("\n"))
+
+    def _stem(self, path: Path) -> str:
+        """The file's name; numbered where recordings of several folders share it."""
+        same = [other for other in self._paths[: self._done - 1] if other.stem == path.stem]
+        return f"{path.stem}-{len(same) + 1}" if same else path.stem
 
 
 def _recordings(given: argparse.Namespace) -> list[Path]:

@@ -73,7 +73,7 @@ def test_the_demo_model_is_listed(client: Client) -> None:
 
 
 def test_an_estimate_comes_in_parts_with_a_verdict(client: Client) -> None:
-    answer = client.predict(base_model="small", gpu="NVIDIA GeForce RTX 4090", api_name="/estimate")
+    answer = client.predict(base_model="small", gpu="GeForce RTX 4090", api_name="/estimate")
     assert answer["verdict"] == "fits"
     assert answer["weights_trainable_bytes"] > 0 and answer["peak_phase"]
 

@@ -1,0 +1,153 @@
+"""Training from the command line: told while it runs, stopped with Ctrl-C, resumed, and its model used."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.studio_process import ROOT
+
+RunStudio = Callable[..., subprocess.CompletedProcess[str]]
+SHORT = ["--max_steps", "2", "--eval_strategy", "no", "--eval_on_start", "False", "--max_eval_samples", "2"]
+
+
+def run_id_of(text: str) -> str:
+    found = re.search(r"^Run (\S+), in ", text, flags=re.MULTILINE)
+    assert found, text
+    return found[1]
+
+
+@pytest.fixture
+def long_run(environ: dict[str, str], studio_home: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """`train` at work, seen past its first step."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "studio", "train", "--max_steps", "60", "--eval_on_start=False"],
+        cwd=tmp_path,
+        env={**environ, "PYTHONPATH": str(ROOT), "STUDIO_HOME": str(studio_home)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=(tmp_path / "stderr").open("w"),
+        encoding="utf-8",
+    )
+    events = studio_home / "runs"
+    while not any('"kind": "step"' in path.read_text("utf-8") for path in events.glob("*/events.jsonl")):
+        assert process.poll() is None, (tmp_path / "stderr").read_text("utf-8")
+        time.sleep(0.2)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_the_tour_trains_the_demo_model_to_less_than_half_its_errors(run_studio: RunStudio) -> None:
+    done = run_studio("demo", "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    before, *after = answer["evaluations"]
+    assert before["step"] == 0
+    assert min(point["wer"] for point in after) < before["wer"] / 2
+    assert sum(row["adapter"] == row["reference"] for row in answer["heard"]) > sum(
+        row["base"] == row["reference"] for row in answer["heard"]
+    )
+    assert "1. Size" in done.stderr
+
+
+def test_ctrl_c_saves_a_checkpoint_and_resume_ends_the_run(
+    long_run: subprocess.Popen[str], run_studio: RunStudio, tmp_path: Path
+) -> None:
+    long_run.send_signal(signal.SIGINT)
+    assert long_run.wait(120) == 130
+    told = (tmp_path / "stderr").read_text("utf-8")
+    assert "Traceback" not in told
+    run_id = run_id_of(told)
+    assert f"runs resume {run_id}" in told
+
+    listed = json.loads(run_studio("runs", "--json").stdout)
+    assert [(run["run_id"], run["state"], run["can_resume"]) for run in listed] == [(run_id, "stopped", True)]
+
+    resumed = run_studio("runs", "resume", run_id, "--json")
+    assert resumed.returncode == 0, resumed.stderr
+    answer = json.loads(resumed.stdout)
+    assert answer["state"] == "finished" and answer["step"] == 60 and answer["model"]
+
+
+def test_a_killed_worker_ends_the_command_with_1_and_the_way_to_resume(
+    long_run: subprocess.Popen[str], studio_home: Path, tmp_path: Path
+) -> None:
+    for process in psutil.Process(long_run.pid).children(recursive=True):
+        if any(argument.startswith(f"{studio_home}/") for argument in process.cmdline()):
+            process.kill()
+    assert long_run.wait(120) == 1
+    told = (tmp_path / "stderr").read_text("utf-8")
+    assert "was interrupted" in told and f"runs resume {run_id_of(told)}" in told
+
+
+def test_a_command_of_whisper_finetune_runs_as_it_is(
+    run_studio: RunStudio, demo_model: Path, demo_speech: Path, tmp_path: Path
+) -> None:
+    done = run_studio(
+        *("train", f"--base_model={demo_model}", "--train_data", demo_speech / "train.jsonl"),
+        *("--test_data", demo_speech / "validation.jsonl", "--output_dir", tmp_path / "out"),
+        *("--warmup_steps=1", "--logging_steps", "1", "--eval_steps", "1000", "--save_steps", "1000"),
+        *("--num_workers", "0", "--learning_rate", "1e-3", "--min_audio_len", "0.5", "--max_audio_len", "30"),
+        *("--use_adalora", "False", "--fp16", "True", "--use_8bit=False", "--timestamps", "False"),
+        *(
+            "--use_compile=False",
+            "--local_files_only",
+            "True",
+            "--num_train_epochs",
+            "1",
+            "--language",
+            "English",
+        ),
+        *("--task", "transcribe", "--per_device_train_batch_size", "4", "--per_device_eval_batch_size", "4"),
+        *("--gradient_accumulation_steps", "1", "--push_to_hub", "False", "--save_total_limit", "2"),
+        *("--max_steps", "2", "--max_eval_samples", "2"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "adapter_model.safetensors").is_file()
+    assert "fp32" in done.stderr or "fp16" in done.stderr
+
+
+def test_a_command_of_a_lora_script_runs_as_it_is_and_its_model_transcribes(
+    run_studio: RunStudio, demo_speech: Path, tmp_path: Path
+) -> None:
+    done = run_studio(
+        *("train", "--model_name_or_path", "demo", "--train_file", demo_speech / "train.jsonl"),
+        *("--validation_file", demo_speech / "validation.jsonl", "--max_train_samples", "8"),
+        *("--lora_r", "4", "--lora_alpha", "8", "--lora_dropout", "0.0", "--num_train_epochs", "1"),
+        *("--gradient_checkpointing", "--use_wandb", "False", "--wandb_project", "nothing", "--json"),
+        *("--run-name", "lora-script", *SHORT),
+    )
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["model"] == "lora-script"
+
+    clip = json.loads((demo_speech / "test.jsonl").read_text("utf-8").splitlines()[0])
+    audio = demo_speech / (clip.get("audio_path") or clip["audio"]["path"])
+    outcome = run_studio(
+        *("transcribe", "--model", "lora-script", audio, "--timestamps", "word"),
+        *("--format", "srt,vtt,tsv,json,txt", "--output_dir", "captions", "--output_file", "results.json"),
+    )
+    assert outcome.returncode == 0, outcome.stderr
+    assert len(list((tmp_path / "captions").iterdir())) == 5
+    (row,) = json.loads((tmp_path / "results.json").read_text("utf-8"))
+    assert row["model"] == "lora-script" and row["error"] is None
+
+    renamed = run_studio("models", "rename", "lora-script", "commands")
+    assert renamed.returncode == 0, renamed.stderr
+    compared = run_studio(
+        "evaluate", "--models", "demo,commands", "--data", "demo", "--max_samples", "4", "--json"
+    )
+    assert compared.returncode == 0, compared.stderr
+    result = json.loads(compared.stdout)
+    assert [row["id"] for row in result["models"]] == ["demo", "commands"]
+    assert result["comparisons"][0]["metric"] in ("wer", "cer") and len(result["utterances"]) == 8
+    assert run_studio("models", "delete", "commands", "--yes").returncode == 0
+    assert run_studio("models", "show", "commands").returncode == 2

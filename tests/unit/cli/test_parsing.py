@@ -1,0 +1,99 @@
+import pytest
+
+from studio.cli.parsing import Parser, names, snake_case, unknown_option
+from studio.errors import ConfigError
+
+
+@pytest.fixture
+def parser() -> Parser:
+    made = Parser("transcribe", "A command.")
+    made.add_argument("audio", nargs="*")
+    made.option("output_file", "A file.", aliases=("result_file",))
+    made.option("num_beams", "A number.", kind=int, default=1)
+    made.option("task", "A choice.", choices=("transcribe", "translate"))
+    made.flag("json", "A switch.")
+    made.flag("return_timestamps", "A switch that is on.", default=True)
+    return made
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--output_file", "a.json"],
+        ["--output-file", "a.json"],
+        ["--output_file=a.json"],
+        ["--result-file=a.json"],
+    ],
+)
+def test_an_option_is_taken_in_each_spelling(parser: Parser, arguments: list[str]) -> None:
+    assert parser.read(arguments).output_file == "a.json"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        (["--json"], True),
+        (["--json=True"], True),
+        (["--json", "True"], True),
+        (["--json", "false"], False),
+        (["--json=0"], False),
+        ([], False),
+    ],
+)
+def test_a_boolean_is_taken_in_three_spellings(parser: Parser, arguments: list[str], value: bool) -> None:
+    assert parser.read(arguments).json is value
+
+
+def test_a_boolean_does_not_swallow_the_recording_after_it(parser: Parser) -> None:
+    given = parser.read(["--json", "a.wav", "--return-timestamps", "False", "b.wav"])
+    assert given.json is True and given.return_timestamps is False
+    assert given.audio == ["a.wav", "b.wav"]
+
+
+def test_recordings_may_stand_between_options(parser: Parser) -> None:
+    given = parser.read(["a.wav", "--num_beams", "2", "b.wav", "c.wav"])
+    assert given.audio == ["a.wav", "b.wav", "c.wav"] and given.num_beams == 2
+
+
+def test_an_unknown_option_is_answered_with_the_nearest(parser: Parser) -> None:
+    with pytest.raises(ConfigError, match=r"--outptu_file: did you mean --output_file\?"):
+        parser.read(["--outptu-file", "a.json"])
+
+
+def test_an_abbreviation_is_not_guessed(parser: Parser) -> None:
+    with pytest.raises(ConfigError, match="--output_file"):
+        parser.read(["--output_fil", "a.json"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--num_beams", "many"], "many"),
+        (["--num_beams"], "num_beams"),
+        (["--task", "sing"], "translate"),
+        (["--json=maybe"], "maybe"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_quoted(parser: Parser, arguments: list[str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        parser.read(arguments)
+
+
+def test_what_another_parser_knows_is_handed_on_in_its_order() -> None:
+    parser = Parser("train", "A command.")
+    parser.flag("json", "A switch.")
+    given, rest = parser.read_known(["--lora_r", "8", "--json", "--fp16"])
+    assert given.json is True and rest == ["--lora_r", "8", "--fp16"]
+
+
+def test_only_the_name_of_an_option_is_respelled() -> None:
+    assert snake_case("--output-file=my-file.json") == "--output_file=my-file.json"
+    assert snake_case("my-file.json") == "my-file.json"
+
+
+def test_a_stray_option_without_a_neighbour_points_to_help() -> None:
+    assert "--help" in str(unknown_option("--xyzzy", ["--json"]))
+
+
+def test_names_are_separated_by_commas() -> None:
+    assert names("a, b,,c") == ["a", "b", "c"]
