@@ -46,6 +46,8 @@ class Settings:
     """The Hugging Face cache, listed by the registry."""
     server_port: int | None = field(default=None, metadata={"env": "GRADIO_SERVER_PORT"})
     """Port asked for through Gradio's own variable."""
+    server_name: str = field(default="", metadata={"env": "GRADIO_SERVER_NAME"})
+    """Address to listen on through Gradio's own variable; empty: this machine only, on Spaces all."""
 
     @property
     def runs(self) -> Path:
@@ -87,6 +89,7 @@ class Settings:
             threads=int(_number(env, "STUDIO_THREADS", 0)),
             hf_cache=_hf_cache(env),
             server_port=_port(env),
+            server_name=env.get("GRADIO_SERVER_NAME", ""),
         )
 
     def prepare(self) -> None:

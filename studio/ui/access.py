@@ -1,0 +1,45 @@
+"""What visitors of a public page may not do; the page says so, and the handlers refuse."""
+
+from pathlib import Path
+
+from studio.errors import ConfigError, RunError
+from studio.settings import Settings
+
+TRAINING_IS_OFF = (
+    "Training is switched off on this Space: it is shared, its processor is slow, and its disk is not kept. "
+    "Duplicate the Space (menu ⋮, Duplicate this Space), choose hardware, and set STUDIO_ALLOW_TRAINING to 1; "
+    "or run the studio on your own machine."
+)
+TRAINING_IS_OFF_HERE = (
+    "Training is switched off in this studio: set STUDIO_ALLOW_TRAINING to 1 and start it again."
+)
+
+
+def why_training_is_off(settings: Settings) -> str:
+    """The reason as an English sentence; empty if training is on."""
+    if settings.allow_training:
+        return ""
+    return TRAINING_IS_OFF if settings.on_spaces else TRAINING_IS_OFF_HERE
+
+
+def require_training(settings: Settings) -> None:
+    """Refuses to touch runs where training is off.
+
+    Raises:
+        RunError: with the reason and the way out.
+    """
+    reason = why_training_is_off(settings)
+    if reason:
+        raise RunError(reason)
+
+
+def require_public_data(settings: Settings, source: str) -> None:
+    """Keeps visitors of a Space away from the files of its server.
+
+    Raises:
+        ConfigError: if `source` is a path there.
+    """
+    if settings.on_spaces and not settings.allow_training and Path(source).expanduser().exists():
+        raise ConfigError(
+            "{source} is a path on this Space's server: use demo:test or a dataset of the Hub.", source=source
+        )

@@ -1,0 +1,160 @@
+"""The interface for programs: plain values in, JSON out, under the names of the command line.
+
+Each function asks what a tab asks; `gradio_client` and plain HTTP see them as `/models`, `/estimate`, ….
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from studio.errors import AudioError
+from studio.inference.engine import TranscribeOptions
+from studio.services import Services
+from studio.training.arguments import config_from_dict, config_to_dict
+from studio.training.config import TrainingConfig
+from studio.ui.access import require_training
+from studio.ui.errors import shows_errors
+from studio.ui.sizing import Question, answer
+
+SCHEMA_VERSION = 1
+
+
+def build_api(services: Services) -> None:
+    """Adds the public endpoints to the page that is being built."""
+    for function in (*_about_models(services), *_about_runs(services)):
+        gr.api(shows_errors(function), api_name=function.__name__, concurrency_limit=4)
+    _transcribe_endpoint(services)
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses, enums, paths and tuples as JSON has them."""
+    if isinstance(value, TrainingConfig):
+        return config_to_dict(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, Enum):
+        return value.value
+    return str(value) if isinstance(value, Path) else value
+
+
+def _about_models(services: Services) -> tuple[Callable[..., Any], ...]:
+    def models() -> dict[str, Any]:
+        """Every model the studio knows."""
+        return {"schema_version": SCHEMA_VERSION, "models": [plain(spec) for spec in services.registry.all()]}
+
+    def estimate(
+        base_model: str,
+        use: str = "train",
+        method: str = "lora",
+        quantization: str = "none",
+        precision: str = "auto",
+        per_device_train_batch_size: int = 8,
+        label_length: int = 64,
+        gradient_checkpointing: bool = False,
+        lora_r: int = 32,
+        num_beams: int = 1,
+        gpu: str = "",
+    ) -> dict[str, Any]:
+        """GPU memory of a training run (use="train") or of transcribing (use="transcribe"), in bytes a part."""
+        question = Question(
+            base_model,
+            use,
+            method,
+            quantization,
+            precision,
+            per_device_train_batch_size,
+            label_length,
+            gradient_checkpointing,
+            lora_r,
+            num_beams,
+            gpu,
+        )
+        found = answer(question, services.registry)
+        return {**found.estimate.to_json(), "gpu": found.gpu.name, "verdict": found.verdict}
+
+    return models, estimate
+
+
+def _about_runs(services: Services) -> tuple[Callable[..., Any], ...]:
+    jobs = services.jobs
+
+    def start_run(config: dict[str, Any]) -> str:
+        """Queues a training run; `config` holds options of `python -m studio train`. Returns the run's id."""
+        require_training(services.settings)
+        return jobs.submit(config_from_dict(config))
+
+    def runs() -> dict[str, Any]:
+        """All runs, newest first, without their curves."""
+        return {"schema_version": SCHEMA_VERSION, "runs": [plain(run) for run in jobs.runs()]}
+
+    def run_status(run_id: str) -> dict[str, Any]:
+        """State, progress, curves and results of a run."""
+        return {"schema_version": SCHEMA_VERSION, **plain(jobs.status(run_id))}
+
+    def stop_run(run_id: str) -> dict[str, Any]:
+        """Asks a run to save a checkpoint and end."""
+        require_training(services.settings)
+        jobs.stop(run_id)
+        return run_status(run_id)
+
+    def resume_run(run_id: str) -> dict[str, Any]:
+        """Queues a stopped or interrupted run again, from its last checkpoint."""
+        require_training(services.settings)
+        jobs.resume(run_id)
+        return run_status(run_id)
+
+    return start_run, runs, run_status, stop_run, resume_run
+
+
+def _transcribe_endpoint(services: Services) -> None:
+    """`/transcribe`. It has components, which check that the file is an upload and none of the server's own."""
+
+    def transcribe(
+        audio: str | None,
+        model: str,
+        language: str,
+        task: str,
+        timestamps: str,
+        initial_prompt: str,
+        num_beams: int,
+        request: gr.Request,
+    ) -> dict[str, Any]:
+        """What is said in a recording, with times; the answer of `python -m studio transcribe --json`."""
+        if not audio:
+            raise AudioError("There is no recording yet: upload a file, press Record, or take a sample.")
+        options = TranscribeOptions(
+            language=language,
+            task=task,
+            timestamps=timestamps,  # type: ignore[arg-type]
+            initial_prompt=initial_prompt,
+            num_beams=int(num_beams),
+        )
+        return services.engines.transcribe(model, Path(audio), options).to_json()
+
+    with gr.Group(visible=False):
+        inputs = {
+            "audio": gr.Audio(type="filepath"),
+            "model": gr.Textbox("demo"),
+            "language": gr.Textbox("auto"),
+            "task": gr.Textbox("transcribe"),
+            "timestamps": gr.Textbox("segment"),
+            "initial_prompt": gr.Textbox(""),
+            "num_beams": gr.Number(1, precision=0),
+        }
+        answer_json = gr.JSON()
+    gr.on(
+        [],
+        shows_errors(transcribe),
+        inputs_kwargs=inputs,  # type: ignore[arg-type]
+        outputs=answer_json,
+        api_name="transcribe",
+        concurrency_limit=2,
+    )

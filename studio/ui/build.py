@@ -1,0 +1,118 @@
+"""The page put together: header, the guided line, five tabs, and the interface for programs."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from studio.services import Services
+from studio.settings import ASSETS, DEMO_SPEECH
+from studio.ui.api import build_api
+from studio.ui.i18n import COOKIE, LOCALES, LocaleMiddleware, _, page_translations
+from studio.ui.markup import Html, tag
+from studio.ui.tabs.evaluate import build_evaluate_tab
+from studio.ui.tabs.memory import build_memory_tab
+from studio.ui.tabs.models import build_models_tab
+from studio.ui.tabs.playground import build_playground_tab
+from studio.ui.tabs.train import build_train_tab
+from studio.ui.theme import studio_theme
+
+TITLE = "Whisper Studio"
+LOGO = ASSETS / "logo.svg"
+STYLE_SHEET = ASSETS / "studio.css"
+UPLOADS_KEPT_SECONDS = 3600
+
+_SWITCH_LANGUAGE = f"""
+element.addEventListener('click', (event) => {{
+  const button = event.target.closest('[data-locale]');
+  if (!button) return;
+  const rest = location.protocol === 'https:' ? '; SameSite=None; Secure; Partitioned' : '; SameSite=Lax';
+  document.cookie = '{COOKIE}=' + button.dataset.locale + '; path=/; max-age=31536000' + rest;
+  location.reload();
+}});
+"""
+
+
+def build_app(services: Services) -> gr.Blocks:
+    """The whole page over `services`; nothing of it is started."""
+    app = gr.Blocks(
+        title=TITLE,
+        analytics_enabled=False,
+        fill_width=True,
+        delete_cache=(UPLOADS_KEPT_SECONDS // 4, UPLOADS_KEPT_SECONDS),
+    )
+    with app:
+        _header()
+        steps = _guided_line()
+        with gr.Tabs(elem_id="studio-tabs") as tabs:
+            with gr.Tab(_("GPU memory"), id="memory") as tab:
+                build_memory_tab(services.registry, tab)
+            with gr.Tab(_("Train"), id="train") as tab:
+                build_train_tab(services.settings, services.registry, services.jobs, tab)
+            with gr.Tab(_("Transcribe"), id="playground") as tab:
+                build_playground_tab(services.registry, services.engines, tab)
+            with gr.Tab(_("Evaluate"), id="evaluate") as tab:
+                build_evaluate_tab(services.settings, services.registry, services.engines, tab)
+            with gr.Tab(_("Models"), id="models") as tab:
+                build_models_tab(services.registry, tab)
+        for target, step in steps.items():
+            step.click(
+                lambda target=target: gr.Tabs(selected=target),
+                None,
+                tabs,
+                api_visibility="private",
+                show_progress="hidden",
+                concurrency_limit=None,
+            )
+        build_api(services)
+    return app
+
+
+def launch_options(services: Services) -> dict[str, Any]:
+    """What `launch` is given beside host and port; call it after `build_app`, when all texts are marked."""
+    settings = services.settings
+    return {
+        "theme": studio_theme(),
+        "css_paths": STYLE_SHEET,
+        "i18n": page_translations(),
+        "favicon_path": LOGO,
+        "footer_links": ["api"],
+        "run_history": False,
+        "ssr_mode": False,
+        "max_file_size": f"{settings.max_upload_mb:g}mb",
+        "allowed_paths": [str(DEMO_SPEECH / "samples")],
+        "blocked_paths": [str(settings.home)],
+        # What FastAPI takes for a middleware: class, positional and named arguments.
+        "app_kwargs": {"middleware": [(LocaleMiddleware, (), {})]},
+    }
+
+
+def _header() -> None:
+    """Logo, name, one line, and the languages."""
+    with gr.Row(elem_id="studio-header", equal_height=True):
+        gr.HTML(_brand(LOGO), elem_id="studio-brand", scale=0, min_width=220)
+        gr.HTML(_("Size a GPU, fine-tune Whisper with a click, and read what it hears."), elem_id="studio-line", scale=1)
+        gr.HTML(_languages(), elem_id="studio-languages", js_on_load=_SWITCH_LANGUAGE, scale=0, min_width=240)
+
+
+def _brand(logo: Path) -> Html:
+    data = base64.b64encode(logo.read_bytes()).decode()
+    image = tag("img", src=f"data:image/svg+xml;base64,{data}", alt="", width="36", height="36")
+    return tag("div", image, tag("h1", TITLE), class_="brand")
+
+
+def _languages() -> Html:
+    buttons = [tag("button", name, type="button", data_locale=code, lang=code) for code, name in LOCALES.items()]
+    return tag("div", buttons, class_="languages", role="group", aria_label="Language · 语言 · 語言")
+
+
+def _guided_line() -> dict[str, gr.Button]:
+    """Three steps for somebody who is here for the first time, each a button that opens its tab."""
+    with gr.Row(elem_id="studio-steps"):
+        gr.HTML(_("Start here"), elem_id="studio-start", scale=0, min_width=90)
+        return {
+            "train": gr.Button(_("1. Train the demo model"), size="sm", min_width=150),
+            "playground": gr.Button(_("2. Speak into the microphone"), size="sm", min_width=150),
+            "evaluate": gr.Button(_("3. Compare before and after"), size="sm", min_width=150),
+        }

@@ -1,0 +1,162 @@
+"""Figures for Gradio's plotly front end, as pure functions of domain values.
+
+The figures are plain JSON in plotly's schema, so the server does not import plotly to draw them;
+colours of text and grid come from the page's style sheet, so that they follow light and dark.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gradio.components.plot import PlotData
+
+from studio.ui.i18n import tr
+from studio.units import GIB
+
+BLUE, AMBER, TEAL, ROSE, VIOLET, GREY = "#3b82c4", "#d9912b", "#1d9f8e", "#cf4f74", "#7f6bc9", "#8c9aa5"
+PART_COLOURS = {
+    "weights_trainable": "#1f5f99",
+    "weights_frozen": "#3b82c4",
+    "weights_quantized": "#7fb3dd",
+    "weight_casts": "#b5d3ec",
+    "gradients": "#d9912b",
+    "optimizer_states": "#b3541e",
+    "activations": "#1d9f8e",
+    "logits_and_loss": "#cf4f74",
+    "temporaries": "#7f6bc9",
+    "overhead": "#8c9aa5",
+}
+
+
+def _figure(data: Sequence[Mapping[str, Any]], **layout: Any) -> PlotData:
+    base = {
+        "template": {"layout": {}},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"size": 13, "color": GREY, "family": "system-ui, sans-serif"},
+        "margin": {"l": 8, "r": 16, "t": 12, "b": 8},
+        "hovermode": "closest",
+        "dragmode": False,
+    }
+    figure = {"data": list(data), "layout": {**base, **layout}, "config": {"displayModeBar": False}}
+    return PlotData(type="plotly", plot=json.dumps(figure, ensure_ascii=False))
+
+
+def _axis(title: str = "", **more: Any) -> dict[str, Any]:
+    grid = "rgba(128,140,150,0.25)"
+    shown = {"title": {"text": title, "standoff": 8}} if title else {}
+    return {**shown, "automargin": True, "gridcolor": grid, "zerolinecolor": grid, "fixedrange": True, **more}
+
+
+_LEGEND = {"orientation": "h", "x": 0, "xanchor": "left", "y": -0.28, "yanchor": "top", "traceorder": "normal"}
+
+
+def memory_chart(
+    parts: Mapping[str, int],
+    part_names: Mapping[str, str],
+    gpu_sizes: Iterable[int],
+    chosen_bytes: int,
+    locale: str,
+) -> PlotData:
+    """One bar of the parts of an estimate (bytes) against the sizes of common GPUs.
+
+    `chosen_bytes` is the size of the GPU that was asked about; its line is drawn bold.
+    """
+    total_gib = sum(parts.values()) / GIB
+    reach = max(total_gib * 1.15, chosen_bytes / GIB * 1.05)
+    bars = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "y": [""],
+            "x": [round(size / GIB, 4)],
+            "name": part_names.get(part, part),
+            "marker": {"color": PART_COLOURS.get(part, GREY)},
+            "hovertemplate": f"{part_names.get(part, part)}: %{{x:.2f}} GiB<extra></extra>",
+        }
+        for part, size in parts.items()
+        if size > 0
+    ]
+    shapes, notes = [], []
+    for size_gib in _lines(sorted({round(size / GIB) for size in gpu_sizes} | {round(chosen_bytes / GIB)}), reach):
+        chosen = size_gib == round(chosen_bytes / GIB)
+        line = {"color": ROSE if chosen else GREY, "width": 3 if chosen else 1, "dash": "solid" if chosen else "dot"}
+        shapes.append({"type": "line", "x0": size_gib, "x1": size_gib, "y0": 0, "y1": 1, "yref": "paper", "line": line})
+        notes.append(
+            {
+                "x": size_gib,
+                "y": 1.02,
+                "yref": "paper",
+                "yanchor": "bottom",
+                "text": f"<b>{size_gib} GB</b>" if chosen else f"{size_gib}",
+                "showarrow": False,
+            }
+        )
+    return _figure(
+        bars,
+        barmode="stack",
+        height=260,
+        bargap=0.35,
+        xaxis=_axis(tr("GiB of GPU memory", locale), range=[0, reach]),
+        yaxis=_axis(showticklabels=False),
+        legend={**_LEGEND, "y": -0.45},
+        margin={"l": 8, "r": 16, "t": 30, "b": 8},
+        shapes=shapes,
+        annotations=notes,
+    )
+
+
+def _lines(sizes: Sequence[int], reach: float) -> list[int]:
+    """Sizes within reach, thinned out so that their labels do not touch; the largest stays."""
+    kept: list[int] = []
+    for size in reversed([size for size in sizes if size <= reach]):
+        if not kept or kept[-1] - size > reach * 0.05:
+            kept.append(size)
+    return kept
+
+
+def loss_chart(points: Sequence[tuple[int, float]], eval_points: Sequence[tuple[int, float]], locale: str) -> PlotData:
+    """Loss over steps: of training, and of evaluation where there is one."""
+    traces = [_line(points, tr("Training loss", locale), BLUE, markers=len(points) < 3)]
+    if eval_points:
+        traces.append(_line(eval_points, tr("Evaluation loss", locale), AMBER, markers=True))
+    return _figure(
+        traces,
+        height=280,
+        showlegend=True,
+        legend=_LEGEND,
+        xaxis=_axis(tr("Step", locale), rangemode="tozero"),
+        yaxis=_axis(tr("Loss", locale), rangemode="tozero"),
+    )
+
+
+def error_chart(wer: Sequence[tuple[int, float]], cer: Sequence[tuple[int, float]], locale: str) -> PlotData:
+    """WER and CER (shares, 0.1 is 10 %) over steps; step 0 is the base model."""
+    traces = [
+        _line(wer, tr("WER (words)", locale), TEAL, markers=True, percent=True),
+        _line(cer, tr("CER (characters)", locale), VIOLET, markers=True, percent=True),
+    ]
+    return _figure(
+        traces,
+        height=280,
+        showlegend=True,
+        legend=_LEGEND,
+        xaxis=_axis(tr("Step (0 is the base model)", locale), rangemode="tozero"),
+        yaxis=_axis(tr("Error rate", locale), rangemode="tozero", tickformat=".0%"),
+    )
+
+
+def _line(
+    points: Sequence[tuple[int, float]], name: str, colour: str, *, markers: bool, percent: bool = False
+) -> dict[str, Any]:
+    value = "%{y:.1%}" if percent else "%{y:.4f}"
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if markers else "lines",
+        "x": [step for step, _value in points],
+        "y": [value for _step, value in points],
+        "name": name,
+        "line": {"color": colour, "width": 2.5},
+        "marker": {"size": 8},
+        "hovertemplate": f"{name}: {value} · %{{x}}<extra></extra>",
+    }

@@ -1,0 +1,49 @@
+"""From the studio's errors to what the visitor sees: the only place where that happens."""
+
+import functools
+import html
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gradio as gr
+
+from studio.errors import StudioError
+from studio.ui.i18n import request_locale, tr
+
+
+def explain(error: StudioError, locale: str) -> str:
+    """The sentence of `error` in the visitor's language."""
+    return tr(error.template, locale, **error.values)
+
+
+def shows_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """A handler whose `StudioError` becomes a message on the page (or the API's answer), translated.
+
+    Works for functions and generators. The language is that of the handler's `gr.Request` argument.
+    """
+    if inspect.isgeneratorfunction(handler):
+
+        @functools.wraps(handler)
+        def generator(*args: Any, **kwargs: Any) -> Iterator[Any]:
+            try:
+                yield from handler(*args, **kwargs)
+            except StudioError as error:
+                raise _message(error, args, kwargs) from error
+
+        return generator
+
+    @functools.wraps(handler)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return handler(*args, **kwargs)
+        except StudioError as error:
+            raise _message(error, args, kwargs) from error
+
+    return function
+
+
+def _message(error: StudioError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> gr.Error:
+    request = next((value for value in (*args, *kwargs.values()) if isinstance(value, gr.Request)), None)
+    locale = request_locale(request)
+    return gr.Error(html.escape(explain(error, locale), quote=False), title=tr("This did not work", locale), print_exception=False)

@@ -1,0 +1,87 @@
+"""Starts the page and keeps it up until it is told to end."""
+
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Sequence
+
+from studio.errors import ConfigError, StudioError
+from studio.services import Services
+from studio.settings import Settings
+from studio.ui.build import build_app, launch_options
+
+_WARM_UP_DELAY_SECONDS = 3.0
+
+
+def main(argv: Sequence[str] = ()) -> int:
+    """What `python app.py` does; returns the exit code. It takes no arguments: the environment steers it."""
+    del argv
+    try:
+        return serve(Settings.from_env())
+    except StudioError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def serve(settings: Settings, *, open_browser: bool = False) -> int:
+    """Serves the page until SIGINT or SIGTERM, then leaves; runs in progress go on without it.
+
+    Raises:
+        ConfigError: if the port asked for is taken.
+        StorageError: if the studio's folder cannot be written.
+    """
+    host = settings.server_name or ("0.0.0.0" if settings.on_spaces else "127.0.0.1")
+    if settings.server_port is not None:
+        require_free_port(host, settings.server_port)
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    services = Services.open(settings)
+    app = build_app(services)
+    services.jobs.start()
+    try:
+        app.launch(
+            server_name=host,
+            server_port=settings.server_port,
+            inbrowser=open_browser,
+            prevent_thread_lock=True,
+            **launch_options(services),
+        )
+        warm_up = threading.Timer(_WARM_UP_DELAY_SECONDS, load_heavy_libraries)
+        warm_up.daemon = True
+        warm_up.start()
+        stop.wait()
+        warm_up.cancel()
+    finally:
+        app.close(verbose=False)
+        services.close()
+    return 0
+
+
+def require_free_port(host: str, port: int) -> None:
+    """Refuses a port that somebody listens on, before anything is started.
+
+    Raises:
+        ConfigError: if it is taken, or the address is none of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise ConfigError(
+                "Port {port} on {host} cannot be used ({reason}): set GRADIO_SERVER_PORT to a free one, or "
+                "leave it out and the next free one is taken.",
+                port=port,
+                host=host,
+                reason=error.strerror,
+            ) from error
+
+
+def load_heavy_libraries() -> None:
+    """Imports what the first transcription needs, so that it does not wait for that."""
+    import peft  # noqa: F401
+    import torch  # noqa: F401
+    import transformers  # noqa: F401

@@ -1,0 +1,78 @@
+"""Long work behind a page: it runs in a thread, and the handler's generator passes on its progress."""
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+Result = TypeVar("Result")
+Report = TypeVar("Report")
+
+
+class Stops:
+    """One stop signal a visitor: a new start replaces the old one, Cancel sets it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._events: dict[str, threading.Event] = {}
+
+    def begin(self, visitor: str) -> threading.Event:
+        """A fresh signal; work that this visitor started before is asked to stop."""
+        with self._lock:
+            if visitor in self._events:
+                self._events[visitor].set()
+            event = self._events[visitor] = threading.Event()
+        return event
+
+    def end(self, visitor: str, event: threading.Event) -> None:
+        """Sets the signal and forgets it, unless newer work of the visitor has taken its place."""
+        event.set()
+        with self._lock:
+            if self._events.get(visitor) is event:
+                del self._events[visitor]
+
+    def cancel(self, visitor: str) -> None:
+        """Asks the visitor's work to stop; nothing happens if there is none."""
+        with self._lock:
+            event = self._events.get(visitor)
+        if event is not None:
+            event.set()
+
+
+class Worked(Generic[Report, Result]):
+    """Runs `work(report)` in a thread. Iterate for its reports (only the latest if they come too fast), then
+    read `result`, which raises what the work raised."""
+
+    def __init__(self, work: Callable[[Callable[[Report], None]], Result]) -> None:
+        self._reports: queue.SimpleQueue[Report | None] = queue.SimpleQueue()
+        self._result: Result | None = None
+        self._error: BaseException | None = None
+        self._work = work
+        self._thread = threading.Thread(target=self._run, name="page-work", daemon=True)
+
+    def _run(self) -> None:
+        try:
+            self._result = self._work(self._reports.put)
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits, which raises it
+            self._error = error
+        finally:
+            self._reports.put(None)
+
+    def __iter__(self) -> Iterator[Report]:
+        self._thread.start()
+        while (report := self._latest()) is not None:
+            yield report
+
+    def _latest(self) -> Report | None:
+        report = self._reports.get()
+        while report is not None and not self._reports.empty():
+            report = self._reports.get()
+        return report
+
+    @property
+    def result(self) -> Result:
+        """What the work returned; call it after the iteration."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._result  # type: ignore[return-value]

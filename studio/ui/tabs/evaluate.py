@@ -1,0 +1,200 @@
+"""Models side by side on one test set: error rates, whether the difference is real, and every clip's diff."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.errors import ConfigError
+from studio.evaluation.compare import Evaluation, evaluate
+from studio.inference.engine import TranscribeOptions
+from studio.inference.model_cache import ModelCache
+from studio.registry.spec import ModelKind
+from studio.registry.store import DEMO_ID, ModelRegistry
+from studio.settings import Settings
+from studio.training.config import NORMALIZERS
+from studio.ui.access import require_public_data
+from studio.ui.errors import shows_errors
+from studio.ui.forms import CHOICES
+from studio.ui.i18n import _, request_locale, tr
+from studio.ui.markup import Html
+from studio.ui.streaming import Stops, Worked
+from studio.ui.transcript_views import (
+    comparison_sentences,
+    download_links,
+    language_choices,
+    rates_table,
+    utterance_table,
+)
+from studio.ui.views import model_choices, note, progress_bar
+
+@dataclass(frozen=True)
+class _Results:
+    """Components on the right."""
+
+    status: gr.HTML
+    rates: gr.HTML
+    comparisons: gr.HTML
+    utterances: gr.HTML
+    download: gr.HTML
+
+    def all(self) -> list[Block]:
+        """In the order in which the handlers give them."""
+        return [self.status, self.rates, self.comparisons, self.download, self.utterances]
+
+
+def build_evaluate_tab(
+    settings: Settings, registry: ModelRegistry, engines: ModelCache, tab: gr.Tab
+) -> None:
+    """The tab's content; an evaluation runs in a thread and ends when its visitor leaves."""
+    gr.Markdown(
+        _("Compare models on the same clips: how many errors each makes, and whether the difference is real."),
+        elem_classes="lead",
+    )
+    with gr.Row():
+        with gr.Column(scale=2, min_width=300):
+            form = _form()
+            with gr.Row():
+                start = gr.Button(_("Evaluate"), variant="primary", elem_id="evaluate-start")
+                cancel = gr.Button(_("Cancel"), elem_id="evaluate-cancel")
+        with gr.Column(scale=3, min_width=320):
+            status = gr.HTML(elem_id="evaluate-status")
+            rates = gr.HTML(elem_id="evaluate-rates")
+            comparisons = gr.HTML(elem_id="evaluate-comparisons")
+            download = gr.HTML(elem_id="evaluate-download")
+            utterances = gr.HTML(elem_id="evaluate-utterances")
+    results = _Results(status, rates, comparisons, utterances, download)
+    _wire(settings, registry, engines, tab, form, results, start, cancel)
+
+
+def _form() -> dict[str, Block]:
+    """Components under the names of the handler's arguments."""
+    form: dict[str, Block] = {}
+    form["models"] = gr.Dropdown(
+        [],
+        label=_("Models"),
+        info=_("Two or more are compared pair by pair."),
+        multiselect=True,
+        interactive=True,
+        elem_id="evaluate-models",
+    )
+    form["data"] = gr.Textbox(
+        "demo:test",
+        label=_("Test data"),
+        info=_("demo:test, a manifest, an audio folder, or a dataset of the Hub."),
+        max_lines=1,
+        elem_id="evaluate-data",
+    )
+    form["language"] = gr.Dropdown(language_choices("en"), value="auto", label=_("Language"))
+    form["normalizer"] = gr.Dropdown(
+        [(CHOICES[name], name) for name in NORMALIZERS],
+        value="none",
+        label=_("Text normalisation"),
+        info=_("Applied to both sides before errors are counted."),
+    )
+    form["max_samples"] = gr.Number(
+        None, label=_("At most so many clips"), info=_("Empty: all of them."), precision=0, minimum=1
+    )
+    return form
+
+
+def _wire(
+    settings: Settings,
+    registry: ModelRegistry,
+    engines: ModelCache,
+    tab: gr.Tab,
+    form: dict[str, Block],
+    results: _Results,
+    start: gr.Button,
+    cancel: gr.Button,
+) -> None:
+    stops = Stops()
+
+    def refresh(chosen: list[str] | None, request: gr.Request) -> list[Any]:
+        return _choices(registry, chosen or [], request_locale(request))
+
+    @shows_errors
+    def run(request: gr.Request, **values: Any) -> Iterator[list[Any]]:
+        require_public_data(settings, values["data"])
+        yield from _evaluate(engines, stops, values, str(request.session_hash), request_locale(request))
+
+    def stop(request: gr.Request) -> None:
+        stops.cancel(str(request.session_hash))
+
+    quiet: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_limit": None}
+    tab.select(refresh, form["models"], [form["models"], form["language"]], **quiet)
+    start.click(
+        run,
+        inputs_kwargs=form,  # type: ignore[arg-type]
+        outputs=results.all(),  # type: ignore[arg-type]
+        api_visibility="private",
+        show_progress="hidden",
+        concurrency_limit=1,
+    )
+    cancel.click(stop, None, None, **quiet)
+
+
+def _choices(registry: ModelRegistry, chosen: list[str], locale: str) -> list[Any]:
+    """Models and languages to choose from; at first the demo model and the newest adapter of it."""
+    specs = [spec for spec in registry.all() if not spec.problem]
+    kept = [model for model in chosen if model in {spec.id for spec in specs}]
+    if not kept:
+        adapters = [s.id for s in specs if s.kind is ModelKind.ADAPTER and s.base_model == DEMO_ID]
+        kept = [DEMO_ID, *adapters[:1]] if any(s.id == DEMO_ID for s in specs) else []
+    return [
+        gr.Dropdown(choices=model_choices(specs, locale), value=kept),
+        gr.Dropdown(choices=language_choices(locale)),
+    ]
+
+
+def _evaluate(
+    engines: ModelCache, stops: Stops, values: dict[str, Any], visitor: str, locale: str
+) -> Iterator[list[Any]]:
+    """Runs one evaluation and shows how far it is, then what came out."""
+    models = values["models"] or []
+    if not models:
+        raise ConfigError("No model is chosen: choose one, or two to compare them.")
+    event = stops.begin(visitor)
+
+    def work(report: Any) -> Evaluation:
+        return evaluate(
+            engines,
+            models,
+            values["data"],
+            options=TranscribeOptions(language=values["language"], timestamps="none"),
+            normalizer=values["normalizer"],
+            max_samples=values["max_samples"] or None,
+            on_progress=lambda *step: report(step),
+            should_stop=event.is_set,
+        )
+
+    running: Worked[Any, Evaluation] = Worked(work)
+    try:
+        yield [progress_bar(0.0, tr("Loading the models and the data …", locale)), "", "", "", ""]
+        for step in running:
+            yield [_progress(step, locale), *[gr.skip()] * 4]
+        yield _whole(running.result.to_json(), event.is_set(), locale)
+    finally:
+        stops.end(visitor, event)
+
+
+def _progress(step: Any, locale: str) -> Html:
+    done, total = step
+    text = tr("Transcribed {done} of {total} clips", locale, done=done, total=total)
+    return progress_bar(done / total if total else 0.0, text)
+
+
+def _whole(found: dict[str, Any], was_stopped: bool, locale: str) -> list[Any]:
+    """Tables and sentences of a finished evaluation."""
+    status = note(tr("Cancelled: these are the clips done so far.", locale), "warning") if was_stopped else ""
+    content = json.dumps(found, ensure_ascii=False, indent=2)
+    return [
+        status,
+        rates_table(found["models"], locale),
+        comparison_sentences(found["comparisons"], locale),
+        download_links({"json": content}, "evaluation", locale),
+        utterance_table(found["utterances"], locale),
+    ]

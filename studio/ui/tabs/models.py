@@ -1,0 +1,107 @@
+"""All models: a table, what is known about each, and what can be done with those made here."""
+
+from dataclasses import dataclass
+
+import gradio as gr
+
+from studio.registry.spec import ModelSource
+from studio.registry.store import ModelRegistry
+from studio.ui.errors import shows_errors
+from studio.ui.i18n import _, request_locale, tr
+from studio.ui.markup import Html
+from studio.ui.picking import picked_id, picking_table
+from studio.ui.views import model_choices, model_details, models_table, note
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Components that the handlers fill."""
+
+    table: gr.HTML
+    choice: gr.Dropdown
+    details: gr.HTML
+    change: gr.Group
+    new_name: gr.Textbox
+    confirm: gr.Group
+
+
+def build_models_tab(registry: ModelRegistry, tab: gr.Tab) -> None:
+    """The tab's content; everything it shares is the registry."""
+    gr.Markdown(
+        _("Every model this studio knows. What you train appears here and in the Transcribe tab by itself."),
+        elem_classes="lead",
+    )
+    with gr.Row():
+        with gr.Column(scale=3, min_width=320):
+            table = picking_table(elem_id="models-table")
+        with gr.Column(scale=2, min_width=300):
+            choice = gr.Dropdown([], label=_("Model"), interactive=True, elem_id="models-choice")
+            details = gr.HTML(elem_id="models-details", elem_classes="panel")
+            with gr.Group(visible=False) as change:
+                new_name = gr.Textbox(label=_("New name"), max_lines=1, elem_id="models-new-name")
+                with gr.Row():
+                    rename = gr.Button(_("Rename"), size="sm")
+                    ask = gr.Button(_("Delete …"), size="sm")
+            with gr.Group(visible=False, elem_classes="confirm") as confirm:
+                gr.Markdown(_("Delete this model from the disk? This cannot be undone."))
+                with gr.Row():
+                    delete = gr.Button(_("Delete"), variant="stop", size="sm")
+                    keep = gr.Button(_("Keep it"), size="sm")
+    parts = _Parts(table, choice, details, change, new_name, confirm)
+    _wire(registry, tab, parts, rename, ask, delete, keep)
+
+
+def _wire(
+    registry: ModelRegistry,
+    tab: gr.Tab,
+    parts: _Parts,
+    rename: gr.Button,
+    ask: gr.Button,
+    delete: gr.Button,
+    keep: gr.Button,
+) -> None:
+    everything = [parts.table, parts.choice, parts.details, parts.change, parts.new_name, parts.confirm]
+
+    @shows_errors
+    def show(chosen: str | None, request: gr.Request) -> list[object]:
+        return _show(registry, chosen, request_locale(request))
+
+    @shows_errors
+    def pick(event: gr.EventData, request: gr.Request) -> list[object]:
+        return _show(registry, picked_id(event), request_locale(request))
+
+    @shows_errors
+    def rename_model(chosen: str, new_name: str, request: gr.Request) -> list[object]:
+        return _show(registry, registry.rename(chosen, new_name).id, request_locale(request))
+
+    @shows_errors
+    def delete_model(chosen: str, request: gr.Request) -> list[object]:
+        registry.remove(chosen)
+        return _show(registry, None, request_locale(request))
+
+    private = {"api_visibility": "private", "show_progress": "hidden"}
+    reading = {**private, "concurrency_limit": None}
+    gr.on([tab.select, parts.choice.input], show, parts.choice, everything, **reading)  # type: ignore[arg-type]
+    parts.table.pick(pick, None, everything, **reading)
+    rename.click(rename_model, [parts.choice, parts.new_name], everything, **private)  # type: ignore[arg-type]
+    delete.click(delete_model, parts.choice, everything, **private)  # type: ignore[arg-type]
+    ask.click(lambda: gr.Group(visible=True), None, parts.confirm, **reading)  # type: ignore[arg-type]
+    keep.click(lambda: gr.Group(visible=False), None, parts.confirm, **reading)  # type: ignore[arg-type]
+
+
+def _show(registry: ModelRegistry, chosen: str | None, locale: str) -> list[object]:
+    """The table, and the chosen model if it is still there."""
+    specs = registry.all()
+    spec = next((spec for spec in specs if spec.id == chosen), None)
+    details: Html = (
+        model_details(spec, locale) if spec else note(tr("Choose a model to see what is known about it.", locale))
+    )
+    ours = spec is not None and spec.source in (ModelSource.TRAINED, ModelSource.LOCAL)
+    return [
+        models_table(specs, locale),
+        gr.Dropdown(choices=model_choices(specs, locale), value=spec.id if spec else None),
+        details,
+        gr.Group(visible=ours),
+        spec.id if spec and ours else "",
+        gr.Group(visible=False),
+    ]
