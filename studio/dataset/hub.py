@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?(:[\w.-]*){0,2}")
 _TABLE = "metadata.jsonl"
 _ORIGIN = "origin.json"
 _TIMEOUT_SECONDS = 10.0
+_RETRIES = 1
 
 
 def is_dataset_id(source: str) -> bool:
@@ -147,6 +149,8 @@ def _streamed(name: str, config: str | None, split: str, revision: str | None) -
     """The rows of a dataset, with audio as it is in the files: a dict of `bytes` and `path`."""
     import datasets
 
+    # Its own patience (twenty times five seconds for each read) would look like a page that hangs.
+    datasets.config.STREAMING_READ_MAX_RETRIES = datasets.config.STREAMING_OPEN_MAX_RETRIES = _RETRIES
     data = datasets.load_dataset(name, config, split=split, streaming=True, revision=revision)
     for column, feature in (data.features or {}).items():
         if isinstance(feature, datasets.Audio):
@@ -172,15 +176,14 @@ def _is_audio(value: Any) -> bool:
 def _copy(rows: Iterator[dict[str, Any]], copy: Path, revision: str, max_rows: int | None) -> Path:
     """Writes the rows beside `copy` and moves them there when all are written."""
     aside = copy.with_name(f".{copy.name}.{os.getpid()}.part")
+    first = list(islice(rows, 1))
+    for row in first:
+        columns_of(tuple(row))
     with storage_errors(copy):
         try:
             aside.mkdir(parents=True, exist_ok=True)
             with (aside / _TABLE).open("w", encoding="utf-8") as table:
-                for number, row in enumerate(rows):
-                    if number == 0:
-                        columns_of(tuple(row))
-                    if number == max_rows:
-                        break
+                for number, row in enumerate(islice(chain(first, rows), max_rows)):
                     table.write(
                         json.dumps(_written(row, number, aside), ensure_ascii=False, default=str) + "\n"
                     )

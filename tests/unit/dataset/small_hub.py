@@ -1,0 +1,87 @@
+"""A model hub of one dataset, `somebody/speech`, over HTTP: what the libraries ask of the real one."""
+
+import json
+import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+REVISION = "a" * 40
+FILE = "data/train-00000-of-00001.parquet"
+API = "/api/datasets/somebody/speech"
+
+
+class SmallHub(ThreadingHTTPServer):
+    """Serves `parquet` as the only file; a broken one refuses as soon as data are asked for."""
+
+    daemon_threads = True
+
+    def __init__(self, parquet: Path, *, is_broken: bool = False) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.content = parquet.read_bytes()
+        self.is_broken = is_broken
+        self.data_requests = 0
+
+    def __enter__(self) -> "SmallHub":
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: SmallHub
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if path in (API, f"{API}/revision/{REVISION}"):
+            siblings = [{"rfilename": FILE}]
+            self._json({"id": "somebody/speech", "sha": REVISION, "siblings": siblings, "tags": []})
+        elif path == f"{API}/tree/{REVISION}":
+            self._json([{"type": "directory", "path": "data", "oid": "c" * 40, "size": 0}])
+        elif path == f"{API}/tree/{REVISION}/data":
+            self._json([{"type": "file", "path": FILE, "oid": "b" * 40, "size": len(self.server.content)}])
+        elif path.endswith(FILE):
+            self._data()
+        else:
+            code = "EntryNotFound" if "somebody/speech" in path else "RepoNotFound"
+            self._send(404, b"{}", {"X-Error-Code": code, "X-Repo-Commit": REVISION})
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_: Any) -> None:
+        """Tests show what matters themselves."""
+
+    def _data(self) -> None:
+        self.server.data_requests += 1
+        if self.server.is_broken:
+            self._send(403, b"{}", {})
+            return
+        content = self.server.content
+        headers = {"X-Repo-Commit": REVISION, "ETag": '"' + "b" * 40 + '"', "Accept-Ranges": "bytes"}
+        asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        if not asked:
+            self._send(200, content, headers)
+            return
+        first = int(asked[1])
+        last = min(int(asked[2] or len(content)), len(content) - 1)
+        headers["Content-Range"] = f"bytes {first}-{last}/{len(content)}"
+        self._send(206, content[first : last + 1], headers)
+
+    def _json(self, value: object) -> None:
+        self._send(200, json.dumps(value).encode(), {"Content-Type": "application/json"})
+
+    def _send(self, code: int, data: bytes, headers: dict[str, str]) -> None:
+        self.send_response(code)
+        for name, value in {**headers, "Content-Length": str(len(data))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)

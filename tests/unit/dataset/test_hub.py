@@ -1,0 +1,144 @@
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import soundfile
+
+from studio.dataset.hub import is_dataset_id
+from studio.dataset.manifest import read_manifest
+from studio.errors import ManifestError
+from tests.studio_process import ROOT
+
+from .conftest import sweep
+from .small_hub import SmallHub
+
+READ = """
+import json, sys
+from pathlib import Path
+from studio.dataset.manifest import read_manifest
+from studio.errors import StudioError
+for source, max_rows in json.loads(sys.argv[2]):
+    try:
+        manifest = read_manifest(source, max_rows=max_rows, cache_dir=Path(sys.argv[1]))
+        print(json.dumps([manifest.format, *[[e.text, e.duration_seconds] for e in manifest.examples]]))
+    except StudioError as error:
+        print(json.dumps([type(error).__name__, str(error)]))
+"""
+
+
+@pytest.fixture(scope="module")
+def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three clips in a Parquet file as the hub holds them: sound and text in one table."""
+    import datasets
+    import pyarrow
+    import pyarrow.parquet
+
+    clips = []
+    for seconds in (1.0, 2.0, 3.0):
+        file = io.BytesIO()
+        soundfile.write(file, sweep(16_000, seconds), 16_000, format="FLAC")
+        clips.append({"bytes": file.getvalue(), "path": f"clip of {seconds} s.flac"})
+    columns = {"audio": clips, "sentence": ["one", "two", "three"], "client_id": ["x", "y", "z"]}
+    features = datasets.Features(
+        {
+            "audio": datasets.Audio(),
+            "sentence": datasets.Value("string"),
+            "client_id": datasets.Value("string"),
+        }
+    )
+    path = tmp_path_factory.mktemp("hub") / "train-00000-of-00001.parquet"
+    pyarrow.parquet.write_table(pyarrow.Table.from_pydict(columns, schema=features.arrow_schema), path)
+    return path
+
+
+def read_through(
+    hub: SmallHub, sources: list[tuple[str, int | None]], environ: dict[str, str], folder: Path
+) -> list[list[object]]:
+    """What a process whose hub is `hub` reads: the address is fixed when the library is imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", READ, str(folder / "cache"), json.dumps(sources)],
+        env={**environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(folder / "hf"), "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_dataset_of_the_hub_is_copied_once_and_then_read_without_the_hub(
+    parquet: Path, environ: dict[str, str], tmp_path: Path
+) -> None:
+    sources: list[tuple[str, int | None]] = [
+        ("somebody/speech", 2),
+        ("somebody/speech", None),
+        ("somebody/speech:default:train", None),
+        ("somebody/speech::dev", None),
+        ("somebody/speech:klingon", None),
+        ("somebody/nothing", None),
+    ]
+    with SmallHub(parquet) as hub:
+        two, whole, again, split, config, missing = read_through(hub, sources, environ, tmp_path)
+        assert two == ["hub", ["one", 1.0], ["two", 2.0]]
+        assert whole == again == [*two, ["three", 3.0]]
+        assert "Bad split: dev" in str(split[1])
+        assert "klingon" in str(config[1])
+        assert missing[0] == "ManifestError"
+        assert "no such dataset" in str(missing[1])
+
+    copies = tmp_path / "cache" / "datasets" / "somebody--speech"
+    assert {path.name for path in copies.iterdir()} == {"default--train", "default--train--first-2"}
+    offline = read_manifest("somebody/speech", cache_dir=tmp_path / "cache", local_files_only=True)
+    assert [example.text for example in offline.examples] == ["one", "two", "three"]
+    unreachable = read_manifest("somebody/speech", cache_dir=tmp_path / "cache")
+    assert unreachable == offline
+
+
+def test_a_hub_that_stops_answering_is_said_and_leaves_nothing(
+    parquet: Path, environ: dict[str, str], tmp_path: Path
+) -> None:
+    with SmallHub(parquet, is_broken=True) as hub:
+        [[kind, sentence]] = read_through(hub, [("somebody/speech", None)], environ, tmp_path)
+        assert kind == "HubUnreachableError"
+        assert "stopped answering" in str(sentence)
+        assert 0 < hub.data_requests < 40
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_folder_of_parquet_files_is_read_like_the_dataset_it_came_from(
+    parquet: Path, tmp_path: Path
+) -> None:
+    manifest = read_manifest(parquet.parent, cache_dir=tmp_path)
+    assert [(example.text, example.duration_seconds) for example in manifest.examples] == [
+        ("one", 1.0),
+        ("two", 2.0),
+        ("three", 3.0),
+    ]
+    assert read_manifest(parquet.parent, cache_dir=tmp_path) == manifest
+    with pytest.raises(ManifestError, match="Bad split: dev"):
+        read_manifest(parquet.parent, split="dev", cache_dir=tmp_path)
+    assert len(list((tmp_path / "datasets").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "is_id"),
+    [
+        ("owner/name", True),
+        ("owner/name:config:split", True),
+        ("mozilla-foundation/common_voice_17_0:zh-CN:test", True),
+        ("librispeech_asr", True),
+        ("../name", False),
+        ("./owner/name", False),
+        ("/absolute/name", False),
+        ("a/b/c", False),
+        ("C:\\data\\list", False),
+        ("https://example.org/a", False),
+        ("owner/name:a:b:c", False),
+        ("", False),
+    ],
+)
+def test_a_dataset_id_is_told_from_a_path(source: str, is_id: bool) -> None:
+    assert is_dataset_id(source) is is_id
