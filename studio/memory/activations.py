@@ -100,7 +100,7 @@ def _adapter_bytes(plan: TrainingPlan, in_features: int) -> float:
 
 def _dora_bytes(plan: TrainingPlan, out_features: int) -> float:
     """DoRA also keeps the outputs of base and adapter, to learn the magnitudes."""
-    return (12 if plan.is_autocast else 16) * out_features
+    return (4 if plan.is_autocast else 8) * out_features
 
 
 def reentrant_leak_bytes(plan: TrainingPlan, dimensions: ModelDimensions) -> float:

@@ -1,0 +1,89 @@
+"""The catalogue of released models."""
+
+import pytest
+
+from studio.registry.catalog import RELEASED, find_released
+from studio.registry.languages import LANGUAGES
+from studio.registry.spec import ModelSource
+
+PUBLISHED = {
+    "openai/whisper-tiny": 37_760_640,
+    "openai/whisper-tiny.en": 37_760_256,
+    "openai/whisper-base": 72_593_920,
+    "openai/whisper-small": 241_734_912,
+    "openai/whisper-medium": 763_857_920,
+    "openai/whisper-large-v2": 1_543_304_960,
+    "openai/whisper-large-v3": 1_543_490_560,
+    "openai/whisper-large-v3-turbo": 808_878_080,
+}
+"""Parameters as the Hub counts them in the safetensors files."""
+PUBLISHED_MILLIONS = {
+    "distil-whisper/distil-small.en": 166,
+    "distil-whisper/distil-medium.en": 394,
+    "distil-whisper/distil-large-v2": 756,
+    "distil-whisper/distil-large-v3": 756,
+    "distil-whisper/distil-large-v3.5": 756,
+}
+"""Parameters in millions, as the model cards say."""
+
+
+@pytest.mark.parametrize(("hub_id", "parameters"), PUBLISHED.items())
+def test_dimensions_give_the_published_number_of_parameters(hub_id: str, parameters: int) -> None:
+    model = find_released(hub_id)
+    assert model is not None
+    assert model.parameters == parameters
+
+
+@pytest.mark.parametrize(("hub_id", "millions"), PUBLISHED_MILLIONS.items())
+def test_distilled_dimensions_give_the_millions_of_the_model_card(hub_id: str, millions: int) -> None:
+    model = find_released(hub_id)
+    assert model is not None
+    assert round(model.parameters / 1e6) == millions
+
+
+@pytest.mark.parametrize(
+    ("alias", "hub_id"),
+    [
+        ("tiny", "openai/whisper-tiny"),
+        ("Large", "openai/whisper-large"),
+        ("large-v1", "openai/whisper-large"),
+        ("turbo", "openai/whisper-large-v3-turbo"),
+        ("whisper-large-v3", "openai/whisper-large-v3"),
+        ("openai/whisper-large-v3", "openai/whisper-large-v3"),
+        ("distil-large-v3.5", "distil-whisper/distil-large-v3.5"),
+        ("breeze-asr-25", "MediaTek-Research/Breeze-ASR-25"),
+    ],
+)
+def test_every_model_answers_to_the_names_people_type(alias: str, hub_id: str) -> None:
+    model = find_released(alias)
+    assert model is not None
+    assert model.id == hub_id
+
+
+def test_no_name_belongs_to_two_models() -> None:
+    names = [(name.casefold(), model.id) for model in RELEASED for name in model.names]
+    assert len({name for name, _ in set(names)}) == len(set(names))
+
+
+def test_english_models_have_no_language_tokens() -> None:
+    assert {model.id for model in RELEASED if not model.is_multilingual} == {
+        model.id for model in RELEASED if model.id.endswith(".en")
+    }
+
+
+def test_only_models_of_the_third_generation_know_cantonese() -> None:
+    knows = {model.id for model in RELEASED if "yue" in model.languages}
+    assert knows == {"openai/whisper-large-v3", "openai/whisper-large-v3-turbo"}
+
+
+def test_languages_are_those_of_the_tokenizer_in_its_order() -> None:
+    from transformers.models.whisper.tokenization_whisper import LANGUAGES as OF_TOKENIZER
+
+    assert list(LANGUAGES.items()) == list(OF_TOKENIZER.items())
+
+
+def test_a_released_model_is_a_row_without_a_folder() -> None:
+    spec = RELEASED[0].to_spec()
+    assert spec.source is ModelSource.RELEASED
+    assert not spec.is_local
+    assert not spec.problem

@@ -1,0 +1,148 @@
+"""Downloads from a model hub: a small one in this process, one that never answers, and none at all."""
+
+import hashlib
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from studio.errors import HubUnreachableError, ModelNotFoundError
+from studio.registry.hub import cached_snapshots, download
+from studio.registry.spec import ModelSource
+from studio.registry.store import ModelRegistry
+from tests.unit.registry.conftest import MakeFolder
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+HUB_ID = "someone/whisper-small-model"
+
+
+class _Hub(BaseHTTPRequestHandler):
+    """As much of the Hub's protocol as a download needs, over the files of one folder."""
+
+    folder: ClassVar[Path]
+    asked: ClassVar[list[str]]
+
+    def do_GET(self) -> None:
+        self._answer(with_body=True)
+
+    def do_HEAD(self) -> None:
+        self._answer(with_body=False)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet."""
+
+    def _answer(self, *, with_body: bool) -> None:
+        path = self.path.split("?")[0]
+        type(self).asked.append(path)
+        files = {p.relative_to(self.folder).as_posix(): p for p in self.folder.rglob("*") if p.is_file()}
+        headers = {"X-Repo-Commit": COMMIT}
+        name = path.removeprefix(f"/{HUB_ID}/resolve/{COMMIT}/")
+        if path in (f"/api/models/{HUB_ID}", f"/api/models/{HUB_ID}/revision/main"):
+            rows = [{"rfilename": name, "size": file.stat().st_size} for name, file in files.items()]
+            body = json.dumps({"id": HUB_ID, "sha": COMMIT, "siblings": rows}).encode()
+        elif path == f"/api/models/{HUB_ID}/tree/{COMMIT}":
+            body = json.dumps(
+                [
+                    {"type": "file", "path": name, "size": file.stat().st_size, "oid": _etag(file)}
+                    for name, file in files.items()
+                ]
+            ).encode()
+        elif name in files:
+            body = files[name].read_bytes()
+            headers["ETag"] = f'"{_etag(files[name])}"'
+        else:
+            self.send_response(404)
+            self.send_header("X-Error-Code", "RepoNotFound")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        self.send_response(200)
+        for key, value in headers.items():
+            self.send_header(key, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body)
+
+
+def _etag(file: Path) -> str:
+    return hashlib.sha1(file.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def hub(tmp_path: Path, make_whisper: MakeFolder) -> Iterator[str]:
+    """Address of a hub with one Whisper, which also has pickled weights and a folder for another library."""
+    folder = make_whisper(tmp_path / "on-the-hub")
+    (folder / "pytorch_model.bin").write_bytes(b"a pickle")
+    (folder / "model.fp32-00001-of-00002.safetensors").write_bytes(b"the same in float32")
+    (folder / "onnx").mkdir()
+    (folder / "onnx" / "config.json").write_text("{}")
+    handler = type("Hub", (_Hub,), {"folder": folder, "asked": []})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_download_fetches_configs_and_safetensors_and_no_pickle(hub: str, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    path = download(
+        HUB_ID,
+        cache_dir=tmp_path / "hub",
+        on_progress=lambda done, total: told.append((done, total)),
+        endpoint=hub,
+    )
+    names = {file.relative_to(path).as_posix() for file in path.rglob("*")}
+    assert names == {"config.json", "preprocessor_config.json", "tokenizer.json", "model.safetensors"}
+    size = sum(file.stat().st_size for file in path.iterdir())
+    assert told[-1] == (size, size)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_a_downloaded_model_is_in_the_registry_and_loads_without_a_hub(hub: str, tmp_path: Path) -> None:
+    cache = tmp_path / "hub"
+    registry = ModelRegistry(tmp_path / "models", demo=None, hf_cache=cache)
+    assert registry.get(HUB_ID).path is None
+    path = download(HUB_ID, cache_dir=cache, endpoint=hub)
+    assert cached_snapshots(cache) == {HUB_ID: path}
+    assert registry.get(HUB_ID).source is ModelSource.DOWNLOADED
+    assert registry.local_path(HUB_ID, local_files_only=True) == path
+
+
+def test_another_cache_is_looked_into_when_it_is_named(hub: str, tmp_path: Path) -> None:
+    path = download(HUB_ID, cache_dir=tmp_path / "other", endpoint=hub)
+    registry = ModelRegistry(tmp_path / "models", demo=None, hf_cache=tmp_path / "hub")
+    assert registry.local_path(HUB_ID, cache_dir=tmp_path / "other", local_files_only=True) == path
+
+
+def test_a_model_the_hub_does_not_know_is_refused(hub: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelNotFoundError, match="no model someone/else"):
+        download("someone/else", cache_dir=tmp_path / "hub", endpoint=hub)
+
+
+def test_a_hub_that_nobody_runs_is_unreachable(tmp_path: Path) -> None:
+    with pytest.raises(HubUnreachableError, match="did not answer"):
+        download(HUB_ID, cache_dir=tmp_path / "hub", endpoint="http://127.0.0.1:9")
+
+
+def test_a_hub_that_never_answers_is_given_up(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(HubUnreachableError, match="did not answer"):
+            download(HUB_ID, cache_dir=tmp_path / "hub", endpoint=address, answer_seconds=0.5)
+
+
+def test_a_half_finished_download_is_not_listed(tmp_path: Path) -> None:
+    folder = tmp_path / "hub" / "models--someone--whisper"
+    (folder / "blobs").mkdir(parents=True)
+    (folder / "blobs" / "abc.incomplete").write_bytes(b"half")
+    (folder / "snapshots").mkdir()
+    assert cached_snapshots(tmp_path / "hub") == {}

@@ -1,0 +1,517 @@
+"""The registry: what is on the disk is what is listed."""
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from studio.errors import (
+    AdapterMismatchError,
+    ConfigError,
+    HubUnreachableError,
+    ModelBrokenError,
+    ModelInUseError,
+    ModelNotFoundError,
+)
+from studio.registry.catalog import RELEASED
+from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
+from studio.registry.store import DEMO_ID, ModelRegistry
+from studio.registry.validate import check_adapter
+from tests.unit.registry.conftest import SMALL, MakeFolder, write_json
+
+WIDE = ModelDimensions(24, 2, 1, 2, 2, 48, 48, 60, max_source_positions=30, max_target_positions=20)
+
+
+def ids(registry: ModelRegistry) -> list[str]:
+    released = {model.id for model in RELEASED}
+    return [spec.id for spec in registry.all() if spec.id not in released]
+
+
+def cache_snapshot(cache: Path, hub_id: str) -> Path:
+    """The folder of a snapshot in the layout of the Hugging Face cache, not made yet."""
+    folder = cache / f"models--{hub_id.replace('/', '--')}"
+    (folder / "refs").mkdir(parents=True)
+    (folder / "refs" / "main").write_text("abc123")
+    return folder / "snapshots" / "abc123"
+
+
+# ---------------------------------------------------------------------- listing
+
+
+def test_a_new_studio_lists_the_demo_and_every_released_model(registry: ModelRegistry) -> None:
+    specs = registry.all()
+    assert [spec.id for spec in specs] == [DEMO_ID, *(model.id for model in RELEASED)]
+    assert specs[0].source is ModelSource.DEMO
+    assert specs[0].is_local
+    assert not any(spec.problem for spec in specs)
+
+
+def test_a_folder_put_there_is_listed_and_gone_once_deleted(
+    registry: ModelRegistry, make_whisper: MakeFolder
+) -> None:
+    folder = make_whisper(registry.models / "mine")
+    assert ids(registry) == [DEMO_ID, "mine"]
+    spec = registry.get("mine")
+    assert (spec.kind, spec.source, spec.dimensions) == (ModelKind.BASE, ModelSource.LOCAL, SMALL)
+    assert spec.size_bytes == sum(path.stat().st_size for path in folder.iterdir())
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+    assert ids(registry) == [DEMO_ID]
+
+
+def test_a_file_changed_in_place_is_noticed(registry: ModelRegistry, make_whisper: MakeFolder) -> None:
+    folder = make_whisper(registry.models / "mine")
+    assert registry.get("mine").is_local
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-10])
+    spec = registry.get("mine")
+    assert "model.safetensors is cut short" in spec.problem
+    assert not spec.is_local
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        ("no config", "neither config.json nor adapter_config.json"),
+        ("config is text", "config.json cannot be read as JSON"),
+        ("config is a list", "config.json holds no JSON object"),
+        ("config is of BERT", "of type 'bert'"),
+        ("config has no width", "config.json has d_model=None"),
+        ("no weights", "model.safetensors is missing"),
+        ("pickle", "pytorch_model.bin is a pickle"),
+        ("weights of another model", "weights do not belong to config.json"),
+        ("no tokenizer", "tokenizer.json is missing"),
+        ("no features", "preprocessor_config.json is missing"),
+        ("card is text", "model.json cannot be read as JSON"),
+    ],
+)
+def test_a_broken_folder_is_listed_with_what_is_wrong(
+    registry: ModelRegistry, make_whisper: MakeFolder, damage: str, problem: str
+) -> None:
+    folder = make_whisper(registry.models / "broken")
+    config = json.loads((folder / "config.json").read_text())
+    weights = folder / "model.safetensors"
+    if damage == "no config":
+        (folder / "config.json").unlink()
+    elif damage == "config is text":
+        (folder / "config.json").write_text("{half")
+    elif damage == "config is a list":
+        (folder / "config.json").write_text("[]")
+    elif damage == "config is of BERT":
+        write_json(folder / "config.json", config | {"model_type": "bert"})
+    elif damage == "config has no width":
+        write_json(folder / "config.json", {k: v for k, v in config.items() if k != "d_model"})
+    elif damage == "no weights":
+        weights.unlink()
+    elif damage == "pickle":
+        weights.rename(folder / "pytorch_model.bin")
+    elif damage == "weights of another model":
+        write_json(folder / "config.json", config | {"vocab_size": 61})
+    elif damage == "no tokenizer":
+        (folder / "tokenizer.json").unlink()
+    elif damage == "no features":
+        (folder / "preprocessor_config.json").unlink()
+    else:
+        (folder / "model.json").write_text("{half")
+    spec = registry.get("broken")
+    assert problem in spec.problem
+    assert ids(registry) == [DEMO_ID, "broken"]
+    with pytest.raises(ModelBrokenError, match="broken cannot be used"):
+        registry.local_path("broken")
+
+
+def test_an_empty_folder_is_listed_and_a_hidden_one_is_not(registry: ModelRegistry) -> None:
+    (registry.models / "empty").mkdir(parents=True)
+    (registry.models / ".staged-abc").mkdir()
+    (registry.models / "notes.txt").write_text("not a model")
+    assert ids(registry) == [DEMO_ID, "empty"]
+    assert registry.get("empty").problem
+
+
+def test_a_folder_named_like_the_demo_model_keeps_its_own_row(
+    registry: ModelRegistry, make_whisper: MakeFolder
+) -> None:
+    folder = make_whisper(registry.models / DEMO_ID)
+    assert ids(registry) == [DEMO_ID, str(folder)]
+    assert registry.get(DEMO_ID).source is ModelSource.DEMO
+
+
+def test_the_newest_model_is_listed_first(registry: ModelRegistry, make_whisper: MakeFolder) -> None:
+    for name, created in (("old", "2024-01-01T00:00:00"), ("new", "2026-01-01T00:00:00")):
+        make_whisper(registry.models / name, card={"created": created, "title": f"The {name} one"})
+    assert ids(registry) == [DEMO_ID, "new", "old"]
+    assert registry.get("new").title == "The new one"
+    assert registry.get("new").source is ModelSource.TRAINED
+
+
+def test_folders_that_come_and_go_while_we_list_do_no_harm(
+    registry: ModelRegistry, make_whisper: MakeFolder
+) -> None:
+    stop = threading.Event()
+
+    def list_all() -> int:
+        count = 0
+        while not stop.is_set():
+            registry.all()
+            count += 1
+        return count
+
+    with ThreadPoolExecutor(2) as readers:
+        futures = [readers.submit(list_all) for _ in range(2)]
+        for number in range(20):
+            make_whisper(registry.models / f"model-{number}")
+            registry.remove(f"model-{number}")
+        stop.set()
+        assert all(future.result() > 0 for future in futures)
+
+
+# ---------------------------------------------------------------------- Hugging Face cache
+
+
+def test_a_downloaded_whisper_takes_the_place_of_the_released_one(
+    registry: ModelRegistry, make_whisper: MakeFolder, tmp_path: Path
+) -> None:
+    snapshot = make_whisper(cache_snapshot(tmp_path / "hub", "openai/whisper-base"))
+    spec = registry.get("base")
+    assert (spec.id, spec.source, spec.title) == (
+        "openai/whisper-base",
+        ModelSource.DOWNLOADED,
+        "Whisper base",
+    )
+    assert registry.local_path("base") == snapshot
+    assert [row.id for row in registry.all()].count("openai/whisper-base") == 1
+
+
+def test_other_models_of_the_cache_are_not_listed(
+    registry: ModelRegistry, make_whisper: MakeFolder, tmp_path: Path
+) -> None:
+    make_whisper(cache_snapshot(tmp_path / "hub", "someone/whisper-of-mine"))
+    bert = make_whisper(cache_snapshot(tmp_path / "hub", "someone/bert"))
+    write_json(bert / "config.json", {"model_type": "bert"})
+    config_only = make_whisper(cache_snapshot(tmp_path / "hub", "openai/whisper-small"))
+    (config_only / "model.safetensors").unlink()
+    assert ids(registry) == [DEMO_ID, "someone/whisper-of-mine"]
+    assert registry.get("small").source is ModelSource.RELEASED
+
+
+# ---------------------------------------------------------------------- finding
+
+
+def test_any_folder_is_accepted_by_its_path(
+    registry: ModelRegistry, make_whisper: MakeFolder, tmp_path: Path
+) -> None:
+    folder = make_whisper(tmp_path / "elsewhere" / "my model")
+    spec = registry.get(str(folder))
+    assert (spec.id, spec.source, spec.path) == (str(folder), ModelSource.LOCAL, folder)
+    assert registry.local_path(str(folder)) == folder
+
+
+def test_the_path_of_a_listed_model_gives_the_listed_model(
+    registry: ModelRegistry, make_whisper: MakeFolder
+) -> None:
+    folder = make_whisper(registry.models / "mine")
+    assert registry.get(str(folder)).id == "mine"
+
+
+def test_an_unknown_hub_id_is_a_row_that_is_not_on_this_disk(registry: ModelRegistry) -> None:
+    spec = registry.get("someone/whisper-of-theirs")
+    assert spec == ModelSpec(spec.id, ModelKind.BASE, ModelSource.RELEASED, "someone/whisper-of-theirs")
+    assert not spec.is_local
+
+
+def test_an_unknown_name_is_answered_with_the_nearest(registry: ModelRegistry) -> None:
+    with pytest.raises(ModelNotFoundError, match="large-v3-turbo"):
+        registry.get("large-v3-tubro")
+    with pytest.raises(ModelNotFoundError, match="a folder that exists"):
+        registry.get("/no/such/folder")
+    with pytest.raises(ModelNotFoundError, match="is a file"):
+        registry.get(__file__)
+
+
+def test_a_model_not_here_is_refused_when_downloads_are_off(registry: ModelRegistry) -> None:
+    with pytest.raises(ModelNotFoundError, match="downloads are switched off"):
+        registry.local_path("tiny", local_files_only=True)
+
+
+def test_without_a_hub_a_download_ends_in_one_sentence(registry: ModelRegistry) -> None:
+    with pytest.raises(HubUnreachableError, match="openai/whisper-tiny is not on this disk"):
+        registry.local_path("tiny")
+
+
+# ---------------------------------------------------------------------- adapters
+
+
+def test_an_adapter_has_the_dimensions_of_its_base(
+    registry: ModelRegistry, make_whisper: MakeFolder, make_adapter: MakeFolder
+) -> None:
+    make_whisper(registry.models / "base-one")
+    make_adapter(registry.models / "tuned", "base-one")
+    spec = registry.get("tuned")
+    assert (spec.kind, spec.base_model, spec.dimensions, spec.problem) == (
+        ModelKind.ADAPTER,
+        "base-one",
+        SMALL,
+        "",
+    )
+    assert [row.id for row in registry.adapters_of("base-one")] == ["tuned"]
+    assert registry.local_path("tuned") == registry.models / "tuned"
+
+
+def test_the_card_knows_the_base_better_than_a_path_that_has_moved(
+    registry: ModelRegistry, make_adapter: MakeFolder
+) -> None:
+    make_adapter(registry.models / "tuned", "/old/home/assets/whisper", card={"base_model": DEMO_ID})
+    assert registry.get("tuned").base_model == DEMO_ID
+    assert registry.get("tuned").is_local
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [
+        "/home/me/models/base-one",
+        "C:\\Users\\me\\models\\base-one",
+    ],
+)
+def test_a_moved_base_is_known_by_the_name_of_its_folder(
+    registry: ModelRegistry, make_whisper: MakeFolder, make_adapter: MakeFolder, moved: str
+) -> None:
+    make_whisper(registry.models / "base-one")
+    make_adapter(registry.models / "tuned", moved)
+    assert registry.get("tuned").base_model == "base-one"
+
+
+def test_a_base_in_somebodys_cache_is_known_by_its_hub_id(
+    registry: ModelRegistry, make_adapter: MakeFolder
+) -> None:
+    tiny = RELEASED[0].dimensions
+    make_adapter(
+        registry.models / "tuned", "/home/me/.cache/hub/models--openai--whisper-tiny/snapshots/1f", tiny
+    )
+    spec = registry.get("tuned")
+    assert (spec.base_model, spec.problem) == ("openai/whisper-tiny", "")
+
+
+@pytest.mark.parametrize("base", ["gone", "/home/me/models/gone", None])
+def test_an_adapter_without_its_base_is_listed_with_that(
+    registry: ModelRegistry, make_adapter: MakeFolder, base: str | None
+) -> None:
+    make_adapter(registry.models / "tuned", base)
+    assert "base" in registry.get("tuned").problem
+    with pytest.raises(ModelBrokenError, match="tuned cannot be used"):
+        registry.local_path("tuned")
+
+
+def test_an_adapter_of_another_base_is_refused(
+    registry: ModelRegistry, make_adapter: MakeFolder, make_whisper: MakeFolder
+) -> None:
+    make_whisper(registry.models / "wide", WIDE)
+    folder = make_adapter(registry.models / "tuned", "wide")
+    assert "belongs to another base model" in registry.get("tuned").problem
+    with pytest.raises(AdapterMismatchError, match="16 wide"):
+        registry.local_path("tuned")
+    check_adapter(folder, SMALL)
+    with pytest.raises(AdapterMismatchError, match="24 wide"):
+        check_adapter(folder, WIDE)
+
+
+def test_an_adapter_of_a_deeper_base_is_refused(make_adapter: MakeFolder, tmp_path: Path) -> None:
+    folder = make_adapter(tmp_path / "tuned", "any")
+    shallow = ModelDimensions(**{**SMALL.__dict__, "encoder_layers": 1})
+    with pytest.raises(AdapterMismatchError, match="layer 1"):
+        check_adapter(folder, shallow)
+
+
+def test_a_pickled_adapter_is_refused_with_the_reason(
+    registry: ModelRegistry, make_adapter: MakeFolder
+) -> None:
+    folder = make_adapter(registry.models / "tuned", DEMO_ID)
+    (folder / "adapter_model.safetensors").rename(folder / "adapter_model.bin")
+    spec = registry.get("tuned")
+    assert spec.kind is ModelKind.ADAPTER
+    assert "loading a pickle can run any program" in spec.problem
+
+
+def test_an_adapter_of_a_broken_base_says_so(
+    registry: ModelRegistry, make_whisper: MakeFolder, make_adapter: MakeFolder
+) -> None:
+    base = make_whisper(registry.models / "base-one")
+    make_adapter(registry.models / "tuned", "base-one")
+    (base / "tokenizer.json").unlink()
+    assert "Its base model base-one cannot be used" in registry.get("tuned").problem
+
+
+# ---------------------------------------------------------------------- adding
+
+
+def test_a_finished_folder_is_added_with_its_card(
+    registry: ModelRegistry, make_adapter: MakeFolder, tmp_path: Path
+) -> None:
+    staged = make_adapter(tmp_path / "staged", "/some/path")
+    card = {"kind": "adapter", "base_model": DEMO_ID, "metrics": {"wer": 0.1}}
+    spec = registry.add("first-run", staged, card)
+    assert (spec.id, spec.base_model, spec.card["metrics"]) == ("first-run", DEMO_ID, {"wer": 0.1})
+    assert spec.card["schema_version"] == 1
+    assert not staged.exists()
+    assert spec.path == registry.models / "first-run"
+
+
+def test_a_name_that_is_taken_gets_a_number(
+    registry: ModelRegistry, make_whisper: MakeFolder, tmp_path: Path
+) -> None:
+    names = [
+        registry.add(name, make_whisper(tmp_path / "staged"), {}).id
+        for name in ("run", "run", "RUN", "demo", "tiny")
+    ]
+    assert names == ["run", "run-2", "RUN-3", "demo-2", "tiny-2"]
+
+
+def test_a_half_written_folder_is_not_added(
+    registry: ModelRegistry, make_whisper: MakeFolder, tmp_path: Path
+) -> None:
+    staged = make_whisper(tmp_path / "staged")
+    (staged / "model.safetensors").unlink()
+    with pytest.raises(ModelBrokenError, match="was not kept"):
+        registry.add("run", staged, {})
+    assert ids(registry) == [DEMO_ID]
+    assert staged.exists()
+
+
+BAD_NAMES = ["", ".", "..", ".hidden", "a/b", "../up", "a\\b", "a b", "x" * 81, "a\x00b", "a\nb"]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_a_name_that_leads_elsewhere_is_refused(
+    registry: ModelRegistry, make_whisper: MakeFolder, tmp_path: Path, name: str
+) -> None:
+    staged = make_whisper(tmp_path / "staged")
+    with pytest.raises(ConfigError, match="cannot be the name of a model"):
+        registry.add(name, staged, {})
+    registry.add("mine", staged, {})
+    with pytest.raises(ConfigError, match="cannot be the name of a model"):
+        registry.rename("mine", name if name.strip() == name else f"{name}/")
+    assert ids(registry) == [DEMO_ID, "mine"]
+
+
+# ---------------------------------------------------------------------- renaming and deleting
+
+
+def test_a_model_is_renamed_with_its_card_and_its_adapters_follow(
+    registry: ModelRegistry, make_whisper: MakeFolder, make_adapter: MakeFolder
+) -> None:
+    make_whisper(registry.models / "base-one", card={"id": "base-one", "note": "kept"})
+    make_adapter(registry.models / "tuned", str(registry.models / "base-one"))
+    spec = registry.rename("base-one", "普通话-1.0")
+    assert (spec.id, spec.card["id"], spec.card["note"]) == ("普通话-1.0", "普通话-1.0", "kept")
+    assert registry.get("tuned").base_model == "普通话-1.0"
+    assert registry.get("tuned").is_local
+    with pytest.raises(ModelNotFoundError):
+        registry.get("base-one")
+
+
+def test_a_name_in_use_by_another_model_is_refused(registry: ModelRegistry, make_whisper: MakeFolder) -> None:
+    make_whisper(registry.models / "one")
+    make_whisper(registry.models / "two")
+    for taken in ("two", "Two", "demo", "tiny"):
+        with pytest.raises(ConfigError, match="already"):
+            registry.rename("one", taken)
+    assert registry.rename("one", "ONE").id == "ONE"
+
+
+def test_a_deleted_model_leaves_nothing_behind(registry: ModelRegistry, make_whisper: MakeFolder) -> None:
+    make_whisper(registry.models / "mine")
+    registry.remove("mine")
+    assert list(registry.models.iterdir()) == []
+    assert ids(registry) == [DEMO_ID]
+
+
+def test_a_broken_folder_can_be_deleted(registry: ModelRegistry) -> None:
+    (registry.models / "not a model").mkdir(parents=True)
+    registry.remove("not a model")
+    assert ids(registry) == [DEMO_ID]
+
+
+def test_deleting_a_linked_folder_deletes_the_link_only(
+    registry: ModelRegistry, make_whisper: MakeFolder, tmp_path: Path
+) -> None:
+    folder = make_whisper(tmp_path / "elsewhere")
+    registry.models.mkdir()
+    (registry.models / "linked").symlink_to(folder)
+    assert registry.get("linked").is_local
+    registry.remove("linked")
+    assert ids(registry) == [DEMO_ID]
+    assert (folder / "model.safetensors").exists()
+
+
+def test_models_of_others_are_neither_renamed_nor_deleted(
+    registry: ModelRegistry, make_whisper: MakeFolder, tmp_path: Path
+) -> None:
+    elsewhere = make_whisper(tmp_path / "elsewhere")
+    make_whisper(cache_snapshot(tmp_path / "hub", "openai/whisper-base"))
+    for model_id in (DEMO_ID, "base", "tiny", str(elsewhere), "someone/whisper"):
+        with pytest.raises(ConfigError, match="does not belong to this studio"):
+            registry.remove(model_id)
+        with pytest.raises(ConfigError, match="does not belong to this studio"):
+            registry.rename(model_id, "mine")
+    assert elsewhere.exists()
+
+
+def test_a_model_in_use_stays_with_the_reason(
+    tmp_path: Path, make_whisper: MakeFolder, make_adapter: MakeFolder
+) -> None:
+    used = {"tuned": "a run is training on it"}
+    registry = ModelRegistry(tmp_path / "models", demo=None, hf_cache=None, in_use=lambda: used)
+    make_whisper(registry.models / "base-one")
+    make_adapter(registry.models / "tuned", "base-one")
+    with pytest.raises(ModelInUseError, match="tuned cannot be changed now: a run is training on it"):
+        registry.remove("tuned")
+    with pytest.raises(ModelInUseError, match="tuned"):
+        registry.rename("base-one", "base-two")
+    used.clear()
+    with pytest.raises(ModelInUseError, match="base-one is the base of tuned: delete those first"):
+        registry.remove("base-one")
+    registry.remove("tuned")
+    registry.remove("base-one")
+    assert ids(registry) == []
+
+
+# ---------------------------------------------------------------------- real files
+
+
+def test_what_transformers_and_peft_save_is_accepted(tmp_path: Path) -> None:
+    import torch
+    from peft import AdaLoraConfig, LoraConfig, get_peft_model
+    from transformers import WhisperConfig, WhisperForConditionalGeneration
+
+    special = {"pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 0, "decoder_start_token_id": 1}
+    config = WhisperConfig(**SMALL.__dict__, **special)
+    torch.manual_seed(0)
+    registry = ModelRegistry(tmp_path / "models", demo=None, hf_cache=None)
+    WhisperForConditionalGeneration(config).save_pretrained(registry.models / "base-one")
+    for name in ("tokenizer.json", "preprocessor_config.json"):
+        (registry.models / "base-one" / name).write_text("{}")
+    targets = ["q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2"]
+    configs = {
+        "lora": LoraConfig(r=4, target_modules=targets),
+        "dora": LoraConfig(r=4, target_modules=targets, use_dora=True),
+        "adalora": AdaLoraConfig(init_r=4, target_r=2, total_step=10, target_modules=targets),
+    }
+    for name, adapter in configs.items():
+        model = get_peft_model(WhisperForConditionalGeneration(config), adapter)
+        model.save_pretrained(registry.models / name)
+        (registry.models / name / "model.json").write_text('{"base_model": "base-one"}')
+    assert {spec.id: spec.problem for spec in registry.all() if spec.path} == dict.fromkeys(
+        ("base-one", *configs), ""
+    )
+    for name in configs:
+        with pytest.raises(AdapterMismatchError):
+            check_adapter(registry.models / name, WIDE)
+
+
+def test_the_real_whisper_tiny_is_recognised(registry: ModelRegistry, whisper_tiny: Path) -> None:
+    spec = registry.get(str(whisper_tiny))
+    assert spec.is_local
+    assert spec.is_multilingual
+    assert spec.dimensions == RELEASED[0].dimensions
