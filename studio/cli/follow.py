@@ -1,6 +1,7 @@
 """Watches a run from the terminal: one line of progress, and what came of it."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from studio.cli.output import ProgressLine, say, show
@@ -8,6 +9,8 @@ from studio.cli.parsing import PROGRAM
 from studio.jobs.manager import JobManager, JobState, RunStatus
 from studio.training.run_dir import RunDir
 from studio.units import format_bytes, format_duration, format_percent
+
+Tell = Callable[[str], None]
 
 SCHEMA_VERSION = 1
 ENDED = (JobState.FINISHED, JobState.STOPPED, JobState.FAILED, JobState.INTERRUPTED)
@@ -59,19 +62,19 @@ def progress(status: RunStatus) -> str:
     return " · ".join(parts)
 
 
-def tell(status: RunStatus, audio_hint: str = "recording.wav") -> None:
-    """What came of a run, and what to do with it."""
+def tell(status: RunStatus, result: Tell = show) -> None:
+    """What came of a run, through `result`, and beside it what to do next."""
     for warning in status.warnings:
         say(f"Note: {warning}")
     if status.state is JobState.FINISHED:
         for line in before_and_after(status):
-            show(line)
-        show(f"Model: {status.model_id}")
-        say(f"Try it: {PROGRAM} transcribe --model {status.model_id} {audio_hint}")
-        return
+            result(line)
+        result(f"Model: {status.model_id}")
+        say(f"Try it: {PROGRAM} transcribe --model {status.model_id} recording.wav")
     if status.error:
         say(f"Error: {status.error}")
-    say(f"Run {status.run_id} {_ENDINGS[status.state]}.")
+    if status.state in _ENDINGS:
+        say(f"Run {status.run_id} {_ENDINGS[status.state]}.")
     if status.can_resume:
         say(f"Continue it: {PROGRAM} runs resume {status.run_id}")
 
@@ -84,18 +87,15 @@ _ENDINGS = {
 
 
 def before_and_after(status: RunStatus) -> list[str]:
-    """Error rates of the base and of the model, where the run measured them."""
-    points = {point.step: point for point in status.eval_points}
-    after = [point for step, point in points.items() if step > 0]
-    if not after:
+    """Error rates of the base and of the finished model, where the run measured them."""
+    base, final = status.metrics.get("base"), status.metrics.get("final")
+    if not final:
         return []
-    best = min(after, key=lambda point: point.cer if status.metric == "cer" else point.wer)
-    rates = [("WER", "wer"), ("CER", "cer")]
-    if 0 not in points:
-        return [f"{title}: {format_percent(getattr(best, name))}" for title, name in rates]
     return [
-        f"{title}: {format_percent(getattr(points[0], name))} → {format_percent(getattr(best, name))}"
-        for title, name in rates
+        f"{name.upper()}: {format_percent(base[name])} → {format_percent(final[name])}"
+        if base
+        else f"{name.upper()}: {format_percent(final[name])}"
+        for name in ("wer", "cer")
     ]
 
 
@@ -113,6 +113,8 @@ def as_dict(status: RunStatus, folder: RunDir) -> dict[str, Any]:
             {"step": point.step, "epoch": point.epoch, "wer": point.wer, "cer": point.cer, "loss": point.loss}
             for point in status.eval_points
         ],
+        "metrics": dict(status.metrics),
+        "warnings": list(status.warnings),
         "can_resume": status.can_resume,
         "created": status.created,
         "ended": status.ended,

@@ -1,15 +1,19 @@
 """`train`: what the Train tab does; the run is the same, and the page shows it, too."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from studio.cli.follow import as_dict, follow, tell
-from studio.cli.output import say, show, show_json
+from studio.cli.output import ProgressLine, say, show, show_json
 from studio.cli.parsing import PROGRAM, Parser
 from studio.jobs.manager import JobState
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.arguments import help_text, parse_training_arguments
+from studio.training.config import TrainingConfig
+from studio.training.preflight import check_sources
 from studio.training.run_dir import RunDir
+from studio.units import format_bytes
 
 
 def parser() -> Parser:
@@ -29,16 +33,39 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         say(note)
     services = Services.open(settings)
     try:
+        check_sources(config)
+        fetch_base(services, config)
         run_id = services.jobs.submit(config)
         folder = RunDir(settings.runs / run_id)
         say(f"Run {run_id}, in {folder.path}")
         if given.no_wait:
             say(f"It waits for a studio to start it: {PROGRAM} app, or {PROGRAM} runs follow {run_id}")
-            show_json({"run_id": run_id, "run_dir": str(folder.path)}) if given.json else show(run_id)
+            if given.json:
+                show_json({"run_id": run_id, "run_dir": str(folder.path)})
+            else:
+                show(run_id)
             return 0
         return finish(services, run_id, as_json=given.json)
     finally:
         services.close()
+
+
+def fetch_base(services: Services, config: TrainingConfig) -> None:
+    """Downloads the base model now if it has to be: a run should not be what finds out that it cannot."""
+    line = ProgressLine()
+
+    def progress(done: int, total: int) -> None:
+        line.update(f"downloading {config.base_model}: {format_bytes(done)} of {format_bytes(total)}")
+
+    try:
+        services.registry.local_path(
+            config.base_model,
+            local_files_only=config.local_files_only,
+            cache_dir=Path(config.cache_dir) if config.cache_dir else None,
+            on_progress=progress,
+        )
+    finally:
+        line.end()
 
 
 def finish(services: Services, run_id: str, *, as_json: bool) -> int:
@@ -47,7 +74,7 @@ def finish(services: Services, run_id: str, *, as_json: bool) -> int:
     status = follow(services.jobs, run_id)
     if as_json:
         show_json(as_dict(status, RunDir(services.settings.runs / run_id)))
-    tell(status, as_json=as_json)
+    tell(status, say if as_json else show)
     if status.state is JobState.FINISHED:
         return 0
     return 130 if status.state is JobState.STOPPED else 1
