@@ -36,6 +36,7 @@ HEAVY = {
 }
 MAY_BE_HEAVY = {
     *(f"studio.training.{name}" for name in ("collator", "trainer", "callback", "adapters", "worker")),
+    *(f"studio.training.{name}" for name in ("attempt", "preparation")),
     *(f"studio.inference.{name}" for name in ("hugging_face", "long_form")),
 }
 READS_ENVIRONMENT = {"studio/settings.py", "studio/jobs/process.py"}
@@ -100,7 +101,7 @@ def test_imports_point_one_way() -> None:
             there = name.split(".")[1]
             if there != here and layer_of(there) >= layer_of(here):
                 wrong.append(f"{place(path, node)} imports {name}")
-    assert wrong == []
+    assert not wrong, "\n" + "\n".join(wrong)
 
 
 def test_tabs_never_import_one_another() -> None:
@@ -111,7 +112,7 @@ def test_tabs_never_import_one_another() -> None:
         for name in imported_names(node)
         if name.startswith("studio.ui.tabs")
     ]
-    assert wrong == []
+    assert not wrong, "\n" + "\n".join(wrong)
 
 
 def test_gradio_is_imported_only_by_the_page() -> None:
@@ -123,7 +124,7 @@ def test_gradio_is_imported_only_by_the_page() -> None:
         and not path.is_relative_to(ROOT / "studio" / "ui")
         and path != ROOT / "app.py"
     ]
-    assert wrong == []
+    assert not wrong, "\n" + "\n".join(wrong)
 
 
 def test_importing_any_part_of_the_studio_loads_no_heavy_library() -> None:
@@ -166,7 +167,7 @@ def test_only_the_settings_read_the_environment() -> None:
         or (isinstance(node, ast.ImportFrom) and node.module == "os" and "env" in ast.unparse(node))
         if place(path) not in READS_ENVIRONMENT
     ]
-    assert wrong == []
+    assert not wrong, "\n" + "\n".join(wrong)
 
 
 def test_nothing_runs_a_shell_unpickles_or_trusts_remote_code() -> None:
@@ -183,7 +184,7 @@ def test_nothing_runs_a_shell_unpickles_or_trusts_remote_code() -> None:
                 wrong.append(f"{place(path, node)} loads a pickle")
             if options.get("trust_remote_code", "False") != "False":
                 wrong.append(f"{place(path, node)} trusts remote code")
-    assert wrong == []
+    assert not wrong, "\n" + "\n".join(wrong)
 
 
 def test_files_and_functions_are_small() -> None:
@@ -198,7 +199,7 @@ def test_files_and_functions_are_small() -> None:
             limit = LONGEST_FUNCTION + 20 if path.parent.name == "tabs" else LONGEST_FUNCTION
             if lines > limit:
                 wrong.append(f"{place(path, node)} {node.name} has {lines} lines")
-    assert wrong == []
+    assert not wrong, "\n" + "\n".join(wrong)
 
 
 def test_every_module_and_everything_public_says_what_it_is() -> None:
@@ -207,7 +208,7 @@ def test_every_module_and_everything_public_says_what_it_is() -> None:
         for node in public_definitions(tree_of(path)):
             if not ast.get_docstring(node):
                 wrong.append(f"{place(path, node)} {node.name}")
-    assert wrong == []
+    assert not wrong, "\n" + "\n".join(wrong)
 
 
 def public_definitions(parent: ast.Module | ast.ClassDef) -> Iterator[Function | ast.ClassDef]:
@@ -243,7 +244,7 @@ def test_every_error_is_a_template_with_all_its_values() -> None:
         given = {keyword.arg for keyword in node.keywords}
         if None not in given and not named <= given:
             wrong.append(f"{place(path, node)} lacks {sorted(named - given)}")
-    assert wrong == []
+    assert not wrong, "\n" + "\n".join(wrong)
 
 
 def requirement_lines(name: str) -> list[str]:

@@ -5,17 +5,19 @@ Kinds and their fields beside `v`, `kind` and `time` (seconds since the epoch):
 | kind | fields |
 |---|---|
 | `phase` | `phase`: one of `Phase` |
-| `data` | `train_samples`, `eval_samples`, `train_hours`, `skipped_count`, |
-| | `skipped` (at most 20 of `{line, reason}`) |
-| `plan` | `max_steps`, `trainable_parameters`, `all_parameters`, `device`, `precision` |
+| `data` | `train_samples`, `eval_samples`, `train_hours`, `eval_source`, `languages`, |
+| | `detected_language`, `skipped_count`, `skipped` (at most 20 of `{line, reason}`) |
+| `plan` | `max_steps`, `trainable_parameters`, `all_parameters`, `device`, `precision`, |
+| | `metric` (`wer` or `cer`) |
 | `step` | `step`, `max_steps`, `epoch`, `loss`, `learning_rate`, `grad_norm`, |
-| | `samples_per_second`, `eta_seconds`, `memory_bytes` |
+| | `samples_per_second`, `eta_seconds`, `memory_bytes`; loss, learning rate and |
+| | gradient norm are null in the steps between two points of the curve |
 | `eval` | `step`, `epoch`, `wer`, `cer`, `loss`, `seconds`; step 0 is the base model |
 | `eval_progress` | `done`, `total` |
 | `samples` | `step`, `rows`: a few of `{reference, hypothesis}` |
 | `checkpoint` | `step` |
 | `warning` | `text` |
-| `resumed` | `step` |
+| `resumed` | `step`; what was told about later steps is taken back |
 """
 
 import time

@@ -21,6 +21,11 @@ class RunDir:
         return self.path / "config.json"
 
     @property
+    def record(self) -> Path:
+        """When the run was submitted; written once."""
+        return self.path / "run.json"
+
+    @property
     def queue_entry(self) -> Path:
         """There while the run waits; holds its place."""
         return self.path / "queued.json"
@@ -29,6 +34,16 @@ class RunDir:
     def process(self) -> Path:
         """Process id and start time of the worker."""
         return self.path / "process.json"
+
+    @property
+    def exit(self) -> Path:
+        """Exit code of a worker that left no result, as far as its parent saw it."""
+        return self.path / "exit.json"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the worker for as long as it lives."""
+        return self.path / "worker.lock"
 
     @property
     def events(self) -> Path:

@@ -1,0 +1,112 @@
+"""The background thread of a studio: starts queued runs one at a time and looks after their workers."""
+
+import logging
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from filelock import Timeout
+
+from studio.errors import StudioError
+from studio.files import write_json
+from studio.jobs import process
+from studio.jobs.queue import RunQueue, close_record
+from studio.jobs.status import JobState, read_result
+from studio.training.run_dir import RunDir
+
+_LOOK_SECONDS = 0.5
+log = logging.getLogger(__name__)
+
+
+class Starter:
+    """Starts, reaps, and ends what does not stop in time. Any number of them may share one home."""
+
+    def __init__(self, queue: RunQueue, before_start: Callable[[], None]) -> None:
+        """`before_start` is called before a worker is started, to free memory."""
+        self._queue = queue
+        self._settings = queue.settings
+        self._before_start = before_start
+        self._children: dict[Path, subprocess.Popen[bytes]] = {}
+        self._wake = threading.Event()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Starts the background thread, once."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="runs", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Ends the thread. Workers go on: they belong to nobody."""
+        self._closing.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        for child in self._children.values():
+            child.returncode = child.poll() or 0  # or Python warns of a child that outlives its handle
+        self._children.clear()
+
+    def _work(self) -> None:
+        while not self._closing.is_set():
+            try:
+                self._look()
+            except Exception:
+                log.exception("The queue of runs met an error and goes on.")
+            self._wake.wait(_LOOK_SECONDS)
+            self._wake.clear()
+
+    def _look(self) -> None:
+        self._reap()
+        self._end_overdue()
+        if self._queue.next() is not None:
+            try:
+                self._before_start()
+            except StudioError as error:
+                log.warning("Memory could not be freed before a run: %s", error)
+            self._start_next()
+
+    def _reap(self) -> None:
+        """Records how a child ended that left no result."""
+        for path, child in list(self._children.items()):
+            code = child.poll()
+            if code is None:
+                continue
+            del self._children[path]
+            run = RunDir(path)
+            if path.exists() and read_result(run) is None:
+                write_json(run.exit, {"schema_version": 1, "exit_code": code})
+
+    def _end_overdue(self) -> None:
+        """Ends workers that were asked to stop and did not within the grace time."""
+        for run in self._queue.at_work():
+            try:
+                asked = run.stop_request.stat().st_mtime
+            except FileNotFoundError:
+                continue
+            if time.time() - asked < self._settings.stop_grace_seconds:
+                continue
+            process.terminate_tree(run)
+            if read_result(run) is None:
+                close_record(run, JobState.STOPPED)
+
+    def _start_next(self) -> None:
+        try:
+            with self._queue.lock(0):
+                run = self._queue.next()
+                if run is None:
+                    return
+                try:
+                    self._children[run.path] = process.spawn(run, self._settings)
+                except (OSError, StudioError) as error:
+                    close_record(run, JobState.FAILED, f"The worker could not be started: {error}")
+                run.queue_entry.unlink(missing_ok=True)
+        except Timeout:
+            return  # another studio on this home is starting one
+
+    def wake(self) -> None:
+        """Something changed: looks now rather than a moment later."""
+        self._wake.set()

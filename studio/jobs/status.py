@@ -1,0 +1,169 @@
+"""What a run's folder says about the run: read each time, never remembered."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from studio.errors import RunError, StudioError
+from studio.files import read_json
+from studio.jobs import process
+from studio.training.arguments import read_config
+from studio.training.config import TrainingConfig
+from studio.training.run_dir import RunDir
+
+KILLED = 9
+
+
+class JobState(StrEnum):
+    """Where a run stands."""
+
+    QUEUED = "queued"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+ACTIVE = frozenset({JobState.QUEUED, JobState.STARTING, JobState.RUNNING, JobState.STOPPING})
+RESUMABLE = frozenset({JobState.STOPPED, JobState.FAILED, JobState.INTERRUPTED})
+
+
+@dataclass(frozen=True)
+class EvalPoint:
+    """One evaluation; step 0 is the base model."""
+
+    step: int
+    epoch: float
+    wer: float
+    cer: float
+    loss: float
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """Everything there is to show about a run."""
+
+    run_id: str
+    state: JobState
+    config: TrainingConfig
+    phase: str = ""
+    """One of `studio.training.events.Phase`; empty before the worker said anything."""
+    step: int = 0
+    max_steps: int = 0
+    epoch: float = 0.0
+    eta_seconds: float | None = None
+    samples_per_second: float | None = None
+    memory_bytes: int | None = None
+    loss_points: tuple[tuple[int, float], ...] = ()
+    """(step, loss)."""
+    eval_points: tuple[EvalPoint, ...] = ()
+    metric: str = ""
+    """`wer` or `cer`: what decides which checkpoint is best; empty before the worker knows."""
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    """Of a finished run: `base` and `final` evaluation, `best_step`."""
+    eval_progress: tuple[int, int] | None = None
+    """Clips done and in all, while an evaluation runs."""
+    samples: tuple[Mapping[str, str], ...] = ()
+    """`reference` and `hypothesis` of a few clips in the latest evaluation."""
+    data: Mapping[str, Any] | None = None
+    """The `data` event."""
+    warnings: tuple[str, ...] = ()
+    error: str = ""
+    error_template: str = ""
+    """The error as a template, for translation, and its values."""
+    error_values: Mapping[str, str] = field(default_factory=dict)
+    model_id: str | None = None
+    created: str = ""
+    """ISO 8601 in UTC, as `started` and `ended`; empty if unknown."""
+    started: str = ""
+    ended: str = ""
+    queue_position: int | None = None
+    """1 is next; None if it does not wait."""
+
+    @property
+    def can_stop(self) -> bool:
+        """Whether a stop can be asked for."""
+        return self.state in (JobState.QUEUED, JobState.STARTING, JobState.RUNNING)
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether the run can be queued again, to go on from its last checkpoint."""
+        return self.state in RESUMABLE
+
+
+def read_result(run: RunDir) -> dict[str, Any] | None:
+    """`result.json`, None while there is none."""
+    try:
+        result = read_json(run.result)
+    except (OSError, ValueError):
+        return None
+    return result if isinstance(result, dict) else None
+
+
+def read_state(run: RunDir, last_event: float | None = None) -> JobState:
+    """A result decides, then a living process, then the queue; whatever is left was interrupted.
+
+    `last_event` is the time of the run's latest event: a worker that said nothing yet is starting.
+    """
+    result = read_result(run)
+    if result is not None:
+        found = str(result.get("state"))
+        return JobState(found) if found in ("finished", "stopped", "failed") else JobState.FAILED
+    if process.is_alive(run):
+        if run.stop_request.exists():
+            return JobState.STOPPING
+        begun = process.start_time(run) or 0.0
+        return JobState.RUNNING if last_event is not None and last_event > begun else JobState.STARTING
+    if read_result(run) is not None:  # it ended between the two looks
+        return read_state(run, last_event)
+    return JobState.QUEUED if run.queue_entry.exists() else JobState.INTERRUPTED
+
+
+def why_interrupted(run: RunDir) -> RunError:
+    """A sentence about a worker that left no result."""
+    try:
+        code = int(read_json(run.exit)["exit_code"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return RunError("The worker ended without a result: it was killed, or the machine was switched off.")
+    if abs(code) == KILLED:
+        return RunError(
+            "The worker was killed, probably for memory: make per_device_train_batch_size smaller or turn "
+            "gradient_checkpointing on before you resume."
+        )
+    return RunError(
+        "The worker ended without a result, with exit code {code}. Its log may say why.", code=code
+    )
+
+
+def read_run_config(run: RunDir) -> tuple[TrainingConfig, str]:
+    """The run's configuration, or the defaults and a sentence if it cannot be read."""
+    try:
+        return read_config(run.config), ""
+    except StudioError as error:
+        return TrainingConfig(), str(error)
+
+
+def iso(seconds: float | None) -> str:
+    """Seconds since the epoch as ISO 8601 in UTC; empty for None."""
+    return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def queued_at(run: RunDir) -> float | None:
+    """When the run took its place in the queue; None if it does not wait."""
+    try:
+        return float(read_json(run.queue_entry)["queued"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def created_at(run: RunDir) -> str:
+    """When the run was submitted."""
+    try:
+        return str(read_json(run.record)["created"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""

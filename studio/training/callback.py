@@ -1,0 +1,210 @@
+"""Between the trainer and the run's folder: events out, stop request in."""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+import torch
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from studio.training.events import EventLog, Phase
+from studio.training.stop import StopRequested, StopSignal
+
+log = logging.getLogger("studio.training")
+
+_SHOWN_TEXTS = 5
+_STEPS_REMEMBERED = 20
+"""The speed is that of so many latest steps."""
+_BETWEEN_STEP_EVENTS_SECONDS = 1.0
+
+
+class RunCallback(TrainerCallback):
+    """Writes what happens to the run's events, and ends training when a stop is asked for."""
+
+    def __init__(
+        self,
+        events: EventLog,
+        stop: StopSignal,
+        texts: Callable[[], list[tuple[str, str]]],
+        clips_per_step: int,
+        eval_clips: int,
+    ) -> None:
+        """`texts` gives reference and hypothesis of each clip of the latest evaluation."""
+        self._events = events
+        self._stop = stop
+        self._texts = texts
+        self._clips_per_step = clips_per_step
+        self._eval_clips = eval_clips
+        self._evaluated = 0
+        self._eval_seconds = 0.0
+        self._step_seconds: deque[float] = deque(maxlen=_STEPS_REMEMBERED)
+        self._step_started = 0.0
+        self._last_event = 0.0
+        self.training_seconds = 0.0
+        """Spent in optimizer steps."""
+        self.evaluating_seconds = 0.0
+        self.evaluations: list[dict[str, Any]] = []
+        """The `eval` events of this process."""
+
+    def on_step_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Starts the clock of the step."""
+        self._step_started = time.monotonic()
+
+    def on_optimizer_step(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        model: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """AdaLoRA moves ranks between layers after each optimizer step, while the gradients are there."""
+        allocate = getattr(getattr(model, "base_model", None), "update_and_allocate", None)
+        if allocate is not None:
+            allocate(state.global_step + 1)
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Ends training with a checkpoint if a stop is asked for; else sees to evaluation and saving."""
+        seconds = time.monotonic() - self._step_started
+        self._step_seconds.append(seconds)
+        self.training_seconds += seconds
+        is_last = state.global_step >= state.max_steps
+        if self._stop.is_set and not is_last:
+            control.should_training_stop = True
+            control.should_evaluate = False
+            control.should_save = True
+            log.info("Stop asked for: saving a checkpoint at step %s.", state.global_step)
+        elif is_last and args.eval_strategy == "steps":
+            control.should_evaluate = True
+        elif args.eval_strategy == "epoch" and (is_last or _ends_epoch(state)):
+            control.should_save = False  # the evaluation that follows at once saves
+        is_time = is_last or time.monotonic() - self._last_event > _BETWEEN_STEP_EVENTS_SECONDS
+        if is_time and not control.should_log:
+            self._write_step(args, state, {})
+
+    def on_epoch_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """A run that stops does not evaluate first."""
+        if self._stop.is_set and state.global_step < state.max_steps:
+            control.should_evaluate = False
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, float] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """A point of the loss curve."""
+        if logs and "loss" in logs:
+            self._write_step(args, state, logs)
+            log.info("step %s/%s: loss %.4f", state.global_step, state.max_steps, logs["loss"])
+
+    def evaluation_begins(self) -> None:
+        """Called by the trainer, which has no callback of its own for this."""
+        self._evaluated = 0
+        self._events.write("phase", phase=Phase.EVALUATING)
+        self._events.write("eval_progress", done=0, total=self._eval_clips)
+
+    def on_prediction_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Progress of an evaluation.
+
+        Raises:
+            StopRequested: which the worker turns into a checkpoint.
+        """
+        self._evaluated = min(self._eval_clips, self._evaluated + args.eval_batch_size)
+        self._events.write("eval_progress", done=self._evaluated, total=self._eval_clips)
+        if self._stop.is_set:
+            raise StopRequested
+
+    def on_evaluate(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        metrics: dict[str, float] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Records an evaluation and asks for a checkpoint of what was evaluated."""
+        assert metrics is not None
+        self._eval_seconds = float(metrics["eval_runtime"])
+        self.evaluating_seconds += self._eval_seconds
+        point = {
+            "step": state.global_step,
+            "epoch": state.epoch or 0.0,
+            "wer": metrics["eval_wer"],
+            "cer": metrics["eval_cer"],
+            "loss": metrics["eval_loss"],
+            "seconds": self._eval_seconds,
+        }
+        self.evaluations.append(point)
+        self._events.write("eval", **point)
+        texts = self._texts()
+        shown = texts[:: max(1, len(texts) // _SHOWN_TEXTS)][:_SHOWN_TEXTS]
+        rows = [{"reference": reference, "hypothesis": hypothesis} for reference, hypothesis in shown]
+        self._events.write("samples", step=state.global_step, rows=rows)
+        log.info(
+            "evaluation at step %s: WER %.2f %%, CER %.2f %%, loss %.4f",
+            state.global_step,
+            100 * point["wer"],
+            100 * point["cer"],
+            point["loss"],
+        )
+        self._events.write("phase", phase=Phase.TRAINING)
+        control.should_save = state.global_step > 0
+
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Records a checkpoint."""
+        self._events.write("checkpoint", step=state.global_step)
+
+    def _write_step(self, args: TrainingArguments, state: TrainerState, logs: dict[str, float]) -> None:
+        mean_seconds = sum(self._step_seconds) / len(self._step_seconds) if self._step_seconds else 0.0
+        self._last_event = time.monotonic()
+        self._events.write(
+            "step",
+            step=state.global_step,
+            max_steps=state.max_steps,
+            epoch=state.epoch or 0.0,
+            loss=logs.get("loss"),
+            learning_rate=logs.get("learning_rate"),
+            grad_norm=logs.get("grad_norm"),
+            samples_per_second=self._clips_per_step / mean_seconds if mean_seconds else None,
+            eta_seconds=self._eta(args, state, mean_seconds),
+            memory_bytes=memory_bytes(),
+        )
+
+    def _eta(self, args: TrainingArguments, state: TrainerState, mean_seconds: float) -> float:
+        """Seconds that the remaining steps and evaluations take at the present speed."""
+        steps = state.max_steps - state.global_step
+        evaluations = 0
+        if args.eval_strategy == "epoch" and state.epoch:
+            steps_per_epoch = state.global_step / state.epoch
+            evaluations = round(state.max_steps / steps_per_epoch) - int(state.epoch)
+        elif args.eval_strategy == "steps":
+            every = int(args.eval_steps or 1)
+            evaluations = -(-state.max_steps // every) - state.global_step // every
+        return steps * mean_seconds + max(0, evaluations) * self._eval_seconds
+
+
+def _ends_epoch(state: TrainerState) -> bool:
+    return state.epoch is not None and abs(state.epoch - round(state.epoch)) < 1e-9
+
+
+def memory_bytes() -> int:
+    """Peak of this process on the GPU, or what it holds in memory now."""
+    if torch.cuda.is_available():
+        return int(torch.cuda.max_memory_allocated())
+    return int(psutil.Process().memory_info().rss)

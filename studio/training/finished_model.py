@@ -1,0 +1,140 @@
+"""A finished run's model: files of the best checkpoint, staged, and moved into the registry in one step."""
+
+import hashlib
+import re
+import shutil
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from studio.errors import ConfigError
+from studio.files import read_json, storage_errors, write_json
+from studio.registry.spec import CARD_FILE, ModelKind, ModelSpec
+from studio.registry.store import ModelRegistry
+from studio.training.arguments import command_line, config_to_dict
+from studio.training.config import TrainingConfig
+from studio.training.data import SourceData, TrainingData
+
+_ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
+_MODEL_FILES = ("config.json", "model.safetensors", "model.safetensors.index.json", "model-*.safetensors")
+_BASE_FILES = (
+    "added_tokens.json",
+    "merges.txt",
+    "normalizer.json",
+    "preprocessor_config.json",
+    "processor_config.json",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.json",
+)
+
+
+def check_output_dir(config: TrainingConfig) -> None:
+    """Refuses a folder with something in it that the studio did not make, before any work is done.
+
+    Raises:
+        ConfigError: if there is one.
+    """
+    folder = Path(config.output_dir)
+    if not config.output_dir or not folder.exists() or (folder / CARD_FILE).is_file():
+        return
+    if not folder.is_dir() or any(folder.iterdir()):
+        raise ConfigError(
+            "output_dir {folder} is not empty and holds no model of the studio: choose an empty folder.",
+            folder=folder,
+        )
+
+
+def stage(
+    checkpoint: Path, staged: Path, base: Path, base_id: str, config: TrainingConfig, generation_config: Any
+) -> None:
+    """Copies what makes up the model from `checkpoint` (and, for a whole model, from `base`) to `staged`."""
+    with storage_errors(staged):
+        shutil.rmtree(staged, ignore_errors=True)
+        staged.mkdir(parents=True)
+        _copy(checkpoint, staged, _ADAPTER_FILES if config.is_adapter else _MODEL_FILES)
+        if not config.is_adapter:
+            _copy(base, staged, _BASE_FILES)
+        generation_config.save_pretrained(staged)
+    if config.is_adapter:
+        adapter_config = read_json(staged / "adapter_config.json")
+        adapter_config["base_model_name_or_path"] = base_id
+        write_json(staged / "adapter_config.json", adapter_config)
+
+
+def set_language_and_task(generation_config: Any, data: TrainingData, is_multilingual: bool) -> None:
+    """Says once what the model was made for, where that is one thing."""
+    generation_config.forced_decoder_ids = None
+    if not is_multilingual:
+        return
+    if len(data.languages) == 1:
+        generation_config.language = data.languages[0]
+    tasks = {clip.task for clip in data.train}
+    if len(tasks) == 1:
+        generation_config.task = tasks.pop()
+
+
+def keep(
+    registry: ModelRegistry, staged: Path, model_id: str, card: Mapping[str, Any], config: TrainingConfig
+) -> ModelSpec:
+    """Moves the staged model into the registry, and copies it to `output_dir` if there is one."""
+    kind = ModelKind.ADAPTER if config.is_adapter else ModelKind.BASE
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    spec = registry.add(model_id, staged, {**card, "kind": kind, "created": created})
+    if config.output_dir and spec.path is not None:
+        target = Path(config.output_dir)
+        with storage_errors(target):
+            aside = target.with_name(f".{target.name}.new")
+            shutil.rmtree(aside, ignore_errors=True)
+            shutil.copytree(spec.path, aside)
+            shutil.rmtree(target, ignore_errors=True)
+            aside.rename(target)
+    return spec
+
+
+def describe(
+    config: TrainingConfig, base: ModelSpec, base_path: Path, data: TrainingData, source: SourceData
+) -> dict[str, Any]:
+    """What the card says about where the model comes from."""
+    return {
+        "title": config.run_name
+        or f"{Path(base.title).name}, {config.method} on {Path(config.train_data).name}",
+        "base_model": base.id,
+        "base_revision": _revision(base_path),
+        "method": config.method,
+        "data": {
+            "source": config.train_data,
+            "hash": source.data_hash,
+            "train_samples": len(data.train),
+            "train_hours": data.train_hours,
+            "eval_source": source.eval_source,
+            "eval_samples": len(data.evaluation),
+        },
+        "languages": list(data.languages),
+        "config": config_to_dict(config),
+        "command": command_line(config),
+    }
+
+
+def name_of(config: TrainingConfig, run_id: str) -> str:
+    """The run's name as the name of a folder, or the run's id."""
+    return re.sub(r"[^\w.-]+", "-", config.run_name).strip("-.")[:80] or run_id
+
+
+def _revision(base: Path) -> str:
+    """Commit of a Hub model, else a hash of the weights."""
+    if base.parent.name == "snapshots":
+        return base.name
+    digest = hashlib.sha256()
+    for file in sorted(base.glob("*.safetensors")):
+        with file.open("rb") as content:
+            digest.update(hashlib.file_digest(content, "sha256").digest())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _copy(source: Path, target: Path, patterns: tuple[str, ...]) -> None:
+    for pattern in patterns:
+        for file in source.glob(pattern):
+            shutil.copy2(file, target / file.name)

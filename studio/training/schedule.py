@@ -1,0 +1,30 @@
+"""How many optimizer steps a run has, and after which of them it evaluates."""
+
+import math
+from dataclasses import dataclass
+
+from studio.training.config import TrainingConfig
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Optimizer steps of a run, counted as the trainer counts them."""
+
+    steps_per_epoch: int
+    max_steps: int
+
+    @classmethod
+    def of(cls, config: TrainingConfig, clips: int) -> "Schedule":
+        """For that many training clips, on one device."""
+        batches = math.ceil(clips / config.per_device_train_batch_size)
+        steps_per_epoch = math.ceil(batches / config.gradient_accumulation_steps)
+        if config.max_steps > 0:
+            return cls(steps_per_epoch, config.max_steps)
+        return cls(steps_per_epoch, math.ceil(config.num_train_epochs * steps_per_epoch))
+
+    def evaluates_at(self, step: int, config: TrainingConfig) -> bool:
+        """Whether the trainer evaluates after that step."""
+        if config.eval_strategy == "no" or step == 0:
+            return False
+        every = self.steps_per_epoch if config.eval_strategy == "epoch" else config.eval_steps
+        return step % every == 0 or step >= self.max_steps
