@@ -4,13 +4,14 @@ from pathlib import Path
 
 from studio.errors import ConfigError, RunError
 from studio.settings import Settings
+from studio.ui.i18n import N_
 
-TRAINING_IS_OFF = (
-    "Training is switched off on this Space: it is shared, its processor is slow, and its disk is not kept. "
-    "Duplicate the Space (menu ⋮, Duplicate this Space), choose hardware, and set STUDIO_ALLOW_TRAINING to 1; "
-    "or run the studio on your own machine."
+TRAINING_IS_OFF = N_(
+    "Training is switched off on this Space: it is shared, its processor is slow, and its disk is not "
+    "kept. Duplicate this Space (in its menu ⋮), choose hardware, and set STUDIO_ALLOW_TRAINING to 1; or run "
+    "the studio on your own machine."
 )
-TRAINING_IS_OFF_HERE = (
+TRAINING_IS_OFF_HERE = N_(
     "Training is switched off in this studio: set STUDIO_ALLOW_TRAINING to 1 and start it again."
 )
 

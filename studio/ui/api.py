@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+from gradio.events import api
 
 from studio.errors import AudioError
 from studio.inference.engine import TranscribeOptions
@@ -26,7 +27,7 @@ SCHEMA_VERSION = 1
 def build_api(services: Services) -> None:
     """Adds the public endpoints to the page that is being built."""
     for function in (*_about_models(services), *_about_runs(services)):
-        gr.api(shows_errors(function), api_name=function.__name__, concurrency_limit=4)
+        api(shows_errors(function), api_name=function.__name__, concurrency_limit=4)
     _transcribe_endpoint(services)
 
 
@@ -63,7 +64,7 @@ def _about_models(services: Services) -> tuple[Callable[..., Any], ...]:
         num_beams: int = 1,
         gpu: str = "",
     ) -> dict[str, Any]:
-        """GPU memory of a training run (use="train") or of transcribing (use="transcribe"), in bytes a part."""
+        """GPU memory, in bytes a part, of a training run or (use="transcribe") of transcribing."""
         question = Question(
             base_model,
             use,
@@ -115,7 +116,7 @@ def _about_runs(services: Services) -> tuple[Callable[..., Any], ...]:
 
 
 def _transcribe_endpoint(services: Services) -> None:
-    """`/transcribe`. It has components, which check that the file is an upload and none of the server's own."""
+    """`/transcribe`. Its components check that the file is an upload and none of the server's own."""
 
     def transcribe(
         audio: str | None,
@@ -153,7 +154,7 @@ def _transcribe_endpoint(services: Services) -> None:
     gr.on(
         [],
         shows_errors(transcribe),
-        inputs_kwargs=inputs,  # type: ignore[arg-type]
+        inputs_kwargs=inputs,
         outputs=answer_json,
         api_name="transcribe",
         concurrency_limit=2,

@@ -92,7 +92,11 @@ def _header() -> None:
     """Logo, name, one line, and the languages."""
     with gr.Row(elem_id="studio-header", equal_height=True):
         gr.HTML(_brand(LOGO), elem_id="studio-brand", scale=0, min_width=220)
-        gr.HTML(_("Size a GPU, fine-tune Whisper with a click, and read what it hears."), elem_id="studio-line", scale=1)
+        gr.HTML(
+            _("Size a GPU, fine-tune Whisper with a click, and read what it hears."),
+            elem_id="studio-line",
+            scale=1,
+        )
         gr.HTML(_languages(), elem_id="studio-languages", js_on_load=_SWITCH_LANGUAGE, scale=0, min_width=240)
 
 
@@ -103,7 +107,9 @@ def _brand(logo: Path) -> Html:
 
 
 def _languages() -> Html:
-    buttons = [tag("button", name, type="button", data_locale=code, lang=code) for code, name in LOCALES.items()]
+    buttons = [
+        tag("button", name, type="button", data_locale=code, lang=code) for code, name in LOCALES.items()
+    ]
     return tag("div", buttons, class_="languages", role="group", aria_label="Language · 语言 · 語言")
 
 
@@ -113,6 +119,6 @@ def _guided_line() -> dict[str, gr.Button]:
         gr.HTML(_("Start here"), elem_id="studio-start", scale=0, min_width=90)
         return {
             "train": gr.Button(_("1. Train the demo model"), size="sm", min_width=150),
-            "playground": gr.Button(_("2. Speak into the microphone"), size="sm", min_width=150),
+            "playground": gr.Button(_("2. Speak, and read what it hears"), size="sm", min_width=150),
             "evaluate": gr.Button(_("3. Compare before and after"), size="sm", min_width=150),
         }

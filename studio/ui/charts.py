@@ -34,7 +34,7 @@ def _figure(data: Sequence[Mapping[str, Any]], **layout: Any) -> PlotData:
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"size": 13, "color": GREY, "family": "system-ui, sans-serif"},
-        "margin": {"l": 8, "r": 16, "t": 12, "b": 8},
+        "margin": {"l": 8, "r": 16, "t": 36 if "title" in layout else 12, "b": 8},
         "hovermode": "closest",
         "dragmode": False,
     }
@@ -44,11 +44,29 @@ def _figure(data: Sequence[Mapping[str, Any]], **layout: Any) -> PlotData:
 
 def _axis(title: str = "", **more: Any) -> dict[str, Any]:
     grid = "rgba(128,140,150,0.25)"
-    shown = {"title": {"text": title, "standoff": 8}} if title else {}
+    shown = {"title": {"text": title, "standoff": 6, "font": {"size": 13}}} if title else {}
     return {**shown, "automargin": True, "gridcolor": grid, "zerolinecolor": grid, "fixedrange": True, **more}
 
 
-_LEGEND = {"orientation": "h", "x": 0, "xanchor": "left", "y": -0.28, "yanchor": "top", "traceorder": "normal"}
+def _title(text: str) -> dict[str, Any]:
+    return {
+        "text": f"<b>{text}</b>",
+        "font": {"size": 14},
+        "x": 0.01,
+        "xanchor": "left",
+        "y": 0.97,
+        "yanchor": "top",
+    }
+
+
+_LEGEND = {
+    "orientation": "h",
+    "x": 0,
+    "xanchor": "left",
+    "y": -0.28,
+    "yanchor": "top",
+    "traceorder": "normal",
+}
 
 
 def memory_chart(
@@ -60,6 +78,7 @@ def memory_chart(
 ) -> PlotData:
     """One bar of the parts of an estimate (bytes) against the sizes of common GPUs.
 
+    The table of parts, in the same colours, is its legend.
     `chosen_bytes` is the size of the GPU that was asked about; its line is drawn bold.
     """
     total_gib = sum(parts.values()) / GIB
@@ -78,10 +97,18 @@ def memory_chart(
         if size > 0
     ]
     shapes, notes = [], []
-    for size_gib in _lines(sorted({round(size / GIB) for size in gpu_sizes} | {round(chosen_bytes / GIB)}), reach):
+    for size_gib in _lines(
+        sorted({round(size / GIB) for size in gpu_sizes} | {round(chosen_bytes / GIB)}), reach
+    ):
         chosen = size_gib == round(chosen_bytes / GIB)
-        line = {"color": ROSE if chosen else GREY, "width": 3 if chosen else 1, "dash": "solid" if chosen else "dot"}
-        shapes.append({"type": "line", "x0": size_gib, "x1": size_gib, "y0": 0, "y1": 1, "yref": "paper", "line": line})
+        line = {
+            "color": ROSE if chosen else GREY,
+            "width": 3 if chosen else 1,
+            "dash": "solid" if chosen else "dot",
+        }
+        shapes.append(
+            {"type": "line", "x0": size_gib, "x1": size_gib, "y0": 0, "y1": 1, "yref": "paper", "line": line}
+        )
         notes.append(
             {
                 "x": size_gib,
@@ -95,11 +122,11 @@ def memory_chart(
     return _figure(
         bars,
         barmode="stack",
-        height=260,
-        bargap=0.35,
+        height=190,
+        showlegend=False,
+        bargap=0.3,
         xaxis=_axis(tr("GiB of GPU memory", locale), range=[0, reach]),
         yaxis=_axis(showticklabels=False),
-        legend={**_LEGEND, "y": -0.45},
         margin={"l": 8, "r": 16, "t": 30, "b": 8},
         shapes=shapes,
         annotations=notes,
@@ -115,18 +142,21 @@ def _lines(sizes: Sequence[int], reach: float) -> list[int]:
     return kept
 
 
-def loss_chart(points: Sequence[tuple[int, float]], eval_points: Sequence[tuple[int, float]], locale: str) -> PlotData:
+def loss_chart(
+    points: Sequence[tuple[int, float]], eval_points: Sequence[tuple[int, float]], locale: str
+) -> PlotData:
     """Loss over steps: of training, and of evaluation where there is one."""
     traces = [_line(points, tr("Training loss", locale), BLUE, markers=len(points) < 3)]
     if eval_points:
         traces.append(_line(eval_points, tr("Evaluation loss", locale), AMBER, markers=True))
     return _figure(
         traces,
-        height=280,
+        title=_title(tr("Loss", locale)),
+        height=300,
         showlegend=True,
         legend=_LEGEND,
         xaxis=_axis(tr("Step", locale), rangemode="tozero"),
-        yaxis=_axis(tr("Loss", locale), rangemode="tozero"),
+        yaxis=_axis(rangemode="tozero"),
     )
 
 
@@ -138,11 +168,12 @@ def error_chart(wer: Sequence[tuple[int, float]], cer: Sequence[tuple[int, float
     ]
     return _figure(
         traces,
-        height=280,
+        title=_title(tr("Error rates", locale)),
+        height=300,
         showlegend=True,
         legend=_LEGEND,
         xaxis=_axis(tr("Step (0 is the base model)", locale), rangemode="tozero"),
-        yaxis=_axis(tr("Error rate", locale), rangemode="tozero", tickformat=".0%"),
+        yaxis=_axis(rangemode="tozero", tickformat=".0%"),
     )
 
 

@@ -46,4 +46,8 @@ def shows_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
 def _message(error: StudioError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> gr.Error:
     request = next((value for value in (*args, *kwargs.values()) if isinstance(value, gr.Request)), None)
     locale = request_locale(request)
-    return gr.Error(html.escape(explain(error, locale), quote=False), title=tr("This did not work", locale), print_exception=False)
+    return gr.Error(
+        html.escape(explain(error, locale), quote=False),
+        title=tr("This did not work", locale),
+        print_exception=False,
+    )

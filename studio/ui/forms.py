@@ -7,6 +7,7 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.training.arguments import config_from_dict
 from studio.training.config import ALL_LINEAR, TrainingConfig
 from studio.ui.i18n import _
 
@@ -113,21 +114,26 @@ def training_fields() -> dict[str, Field[Any]]:
 def field_component(name: str, **more: Any) -> Block:
     """The component for one field, with the schema's help, choices and default."""
     f = training_fields()[name]
+    default: Any = f.default
     common = {"label": LABELS[name], "info": _(f.metadata["help"]), "elem_id": f"train-{name}", **more}
     if f.metadata["choices"]:
         choices = [(CHOICES.get(value, value), value) for value in f.metadata["choices"]]
-        return gr.Dropdown(choices, value=f.default, **common)
-    if isinstance(f.default, bool):
-        return gr.Checkbox(value=f.default, **common)
-    if f.type in (int, int | None):
-        return gr.Number(value=f.default, precision=0, **common)
+        return gr.Dropdown(choices, value=default, **common)
+    if isinstance(default, bool):
+        return gr.Checkbox(value=default, **common)
+    if f.type == (int | None):
+        return gr.Number(value=0, precision=0, **{**common, "info": _("0: all of them.")})
+    if f.type is int:
+        return gr.Number(value=default, precision=0, **common)
     if f.type is float:
-        return gr.Number(value=f.default, **common)
-    return gr.Textbox(value=shown_value(f.default), max_lines=1, **common)
+        return gr.Number(value=default, **common)
+    return gr.Textbox(value=shown_value(default), max_lines=1, **common)
 
 
 def shown_value(value: Any) -> Any:
-    """What a component shows for a field's value: lists as text, all linear layers by their short name."""
+    """What a component shows for a field's value: lists as text, no limit as 0."""
+    if value is None:
+        return 0
     if isinstance(value, (tuple, list)):
         return "all-linear" if tuple(value) == ALL_LINEAR else ", ".join(value)
     return value
@@ -144,6 +150,18 @@ def folded_groups(form: dict[str, Block]) -> None:
                 with gr.Row(equal_height=True):
                     for name in names[left : left + 2]:
                         form[name] = field_component(name, min_width=200)
+
+
+def form_config(values: Mapping[str, Any]) -> TrainingConfig:
+    """The run that the form describes; 0 stands for "no limit" where a number may be missing.
+
+    Raises:
+        ConfigError: if a value cannot be used.
+    """
+    optional = {name for name, f in training_fields().items() if f.type == (int | None)}
+    return config_from_dict(
+        {name: None if name in optional and not value else value for name, value in values.items()}
+    )
 
 
 def form_updates(config: TrainingConfig, form: Mapping[str, Block]) -> list[Any]:

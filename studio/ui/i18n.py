@@ -50,6 +50,11 @@ def tr(text: str, locale: str, **values: object) -> str:
     return template.format(**values) if values else template
 
 
+def N_(text: str) -> str:
+    """Marks an English text that is translated elsewhere, where it is a variable; gives it back as it is."""
+    return text
+
+
 _marked: dict[str, str] = {}
 
 
@@ -62,10 +67,7 @@ def _(text: str) -> I18nData:
 
 def page_translations() -> gr.I18n:
     """What the browser needs to translate every text marked so far; call it once the page is built."""
-    tables = {
-        locale: {key: tr(text, locale) for key, text in _marked.items()}
-        for locale in LOCALES
-    }
+    tables = {locale: {key: tr(text, locale) for key, text in _marked.items()} for locale in LOCALES}
     return gr.I18n(**tables)
 
 
@@ -152,7 +154,9 @@ class _PageRewriter:
 
 
 def _is_html(start: Message) -> bool:
-    return any(name.lower() == b"content-type" and value.startswith(b"text/html") for name, value in start["headers"])
+    return any(
+        name.lower() == b"content-type" and value.startswith(b"text/html") for name, value in start["headers"]
+    )
 
 
 def add_locale(page: bytes, locale: str) -> bytes:

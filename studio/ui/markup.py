@@ -72,5 +72,7 @@ def table(
         for row in rows
     ]
     title = tag("caption", caption) if caption else None
-    whole = tag("table", title, tag("thead", head), tag("tbody", body), class_=f"studio-table {class_}".strip())
+    whole = tag(
+        "table", title, tag("thead", head), tag("tbody", body), class_=f"studio-table {class_}".strip()
+    )
     return tag("div", whole, class_="table-scroll", tabindex="0", role="region", aria_label=caption or None)

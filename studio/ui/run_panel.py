@@ -8,11 +8,12 @@ import gradio as gr
 from gradio.blocks import Block
 from gradio.components.plot import PlotData
 
-from studio.jobs.manager import JobManager, RunStatus
+from studio.jobs.manager import JobManager
+from studio.jobs.status import ACTIVE, RunStatus
 from studio.ui.charts import error_chart, loss_chart
 from studio.ui.i18n import _
 from studio.ui.picking import picking_table
-from studio.ui.run_views import ACTIVE, history_table, run_status, samples_table
+from studio.ui.run_views import history_table, run_status, samples_table
 
 Seen = dict[str, str]
 """Component → fingerprint of what the visitor's page shows in it."""
@@ -45,15 +46,19 @@ def build_run_panel() -> RunPanel:
     selected, seen = gr.State(""), gr.State({})
     status = gr.HTML(elem_id="run-status")
     with gr.Row(elem_classes="run-buttons"):
-        stop = gr.Button(_("Stop and keep a checkpoint"), variant="stop", visible=False, size="sm", elem_id="run-stop")
+        stop = gr.Button(
+            _("Stop and keep a checkpoint"), variant="stop", visible=False, size="sm", elem_id="run-stop"
+        )
         resume = gr.Button(_("Resume"), variant="primary", visible=False, size="sm", elem_id="run-resume")
         remove = gr.Button(_("Remove this run …"), visible=False, size="sm", elem_id="run-remove")
     with gr.Row():
-        loss = gr.Plot(label=_("Loss"), visible=False, min_width=300, elem_id="run-loss")
-        errors = gr.Plot(label=_("Error rates"), visible=False, min_width=300, elem_id="run-errors")
+        loss = gr.Plot(show_label=False, visible=False, min_width=300, elem_id="run-loss")
+        errors = gr.Plot(show_label=False, visible=False, min_width=300, elem_id="run-errors")
     samples = gr.HTML(elem_id="run-samples")
     with gr.Accordion(_("Log"), open=False):
-        log = gr.Textbox(show_label=False, lines=12, max_lines=12, autoscroll=True, interactive=False, elem_id="run-log")
+        log = gr.Textbox(
+            show_label=False, lines=12, max_lines=12, autoscroll=True, interactive=False, elem_id="run-log"
+        )
     gr.Markdown(_("### All runs"))
     history = picking_table(elem_id="run-history")
     return RunPanel(selected, seen, status, stop, resume, remove, loss, errors, samples, log, history)
@@ -72,9 +77,7 @@ def render(jobs: JobManager, selected: str, seen: Seen, locale: str) -> list[Any
         "history": history_table(runs, selected, locale),
     }
     fingerprints = {name: _fingerprint(value) for name, value in values.items()}
-    changed = [
-        gr.skip() if seen.get(name) == fingerprints[name] else value for name, value in values.items()
-    ]
+    changed = [gr.skip() if seen.get(name) == fingerprints[name] else value for name, value in values.items()]
     return [selected, fingerprints, *changed]
 
 
@@ -89,7 +92,9 @@ def _of_run(status: RunStatus | None, locale: str) -> dict[str, Any]:
         "resume": gr.update(visible=bool(status and status.can_resume)),
         "remove": gr.update(visible=is_over),
         "loss": _plot(
-            loss_chart(loss, [(point.step, point.loss) for point in points if point.loss is not None], locale),
+            loss_chart(
+                loss, [(point.step, point.loss) for point in points if point.loss is not None], locale
+            ),
             bool(loss),
         ),
         "errors": _plot(

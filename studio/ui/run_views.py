@@ -4,32 +4,31 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from studio.dataset.example import Example, Manifest, RowProblem
-from studio.jobs.manager import JobState, RunStatus
-from studio.ui.i18n import tr
+from studio.jobs.status import ACTIVE, JobState, RunStatus
+from studio.ui.i18n import N_, tr
 from studio.ui.markup import Child, Html, table, tag
 from studio.ui.views import badge, facts, note, progress_bar
 from studio.units import format_bytes, format_clock, format_duration, format_percent
 
 STATE_NAMES = {
-    JobState.QUEUED: ("Waiting", "plain"),
-    JobState.STARTING: ("Starting", "busy"),
-    JobState.RUNNING: ("Running", "busy"),
-    JobState.STOPPING: ("Stopping", "warning"),
-    JobState.FINISHED: ("Finished", "good"),
-    JobState.STOPPED: ("Stopped", "warning"),
-    JobState.FAILED: ("Failed", "bad"),
-    JobState.INTERRUPTED: ("Interrupted", "bad"),
+    JobState.QUEUED: (N_("Waiting"), "plain"),
+    JobState.STARTING: (N_("Starting"), "busy"),
+    JobState.RUNNING: (N_("Running"), "busy"),
+    JobState.STOPPING: (N_("Stopping"), "warning"),
+    JobState.FINISHED: (N_("Finished"), "good"),
+    JobState.STOPPED: (N_("Stopped"), "warning"),
+    JobState.FAILED: (N_("Failed"), "bad"),
+    JobState.INTERRUPTED: (N_("Interrupted"), "bad"),
 }
 PHASE_NAMES = {
-    "": "Waiting for its turn",
-    "starting": "Starting the worker",
-    "loading_model": "Loading the base model",
-    "reading_data": "Reading the data",
-    "evaluating": "Evaluating",
-    "training": "Training",
-    "saving": "Saving the model",
+    "": N_("Waiting for its turn"),
+    "starting": N_("Starting the worker"),
+    "loading_model": N_("Loading the base model"),
+    "reading_data": N_("Reading the data"),
+    "evaluating": N_("Evaluating"),
+    "training": N_("Training"),
+    "saving": N_("Saving the model"),
 }
-ACTIVE = {JobState.QUEUED, JobState.STARTING, JobState.RUNNING, JobState.STOPPING}
 
 
 def state_badge(state: JobState, locale: str) -> Html:
@@ -40,22 +39,33 @@ def state_badge(state: JobState, locale: str) -> Html:
 
 def run_title(status: RunStatus) -> str:
     """The name given to the run, else its id."""
-    return status.config.run_name or status.run_id
+    return str(status.config.run_name or status.run_id)
+
+
+def error_name(status: RunStatus, locale: str) -> str:
+    """What the run's errors are counted in: characters for languages written without spaces."""
+    return tr(N_("Character errors") if status.metric == "cer" else N_("Word errors"), locale)
 
 
 def error_change(status: RunStatus) -> str:
-    """`83.0 % → 12.4 %`: word errors of the base and at the last evaluation; empty before the first."""
-    rates = [point.wer for point in status.eval_points]
+    """`83.0 % → 12.4 %`: errors of the base and of the result, or of the last evaluation so far."""
+    metric = status.metric or "wer"
+    ends = [status.metrics.get(name) for name in ("base", "final")]
+    rates = [end[metric] for end in ends if isinstance(end, Mapping) and metric in end]
     if not rates:
-        return ""
-    return format_percent(rates[0]) if len(rates) == 1 else f"{format_percent(rates[0])} → {format_percent(rates[-1])}"
+        rates = [getattr(point, metric) for point in (*status.eval_points[:1], *status.eval_points[1:][-1:])]
+    return " → ".join(format_percent(rate) for rate in rates)
 
 
 def history_table(runs: Sequence[RunStatus], selected: str, locale: str) -> Html:
     """All runs, newest first; the name of each is a button that shows it."""
     if not runs:
-        return note(tr("No runs yet. The settings on the left train on the demo speech: press Start.", locale))
-    headers = [tr(text, locale) for text in ("Run", "State", "Base model", "Word errors", "Started")]
+        return note(
+            tr("No runs yet. The settings on the left train on the demo speech: press Start.", locale)
+        )
+    headers = [
+        tr(text, locale) for text in (N_("Run"), N_("State"), N_("Base model"), N_("Errors"), N_("Started"))
+    ]
     rows = [
         [
             tag(
@@ -97,17 +107,18 @@ def _outcome(status: RunStatus, locale: str) -> Html | None:
     if status.state is JobState.FINISHED:
         change = error_change(status)
         made = tr("Made the model {model}. It is in the Transcribe tab now.", locale, model=status.model_id)
-        return note(f"{tr('Word errors', locale)}: {change}. {made}" if change else made, "good")
-    if status.state is JobState.FAILED:
-        return note(status.error or tr("The run failed: the log says why.", locale), "bad")
-    if status.state is JobState.INTERRUPTED:
-        return note(
-            tr("The worker ended without a word (killed, or the machine went down). Resume goes on.", locale),
-            "bad",
-        )
+        return note(f"{error_name(status, locale)}: {change}. {made}" if change else made, "good")
+    if status.state in (JobState.FAILED, JobState.INTERRUPTED):
+        return note(_error(status, locale), "bad")
     if status.state is JobState.STOPPED:
         return note(tr("Stopped; the last checkpoint is kept. Resume goes on from there.", locale), "warning")
     return None
+
+
+def _error(status: RunStatus, locale: str) -> str:
+    if status.error_template:
+        return tr(status.error_template, locale, **status.error_values)
+    return status.error or tr("The run failed: the log says why.", locale)
 
 
 def _progress(status: RunStatus, locale: str) -> Html:
@@ -119,7 +130,11 @@ def _progress(status: RunStatus, locale: str) -> Html:
     if status.phase == "evaluating" and status.eval_progress:
         done, total = status.eval_progress
         doing = tr("Evaluating: {done} of {total} clips", locale, done=done, total=total)
-    steps = tr("step {step} of {total}", locale, step=status.step, total=status.max_steps) if status.max_steps else ""
+    steps = (
+        tr("step {step} of {total}", locale, step=status.step, total=status.max_steps)
+        if status.max_steps
+        else ""
+    )
     return progress_bar(share, doing, steps)
 
 
@@ -133,7 +148,7 @@ def _figures(status: RunStatus, locale: str) -> list[tuple[str, Child]]:
     if status.loss_points:
         figures.append((tr("Loss", locale), f"{status.loss_points[-1][1]:.3f}"))
     if change := error_change(status):
-        figures.append((tr("Word errors", locale), change))
+        figures.append((error_name(status, locale), change))
     if status.samples_per_second:
         figures.append((tr("Clips per second", locale), f"{status.samples_per_second:.1f}"))
     if status.memory_bytes:
@@ -155,7 +170,7 @@ def _data(data: Mapping[str, Any] | None, locale: str) -> Html | None:
     skipped = data.get("skipped") or []
     if not skipped:
         return tag("p", read, class_="subdued")
-    title = tr("{count} rows were left out", locale, count=data.get("skipped_count", len(skipped)))
+    title = tr("Rows left out: {count}", locale, count=data.get("skipped_count", len(skipped)))
     rows = [[row.get("line"), row.get("reason")] for row in skipped]
     listed = table([tr("Line", locale), tr("Reason", locale)], rows, numeric=[0])
     return tag("div", tag("p", read, class_="subdued"), tag("details", tag("summary", title), listed))
@@ -165,7 +180,9 @@ def samples_table(rows: Sequence[Mapping[str, Any]], locale: str) -> Html:
     """What was said and what the model wrote, for a few clips of the last evaluation."""
     if not rows:
         return Html("")
-    cells: list[list[Child]] = [[str(row.get("reference", "")), str(row.get("hypothesis", ""))] for row in rows]
+    cells: list[list[Child]] = [
+        [str(row.get("reference", "")), str(row.get("hypothesis", ""))] for row in rows
+    ]
     return tag(
         "div",
         tag("h4", tr("Heard at the last evaluation", locale)),
@@ -178,7 +195,9 @@ def samples_table(rows: Sequence[Mapping[str, Any]], locale: str) -> Html:
 
 def manifest_preview(manifest: Manifest, locale: str, rows: int = 5) -> Html:
     """The first rows of a manifest and every row that cannot be used, by line."""
-    headers = [tr(text, locale) for text in ("Line", "Audio", "Text", "Language", "Length")]
+    headers = [
+        tr(text, locale) for text in (N_("Line"), N_("Audio"), N_("Text"), N_("Language"), N_("Length"))
+    ]
     shown = [_example_row(example) for example in manifest.examples[:rows]]
     summary = tr(
         "{good} rows can be used, {bad} cannot. Format: {format}.",

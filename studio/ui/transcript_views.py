@@ -9,7 +9,7 @@ from urllib.parse import quote
 from studio.evaluation.metrics import AlignedPiece, align
 from studio.inference.engine import Segment, Transcript, Word
 from studio.registry.languages import LANGUAGES
-from studio.ui.i18n import tr
+from studio.ui.i18n import N_, tr
 from studio.ui.markup import Child, Html, table, tag
 from studio.ui.views import facts
 from studio.units import format_clock, format_duration, format_percent
@@ -23,7 +23,7 @@ def language_name(code: str) -> str:
 def language_choices(locale: str) -> list[tuple[str, str]]:
     """Every language of Whisper for a dropdown, after `auto`."""
     named = sorted((f"{name.title()} ({code})", code) for code, name in LANGUAGES.items())
-    return [(tr("Detect the language", locale), "auto"), *named]
+    return [(tr("Automatic", locale), "auto"), *named]
 
 
 def transcript_facts(transcript: Transcript, locale: str) -> Html:
@@ -48,13 +48,16 @@ def segment_list(segments: Sequence[Segment], audio: Path | None, locale: str) -
         source = f"gradio_api/file={quote(str(audio))}"
         player = tag("audio", controls=True, preload="metadata", src=source, class_="segment-player")
     hint = tag("p", tr("Click on a time or a word to hear it.", locale), class_="subdued")
-    items = [tag("li", _time_button(segment), tag("span", _said(segment), class_="said")) for segment in segments]
+    items = [
+        tag("li", _time_button(segment), tag("span", _said(segment), class_="said")) for segment in segments
+    ]
     return tag("div", player, hint, tag("ol", items, class_="segments"), class_="segment-list")
 
 
 def _time_button(segment: Segment) -> Html:
     start, end = (
-        format_clock(seconds, always_hours=False)[:-2] for seconds in (segment.start_seconds, segment.end_seconds)
+        format_clock(seconds, always_hours=False)[:-2]
+        for seconds in (segment.start_seconds, segment.end_seconds)
     )
     return tag(
         "button",
@@ -105,7 +108,14 @@ def rates_table(models: Sequence[Mapping[str, Any]], locale: str) -> Html:
     """A row a model; the lowest word error rate is set in bold."""
     headers = [
         tr(text, locale)
-        for text in ("Model", "WER (words)", "CER (characters)", "Mixed errors", "Real-time factor", "Clips")
+        for text in (
+            N_("Model"),
+            N_("WER (words)"),
+            N_("CER (characters)"),
+            N_("Mixed errors"),
+            N_("Real-time factor"),
+            N_("Clips"),
+        )
     ]
     best = min((row["wer"] for row in models), default=None)
     rows: list[list[Child]] = [
@@ -142,15 +152,24 @@ def _comparison(row: Mapping[str, Any], locale: str) -> str:
         "high": f"{100 * high:.1f}",
     }
     if row["significant"]:
-        text = "{metric}: {better} makes {points} points fewer errors than {worse} (95 % interval {low} to {high}): a real difference."
+        text = N_(
+            "{metric}: {better} makes {points} points fewer errors than {worse} (95 % interval {low} to "
+            "{high}): a real difference."
+        )
     else:
-        text = "{metric}: {better} and {worse} differ by {points} points (95 % interval {low} to {high}): this may be chance."
+        text = N_(
+            "{metric}: {better} and {worse} differ by {points} points (95 % interval {low} to {high}): this "
+            "may be chance."
+        )
     return tr(text, locale, **values)
 
 
 def utterance_table(utterances: Sequence[Mapping[str, Any]], locale: str, limit: int = 200) -> Html:
     """What was said and what each model wrote, differences marked; at most `limit` rows."""
-    headers = [tr(text, locale) for text in ("Model", "Audio", "What was said", "What the model wrote")]
+    headers = [
+        tr(text, locale)
+        for text in (N_("Model"), N_("Audio"), N_("What was said"), N_("What the model wrote"))
+    ]
     rows: list[list[Child]] = [
         [
             str(row["model"]),

@@ -4,49 +4,49 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
-from studio.ui.i18n import tr
+from studio.ui.i18n import N_, tr
 from studio.ui.markup import Child, Html, table, tag
 from studio.units import format_bytes, format_percent
 
 PART_NAMES = {
-    "weights_trainable": "Trainable weights",
-    "weights_frozen": "Frozen weights",
-    "weights_quantized": "Quantized weights",
-    "weight_casts": "Copies of weights in half precision",
-    "gradients": "Gradients",
-    "optimizer_states": "Optimizer states",
-    "activations": "Activations",
-    "logits_and_loss": "Logits and loss",
-    "temporaries": "Temporaries",
-    "overhead": "CUDA context and allocator slack",
+    "weights_trainable": N_("Trainable weights"),
+    "weights_frozen": N_("Frozen weights"),
+    "weights_quantized": N_("Quantized weights"),
+    "weight_casts": N_("Copies of weights in half precision"),
+    "gradients": N_("Gradients"),
+    "optimizer_states": N_("Optimizer states"),
+    "activations": N_("Activations"),
+    "logits_and_loss": N_("Logits and loss"),
+    "temporaries": N_("Temporaries"),
+    "overhead": N_("CUDA context and allocator slack"),
 }
 """Part of a memory estimate → its name; the keys are those of `studio.memory.plan.Part`."""
 
 KIND_NAMES = {
-    ModelKind.BASE: "Base model",
-    ModelKind.ADAPTER: "Adapter",
-    ModelKind.MERGED: "Merged model",
-    ModelKind.EXPORT: "Export",
+    ModelKind.BASE: N_("Base model"),
+    ModelKind.ADAPTER: N_("Adapter"),
+    ModelKind.MERGED: N_("Merged model"),
+    ModelKind.EXPORT: N_("Export"),
 }
 SOURCE_NAMES = {
-    ModelSource.DEMO: "Comes with the studio",
-    ModelSource.RELEASED: "To be downloaded",
-    ModelSource.DOWNLOADED: "Downloaded",
-    ModelSource.TRAINED: "Trained here",
-    ModelSource.LOCAL: "Local folder",
+    ModelSource.DEMO: N_("Comes with the studio"),
+    ModelSource.RELEASED: N_("To be downloaded"),
+    ModelSource.DOWNLOADED: N_("Downloaded"),
+    ModelSource.TRAINED: N_("Trained here"),
+    ModelSource.LOCAL: N_("Local folder"),
 }
 DIMENSION_NAMES = {
-    "d_model": "Width (d_model)",
-    "encoder_layers": "Encoder layers",
-    "decoder_layers": "Decoder layers",
-    "encoder_attention_heads": "Encoder heads",
-    "decoder_attention_heads": "Decoder heads",
-    "encoder_ffn_dim": "Encoder feed-forward width",
-    "decoder_ffn_dim": "Decoder feed-forward width",
-    "vocab_size": "Vocabulary",
-    "num_mel_bins": "Mel bins",
-    "max_source_positions": "Encoder positions",
-    "max_target_positions": "Decoder positions",
+    "d_model": N_("Width (d_model)"),
+    "encoder_layers": N_("Encoder layers"),
+    "decoder_layers": N_("Decoder layers"),
+    "encoder_attention_heads": N_("Encoder heads"),
+    "decoder_attention_heads": N_("Decoder heads"),
+    "encoder_ffn_dim": N_("Encoder feed-forward width"),
+    "decoder_ffn_dim": N_("Decoder feed-forward width"),
+    "vocab_size": N_("Vocabulary"),
+    "num_mel_bins": N_("Mel bins"),
+    "max_source_positions": N_("Encoder positions"),
+    "max_target_positions": N_("Decoder positions"),
 }
 
 
@@ -63,7 +63,12 @@ def note(text: str, kind: str = "info") -> Html:
 def facts(pairs: Iterable[tuple[str, Child]]) -> Html:
     """A row of small figures, each with its name."""
     cells = [
-        tag("div", tag("span", name, class_="fact-name"), tag("span", value, class_="fact-value"), class_="fact")
+        tag(
+            "div",
+            tag("span", name, class_="fact-name"),
+            tag("span", value, class_="fact-value"),
+            class_="fact",
+        )
         for name, value in pairs
     ]
     return tag("div", cells, class_="facts")
@@ -77,14 +82,17 @@ def badge(text: str, kind: str = "plain") -> Html:
 # ---------------------------------------------------------------------- memory
 
 _VERDICTS = {
-    "fits": ("Fits on {gpu}", "good"),
-    "tight": ("Tight on {gpu}", "warning"),
-    "does_not_fit": ("Does not fit on {gpu}", "bad"),
+    "fits": (N_("Fits on {gpu}"), "good"),
+    "tight": (N_("Tight on {gpu}"), "warning"),
+    "does_not_fit": (N_("Does not fit on {gpu}"), "bad"),
 }
 _ADVICE = {
-    "fits": "There is room to spare at the upper end of the range.",
-    "tight": "It may run out of memory: a smaller batch or gradient checkpointing makes it safe.",
-    "does_not_fit": "Try gradient checkpointing first, then a smaller batch, LoRA instead of all weights, or a smaller model.",
+    "fits": N_("There is room to spare at the upper end of the range."),
+    "tight": N_("It may run out of memory: a smaller batch or gradient checkpointing makes it safe."),
+    "does_not_fit": N_(
+        "Try gradient checkpointing first, then a smaller batch, LoRA instead of all weights, or a smaller "
+        "model."
+    ),
 }
 
 
@@ -134,7 +142,15 @@ def memory_table(parts: Mapping[str, int], formulas: Mapping[str, str], locale: 
 def models_table(specs: Sequence[ModelSpec], locale: str) -> Html:
     """All models; the name of each is a button that selects it."""
     headers = [
-        tr(text, locale) for text in ("Model", "Kind", "Where from", "Size on disk", "Word errors", "Made")
+        tr(text, locale)
+        for text in (
+            N_("Model"),
+            N_("Kind"),
+            N_("Where from"),
+            N_("Size on disk"),
+            N_("Word errors"),
+            N_("Made"),
+        )
     ]
     rows = [_model_row(spec, locale) for spec in specs]
     return table(headers, rows, numeric=[3, 4], class_="models-table")
@@ -142,7 +158,12 @@ def models_table(specs: Sequence[ModelSpec], locale: str) -> Html:
 
 def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
     name = tag(
-        "button", spec.title, type="button", class_="link-button", data_pick=spec.id, aria_label=f"{spec.title} ({spec.id})"
+        "button",
+        spec.title,
+        type="button",
+        class_="link-button",
+        data_pick=spec.id,
+        aria_label=f"{spec.title} ({spec.id})",
     )
     below: list[Child] = [tag("div", spec.id, class_="subdued")] if spec.id != spec.title else []
     if spec.base_model:
@@ -174,7 +195,7 @@ def model_details(spec: ModelSpec, locale: str) -> Html:
         (tr("Kind", locale), tr(KIND_NAMES[spec.kind], locale)),
         (tr("Where from", locale), tr(SOURCE_NAMES[spec.source], locale)),
         (tr("Base model", locale), spec.base_model),
-        (tr("Languages", locale), tr("many" if spec.is_multilingual else "English only", locale)),
+        (tr("Languages", locale), tr(N_("many") if spec.is_multilingual else N_("English only"), locale)),
         (tr("Size on disk", locale), format_bytes(spec.size_bytes) if spec.size_bytes else None),
         (tr("Folder", locale), tag("code", str(spec.path)) if spec.path else None),
         (tr("Made", locale), spec.created[:16].replace("T", " ") or None),

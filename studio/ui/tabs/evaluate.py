@@ -31,6 +31,7 @@ from studio.ui.transcript_views import (
 )
 from studio.ui.views import model_choices, note, progress_bar
 
+
 @dataclass(frozen=True)
 class _Results:
     """Components on the right."""
@@ -46,12 +47,13 @@ class _Results:
         return [self.status, self.rates, self.comparisons, self.download, self.utterances]
 
 
-def build_evaluate_tab(
-    settings: Settings, registry: ModelRegistry, engines: ModelCache, tab: gr.Tab
-) -> None:
+def build_evaluate_tab(settings: Settings, registry: ModelRegistry, engines: ModelCache, tab: gr.Tab) -> None:
     """The tab's content; an evaluation runs in a thread and ends when its visitor leaves."""
     gr.Markdown(
-        _("Compare models on the same clips: how many errors each makes, and whether the difference is real."),
+        _(
+            "Compare models on the same clips: how many errors each makes, and whether the "
+            "difference is real."
+        ),
         elem_classes="lead",
     )
     with gr.Row():
@@ -96,7 +98,7 @@ def _form() -> dict[str, Block]:
         info=_("Applied to both sides before errors are counted."),
     )
     form["max_samples"] = gr.Number(
-        None, label=_("At most so many clips"), info=_("Empty: all of them."), precision=0, minimum=1
+        0, label=_("At most so many clips"), info=_("0: all of them."), precision=0, minimum=0
     )
     return form
 
@@ -124,12 +126,16 @@ def _wire(
     def stop(request: gr.Request) -> None:
         stops.cancel(str(request.session_hash))
 
-    quiet: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_limit": None}
+    quiet: dict[str, Any] = {
+        "api_visibility": "private",
+        "show_progress": "hidden",
+        "concurrency_limit": None,
+    }
     tab.select(refresh, form["models"], [form["models"], form["language"]], **quiet)
     start.click(
         run,
-        inputs_kwargs=form,  # type: ignore[arg-type]
-        outputs=results.all(),  # type: ignore[arg-type]
+        inputs_kwargs=form,
+        outputs=results.all(),
         api_visibility="private",
         show_progress="hidden",
         concurrency_limit=1,
@@ -166,7 +172,7 @@ def _evaluate(
             values["data"],
             options=TranscribeOptions(language=values["language"], timestamps="none"),
             normalizer=values["normalizer"],
-            max_samples=values["max_samples"] or None,
+            max_samples=int(values["max_samples"] or 0) or None,
             on_progress=lambda *step: report(step),
             should_stop=event.is_set,
         )

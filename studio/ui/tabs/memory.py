@@ -48,12 +48,15 @@ def build_memory_tab(registry: ModelRegistry, tab: gr.Tab) -> None:
                 gr.HTML(elem_id="memory-verdict"),
                 gr.Plot(show_label=False, elem_id="memory-chart"),
                 gr.HTML(elem_id="memory-parts"),
-                gr.Textbox(label=_("The same in a terminal"), buttons=["copy"], interactive=False, max_lines=3),
+                gr.Textbox(
+                    label=_("The same in a terminal"), buttons=["copy"], interactive=False, max_lines=3
+                ),
             )
             gr.Markdown(
                 _(
-                    "An estimate by closed formulas, calculated from the model's dimensions. The range says how far "
-                    "a real run may be off. Audio is always padded to 30 seconds, so its length changes nothing."
+                    "An estimate by closed formulas, worked out from the model's dimensions. The range says "
+                    "how far a real run may be off. Audio is always padded to 30 seconds, so its length "
+                    "changes nothing."
                 ),
                 elem_classes="subdued",
             )
@@ -66,26 +69,37 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
     form["base_model"] = gr.Dropdown(
         model_choices(registry.all(), "en"), value=DEFAULT_MODEL, label=_("Model"), allow_custom_value=True
     )
-    form["use"] = gr.Radio([(_("Train it"), TRAIN), (_("Transcribe with it"), TRANSCRIBE)], value=TRAIN, label=_("Use"))
+    form["use"] = gr.Radio(
+        [(_("Train it"), TRAIN), (_("Transcribe with it"), TRANSCRIBE)], value=TRAIN, label=_("Use")
+    )
     form["gpu"] = gr.Dropdown(
         [(f"{gpu.name} · {format_bytes(gpu.memory_bytes)}", gpu.name) for gpu in gpus()],
         value=default_gpu().name,
         label=_("GPU"),
     )
     form["method"] = gr.Dropdown([(CHOICES[m], m) for m in METHODS], value="lora", label=LABELS["method"])
-    form["per_device_train_batch_size"] = gr.Slider(1, 64, value=8, step=1, label=LABELS["per_device_train_batch_size"])
+    form["per_device_train_batch_size"] = gr.Slider(
+        1, 64, value=8, step=1, label=LABELS["per_device_train_batch_size"]
+    )
     form["gradient_checkpointing"] = gr.Checkbox(
         False,
         label=LABELS["gradient_checkpointing"],
         info=_("Saves the most memory of all; costs about a third more time."),
     )
-    form["precision"] = gr.Radio([(CHOICES.get(p, p), p) for p in PRECISIONS], value="auto", label=LABELS["precision"])
+    form["precision"] = gr.Radio(
+        [(CHOICES.get(p, p), p) for p in PRECISIONS], value="auto", label=LABELS["precision"]
+    )
     form["quantization"] = gr.Radio(
         [(CHOICES[q], q) for q in QUANTIZATIONS], value="none", label=_("Quantization of the frozen weights")
     )
     form["lora_r"] = gr.Slider(1, 256, value=32, step=1, label=LABELS["lora_r"])
     form["label_length"] = gr.Slider(
-        8, 448, value=64, step=8, label=_("Longest text (tokens)"), info=_("Tokens of the longest text in a batch.")
+        8,
+        448,
+        value=64,
+        step=8,
+        label=_("Longest text (tokens)"),
+        info=_("Tokens of the longest text in a batch."),
     )
     form["num_beams"] = gr.Slider(1, 16, value=1, step=1, label=_("Beams"), visible=False)
     return form
@@ -103,15 +117,21 @@ def _wire(registry: ModelRegistry, tab: gr.Tab, form: dict[str, Block], answers:
         return gr.update(choices=model_choices(registry.all(), request_locale(request)))
 
     def show_fields(use: str) -> list[Any]:
-        return [gr.update(visible=use == TRAIN) for _name in _TRAINING_ONLY] + [gr.update(visible=use == TRANSCRIBE)]
+        return [gr.update(visible=use == TRAIN) for _name in _TRAINING_ONLY] + [
+            gr.update(visible=use == TRANSCRIBE)
+        ]
 
-    quiet: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_limit": None}
+    quiet: dict[str, Any] = {
+        "api_visibility": "private",
+        "show_progress": "hidden",
+        "concurrency_limit": None,
+    }
     changes = [component.change for component in form.values()]  # type: ignore[attr-defined]
     gr.on(
         [tab.select, *changes],
         show,
-        inputs_kwargs=form,  # type: ignore[arg-type]
-        outputs=answers.all(),  # type: ignore[arg-type]
+        inputs_kwargs=form,
+        outputs=answers.all(),
         trigger_mode="always_last",
         **quiet,
     )
@@ -136,7 +156,9 @@ def _show(question: Question, registry: ModelRegistry, locale: str) -> list[Any]
             estimate.device_bytes,
             locale,
         ),
-        memory_chart(parts, part_names(locale), [gpu.memory_bytes for gpu in GPUS], found.gpu.memory_bytes, locale),
+        memory_chart(
+            parts, part_names(locale), [gpu.memory_bytes for gpu in GPUS], found.gpu.memory_bytes, locale
+        ),
         memory_table(parts, formulas, locale),
         estimate_command(question),
     ]

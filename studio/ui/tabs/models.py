@@ -81,7 +81,7 @@ def _wire(
 
     private = {"api_visibility": "private", "show_progress": "hidden"}
     reading = {**private, "concurrency_limit": None}
-    gr.on([tab.select, parts.choice.input], show, parts.choice, everything, **reading)  # type: ignore[arg-type]
+    gr.on([tab.select, parts.choice.input], show, parts.choice, everything, **reading)
     parts.table.pick(pick, None, everything, **reading)
     rename.click(rename_model, [parts.choice, parts.new_name], everything, **private)  # type: ignore[arg-type]
     delete.click(delete_model, parts.choice, everything, **private)  # type: ignore[arg-type]
@@ -94,7 +94,9 @@ def _show(registry: ModelRegistry, chosen: str | None, locale: str) -> list[obje
     specs = registry.all()
     spec = next((spec for spec in specs if spec.id == chosen), None)
     details: Html = (
-        model_details(spec, locale) if spec else note(tr("Choose a model to see what is known about it.", locale))
+        model_details(spec, locale)
+        if spec
+        else note(tr("Choose a model to see what is known about it.", locale))
     )
     ours = spec is not None and spec.source in (ModelSource.TRAINED, ModelSource.LOCAL)
     return [

@@ -13,6 +13,7 @@ from studio.errors import AudioError
 from studio.inference.captions import FORMATS, render
 from studio.inference.engine import Progress, TranscribeOptions, Transcript
 from studio.inference.model_cache import ModelCache
+from studio.registry.spec import ModelKind, ModelSource
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.ui.errors import shows_errors
 from studio.ui.i18n import _, request_locale, tr
@@ -61,7 +62,9 @@ class _Results:
 
 def build_playground_tab(registry: ModelRegistry, engines: ModelCache, tab: gr.Tab) -> None:
     """The tab's content; transcription runs in a thread and ends when its visitor leaves."""
-    gr.Markdown(_("Upload a recording or speak, choose a model, and read what it heard."), elem_classes="lead")
+    gr.Markdown(
+        _("Upload a recording or speak, choose a model, and read what it heard."), elem_classes="lead"
+    )
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
             form = _form()
@@ -72,7 +75,12 @@ def build_playground_tab(registry: ModelRegistry, engines: ModelCache, tab: gr.T
             results = _Results(
                 gr.HTML(elem_id="transcribe-status"),
                 gr.Textbox(
-                    label=_("Transcript"), lines=4, max_lines=14, buttons=["copy"], interactive=False, elem_id="transcript"
+                    label=_("Transcript"),
+                    lines=4,
+                    max_lines=14,
+                    buttons=["copy"],
+                    interactive=False,
+                    elem_id="transcript",
                 ),
                 gr.HTML(elem_id="transcript-segments", js_on_load=_SEEK),
                 gr.HTML(elem_id="transcript-facts"),
@@ -101,7 +109,11 @@ def _form() -> dict[str, Block]:
     form["model"] = gr.Dropdown([], label=_("Model"), interactive=True, elem_id="transcribe-model")
     with gr.Row():
         form["language"] = gr.Dropdown(
-            language_choices("en"), value="auto", label=_("Language"), min_width=140, elem_id="transcribe-language"
+            language_choices("en"),
+            value="auto",
+            label=_("Language"),
+            min_width=140,
+            elem_id="transcribe-language",
         )
         form["task"] = gr.Dropdown(
             [(_("Transcribe"), "transcribe"), (_("Translate to English"), "translate")],
@@ -116,7 +128,7 @@ def _form() -> dict[str, Block]:
     )
     with gr.Accordion(_("More options"), open=False):
         form["initial_prompt"] = gr.Textbox(
-            label=_("Prompt"), info=_("Words to expect: names, terms, spelling."), max_lines=3
+            "", label=_("Prompt"), info=_("Words to expect: names, terms, spelling."), max_lines=3
         )
         form["num_beams"] = gr.Slider(
             1, 8, value=1, step=1, label=_("Beams"), info=_("More beams: a little better, much slower.")
@@ -149,8 +161,8 @@ def _wire(
 ) -> None:
     stops = Stops()
 
-    def refresh(model: str | None, request: gr.Request) -> list[Any]:
-        return _choices(registry, model, request_locale(request))
+    def refresh(model: str | None, known: list[str], request: gr.Request) -> list[Any]:
+        return _choices(registry, model, known, request_locale(request))
 
     @shows_errors
     def transcribe(request: gr.Request, **values: Any) -> Iterator[list[Any]]:
@@ -159,12 +171,17 @@ def _wire(
     def stop(request: gr.Request) -> None:
         stops.cancel(str(request.session_hash))
 
-    quiet: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_limit": None}
-    tab.select(refresh, form["model"], [form["model"], form["language"]], **quiet)
+    quiet: dict[str, Any] = {
+        "api_visibility": "private",
+        "show_progress": "hidden",
+        "concurrency_limit": None,
+    }
+    known = gr.State([])
+    tab.select(refresh, [form["model"], known], [form["model"], form["language"], known], **quiet)
     start.click(
         transcribe,
-        inputs_kwargs=form,  # type: ignore[arg-type]
-        outputs=results.all(),  # type: ignore[arg-type]
+        inputs_kwargs=form,
+        outputs=results.all(),
         api_visibility="private",
         show_progress="hidden",
         concurrency_limit=2,
@@ -172,15 +189,19 @@ def _wire(
     cancel.click(stop, None, None, **quiet)
 
 
-def _choices(registry: ModelRegistry, model: str | None, locale: str) -> list[Any]:
-    """Models and languages to choose from; the choice made before stays."""
-    specs = [spec for spec in registry.all() if not spec.problem]
-    ids = {spec.id for spec in specs}
-    first = DEMO_ID if DEMO_ID in ids else next((spec.id for spec in specs if spec.is_local), None)
-    chosen = model if model in ids else first
+def _choices(registry: ModelRegistry, model: str | None, known: list[str], locale: str) -> list[Any]:
+    """Models and languages to choose from. The choice made before stays, unless a model was trained since."""
+    specs = [spec for spec in registry.all() if not spec.problem and spec.kind is not ModelKind.EXPORT]
+    ids = [spec.id for spec in specs]
+    trained = [spec.id for spec in specs if spec.source is ModelSource.TRAINED]
+    new = [model_id for model_id in trained if model_id not in known]
+    chosen = new[0] if new else model
+    if chosen not in ids:
+        chosen = DEMO_ID if DEMO_ID in ids else None
     return [
         gr.Dropdown(choices=model_choices(specs, locale), value=chosen),
         gr.Dropdown(choices=language_choices(locale)),
+        trained,
     ]
 
 

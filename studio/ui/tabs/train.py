@@ -1,6 +1,7 @@
 """A form that becomes a run, and the run as it goes: progress, curves, samples, log, history."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -11,11 +12,11 @@ from studio.jobs.manager import JobManager
 from studio.registry.spec import ModelKind
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
-from studio.training.arguments import command_line, config_from_dict, read_config, write_yaml
+from studio.training.arguments import command_line, read_config, write_yaml
 from studio.ui.access import require_training, why_training_is_off
 from studio.ui.data_preview import build_data_preview
 from studio.ui.errors import explain, shows_errors
-from studio.ui.forms import LABELS, field_component, folded_groups, form_updates
+from studio.ui.forms import LABELS, field_component, folded_groups, form_config, form_updates
 from studio.ui.i18n import _, request_locale
 from studio.ui.picking import picked_id
 from studio.ui.run_panel import RunPanel, Seen, build_run_panel, render
@@ -49,8 +50,9 @@ def build_train_tab(settings: Settings, registry: ModelRegistry, jobs: JobManage
     reason = why_training_is_off(settings)
     gr.Markdown(
         _(
-            "Fine-tune Whisper on your own speech. As it stands, the form trains the small demo model on the demo "
-            "speech: press Start and watch its word errors fall, in about two minutes on an ordinary computer."
+            "Fine-tune Whisper on your own speech. As it stands, the form trains the small demo model on the "
+            "demo speech: press Start and watch its word errors fall, in about two minutes on an ordinary "
+            "computer."
         ),
         elem_classes="lead",
     )
@@ -61,10 +63,18 @@ def build_train_tab(settings: Settings, registry: ModelRegistry, jobs: JobManage
             form, start = _form(settings, is_off=bool(reason))
             with gr.Accordion(_("The same as a command or a file"), open=False):
                 command = gr.Textbox(
-                    label=_("Command"), buttons=["copy"], interactive=False, max_lines=4, elem_id="train-command"
+                    label=_("Command"),
+                    buttons=["copy"],
+                    interactive=False,
+                    max_lines=4,
+                    elem_id="train-command",
                 )
                 yaml = gr.HTML()
-                upload = gr.UploadButton(_("Load settings from a file"), file_types=[".yaml", ".yml", ".json"], size="sm")
+                upload = gr.UploadButton(
+                    _("Load settings from a file"),  # type: ignore[arg-type]
+                    file_types=[".yaml", ".yml", ".json"],
+                    size="sm",
+                )
         with gr.Column(scale=3, min_width=320):
             panel = build_run_panel()
             with gr.Group(visible=False, elem_classes="confirm") as confirm:
@@ -119,28 +129,35 @@ def _wire_form(
 
     def refresh(request: gr.Request) -> list[Any]:
         locale = request_locale(request)
-        bases = [spec for spec in registry.all() if spec.kind in (ModelKind.BASE, ModelKind.MERGED) and not spec.problem]
+        bases = [
+            spec
+            for spec in registry.all()
+            if spec.kind in (ModelKind.BASE, ModelKind.MERGED) and not spec.problem
+        ]
         return [gr.update(choices=model_choices(bases, locale)), gr.update(choices=language_choices(locale))]
 
     def describe(request: gr.Request, **values: Any) -> list[Any]:
         locale = request_locale(request)
         try:
-            config = config_from_dict(values)
+            config = form_config(values)
         except StudioError as error:
             return [explain(error, locale), ""]
-        return [command_line(config), download_links({"yaml": write_yaml(config)}, "whisper-training", locale)]
+        return [
+            command_line(config),
+            download_links({"yaml": write_yaml(config)}, "whisper-training", locale),
+        ]
 
     @shows_errors
     def load(path: str, request: gr.Request) -> list[Any]:
         del request
-        return form_updates(read_config(path), form)
+        return form_updates(read_config(Path(path)), form)
 
     tab.select(refresh, None, [form["base_model"], form["language"]], **_QUIET)
     changes = [component.change for component in form.values()]  # type: ignore[attr-defined]
     gr.on(
         [tab.select, *changes],
         describe,
-        inputs_kwargs=form,  # type: ignore[arg-type]
+        inputs_kwargs=form,
         outputs=[preview.command, preview.yaml],
         trigger_mode="always_last",
         **_QUIET,
@@ -169,7 +186,7 @@ def _wire_runs(
     @shows_errors
     def start(seen: Seen, request: gr.Request, **values: Any) -> list[Any]:
         require_training(settings)
-        return render(jobs, jobs.submit(config_from_dict(values)), seen, request_locale(request))
+        return render(jobs, jobs.submit(form_config(values)), seen, request_locale(request))
 
     def act(action: Any) -> Any:
         @shows_errors
@@ -185,7 +202,7 @@ def _wire_runs(
     panel.history.pick(pick, panel.seen, panel.outputs(), **_QUIET)
     actions.start.click(
         start,
-        inputs_kwargs={"seen": panel.seen, **form},  # type: ignore[dict-item]
+        inputs_kwargs={"seen": panel.seen, **form},
         outputs=panel.outputs(),
         **_QUIET,
     )

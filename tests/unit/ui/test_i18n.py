@@ -1,0 +1,97 @@
+"""Which language a visitor gets, and how it reaches the browser."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from studio.ui.i18n import LocaleMiddleware, _, add_locale, choose_locale, match_locale, page_translations, tr
+
+
+@pytest.mark.parametrize(
+    ("tag", "locale"),
+    [
+        ("en", "en"),
+        ("en-GB", "en"),
+        ("zh", "zh-CN"),
+        ("zh-Hans-SG", "zh-CN"),
+        ("zh-Hant", "zh-TW"),
+        ("zh-HK", "zh-TW"),
+        ("zh_TW".replace("_", "-"), "zh-TW"),
+        ("fr", None),
+        ("", None),
+    ],
+)
+def test_a_language_tag_finds_the_nearest_locale(tag: str, locale: str | None) -> None:
+    assert match_locale(tag) == locale
+
+
+def test_the_choice_of_the_visitor_comes_before_the_browsers() -> None:
+    assert choose_locale("zh-TW", "en-US,en;q=0.9") == "zh-TW"
+
+
+def test_the_browsers_languages_are_taken_by_their_weight() -> None:
+    assert choose_locale(None, "fr, en;q=0.5, zh-CN;q=0.8") == "zh-CN"
+
+
+@pytest.mark.parametrize("header", ["", "fr", "*", "en;q=nonsense"])
+def test_without_a_language_we_have_it_is_english(header: str) -> None:
+    assert choose_locale("klingon", header) == "en"
+
+
+def test_fields_are_filled_in_after_translating() -> None:
+    assert tr("Fits on {gpu}", "zh-TW", gpu="{T4}") == "{T4} 放得下"
+
+
+def test_a_text_without_a_translation_stays_english() -> None:
+    assert tr("No such text in the page", "zh-CN") == "No such text in the page"
+
+
+def test_a_marked_text_reaches_the_browser_in_every_language() -> None:
+    key = _("Learning rate").key
+    tables = page_translations().translations_dict
+    assert [tables[locale][key] for locale in ("en", "zh-CN", "zh-TW")] == [
+        "Learning rate",
+        "学习率",
+        "學習率",
+    ]
+
+
+def test_the_page_tells_the_front_end_its_language() -> None:
+    page = add_locale(b'<html lang="en"><head><title>x</title></head></html>', "zh-TW").decode()
+    assert page.startswith('<html lang="zh-TW"><head><script>')
+    assert page.index('"zh-TW"', 30) < page.index("<title>")
+
+
+def answer(
+    path: str, headers: list[tuple[bytes, bytes]], content_type: bytes
+) -> tuple[dict[str, Any], bytes]:
+    """What a visitor gets from a tiny page behind the middleware."""
+    sent: list[Any] = []
+
+    async def page(scope: Any, receive: Any, send: Any) -> None:
+        await send(
+            {"type": "http.response.start", "status": 200, "headers": [(b"content-type", content_type)]}
+        )
+        await send({"type": "http.response.body", "body": b'<html lang="en"><he', "more_body": True})
+        await send({"type": "http.response.body", "body": b"ad></head></html>"})
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "path": path, "headers": headers}
+    asyncio.run(LocaleMiddleware(page)(scope, receive, send))
+    return dict(sent[0]["headers"]), b"".join(message.get("body", b"") for message in sent[1:])
+
+
+def test_the_middleware_rewrites_the_page_with_its_length() -> None:
+    headers, body = answer("/", [(b"cookie", b"a=1; studio_locale=zh-CN")], b"text/html; charset=utf-8")
+    assert b'lang="zh-CN"' in body and headers[b"content-length"] == str(len(body)).encode()
+
+
+def test_the_middleware_leaves_everything_else_alone() -> None:
+    for path, kind in (("/config", b"text/html"), ("/", b"application/json")):
+        assert answer(path, [], kind)[1] == b'<html lang="en"><head></head></html>'

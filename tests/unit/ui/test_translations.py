@@ -1,0 +1,55 @@
+"""Every text that the page may show is there in both kinds of Chinese."""
+
+import string
+from functools import cache
+
+import pytest
+
+from studio.ui.i18n import LOCALES, catalogue
+from tests.unit.ui.texts import error_texts, page_texts
+
+CHINESE = [locale for locale in LOCALES if locale != "en"]
+
+
+@cache
+def all_texts() -> frozenset[str]:
+    return frozenset(page_texts() | error_texts())
+
+
+def fields_of(text: str) -> list[str]:
+    return sorted(field for _, field, _, _ in string.Formatter().parse(text) if field)
+
+
+def test_the_search_finds_texts_of_labels_tables_errors_and_rows() -> None:
+    assert {"Learning rate", "Optimizer states", "Rank of the adapter."} <= page_texts()
+    assert any("did you mean" in text for text in error_texts())
+
+
+@pytest.mark.parametrize("locale", CHINESE)
+def test_every_text_is_translated_and_nothing_else(locale: str) -> None:
+    assert set(catalogue(locale)) == all_texts()
+
+
+@pytest.mark.parametrize("locale", CHINESE)
+def test_a_translation_has_the_fields_of_its_text(locale: str) -> None:
+    wrong = {text: shown for text, shown in catalogue(locale).items() if fields_of(text) != fields_of(shown)}
+    assert wrong == {}
+
+
+def test_taiwan_reads_taiwans_words() -> None:
+    mainland = (
+        "内存",
+        "視頻",
+        "音頻",
+        "軟件",
+        "硬件",
+        "文件夾",
+        "數據",
+        "默認",
+        "屏幕",
+        "網絡",
+        "顯存",
+        "轉寫",
+    )
+    wrong = [text for text in catalogue("zh-TW").values() if any(word in text for word in mainland)]
+    assert wrong == []

@@ -1,0 +1,249 @@
+"""What visitors see of models, memory, runs, transcripts and evaluations."""
+
+import base64
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from studio.dataset.example import Example, Manifest, RowProblem
+from studio.inference.engine import Segment, Transcript, Word
+from studio.jobs.status import EvalPoint, JobState, RunStatus
+from studio.memory.plan import Part
+from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
+from studio.training.config import TrainingConfig
+from studio.ui import run_views, transcript_views, views
+from studio.ui.markup import Html
+
+EVIL = "<img src=x onerror=alert(1)>${alert(2)}"
+
+
+def text_of(markup: str) -> str:
+    """Markup without its tags, white space collapsed."""
+    return " ".join(re.sub(r"<[^>]+>", " ", markup).split())
+
+
+def spec(**values: Any) -> ModelSpec:
+    given = {
+        "id": "mine",
+        "kind": ModelKind.ADAPTER,
+        "source": ModelSource.TRAINED,
+        "title": "mine",
+        **values,
+    }
+    return ModelSpec(**given)
+
+
+def run(state: JobState = JobState.RUNNING, **values: Any) -> RunStatus:
+    return RunStatus("run-1", state, TrainingConfig(run_name=values.pop("name", "")), **values)
+
+
+# ---------------------------------------------------------------------- memory and models
+
+
+def test_every_part_of_an_estimate_has_a_name() -> None:
+    assert set(views.PART_NAMES) == {str(part) for part in Part}
+
+
+def test_every_kind_source_and_dimension_of_a_model_has_a_name() -> None:
+    assert set(views.KIND_NAMES) == set(ModelKind) and set(views.SOURCE_NAMES) == set(ModelSource)
+    assert set(views.DIMENSION_NAMES) == set(ModelDimensions.__dataclass_fields__)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [("fits", "Fits on T4"), ("tight", "Tight on T4"), ("does_not_fit", "Does not fit on T4")],
+)
+def test_the_verdict_comes_first_and_with_its_range(verdict: str, words: str) -> None:
+    shown = text_of(views.memory_verdict(verdict, "T4", 15 * 2**30, 8 * 2**30, 10 * 2**30, 9 * 2**30, "en"))
+    assert shown.startswith(f"{words} about 9.00 GiB, between 8.00 GiB and 10.0 GiB")
+
+
+def test_the_memory_table_adds_up_and_shows_formulas() -> None:
+    shown = text_of(
+        views.memory_table({"gradients": 2**30, "overhead": 2**30}, {"gradients": "2 × 3 B"}, "en")
+    )
+    assert "Gradients 1.00 GiB 2 × 3 B" in shown and "Together 2.00 GiB" in shown
+
+
+def test_a_broken_model_is_listed_with_what_is_wrong() -> None:
+    shown = text_of(views.models_table([spec(problem="config.json is missing")], "en"))
+    assert "Broken" in shown and "config.json is missing" in shown
+
+
+def test_the_details_of_a_model_are_its_card_dimensions_and_folder() -> None:
+    card = {"schema_version": 1, "metrics": {"final": {"wer": 0.125}}, "note": EVIL}
+    shown = views.model_details(spec(card=card, path=Path("/models/mine"), base_model="demo"), "en")
+    assert "metrics.final.wer 0.125" in text_of(shown) and "/models/mine" in text_of(shown)
+    assert "<img src=x" not in shown
+
+
+def test_models_on_this_disk_come_first_and_adapters_name_their_base() -> None:
+    far = spec(
+        id="openai/whisper-tiny", title="Whisper tiny", kind=ModelKind.BASE, source=ModelSource.RELEASED
+    )
+    near = spec(path=Path("/m"), base_model="demo")
+    assert views.model_choices([far, near], "en") == [
+        ("mine (adapter of demo)", "mine"),
+        ("Whisper tiny (download)", "openai/whisper-tiny"),
+    ]
+
+
+# ---------------------------------------------------------------------- runs
+
+
+def test_every_state_and_phase_of_a_run_has_a_name() -> None:
+    from studio.training.events import Phase
+
+    assert set(run_views.STATE_NAMES) == set(JobState)
+    assert set(run_views.PHASE_NAMES) == {"", *(str(phase) for phase in Phase)}
+
+
+def test_a_running_run_shows_steps_time_left_and_speed() -> None:
+    status = run(
+        phase="training", step=30, max_steps=120, eta_seconds=75, samples_per_second=33.2, memory_bytes=2**30
+    )
+    shown = run_views.run_status(status, "en")
+    assert 'aria-valuenow="25.0"' in shown
+    for words in ("step 30 of 120", "1 min 15 s", "33.2", "1.00 GiB", "Running"):
+        assert words in text_of(shown)
+
+
+def test_evaluation_counts_clips() -> None:
+    status = run(phase="evaluating", step=30, max_steps=120, eval_progress=(10, 40))
+    assert "Evaluating: 10 of 40 clips" in text_of(run_views.run_status(status, "en"))
+
+
+def test_a_finished_run_tells_errors_before_and_after_and_its_model() -> None:
+    status = run(
+        JobState.FINISHED,
+        metrics={"base": {"wer": 0.83}, "final": {"wer": 0.12}},
+        metric="wer",
+        model_id="mine",
+    )
+    shown = text_of(run_views.run_status(status, "en"))
+    assert "Word errors: 83.0 % → 12.0 %" in shown and "Made the model mine" in shown
+
+
+def test_languages_without_spaces_are_measured_in_characters() -> None:
+    points = (EvalPoint(0, 0.0, 1.0, 0.44, 1.0), EvalPoint(9, 1.0, 0.9, 0.19, 0.5))
+    shown = text_of(run_views.run_status(run(metric="cer", eval_points=points), "en"))
+    assert "Character errors 44.0 % → 19.0 %" in shown
+
+
+def test_the_error_of_a_run_is_translated() -> None:
+    status = run(
+        JobState.FAILED, error_template="There is no model {name!r}; did you mean {nearest}?",
+        error_values={"name": "smal", "nearest": "small"}, error="There is no model 'smal'",
+    )  # fmt: skip
+    assert "smal" in text_of(run_views.run_status(status, "zh-TW"))
+    assert "There is no model" not in run_views.run_status(status, "zh-TW")
+
+
+def test_what_comes_from_outside_is_escaped() -> None:
+    status = run(JobState.FAILED, name=EVIL, error=EVIL, warnings=(EVIL,), samples=({"reference": EVIL},))
+    for shown in (
+        run_views.run_status(status, "en"),
+        run_views.samples_table(status.samples, "en"),
+        run_views.history_table([status], "", "en"),
+    ):
+        assert "&lt;img" in shown and "<img" not in shown
+
+
+def test_the_shown_run_is_marked_in_the_history() -> None:
+    assert 'aria-current="true"' in run_views.history_table([run()], "run-1", "en")
+    assert "aria-current" not in run_views.history_table([run()], "other", "en")
+
+
+def test_the_preview_names_bad_rows_by_line() -> None:
+    good = Example(Path("/a/good.wav"), "hello", "en", None, None, None, 1.5, (), 1)
+    bad = RowProblem.of(2, "b.wav", "unusable", "There is no file {path}.", path="b.wav")
+    shown = text_of(run_views.manifest_preview(Manifest("list.csv", "csv", (good,), (bad,)), "en"))
+    assert "1 rows can be used, 1 cannot" in shown and "good.wav hello en 1.5 s" in shown
+    assert "2 b.wav There is no file b.wav." in shown
+
+
+# ---------------------------------------------------------------------- transcripts
+
+SEGMENTS = (
+    Segment(0.0, 1.5, " Hello", (Word(0.0, 0.5, " Hel", 0.98), Word(0.5, 1.5, "lo"))),
+    Segment(61.0, 63.25, EVIL),
+)
+
+
+def test_times_are_buttons_that_know_their_seconds() -> None:
+    shown = transcript_views.segment_list(SEGMENTS, Path("/cache/a b.wav"), "en")
+    assert 'data-seek="61.000" data-until="63.250"' in shown and "01:01.0 – 01:03.2" in text_of(shown)
+    assert 'src="gradio_api/file=/cache/a%20b.wav"' in shown and "<img" not in shown
+
+
+def test_words_are_buttons_where_there_are_words() -> None:
+    shown = transcript_views.segment_list(SEGMENTS, None, "en")
+    assert shown.count('class="word"') == 2 and "<audio" not in shown
+
+
+def test_silence_shows_no_list() -> None:
+    assert transcript_views.segment_list((), Path("a.wav"), "en") == ""
+
+
+def test_facts_name_language_length_and_speed() -> None:
+    transcript = Transcript("hi", (), "zh", 10.0, "demo", "hf", processing_seconds=2.5)
+    shown = text_of(transcript_views.transcript_facts(transcript, "en"))
+    assert "Language Chinese" in shown and "Length 10 s" in shown and "Real-time factor 0.25" in shown
+
+
+def test_a_download_is_the_file_itself() -> None:
+    shown = transcript_views.download_links({"srt": "1\n你好"}, 'a"b', "en")
+    data = re.search(r"base64,([^\"]+)", shown)
+    assert data and base64.b64decode(data[1]).decode() == "1\n你好"
+    assert 'download="a&quot;b.srt"' in shown
+
+
+def test_every_language_of_whisper_can_be_chosen() -> None:
+    choices = transcript_views.language_choices("zh-TW")
+    assert choices[0] == ("自動", "auto") and ("Cantonese (yue)", "yue") in choices and len(choices) == 101
+
+
+# ---------------------------------------------------------------------- evaluation
+
+
+def comparison(**values: Any) -> dict[str, Any]:
+    return {
+        "a": "demo",
+        "b": "mine",
+        "metric": "wer",
+        "difference": -0.2,
+        "ci_low": -0.25,
+        "ci_high": -0.15,
+        "significant": True,
+        **values,
+    }
+
+
+def test_a_real_difference_is_a_sentence_with_the_better_model_first() -> None:
+    shown = text_of(transcript_views.comparison_sentences([comparison()], "en"))
+    assert shown == (
+        "WER: mine makes 20.0 points fewer errors than demo (95 % interval 15.0 to 25.0): a real difference."
+    )
+
+
+def test_a_difference_that_may_be_chance_says_so() -> None:
+    shown = text_of(
+        transcript_views.comparison_sentences([comparison(ci_low=-0.3, ci_high=0.1, significant=False)], "en")
+    )
+    assert "may be chance" in shown and "-30.0 to 10.0" in shown
+
+
+def test_the_best_model_is_set_in_bold() -> None:
+    row = {"cer": 0.1, "mer": 0.1, "real_time_factor": 0.02, "n": 4}
+    shown = transcript_views.rates_table(
+        [{"id": "a", "wer": 0.5, **row}, {"id": "b", "wer": 0.2, **row}], "en"
+    )
+    assert "<b>20.0 %</b>" in shown and "<b>50.0 %</b>" not in shown
+
+
+def test_the_diff_marks_what_was_left_out_put_in_and_replaced() -> None:
+    shown: Html = transcript_views.difference("turn on the light now", "turn the lamp now please")
+    assert "<del>on</del>" in shown and "<ins>please</ins>" in shown
+    assert '<mark title="light">lamp</mark>' in shown

@@ -1,0 +1,53 @@
+"""Finds every text that the page may show, by reading the source."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+from studio import errors
+from studio.training.config import TrainingConfig
+
+STUDIO = Path(errors.__file__).parent
+MARKERS = {"_", "N_", "tr"}
+ERRORS = {name for name, kind in vars(errors).items() if isinstance(kind, type) and name.endswith("Error")}
+
+
+def page_texts() -> set[str]:
+    """Texts marked in the page's code, and the help of every training option."""
+    marked = {text for path in (STUDIO / "ui").rglob("*.py") for text in _first_arguments(path, MARKERS)}
+    return marked | {f.metadata["help"] for f in fields(TrainingConfig)}
+
+
+def error_texts() -> set[str]:
+    """Templates of every error, and of every problem of a row of data."""
+    paths = [path for path in STUDIO.rglob("*.py") if "cli" not in path.parts]
+    found = {text for path in paths for text in _first_arguments(path, ERRORS)}
+    return found | {text for path in paths for text in _row_problems(path)}
+
+
+def _calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), node
+
+
+def _first_arguments(path: Path, names: set[str]) -> Iterator[str]:
+    for name, call in _calls(path):
+        if name.split(".")[-1] in names and call.args:
+            yield from _texts(call.args[0])
+
+
+def _row_problems(path: Path) -> Iterator[str]:
+    for name, call in _calls(path):
+        if name == "RowProblem.of" and len(call.args) > 3:
+            yield from _texts(call.args[3])
+
+
+def _texts(node: ast.expr) -> Iterator[str]:
+    """A literal, or both sides of a choice between two."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.IfExp):
+        yield from _texts(node.body)
+        yield from _texts(node.orelse)
