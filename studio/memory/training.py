@@ -5,59 +5,24 @@ backward pass through decoder and encoder, optimizer step, and generation in eva
 and optimizer states are exact; the rest was fitted to traces of the real step (see `activations`).
 """
 
-from dataclasses import dataclass
-
-from studio.memory.activations import arithmetic, layer_bytes, reentrant_leak_bytes
 from studio.memory.inference import generation_bytes
 from studio.memory.overhead import assemble
 from studio.memory.plan import MemoryEstimate, Part, Phase, TrainingPlan
-from studio.memory.weights import DTYPE_BYTES, StaticBytes, static_bytes
-from studio.registry.parameters import tensors
+from studio.memory.step import HEAD_BYTES, Step, cached_cast_bytes, measure
+from studio.memory.weights import DTYPE_BYTES
 from studio.registry.spec import ModelDimensions
 from studio.units import format_bytes, format_count
-
-_HEAD_BYTES = 12.1
-"""Per logit: half and float32 copies under autocast, logits and log-probabilities in float32 without."""
-_HEAD_BYTES_HALF = 6.1
-_MEL_FRAMES = 3000
-
-
-@dataclass(frozen=True)
-class _Step:
-    """Sizes that the corners are made of, in bytes."""
-
-    static: StaticBytes
-    audio: float
-    """Numbers in one hidden state of the encoder (batch × positions × d_model)."""
-    tokens: float
-    """Numbers in one hidden state of the decoder."""
-    encoder_layer: float
-    decoder_layer: float
-    stem: float
-    casts: float
-    layer_cast: float
-    logits: float
-    embedding_gradient: float
-    decoder_gradients: float
-    tied_gradients: int
-    """Copies of the embedding's gradient that meet where output projection and embedding are tied."""
-    half: float
-    """Width of the arithmetic in units of half precision: 1, or 2 for float32."""
-    stream: int
-    """Bytes of a number in the residual stream."""
-    boundary: int
-    """Bytes of a number that checkpointing keeps at the border of a layer."""
-    leak: float
-
 
 Parts = dict[Part, float]
 
 
 def estimate_training(plan: TrainingPlan, dimensions: ModelDimensions) -> MemoryEstimate:
     """Bytes on the device at the highest moment of a training run, part by part."""
-    step = _measure(plan, dimensions)
+    step = measure(plan, dimensions)
     corners = (
-        _checkpointed(step, dimensions) if plan.gradient_checkpointing else _kept(step, plan, dimensions)
+        _checkpointed(step, plan, dimensions)
+        if plan.gradient_checkpointing
+        else _kept(step, plan, dimensions)
     )
     if plan.gradient_accumulation_steps > 1:
         # From the second micro-batch on, the sum of the gradients is there during the forward pass, too.
@@ -85,95 +50,7 @@ def estimate_training(plan: TrainingPlan, dimensions: ModelDimensions) -> Memory
     )
 
 
-def _measure(plan: TrainingPlan, dimensions: ModelDimensions) -> _Step:
-    d = dimensions.d_model
-    kind = arithmetic(plan)
-    static = static_bytes(plan, dimensions)
-    audio = float(plan.batch_size * dimensions.max_source_positions * d)
-    tokens = float(plan.batch_size * plan.label_length * d)
-    layers = layer_bytes(plan, dimensions)
-    is_full = not plan.is_adapter
-    width = DTYPE_BYTES[plan.base_dtype] if is_full else 4
-    embedding = dimensions.vocab_size * d * width if is_full else 0
-    decoder_gradients = (
-        sum(group.total for group in tensors(dimensions) if group.half == "decoder" and group.is_layer)
-        * width
-        if is_full
-        else 0
-    )
-    half_stream = kind == "full_half" or (
-        plan.gradient_checkpointing and plan.is_adapter and plan.base_dtype != "fp32"
-    )
-    return _Step(
-        static=static,
-        audio=audio,
-        tokens=tokens,
-        encoder_layer=layers.encoder,
-        decoder_layer=layers.decoder,
-        stem=_stem_bytes(plan, dimensions, audio),
-        casts=_cast_bytes(plan, dimensions),
-        layer_cast=_layer_cast_bytes(plan, dimensions),
-        logits=tokens
-        / d
-        * dimensions.vocab_size
-        * (_HEAD_BYTES_HALF if kind == "full_half" else _HEAD_BYTES),
-        embedding_gradient=embedding,
-        decoder_gradients=decoder_gradients,
-        tied_gradients=2 if plan.is_autocast and kind != "full_half" else 3,
-        half=1.0 if plan.is_autocast else 2.0,
-        stream=2 if kind == "full_half" else 4,
-        boundary=2 if half_stream else 4,
-        leak=reentrant_leak_bytes(plan, dimensions),
-    )
-
-
-def _stem_bytes(plan: TrainingPlan, dimensions: ModelDimensions, audio: float) -> float:
-    """What the two convolutions keep, with the features and the last hidden state of the encoder."""
-    features = float(plan.batch_size * dimensions.num_mel_bins * _MEL_FRAMES)
-    kind = arithmetic(plan)
-    if plan.method == "frozen_encoder":
-        return 4 * audio + 4 * features
-    if not plan.is_adapter or plan.gradient_checkpointing:
-        if plan.is_adapter and plan.base_dtype != "fp32":
-            return 10 * audio + 4 * features
-        if kind == "full_half":
-            return 14 * audio + 4 * features
-        return (
-            (10 if plan.is_autocast else 20) * audio + 8 * audio + (6 if plan.is_autocast else 4) * features
-        )
-    return 8 * audio + 4 * features
-
-
-def _casted(dimensions: ModelDimensions, halves: tuple[str, ...]) -> int:
-    """Numbers of the weights that autocast copies: all but positions."""
-    return sum(
-        group.total
-        for group in tensors(dimensions)
-        if group.half in halves and not (group.is_embedding and group.name == "embed_positions")
-    )
-
-
-def _cast_bytes(plan: TrainingPlan, dimensions: ModelDimensions) -> float:
-    """Half-precision copies of float32 weights that live until the backward pass."""
-    if not plan.is_autocast or plan.base_dtype != "fp32":
-        return 0.0
-    if plan.quantization != "none":
-        return 2.0 * dimensions.vocab_size * dimensions.d_model
-    if plan.method == "frozen_encoder":
-        return 2.0 * _casted(dimensions, ("decoder",))
-    if plan.is_adapter and plan.gradient_checkpointing:
-        return 2.0 * dimensions.vocab_size * dimensions.d_model
-    return 2.0 * _casted(dimensions, ("encoder", "decoder"))
-
-
-def _layer_cast_bytes(plan: TrainingPlan, dimensions: ModelDimensions) -> float:
-    """Copies of one layer's weights while it is computed again."""
-    if not plan.is_autocast or plan.base_dtype != "fp32" or plan.quantization != "none":
-        return 0.0
-    return 2.0 * (4 * dimensions.d_model**2 + 2 * dimensions.d_model * dimensions.encoder_ffn_dim)
-
-
-def _kept(step: _Step, plan: TrainingPlan, dimensions: ModelDimensions) -> list[tuple[Phase, Parts]]:
+def _kept(step: Step, plan: TrainingPlan, dimensions: ModelDimensions) -> list[tuple[Phase, Parts]]:
     """Corners of a step that keeps its activations."""
     encoder = dimensions.encoder_layers * step.encoder_layer
     decoder = dimensions.decoder_layers * step.decoder_layer
@@ -190,12 +67,9 @@ def _kept(step: _Step, plan: TrainingPlan, dimensions: ModelDimensions) -> list[
     corners = [(Phase.FORWARD, forward), (Phase.BACKWARD, end)]
     if not plan.is_adapter:
         ties = step.tied_gradients * step.embedding_gradient
-        encoder_casts = 2.0 * _casted(dimensions, ("encoder",)) if step.casts else 0.0
-        if plan.method == "frozen_encoder":
-            encoder_casts = 0.0
         between: Parts = {
             Part.ACTIVATIONS: encoder + step.stem,
-            Part.WEIGHT_CASTS: encoder_casts,
+            Part.WEIGHT_CASTS: step.encoder_casts,
             Part.GRADIENTS: step.decoder_gradients + step.embedding_gradient,
             Part.TEMPORARIES: ties - step.embedding_gradient + 2 * step.stream * step.audio,
         }
@@ -203,12 +77,12 @@ def _kept(step: _Step, plan: TrainingPlan, dimensions: ModelDimensions) -> list[
     return corners
 
 
-def _checkpointed(step: _Step, dimensions: ModelDimensions) -> list[tuple[Phase, Parts]]:
+def _checkpointed(step: Step, plan: TrainingPlan, dimensions: ModelDimensions) -> list[tuple[Phase, Parts]]:
     """Corners of a step that keeps only the borders of layers and computes the rest again."""
-    encoder = dimensions.encoder_layers * step.boundary * step.audio
+    has_encoder = plan.method != "frozen_encoder"
+    encoder = dimensions.encoder_layers * step.boundary * step.audio if has_encoder else 0.0
     decoder = dimensions.decoder_layers * step.boundary * step.tokens
     borders = encoder + decoder + step.stem + step.leak
-    again_encoder = step.encoder_layer + 14 * step.audio * step.half
     again_decoder = step.decoder_layer + 14 * step.tokens + 3 * step.stream * step.audio
     tied = (step.tied_gradients - 1) * step.embedding_gradient
     forward: Parts = {
@@ -226,7 +100,7 @@ def _checkpointed(step: _Step, dimensions: ModelDimensions) -> list[tuple[Phase,
         Part.ACTIVATIONS: encoder + step.stem + step.leak,
         Part.WEIGHT_CASTS: step.layer_cast,
         Part.GRADIENTS: step.decoder_gradients + step.embedding_gradient,
-        Part.TEMPORARIES: again_encoder + step.stream * step.audio,
+        Part.TEMPORARIES: step.again_encoder,
     }
     at_tie: Parts = {
         Part.ACTIVATIONS: encoder + step.stem,
@@ -236,9 +110,10 @@ def _checkpointed(step: _Step, dimensions: ModelDimensions) -> list[tuple[Phase,
     end: Parts = {
         Part.ACTIVATIONS: step.stem,
         Part.GRADIENTS: step.static.gradients,
-        Part.TEMPORARIES: 2 * step.stream * step.audio + 0.55 * again_encoder,
+        Part.TEMPORARIES: 2 * step.stream * step.audio + 0.55 * step.again_encoder,
     }
-    return [(Phase.FORWARD, forward), *((Phase.BACKWARD, c) for c in (in_decoder, in_encoder, at_tie, end))]
+    backward = (in_decoder, in_encoder, at_tie, end) if has_encoder else (in_decoder, at_tie, end)
+    return [(Phase.FORWARD, forward), *((Phase.BACKWARD, corner) for corner in backward)]
 
 
 def _evaluation(plan: TrainingPlan, dimensions: ModelDimensions) -> Parts:
@@ -252,15 +127,14 @@ def _evaluation(plan: TrainingPlan, dimensions: ModelDimensions) -> Parts:
         length=plan.generation_max_length,
     )
     labels = plan.eval_batch_size * plan.label_length * dimensions.vocab_size
-    casts = 2.0 * _casted(dimensions, ("encoder", "decoder")) if _cast_bytes(plan, dimensions) else 0.0
     return {
         Part.ACTIVATIONS: max(encoding, decoding),
-        Part.WEIGHT_CASTS: casts,
-        Part.LOGITS_AND_LOSS: _HEAD_BYTES * labels,
+        Part.WEIGHT_CASTS: cached_cast_bytes(plan, dimensions),
+        Part.LOGITS_AND_LOSS: HEAD_BYTES * labels,
     }
 
 
-def _formulas(plan: TrainingPlan, dimensions: ModelDimensions, step: _Step) -> dict[Part, str]:
+def _formulas(plan: TrainingPlan, dimensions: ModelDimensions, step: Step) -> dict[Part, str]:
     """The arithmetic of each part with its numbers, for people."""
     d = dimensions
     static = step.static

@@ -112,10 +112,11 @@ def _states(optimizer: str, group: TensorGroup, width: int) -> int:
             return 2 * group.size * 4
         return 2 * (group.size + 4 * math.ceil(group.size / _BLOCK_8BIT_OPTIMIZER))
     if optimizer == "adafactor":
+        # Means of squares by row and by column (a vector keeps all of its own), and one running root.
         if len(group.shape) < 2:
-            return 4 * group.size
+            return 4 * (group.size + 1)
         rows, columns = group.size // group.shape[-1], group.size // group.shape[-2]
-        return 4 * (rows + columns)
+        return 4 * (rows + columns + 1)
     return 0
 
 
