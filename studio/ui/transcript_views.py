@@ -70,14 +70,21 @@ def _time_button(segment: Segment) -> Html:
 
 
 def _said(segment: Segment) -> Child:
-    return [_word_button(word) for word in segment.words] if segment.words else segment.text
+    """The text, its words as buttons if they have times; what stands between words is kept as it is."""
+    pieces: list[Child] = []
+    end = 0
+    for word in segment.words:
+        start = segment.text.find(word.text.strip(), end)
+        pieces += [segment.text[end:start] if start >= 0 else " ", _word_button(word)]
+        end = start + len(word.text.strip()) if start >= 0 else end
+    return [*pieces, segment.text[end:]] if pieces else segment.text
 
 
 def _word_button(word: Word) -> Html:
     sure = f" · {format_percent(word.probability)}" if word.probability is not None else ""
     return tag(
         "button",
-        word.text,
+        word.text.strip(),
         type="button",
         class_="word",
         data_seek=f"{word.start_seconds:.3f}",
@@ -94,7 +101,7 @@ def download_links(files: Mapping[str, str], stem: str, locale: str) -> Html:
             ending.upper(),
             href=f"data:text/plain;charset=utf-8;base64,{base64.b64encode(content.encode()).decode()}",
             download=f"{stem}.{ending}",
-            class_="download-link",
+            class_="studio-download",
         )
         for ending, content in files.items()
     ]

@@ -107,6 +107,14 @@ def _form() -> dict[str, Block]:
     if samples:
         _sample_buttons(samples, form["audio"])
     form["model"] = gr.Dropdown([], label=_("Model"), interactive=True, elem_id="transcribe-model")
+    gr.Markdown(
+        _(
+            "The demo model is tiny and understands spoken commands only (numbers, spelling, lights, timers, "
+            "weather …), in English and a little Mandarin. For everyday speech choose a released model: it is "
+            "downloaded at its first use."
+        ),
+        elem_classes="subdued",
+    )
     with gr.Row():
         form["language"] = gr.Dropdown(
             language_choices("en"),

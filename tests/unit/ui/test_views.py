@@ -167,7 +167,7 @@ def test_the_preview_names_bad_rows_by_line() -> None:
 # ---------------------------------------------------------------------- transcripts
 
 SEGMENTS = (
-    Segment(0.0, 1.5, " Hello", (Word(0.0, 0.5, " Hel", 0.98), Word(0.5, 1.5, "lo"))),
+    Segment(0.0, 1.5, " Hello you", (Word(0.0, 0.5, "Hello", 0.98), Word(0.5, 1.5, " you"))),
     Segment(61.0, 63.25, EVIL),
 )
 
@@ -181,6 +181,16 @@ def test_times_are_buttons_that_know_their_seconds() -> None:
 def test_words_are_buttons_where_there_are_words() -> None:
     shown = transcript_views.segment_list(SEGMENTS, None, "en")
     assert shown.count('class="word"') == 2 and "<audio" not in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [(" Turn on, now.", ("Turn", "on,", "now.")), ("打开灯。", ("打开", "灯。"))],
+)
+def test_words_stand_as_they_do_in_the_text(text: str, words: tuple[str, ...]) -> None:
+    segment = Segment(0.0, 1.0, text, tuple(Word(0.0, 1.0, word) for word in words))
+    shown = transcript_views.segment_list([segment], None, "en")
+    assert text.strip() in re.sub(r"<[^>]+>", "", shown)
 
 
 def test_silence_shows_no_list() -> None:
