@@ -77,16 +77,20 @@ class Hearing:
     def _decode(self, decoder: Decoder, encoded: Any, prompt: list[int]) -> tuple[list[int], str, bool]:
         """Tokens, their text, and whether it is a loop that no temperature got rid of."""
         search = Search(self._options.num_beams, max_new_tokens=self._options.max_new_tokens)
-        first = tokens = decoder.generate(encoded, [prompt], search)[0]
-        text = decoder.text_of(tokens)
+        first = decoder.generate(encoded, [prompt], search)[0]
+        if not self._is_loop(decoder, prompt, first):
+            return first, decoder.text_of(first).strip(), False
         for temperature in _WAYS_OUT_OF_A_LOOP:
-            if not is_loop(text):
-                return tokens, text.strip(), False
             tokens = decoder.generate(encoded, [prompt], replace(search, temperature=temperature))[0]
-            text = decoder.text_of(tokens)
-        if not is_loop(text):
-            return tokens, text.strip(), False
+            is_sure = decoder.score(encoded, prompt, tokens).average_logprob > UNSURE_LOGPROB
+            if is_sure and not self._is_loop(decoder, prompt, tokens):
+                return tokens, decoder.text_of(tokens).strip(), False
         return first, decoder.text_of(first).strip(), True
+
+    def _is_loop(self, decoder: Decoder, prompt: list[int], tokens: list[int]) -> bool:
+        room = decoder.text_context - len(prompt)
+        was_cut = len(tokens) >= min(self._options.max_new_tokens or room, room)
+        return is_loop(decoder.text_of(tokens), tokens, decoder.tokens, was_cut=was_cut)
 
     def _is_silence(self, decoder: Decoder, encoded: Any, prompt: list[int], tokens: list[int]) -> bool:
         scores = decoder.score(encoded, prompt, tokens)

@@ -2,6 +2,7 @@
 
 import threading
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -90,10 +91,13 @@ class LoadedBase:
 
         name = _module_name(adapter_id)
         try:
-            if self._peft is None:
-                self._peft = PeftModel.from_pretrained(self._decoder.model, folder, adapter_name=name)
-            else:
-                self._peft.load_adapter(folder, adapter_name=name)
+            with warnings.catch_warnings():
+                # What peft calls is deprecated in transformers: nothing that a visitor could do about it.
+                warnings.simplefilter("ignore", FutureWarning)
+                if self._peft is None:
+                    self._peft = PeftModel.from_pretrained(self._decoder.model, folder, adapter_name=name)
+                else:
+                    self._peft.load_adapter(folder, adapter_name=name)
         except (OSError, ValueError, TypeError, KeyError, RuntimeError, SafetensorError) as error:
             self.is_spoiled = True
             raise ModelBrokenError(

@@ -15,7 +15,9 @@ SHORTEST_ADVANCE_SECONDS = 1.0
 """A window moves on by at least this, whatever the model says."""
 LOOP_COMPRESSION_RATIO = 2.4
 """Text that zlib makes smaller by more than this repeats itself."""
-_REPEATS_OF_A_LOOP = 3
+_REPEATS_OF_A_LOOP = 5
+"""A sentence said three times in a row is no loop."""
+_REPEATS_CUT = 3
 
 
 @dataclass(frozen=True)
@@ -60,30 +62,38 @@ def _segment(piece: Sequence[int], special: SpecialTokens, length_seconds: float
     )
 
 
-def is_loop(text: str) -> bool:
-    """Whether a text repeats itself as only a model that is stuck does."""
+def is_loop(text: str, tokens: Sequence[int], special: SpecialTokens, *, was_cut: bool) -> bool:
+    """Whether a text repeats itself as only a model that is stuck does.
+
+    `tokens` are those of the text, `was_cut` tells that it ended for want of room. People repeat themselves
+    too, and come to an end.
+    """
     raw = text.encode("utf-8")
-    return bool(raw) and len(raw) / len(zlib.compress(raw)) > LOOP_COMPRESSION_RATIO
+    if not raw or len(raw) / len(zlib.compress(raw)) <= LOOP_COMPRESSION_RATIO:
+        return False
+    plain = tuple(token for token in tokens if token < special.end)
+    return was_cut or _without_repeated_end(plain, _REPEATS_OF_A_LOOP) != plain
 
 
 def without_loops(segments: Sequence[TokenSegment]) -> list[TokenSegment]:
     """Each repeated ending once, and of a row of equal segments the first."""
     kept: list[TokenSegment] = []
     for segment in segments:
-        tokens = _without_repeated_end(segment.text_tokens)
+        tokens = _without_repeated_end(segment.text_tokens, _REPEATS_CUT)
         if not kept or kept[-1].text_tokens != tokens:
             kept.append(TokenSegment(segment.start_seconds, segment.end_seconds, tokens))
     return kept
 
 
-def _without_repeated_end(tokens: tuple[int, ...]) -> tuple[int, ...]:
+def _without_repeated_end(tokens: tuple[int, ...], at_least: int) -> tuple[int, ...]:
+    """The tokens with an ending that comes `at_least` so often in a row only once."""
     shortest = tokens
-    for period in range(1, len(tokens) // _REPEATS_OF_A_LOOP + 1):
+    for period in range(1, len(tokens) // at_least + 1):
         matching = 0
         while matching < len(tokens) - period and tokens[-1 - matching] == tokens[-1 - matching - period]:
             matching += 1
         repeats = 1 + matching // period
         left = len(tokens) - (repeats - 1) * period
-        if repeats >= _REPEATS_OF_A_LOOP and left < len(shortest):
+        if repeats >= at_least and left < len(shortest):
             shortest = tokens[:left]
     return shortest

@@ -1,0 +1,147 @@
+"""Models side by side: rates, comparisons, utterances, and clips that cannot be used."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from studio.dataset.audio import read_audio, save_pcm
+from studio.errors import ConfigError, ManifestError, ModelNotFoundError
+from studio.evaluation.compare import evaluate
+from studio.inference.engine import TranscribeOptions
+from studio.inference.model_cache import ModelCache
+from studio.registry.store import ModelRegistry
+from tests.unit.inference.small_models import save_adapter
+
+PLAIN = TranscribeOptions(timestamps="none", max_new_tokens=30)
+
+
+@pytest.fixture(scope="module")
+def engines(demo_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelCache]:
+    """The demo model and an adapter that garbles what it writes."""
+    models = tmp_path_factory.mktemp("models")
+    save_adapter(demo_model, models / "garbling", seed=2, strength=3.0)
+    cache = ModelCache(ModelRegistry(models, demo=demo_model, hf_cache=None), idle_seconds=300, device="cpu")
+    yield cache
+    cache.close()
+
+
+@pytest.fixture
+def manifest(demo_speech: Path, tmp_path: Path) -> Path:
+    """Nine clips in two languages; one of them is shorter than the file it is in."""
+    rows = json.loads((demo_speech / "samples" / "samples.json").read_text(encoding="utf-8"))
+    known = {Path(row["file"]).stem: row for row in rows}
+    command, mandarin = known["kitchen-light"], known["mandarin"]
+    first = command["segments"][0]
+    lines = [
+        {
+            "audio": str(demo_speech / "samples" / row["file"]),
+            "text": row["text"],
+            "language": row["language"],
+        }
+        for row in (command, mandarin)
+        for _ in range(4)
+    ]
+    part = {"path": lines[0]["audio"], "start_time": 0.0, "end_time": first["end"] + 0.2}
+    lines.append({"audio": part, "text": first["text"]})
+    path = tmp_path / "test.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_models_are_compared_with_the_first_on_the_same_clips(engines: ModelCache, manifest: Path) -> None:
+    told: list[tuple[int, int]] = []
+    found = evaluate(
+        engines,
+        ["demo", "garbling"],
+        str(manifest),
+        options=PLAIN,
+        on_progress=lambda done, total: told.append((done, total)),
+    )
+    base, garbling = found.models
+    assert (base.id, garbling.id) == ("demo", "garbling")
+    assert base.n == garbling.n == 9
+    assert base.cer < 0.2 < 0.5 < garbling.cer
+    assert base.real_time_factor > 0
+    for row in found.comparisons:
+        assert (row.a, row.b) == ("demo", "garbling")
+        assert row.difference > 0
+        assert row.significant == (row.ci_low > 0)
+    assert [row.metric for row in found.comparisons] == ["wer", "cer"]
+    assert [row.model for row in found.utterances[:4]] == ["demo", "garbling"] * 2
+    assert len(found.utterances) == 18
+    assert told[0] == (8, 18)
+    assert told[-1] == (18, 18)
+
+
+def test_the_answer_has_the_shape_that_programs_read(engines: ModelCache, manifest: Path) -> None:
+    found = evaluate(engines, ["demo"], str(manifest), options=PLAIN, normalizer="basic", max_samples=2)
+    answer = json.loads(json.dumps(found.to_json()))
+    assert answer["schema_version"] == 1
+    assert answer["comparisons"] == []
+    (row,) = answer["models"]
+    assert {"id", "wer", "cer", "mer", "normalizer", "n", "real_time_factor"} <= row.keys()
+    assert (row["normalizer"], row["n"]) == ("basic", 2)
+    assert {"model", "audio_path", "reference", "hypothesis"} <= answer["utterances"][0].keys()
+
+
+def test_a_clip_that_cannot_be_used_is_left_out_for_all_and_named(
+    engines: ModelCache, demo_speech: Path, tmp_path: Path
+) -> None:
+    good = demo_speech / "samples" / "kitchen-light.flac"
+    bad = tmp_path / "bad.wav"
+    bad.write_text("not a sound", encoding="utf-8")
+    path = tmp_path / "test.jsonl"
+    rows = [{"audio": str(file), "text": "turn on", "duration": 2.0} for file in (bad, good)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    found = evaluate(engines, ["demo", "garbling"], str(path), options=PLAIN)
+    assert [row.n for row in found.models] == [1, 1]
+    assert [(problem.line, problem.audio_path) for problem in found.problems] == [(1, str(bad))]
+    path.write_text(json.dumps(rows[0]) + "\n", encoding="utf-8")
+    with pytest.raises(ManifestError, match=r"bad\.wav|Not one clip"):
+        evaluate(engines, ["demo"], str(path), options=PLAIN)
+
+
+def test_a_clip_of_over_thirty_seconds_is_heard_whole(
+    engines: ModelCache, demo_speech: Path, tmp_path: Path
+) -> None:
+    command = read_audio(demo_speech / "samples" / "kitchen-light.flac")
+    pause = (5e-4 * np.random.default_rng(0).standard_normal(28 * 16_000)).astype(np.float32)
+    save_pcm(np.concatenate([command, pause, command]), 16_000, tmp_path / "long.flac")
+    path = tmp_path / "test.jsonl"
+    path.write_text(json.dumps({"audio": "long.flac", "text": "turn on"}) + "\n", encoding="utf-8")
+    with engines.lease("demo") as engine:
+        once = engine.transcribe_samples([command], 4.0, TranscribeOptions()).text
+    found = evaluate(engines, ["demo"], str(path), options=TranscribeOptions(timestamps="none"))
+    assert found.utterances[0].hypothesis.count(once.split()[-1]) >= 2
+
+
+def test_a_stop_gives_rates_over_what_is_done(engines: ModelCache, manifest: Path) -> None:
+    told: list[int] = []
+    found = evaluate(
+        engines,
+        ["demo", "garbling"],
+        str(manifest),
+        options=PLAIN,
+        on_progress=lambda done, total: told.append(done),
+        should_stop=lambda: bool(told),
+    )
+    assert [(row.id, row.n) for row in found.models] == [("demo", 8)]
+    assert found.comparisons == ()
+    nothing = evaluate(engines, ["demo"], str(manifest), options=PLAIN, should_stop=lambda: True)
+    assert nothing.models == nothing.utterances == ()
+
+
+def test_what_cannot_be_compared_is_refused(engines: ModelCache, manifest: Path) -> None:
+    with pytest.raises(ConfigError, match="No model is given"):
+        evaluate(engines, [], str(manifest), options=PLAIN)
+    with pytest.raises(ConfigError, match="demo is given twice"):
+        evaluate(engines, ["demo", "demo"], str(manifest), options=PLAIN)
+    with pytest.raises(ConfigError, match="no normalizer 'klingon'"):
+        evaluate(engines, ["demo"], str(manifest), options=PLAIN, normalizer="klingon")
+    with pytest.raises(ConfigError, match="does not know the language"):
+        evaluate(engines, ["demo"], str(manifest), options=TranscribeOptions(language="yue"))
+    with pytest.raises(ModelNotFoundError):
+        evaluate(engines, ["nobody"], str(manifest), options=PLAIN)
