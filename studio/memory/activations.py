@@ -62,6 +62,8 @@ _AGAIN: dict[str, Again] = {
 }
 _AGAIN_DORA = 22.0
 """More of it with DoRA."""
+_AGAIN_SCORE = 2.2
+"""More of it per attention score and byte of the arithmetic, with eager attention."""
 
 
 def arithmetic(plan: TrainingPlan) -> str:
@@ -129,11 +131,14 @@ def again_encoder_bytes(plan: TrainingPlan, dimensions: ModelDimensions) -> floa
     hidden = audio * dimensions.d_model
     targets = plan.target_modules if plan.is_adapter else ()
     more = _AGAIN_DORA * hidden if plan.method == "dora" else 0.0
-    later = layer + (again.fc1 if "fc1" in targets else again.plain) * hidden
+    later = layer + (again.fc1 if "fc1" in targets else again.plain) * hidden + more
+    if plan.attention == "eager":
+        scores = audio * dimensions.encoder_attention_heads * dimensions.max_source_positions
+        later += _AGAIN_SCORE * (2 if plan.is_autocast else 4) * scores
     if "fc2" not in targets:
-        return later + more
+        return later
     later -= audio * _adapter_bytes(plan, dimensions.encoder_ffn_dim)
-    return max(later, layer + again.fc2 * hidden) + more
+    return max(later, layer + again.fc2 * hidden + more)
 
 
 def _adapter_bytes(plan: TrainingPlan, in_features: int) -> float:

@@ -97,9 +97,9 @@ def has_whisper(folder: Path) -> bool:
             base = read_json_object(folder / "adapter_config.json").get("base_model_name_or_path")
             return "whisper" in str(base).casefold()
         is_whisper = read_json_object(folder / "config.json").get("model_type") == "whisper"
-    except ModelBrokenError:
+        return is_whisper and any(path.suffix in (".safetensors", ".bin") for path in folder.iterdir())
+    except (ModelBrokenError, OSError):
         return False
-    return is_whisper and any(True for pattern in ("*.safetensors", "*.bin") for _ in folder.glob(pattern))
 
 
 def _look(folder: Path, signature: _Signature) -> ScannedFolder:
@@ -117,7 +117,7 @@ def _look(folder: Path, signature: _Signature) -> ScannedFolder:
     newest = max((modified for _, _, modified in signature), default=0)
     return ScannedFolder(
         path=folder,
-        kind=content.kind if content else guess_kind(folder),
+        kind=content.kind if content else guess_kind([name for name, _, _ in signature]),
         size_bytes=sum(size for _, size, _ in signature),
         modified=datetime.fromtimestamp(newest // 10**9, UTC).isoformat() if newest else "",
         signature=signature,

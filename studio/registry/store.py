@@ -1,7 +1,5 @@
 """`ModelRegistry`: every model this studio knows. The disk is the truth; nothing is remembered beside it."""
 
-import dataclasses
-import difflib
 import re
 import shutil
 import uuid
@@ -17,13 +15,13 @@ from studio.errors import (
     StorageError,
 )
 from studio.files import storage_errors, write_json
-from studio.registry.catalog import RELEASED, find_released
-from studio.registry.folders import FolderScanner, ScannedFolder, has_whisper
-from studio.registry.hub import HUB_ID, OnProgress, cached_snapshots, download
+from studio.registry.catalog import RELEASED
+from studio.registry.hub import OnProgress, download
+from studio.registry.listing import DEMO_ID, Listing
 from studio.registry.spec import CARD_FILE, CARD_VERSION, ModelKind, ModelSource, ModelSpec
 from studio.registry.validate import read_card
 
-DEMO_ID = "demo"
+__all__ = ["DEMO_ID", "ModelRegistry"]
 
 _MODEL_ID = re.compile(r"(?!\.)[\w.-]{1,80}")
 _REMOVED = ".removed-"
@@ -43,9 +41,8 @@ class ModelRegistry:
         """`in_use` tells model id → reason, and is asked before a model is renamed or deleted."""
         self.models = models
         self.in_use = in_use
-        self._demo = demo
         self._hf_cache = hf_cache
-        self._scanner = FolderScanner()
+        self._listing = Listing(models, demo, hf_cache)
 
     # ------------------------------------------------------------------ reading
 
@@ -54,12 +51,7 @@ class ModelRegistry:
 
         A broken folder is listed with its `problem`; nothing in a folder makes this raise.
         """
-        rows = {spec.id: spec for spec in self._own()}
-        cached = self._cached(self._hf_cache)
-        released = [cached.pop(model.id) if model.id in cached else model.to_spec() for model in RELEASED]
-        downloaded = [spec for spec in released if spec.path] + list(cached.values())
-        rows |= {spec.id: spec for spec in (*downloaded, *(spec for spec in released if not spec.path))}
-        return tuple(self._with_base(spec, rows) for spec in rows.values())
+        return tuple(self._listing.rows().values())
 
     def get(self, id_or_path: str) -> ModelSpec:
         """The model of that id, alias (`tiny`, `large-v3-turbo`), folder or Hub id.
@@ -70,10 +62,10 @@ class ModelRegistry:
             ModelNotFoundError: with the nearest names.
         """
         name = str(id_or_path).strip()
-        rows = {spec.id: spec for spec in self.all()}
-        spec = self._find(name, rows)
+        rows = self._listing.rows()
+        spec = self._listing.find(name, rows)
         if spec is None:
-            raise self._not_found(name, rows)
+            raise self._listing.not_found(name, rows)
         return spec
 
     def local_path(
@@ -94,7 +86,7 @@ class ModelRegistry:
         """
         spec = self.get(id_or_path)
         if spec.path is None and cache_dir is not None:
-            spec = self._cached(cache_dir).get(spec.id, spec)
+            spec = self._listing.cached(cache_dir).get(spec.id, spec)
         if spec.path is not None:
             self._require_usable(spec)
             return spec.path
@@ -104,7 +96,7 @@ class ModelRegistry:
                 model=spec.id,
             )
         path = download(spec.id, cache_dir=cache_dir or self._hf_cache, on_progress=on_progress)
-        self._require_usable(self._scanner.scan(path).to_spec(spec.id, ModelSource.DOWNLOADED))
+        self._require_usable(self._listing.scanner.scan(path).to_spec(spec.id, ModelSource.DOWNLOADED))
         return path
 
     def adapters_of(self, model_id: str) -> tuple[ModelSpec, ...]:
@@ -115,7 +107,7 @@ class ModelRegistry:
 
     def refresh(self) -> None:
         """Looks at every folder again, also at those that seem unchanged."""
-        self._scanner.forget()
+        self._listing.scanner.forget()
 
     # ------------------------------------------------------------------ changing
 
@@ -130,7 +122,7 @@ class ModelRegistry:
             StorageError: if it cannot be moved.
         """
         self._check_id(spec_id)
-        error = self._scanner.scan(staged).error
+        error = self._listing.scanner.scan(staged).error
         if error is not None:
             raise ModelBrokenError("{model} was not kept: {problem}", model=spec_id, problem=error)
         with storage_errors(self.models):
@@ -204,118 +196,13 @@ class ModelRegistry:
                 else:
                     shutil.rmtree(leftover)
 
-    # ------------------------------------------------------------------ listing
-
-    def _own(self) -> list[ModelSpec]:
-        rows = []
-        if self._demo is not None:
-            rows.append(self._scanner.scan(self._demo).to_spec(DEMO_ID, ModelSource.DEMO, "Demo model"))
-        folders = [path for path in self._folders() if path.is_dir()]
-        trained = [self._own_spec(self._scanner.scan(path)) for path in folders]
-        return rows + sorted(trained, key=lambda spec: spec.created, reverse=True)
-
-    def _folders(self) -> list[Path]:
-        if not self.models.is_dir():
-            return []
-        return sorted(path for path in self.models.iterdir() if not path.name.startswith("."))
-
-    def _own_spec(self, scanned: ScannedFolder) -> ModelSpec:
-        has_card = scanned.content is not None and bool(scanned.content.card)
-        model_id = scanned.path.name if scanned.path.name != DEMO_ID else str(scanned.path)
-        return scanned.to_spec(model_id, ModelSource.TRAINED if has_card else ModelSource.LOCAL)
-
-    def _cached(self, hf_cache: Path | None) -> dict[str, ModelSpec]:
-        rows = {}
-        for hub_id, snapshot in cached_snapshots(hf_cache).items() if hf_cache else ():
-            if has_whisper(snapshot):
-                released = find_released(hub_id)
-                title = released.title if released and released.id == hub_id else hub_id
-                rows[hub_id] = self._scanner.scan(snapshot).to_spec(hub_id, ModelSource.DOWNLOADED, title)
-        return rows
-
-    def _with_base(self, spec: ModelSpec, rows: Mapping[str, ModelSpec]) -> ModelSpec:
-        """An adapter or export gets id, dimensions and languages of its base, or the problem with it."""
-        if spec.kind not in (ModelKind.ADAPTER, ModelKind.EXPORT) or spec.problem or spec.path is None:
-            return spec
-        base = self._find_base(spec.base_model or "", rows)
-        if base is None or base.kind is ModelKind.ADAPTER:
-            if spec.kind is ModelKind.EXPORT:
-                return spec
-            return dataclasses.replace(spec, problem=_missing_base(spec))
-        found = dataclasses.replace(
-            spec,
-            base_model=base.id,
-            dimensions=base.dimensions,
-            is_multilingual=base.is_multilingual,
-        )
-        if spec.kind is ModelKind.EXPORT:
-            return found
-        if base.problem:
-            problem = f"Its base model {base.id} cannot be used: {base.problem}"
-            return dataclasses.replace(found, problem=problem)
-        if base.dimensions is not None:
-            error = self._scanner.adapter_error(self._scanner.scan(spec.path), base.dimensions)
-            return dataclasses.replace(found, problem=str(error)) if error else found
-        return found
-
-    # ------------------------------------------------------------------ finding
-
-    def _find(self, name: str, rows: Mapping[str, ModelSpec]) -> ModelSpec | None:
-        if name in rows:
-            return rows[name]
-        released = find_released(name)
-        if released is not None:
-            return rows[released.id]
-        path = Path(name).expanduser()
-        if name and path.is_dir():
-            return self._at(path.resolve(), rows)
-        if HUB_ID.fullmatch(name):
-            return ModelSpec(id=name, kind=ModelKind.BASE, source=ModelSource.RELEASED, title=name)
-        return None
-
-    def _at(self, path: Path, rows: Mapping[str, ModelSpec]) -> ModelSpec:
-        for spec in rows.values():
-            if spec.path is not None and spec.path.resolve() == path:
-                return spec
-        return self._with_base(self._scanner.scan(path).to_spec(str(path), ModelSource.LOCAL), rows)
-
-    def _find_base(self, name: str, rows: Mapping[str, ModelSpec]) -> ModelSpec | None:
-        """The base an adapter names; a path that has moved is known by its last part or its Hub id."""
-        if not name:
-            return None
-        found = self._find(name, rows)
-        if found is not None:
-            return found
-        parts = Path(name.replace("\\", "/")).parts
-        for part in parts:
-            if part.startswith("models--"):
-                return self._find(part.removeprefix("models--").replace("--", "/", 1), rows)
-        last = parts[-1] if len(parts) > 1 else ""
-        released = find_released(last)
-        return rows.get(last) or (rows[released.id] if released else None)
-
-    def _not_found(self, name: str, rows: Mapping[str, ModelSpec]) -> ModelNotFoundError:
-        if Path(name).is_file():
-            return ModelNotFoundError("{name} is a file: give the folder that holds the model.", name=name)
-        names = [*rows, *(alias for model in RELEASED for alias in model.names)]
-        nearest = difflib.get_close_matches(name, dict.fromkeys(names), n=3, cutoff=0.5)
-        if nearest:
-            return ModelNotFoundError(
-                "There is no model {name!r}; did you mean {nearest}?", name=name, nearest=", ".join(nearest)
-            )
-        return ModelNotFoundError(
-            "There is no model {name!r}: give a name from the Models tab, a folder that exists, or a Hub id "
-            "such as openai/whisper-tiny.",
-            name=name,
-        )
-
     # ------------------------------------------------------------------ checks
 
     def _require_usable(self, spec: ModelSpec) -> None:
         assert spec.path is not None
-        scanned = self._scanner.scan(spec.path)
+        scanned = self._listing.scanner.scan(spec.path)
         if scanned.error is None and spec.kind is ModelKind.ADAPTER and spec.dimensions is not None:
-            error = self._scanner.adapter_error(scanned, spec.dimensions)
+            error = self._listing.scanner.adapter_error(scanned, spec.dimensions)
             if error is not None:
                 raise error
         if spec.problem:
@@ -332,7 +219,7 @@ class ModelRegistry:
     def _taken(self) -> set[str]:
         """Names that a new model cannot have, in lower case: some disks do not tell the cases apart."""
         released = (name for model in RELEASED for name in model.names)
-        return {name.casefold() for name in (DEMO_ID, *released, *(p.name for p in self._folders()))}
+        return {name.casefold() for name in (DEMO_ID, *released, *(p.name for p in self._listing.folders()))}
 
     def _is_own(self, spec: ModelSpec) -> bool:
         return spec.path is not None and spec.path.parent == self.models
@@ -361,12 +248,3 @@ class ModelRegistry:
         except ModelBrokenError:
             card = {}
         write_json(folder / CARD_FILE, {"schema_version": CARD_VERSION, **card, **values})
-
-
-def _missing_base(spec: ModelSpec) -> str:
-    if not spec.base_model:
-        return "It does not say which base model it belongs to: add base_model to its model.json."
-    return (
-        f"Its base model {spec.base_model} is not there: put that model back, or name its base in "
-        "base_model of its model.json."
-    )

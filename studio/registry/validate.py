@@ -1,7 +1,7 @@
 """What a model folder holds, and whether it can be used: read from configs and headers, nothing is loaded."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,11 +41,11 @@ def read_card(folder: Path) -> dict[str, Any]:
     return read_json_object(folder / CARD_FILE) if (folder / CARD_FILE).is_file() else {}
 
 
-def guess_kind(folder: Path) -> ModelKind:
-    """The kind of a folder from its file names alone, also if it is broken."""
-    if (folder / "adapter_config.json").exists() or any(folder.glob("adapter_model.*")):
+def guess_kind(names: Collection[str]) -> ModelKind:
+    """The kind of a folder from the names of its files alone, for one that is broken."""
+    if any(name.startswith(("adapter_config.", "adapter_model.")) for name in names):
         return ModelKind.ADAPTER
-    return ModelKind.EXPORT if (folder / "model.bin").exists() else ModelKind.BASE
+    return ModelKind.EXPORT if "model.bin" in names else ModelKind.BASE
 
 
 def inspect_folder(folder: Path) -> FolderContent:

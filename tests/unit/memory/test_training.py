@@ -62,7 +62,9 @@ TRACED: list[tuple[str, dict[str, Any], float]] = [
     ("small", {"quantization": "8bit", "gradient_checkpointing": True}, 5.085),
     ("small", {"quantization": "4bit", "gradient_checkpointing": True}, 1.849),
     ("small", {"method": "dora", "base_dtype": "bf16", "gradient_checkpointing": True}, 2.277),
+    ("small", {"base_dtype": "bf16", "attention": "eager", "gradient_checkpointing": True}, 3.522),
     # small, batch 8, the model's own weights
+    ("small", {"method": "full", "attention": "eager", "gradient_checkpointing": True}, 6.352),
     ("small", {"method": "full"}, 8.993),
     ("small", {"method": "full", "precision": "fp32"}, 11.018),
     ("small", {"method": "full", "base_dtype": "bf16"}, 5.728),

@@ -334,6 +334,19 @@ def test_a_pickled_adapter_is_refused_with_the_reason(
     assert "loading a pickle can run any program" in spec.problem
 
 
+def test_a_ctranslate2_export_is_known_by_its_vocabulary_and_has_its_bases_dimensions(
+    registry: ModelRegistry,
+) -> None:
+    folder = registry.models / "exported"
+    folder.mkdir(parents=True)
+    (folder / "model.bin").write_bytes(b"weights")
+    assert "no vocabulary beside it" in registry.get("exported").problem
+    write_json(folder / "vocabulary.json", [])
+    write_json(folder / "model.json", {"base_model": DEMO_ID})
+    spec = registry.get("exported")
+    assert (spec.kind, spec.dimensions, spec.problem) == (ModelKind.EXPORT, SMALL, "")
+
+
 def test_an_adapter_of_a_broken_base_says_so(
     registry: ModelRegistry, make_whisper: MakeFolder, make_adapter: MakeFolder
 ) -> None:

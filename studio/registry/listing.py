@@ -1,0 +1,150 @@
+"""Rows of the registry from what is on the disk, and the row that a name means."""
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+
+from studio.errors import ModelNotFoundError
+from studio.registry.catalog import RELEASED, find_released
+from studio.registry.folders import FolderScanner, ScannedFolder, has_whisper
+from studio.registry.hub import HUB_ID, cached_snapshots
+from studio.registry.spec import ModelKind, ModelSource, ModelSpec
+
+DEMO_ID = "demo"
+
+Rows = Mapping[str, ModelSpec]
+"""Model id → row, in the order of the list."""
+
+
+class Listing:
+    """Looks at the folders anew each time it is asked; only unchanged files are not read again."""
+
+    def __init__(self, models: Path, demo: Path | None, hf_cache: Path | None) -> None:
+        self.models = models
+        self.scanner = FolderScanner()
+        self._demo = demo
+        self._hf_cache = hf_cache
+
+    def rows(self) -> Rows:
+        """Every model: demo, those of this studio (newest first), downloaded ones, released ones."""
+        rows = {spec.id: spec for spec in self._own()}
+        cached = self.cached(self._hf_cache)
+        released = [cached.pop(model.id) if model.id in cached else model.to_spec() for model in RELEASED]
+        downloaded = [spec for spec in released if spec.path] + list(cached.values())
+        rows |= {spec.id: spec for spec in (*downloaded, *(spec for spec in released if not spec.path))}
+        return {spec.id: self._with_base(spec, rows) for spec in rows.values()}
+
+    def find(self, name: str, rows: Rows) -> ModelSpec | None:
+        """The row of an id, alias, folder or Hub id; None if the name means nothing."""
+        if name in rows:
+            return rows[name]
+        released = find_released(name)
+        if released is not None:
+            return rows[released.id]
+        path = Path(name).expanduser()
+        if name and path.is_dir():
+            return self._at(path.resolve(), rows)
+        if HUB_ID.fullmatch(name):
+            return ModelSpec(id=name, kind=ModelKind.BASE, source=ModelSource.RELEASED, title=name)
+        return None
+
+    def _at(self, path: Path, rows: Rows) -> ModelSpec:
+        for spec in rows.values():
+            if spec.path is not None and spec.path.resolve() == path:
+                return spec
+        return self._with_base(self.scanner.scan(path).to_spec(str(path), ModelSource.LOCAL), rows)
+
+    def _find_base(self, name: str, rows: Rows) -> ModelSpec | None:
+        """The base an adapter names; a path that has moved is known by its last part or its Hub id."""
+        if not name:
+            return None
+        found = self.find(name, rows)
+        if found is not None:
+            return found
+        parts = Path(name.replace("\\", "/")).parts
+        for part in parts:
+            if part.startswith("models--"):
+                return self.find(part.removeprefix("models--").replace("--", "/", 1), rows)
+        last = parts[-1] if len(parts) > 1 else ""
+        released = find_released(last)
+        return rows.get(last) or (rows[released.id] if released else None)
+
+    def not_found(self, name: str, rows: Rows) -> ModelNotFoundError:
+        """The error for a name that means nothing, with the nearest ones."""
+        if Path(name).is_file():
+            return ModelNotFoundError("{name} is a file: give the folder that holds the model.", name=name)
+        names = [*rows, *(alias for model in RELEASED for alias in model.names)]
+        nearest = difflib.get_close_matches(name, dict.fromkeys(names), n=3, cutoff=0.5)
+        if nearest:
+            return ModelNotFoundError(
+                "There is no model {name!r}; did you mean {nearest}?", name=name, nearest=", ".join(nearest)
+            )
+        return ModelNotFoundError(
+            "There is no model {name!r}: give a name from the Models tab, a folder that exists, or a Hub id "
+            "such as openai/whisper-tiny.",
+            name=name,
+        )
+
+    def _own(self) -> list[ModelSpec]:
+        rows = []
+        if self._demo is not None:
+            rows.append(self.scanner.scan(self._demo).to_spec(DEMO_ID, ModelSource.DEMO, "Demo model"))
+        folders = [path for path in self.folders() if path.is_dir()]
+        trained = [self._own_spec(self.scanner.scan(path)) for path in folders]
+        return rows + sorted(trained, key=lambda spec: spec.created, reverse=True)
+
+    def folders(self) -> list[Path]:
+        """What lies in the studio's model folder, hidden names left out."""
+        if not self.models.is_dir():
+            return []
+        return sorted(path for path in self.models.iterdir() if not path.name.startswith("."))
+
+    def _own_spec(self, scanned: ScannedFolder) -> ModelSpec:
+        has_card = scanned.content is not None and bool(scanned.content.card)
+        model_id = scanned.path.name if scanned.path.name != DEMO_ID else str(scanned.path)
+        return scanned.to_spec(model_id, ModelSource.TRAINED if has_card else ModelSource.LOCAL)
+
+    def cached(self, hf_cache: Path | None) -> dict[str, ModelSpec]:
+        """Hub id → row of each Whisper in a Hugging Face cache."""
+        rows = {}
+        for hub_id, snapshot in cached_snapshots(hf_cache).items() if hf_cache else ():
+            if has_whisper(snapshot):
+                released = find_released(hub_id)
+                title = released.title if released and released.id == hub_id else hub_id
+                rows[hub_id] = self.scanner.scan(snapshot).to_spec(hub_id, ModelSource.DOWNLOADED, title)
+        return rows
+
+    def _with_base(self, spec: ModelSpec, rows: Rows) -> ModelSpec:
+        """An adapter or export gets id, dimensions and languages of its base, or the problem with it."""
+        if spec.kind not in (ModelKind.ADAPTER, ModelKind.EXPORT) or spec.problem or spec.path is None:
+            return spec
+        base = self._find_base(spec.base_model or "", rows)
+        if base is None or base.kind is ModelKind.ADAPTER:
+            if spec.kind is ModelKind.EXPORT:
+                return spec
+            return dataclasses.replace(spec, problem=_missing_base(spec))
+        found = dataclasses.replace(
+            spec,
+            base_model=base.id,
+            dimensions=base.dimensions,
+            is_multilingual=base.is_multilingual,
+        )
+        if spec.kind is ModelKind.EXPORT:
+            return found
+        if base.problem:
+            problem = f"Its base model {base.id} cannot be used: {base.problem}"
+            return dataclasses.replace(found, problem=problem)
+        if base.dimensions is not None:
+            error = self.scanner.adapter_error(self.scanner.scan(spec.path), base.dimensions)
+            return dataclasses.replace(found, problem=str(error)) if error else found
+        return found
+
+
+def _missing_base(spec: ModelSpec) -> str:
+    if not spec.base_model:
+        return "It does not say which base model it belongs to: add base_model to its model.json."
+    return (
+        f"Its base model {spec.base_model} is not there: put that model back, or name its base in "
+        "base_model of its model.json."
+    )
