@@ -33,6 +33,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         say(note)
     services = Services.open(settings)
     try:
+        services.registry.get(config.base_model)
         check_sources(config)
         fetch_base(services, config)
         run_id = services.jobs.submit(config)

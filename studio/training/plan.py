@@ -1,0 +1,30 @@
+"""What a run means to the memory calculator."""
+
+from studio.memory.plan import TrainingPlan
+from studio.training.config import TrainingConfig
+
+
+def training_plan(config: TrainingConfig, has_gpu: bool) -> TrainingPlan:
+    """The part of a configuration that decides its memory, as the worker will carry it out.
+
+    On a GPU, frozen weights are held in the precision of the arithmetic (auto: bf16), and weights that are
+    trained in fp32; without one, everything is in fp32.
+    """
+    precision = "fp32" if not has_gpu else "bf16" if config.precision == "auto" else config.precision
+    return TrainingPlan(
+        method=config.method,
+        lora_r=config.lora_r,
+        target_modules=config.target_modules,
+        lora_dropout=config.lora_dropout,
+        quantization=config.quantization,
+        precision=precision,
+        base_dtype=precision if config.is_adapter else "fp32",
+        batch_size=config.per_device_train_batch_size,
+        gradient_accumulation_steps=config.gradient_accumulation_steps,
+        gradient_checkpointing=config.gradient_checkpointing,
+        # Reentrant for 8-bit layers, whose inputs the other variant would keep.
+        use_reentrant=config.quantization == "8bit",
+        eval_batch_size=0 if config.eval_strategy == "no" else config.per_device_eval_batch_size,
+        generation_max_length=config.generation_max_length,
+        generation_num_beams=config.generation_num_beams,
+    )
