@@ -33,6 +33,7 @@ class RunPanel:
     loss: gr.Plot
     errors: gr.Plot
     samples: gr.HTML
+    log_section: gr.Accordion
     log: gr.Textbox
     history: gr.HTML
 
@@ -55,13 +56,14 @@ def build_run_panel() -> RunPanel:
         loss = gr.Plot(show_label=False, visible=False, min_width=300, elem_id="run-loss")
         errors = gr.Plot(show_label=False, visible=False, min_width=300, elem_id="run-errors")
     samples = gr.HTML(elem_id="run-samples")
-    with gr.Accordion(_("Log"), open=False):
+    with gr.Accordion(_("Log"), open=False, visible=False) as log_section:
         log = gr.Textbox(
             show_label=False, lines=12, max_lines=12, autoscroll=True, interactive=False, elem_id="run-log"
         )
-    gr.Markdown(_("### All runs"))
     history = picking_table(elem_id="run-history")
-    return RunPanel(selected, seen, status, stop, resume, remove, loss, errors, samples, log, history)
+    return RunPanel(
+        selected, seen, status, stop, resume, remove, loss, errors, samples, log_section, log, history
+    )
 
 
 def render(jobs: JobManager, selected: str, seen: Seen, locale: str) -> list[Any]:
@@ -73,6 +75,7 @@ def render(jobs: JobManager, selected: str, seen: Seen, locale: str) -> list[Any
     status = jobs.status(selected) if selected else None
     values = {
         **_of_run(status, locale),
+        "log_section": gr.update(visible=bool(selected)),
         "log": jobs.log_tail(selected, _LOG_LINES) if selected else "",
         "history": history_table(runs, selected, locale),
     }

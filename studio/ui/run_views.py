@@ -60,9 +60,7 @@ def error_change(status: RunStatus) -> str:
 def history_table(runs: Sequence[RunStatus], selected: str, locale: str) -> Html:
     """All runs, newest first; the name of each is a button that shows it."""
     if not runs:
-        return note(
-            tr("No runs yet. The settings on the left train on the demo speech: press Start.", locale)
-        )
+        return Html("")
     headers = [
         tr(text, locale) for text in (N_("Run"), N_("State"), N_("Base model"), N_("Errors"), N_("Started"))
     ]
@@ -83,13 +81,15 @@ def history_table(runs: Sequence[RunStatus], selected: str, locale: str) -> Html
         ]
         for run in runs
     ]
-    return table(headers, rows, numeric=[3], class_="runs-table")
+    return tag(
+        "div", tag("h3", tr("All runs", locale)), table(headers, rows, numeric=[3], class_="runs-table")
+    )
 
 
 def run_status(status: RunStatus | None, locale: str) -> Html:
     """The chosen run: what it is doing, how far it is, what came out."""
     if status is None:
-        return note(tr("Choose a run from the history, or start one.", locale))
+        return note(tr("No runs yet. The form as it stands trains on the demo speech: press Start.", locale))
     return tag(
         "div",
         tag("div", tag("h3", run_title(status)), state_badge(status.state, locale), class_="run-head"),

@@ -49,7 +49,11 @@ def build_memory_tab(registry: ModelRegistry, tab: gr.Tab) -> None:
                 gr.Plot(show_label=False, elem_id="memory-chart"),
                 gr.HTML(elem_id="memory-parts"),
                 gr.Textbox(
-                    label=_("The same in a terminal"), buttons=["copy"], interactive=False, max_lines=3
+                    label=_("The same in a terminal"),
+                    buttons=["copy"],
+                    interactive=False,
+                    max_lines=3,
+                    elem_id="memory-command",
                 ),
             )
             gr.Markdown(

@@ -110,8 +110,8 @@ def _form() -> dict[str, Block]:
     gr.Markdown(
         _(
             "The demo model is tiny and understands spoken commands only (numbers, spelling, lights, timers, "
-            "weather …), in English and a little Mandarin. For everyday speech choose a released model: it is "
-            "downloaded at its first use."
+            "weather …), in English and a little Mandarin. For everyday speech choose a released model: it "
+            "is downloaded at its first use."
         ),
         elem_classes="subdued",
     )

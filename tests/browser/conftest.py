@@ -1,0 +1,89 @@
+"""A real browser for the tests: one process, a fresh visitor a test, and no error in the page goes unseen."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+
+from tests.studio_process import StudioProcess
+
+QUIET = (
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
+    "--no-first-run",
+    "--autoplay-policy=no-user-gesture-required",
+)
+PATIENCE_MILLISECONDS = 90_000
+TABS = ("memory", "train", "playground", "evaluate", "models")
+
+OpenPage = Callable[..., Page]
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str | None) -> Iterator[Browser]:
+    """Chromium without a window."""
+    expect.set_options(timeout=PATIENCE_MILLISECONDS)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=list(QUIET))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser: Browser, studio_server: StudioProcess) -> Iterator[OpenPage]:
+    """`open_page("train", locale="zh-TW", width=390)`: a new visitor who looks at a tab.
+
+    The test fails if a script of the page failed, or if something on it opened a dialog.
+    """
+    faults: list[str] = []
+    contexts = []
+
+    def console(message: ConsoleMessage) -> None:
+        if message.type == "error" and "Failed to load resource" not in message.text:
+            faults.append(message.text)
+
+    def open_tab(
+        tab: str = "memory",
+        *,
+        locale: str = "en-US",
+        width: int = 1280,
+        theme: str = "light",
+        path: str = "/",
+    ) -> Page:
+        context = browser.new_context(viewport={"width": width, "height": 900}, locale=locale)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MILLISECONDS)
+        page.on("console", console)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("dialog", lambda dialog: (faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.goto(f"{studio_server.url}{path}?__theme={theme}")
+        expect(page.locator("#memory-parts table")).to_be_visible()
+        show_tab(page, tab)
+        return page
+
+    yield open_tab
+    for context in contexts:
+        context.close()
+    assert faults == []
+
+
+def show_tab(page: Page, tab: str) -> None:
+    """Opens a tab by its place; on a narrow page through the menu of those that have no room."""
+    place = TABS.index(tab)
+    shown = page.locator("#studio-tabs > .tab-wrapper [role=tab]:visible")
+    if place < shown.count():
+        shown.nth(place).click()
+    else:
+        page.locator("#studio-tabs > .tab-wrapper .overflow-menu > button").click()
+        page.locator(".overflow-dropdown button").nth(place - shown.count()).click()
+
+
+@pytest.fixture
+def screenshots(tmp_path: Path) -> Path:
+    """Where a test keeps what it saw."""
+    return tmp_path

@@ -1,0 +1,151 @@
+"""Each tab does its work in a real browser, in three languages, wide and narrow."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import TABS, OpenPage, show_tab
+from tests.studio_process import StudioProcess
+
+CONTENT = {
+    "memory": "#memory-chart .js-plotly-plot",
+    "train": "#train-start",
+    "playground": "#transcribe-start",
+    "evaluate": "#evaluate-start",
+    "models": "#models-table table",
+}
+EVIL = "${alert(1)} <img src=x onerror=alert(2)>"
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    page.get_by_label(label, exact=True).first.click()
+    page.get_by_role("option", name=option).first.click()
+
+
+def test_the_memory_answer_follows_the_form(open_page: OpenPage) -> None:
+    page = open_page()
+    verdict = page.locator("#memory-verdict")
+    expect(verdict).to_contain_text("Fits on GeForce RTX 4090")
+    expect(page.locator("#memory-chart .js-plotly-plot")).to_be_visible()
+    choose(page, "Model", "Whisper large-v3 ")
+    choose(page, "Method", "All weights")
+    expect(verdict).to_contain_text("Does not fit on GeForce RTX 4090")
+    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--method full"))
+    page.get_by_label("Transcribe with it").check()
+    expect(verdict).to_contain_text("Fits on GeForce RTX 4090")
+    expect(page.get_by_label("Method", exact=True)).to_be_hidden()
+
+
+def test_the_train_form_shows_its_command_and_refuses_nonsense(open_page: OpenPage) -> None:
+    page = open_page("train")
+    page.get_by_role("button", name="The same as a command or a file").click()
+    command = page.locator("#train-command textarea")
+    expect(command).to_have_value("python -m studio train --base_model demo --train_data demo")
+    page.get_by_label("Epochs").fill("5")
+    expect(command).to_have_value(re.compile("--num_train_epochs 5.0"))
+    page.get_by_label("Learning rate", exact=True).fill("7")
+    expect(command).to_have_value(re.compile("learning_rate must be between"))
+    page.get_by_role("button", name="Start training").click()
+    expect(page.get_by_test_id("toast-body")).to_contain_text("learning_rate must be between")
+
+
+def test_the_preview_names_bad_rows(open_page: OpenPage, demo_speech: Path, tmp_path: Path) -> None:
+    good = next((demo_speech / "samples").glob("*.flac"))
+    rows = [{"audio": str(good), "text": "turn on"}, {"audio": "missing.wav", "text": EVIL}]
+    manifest = tmp_path / "list.jsonl"
+    manifest.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    page = open_page("train")
+    page.get_by_label("Training data").fill(str(manifest))
+    page.get_by_role("button", name="Preview and check the data").click()
+    preview = page.locator("#data-preview")
+    expect(preview).to_contain_text("1 rows can be used, 1 cannot")
+    expect(preview).to_contain_text("missing.wav")
+
+
+def test_a_sample_becomes_a_transcript_with_times_that_play(open_page: OpenPage) -> None:
+    page = open_page("playground")
+    page.get_by_role("button", name="Kitchen light").click()
+    page.get_by_label("By word").check()
+    page.get_by_role("button", name="Transcribe", exact=True).click()
+    expect(page.locator("#transcript-downloads a")).to_have_count(5)
+    expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
+    word = page.locator("#transcript-segments .word").nth(2)
+    word.click()
+    place = float(word.get_attribute("data-seek") or "nan")
+    page.wait_for_function(
+        "from => document.querySelector('#transcript-segments audio').currentTime >= from", arg=place
+    )
+    with page.expect_download() as download:
+        page.get_by_role("link", name="SRT").click()
+    assert download.value.suggested_filename == "kitchen-light.srt"
+    assert "-->" in Path(download.value.path()).read_text(encoding="utf-8")
+
+
+def test_an_evaluation_shows_rates_and_every_clip(open_page: OpenPage) -> None:
+    page = open_page("evaluate")
+    page.get_by_label("At most so many clips").fill("2")
+    page.get_by_role("button", name="Evaluate", exact=True).click()
+    expect(page.locator("#evaluate-rates tbody tr")).to_have_count(1)
+    expect(page.locator("#evaluate-utterances tbody tr")).to_have_count(2)
+    expect(page.get_by_role("link", name="JSON")).to_be_visible()
+
+
+def test_a_model_is_described_renamed_and_deleted_after_asking(
+    open_page: OpenPage, studio_server: StudioProcess, demo_model: Path
+) -> None:
+    shutil.copytree(demo_model, studio_server.home / "models" / "copied")
+    page = open_page("models")
+    page.locator("#models-table").get_by_role("button", name="copied").click()
+    expect(page.locator("#models-details")).to_contain_text("Size on disk")
+    page.get_by_label("New name").fill("renamed")
+    page.get_by_role("button", name="Rename").click()
+    expect(page.locator("#models-table")).to_contain_text("renamed")
+    page.get_by_role("button", name="Delete …").click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.locator("#models-table")).not_to_contain_text("renamed")
+    assert not (studio_server.home / "models" / "renamed").exists()
+
+
+def test_names_from_the_disk_are_text_and_never_run(
+    open_page: OpenPage, studio_server: StudioProcess
+) -> None:
+    (studio_server.home / "models" / EVIL).mkdir()
+    page = open_page("models")
+    expect(page.locator("#models-table")).to_contain_text(EVIL)
+    show_tab(page, "playground")
+    expect(page.locator("#transcribe-model input")).to_be_visible()
+
+
+def test_the_language_is_the_browsers_until_the_visitor_chooses(open_page: OpenPage) -> None:
+    page = open_page(locale="zh-CN")
+    expect(page.get_by_role("tab", name="显存")).to_be_visible()
+    page.get_by_role("button", name="繁體中文").click()
+    expect(page.get_by_role("tab", name="轉錄")).to_be_visible()
+    page.reload()
+    expect(page.locator("#memory-verdict")).to_contain_text("放得下")
+    assert page.locator("html").get_attribute("lang") == "zh-TW"
+    show_tab(page, "playground")
+    page.locator("#transcribe-start").click()
+    expect(page.get_by_test_id("toast-body")).to_contain_text("還沒有錄音")
+
+
+def test_the_guided_line_leads_through_the_tabs(open_page: OpenPage) -> None:
+    page = open_page()
+    for button, tab in (
+        ("1. Train the demo model", "Train"),
+        ("2. Speak, and read what it hears", "Transcribe"),
+        ("3. Compare before and after", "Evaluate"),
+    ):
+        page.get_by_role("button", name=button).click()
+        expect(page.get_by_role("tab", name=tab, exact=True)).to_have_attribute("aria-selected", "true")
+
+
+def test_nothing_is_wider_than_a_telephone(open_page: OpenPage) -> None:
+    page = open_page(width=390, theme="dark")
+    for tab in TABS:
+        show_tab(page, tab)
+        expect(page.locator(CONTENT[tab]).first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, tab
