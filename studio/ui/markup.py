@@ -75,4 +75,6 @@ def table(
     whole = tag(
         "table", title, tag("thead", head), tag("tbody", body), class_=f"studio-table {class_}".strip()
     )
-    return tag("div", whole, class_="table-scroll", tabindex="0", role="region", aria_label=caption or None)
+    return tag(
+        "div", whole, class_="table-scroll", tabindex="0", role="region", aria_label=caption or titles[0]
+    )

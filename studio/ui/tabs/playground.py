@@ -24,7 +24,12 @@ from studio.ui.transcript_views import download_links, language_choices, segment
 from studio.ui.views import model_choices, note, progress_bar
 from studio.units import format_duration
 
-_SEEK = """
+_ON_LOAD = """
+document.addEventListener('keydown', (event) => {
+  const button = document.querySelector('#transcribe-start');
+  const isAsked = event.key === 'Enter' && (event.ctrlKey || event.metaKey);
+  if (isAsked && button && button.offsetParent) button.click();
+});
 const stopAt = {until: Infinity};
 element.addEventListener('click', (event) => {
   const button = event.target.closest('[data-seek]');
@@ -82,7 +87,7 @@ def build_playground_tab(registry: ModelRegistry, engines: ModelCache, tab: gr.T
                     interactive=False,
                     elem_id="transcript",
                 ),
-                gr.HTML(elem_id="transcript-segments", js_on_load=_SEEK),
+                gr.HTML(elem_id="transcript-segments", js_on_load=_ON_LOAD),
                 gr.HTML(elem_id="transcript-facts"),
                 gr.HTML(elem_id="transcript-downloads"),
             )
@@ -173,7 +178,7 @@ def _wire(
         return _choices(registry, model, known, request_locale(request))
 
     @shows_errors
-    def transcribe(request: gr.Request, **values: Any) -> Iterator[list[Any]]:
+    def hear(request: gr.Request, **values: Any) -> Iterator[list[Any]]:
         yield from _transcribe(engines, stops, values, str(request.session_hash), request_locale(request))
 
     def stop(request: gr.Request) -> None:
@@ -187,7 +192,7 @@ def _wire(
     known = gr.State([])
     tab.select(refresh, [form["model"], known], [form["model"], form["language"], known], **quiet)
     start.click(
-        transcribe,
+        hear,
         inputs_kwargs=form,
         outputs=results.all(),
         api_visibility="private",

@@ -178,7 +178,9 @@ def _wire_runs(
     """The panel that follows the chosen run, and what can be done with it."""
 
     def show(selected: str, seen: Seen, request: gr.Request) -> list[Any]:
-        return render(jobs, selected, seen, request_locale(request))
+        values = render(jobs, selected, seen, request_locale(request))
+        # A tick that was asked before a choice and answered after it must not take the choice back.
+        return [gr.skip(), *values[1:]] if values[0] == selected else values
 
     def pick(event: gr.EventData, seen: Seen, request: gr.Request) -> list[Any]:
         return render(jobs, picked_id(event), seen, request_locale(request))

@@ -1,0 +1,115 @@
+"""The page as it is built, before anything is started."""
+
+import subprocess
+import sys
+
+import pytest
+
+from studio.errors import ConfigError, RunError
+from studio.services import Services
+from studio.settings import Settings
+from studio.training.config import ALL_LINEAR, TrainingConfig
+from studio.ui.access import require_public_data, require_training, why_training_is_off
+from studio.ui.build import build_app, launch_options
+from studio.ui.forms import CHOICES, LABELS, field_component, form_config, shown_value, training_fields
+from studio.ui.sizing import Question, estimate_command
+
+PUBLIC = {
+    *("models", "estimate", "start_run", "runs", "run_status", "stop_run", "resume_run", "transcribe"),
+}
+
+
+def test_only_the_endpoints_for_programs_are_public(settings: Settings) -> None:
+    services = Services.open(settings)
+    app = build_app(services)
+    named = {str(fn.api_name) for fn in app.fns.values() if fn.api_visibility == "public"}
+    assert named == PUBLIC
+    assert launch_options(services)["run_history"] is False
+
+
+def test_polling_and_reading_never_wait_for_one_another(settings: Settings) -> None:
+    app = build_app(Services.open(settings))
+    polling = [fn for fn in app.fns.values() if any(event == "tick" for _, event in fn.targets)]
+    assert polling and all(fn.concurrency_limit is None for fn in polling)
+
+
+def test_building_the_page_imports_nothing_heavy(settings: Settings) -> None:
+    script = (
+        "import sys; from pathlib import Path; import gradio; before = set(sys.modules);"
+        "from studio.settings import Settings; from studio.services import Services;"
+        "from studio.ui.build import build_app, launch_options;"
+        "services = Services.open(Settings(home=Path(sys.argv[1]), hf_cache=Path(sys.argv[1]) / 'hf'));"
+        "build_app(services); launch_options(services);"
+        "print(sorted({name.partition('.')[0] for name in set(sys.modules) - before}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(settings.home)], capture_output=True, encoding="utf-8", check=True
+    )
+    heavy = ("torch", "transformers", "peft", "datasets", "plotly", "librosa", "scipy", "av", "soundfile")
+    assert [name for name in heavy if f"'{name}'" in done.stdout] == []
+
+
+# ---------------------------------------------------------------------- form
+
+
+def test_every_field_of_a_run_has_a_label_and_every_choice_a_name() -> None:
+    assert set(LABELS) == set(training_fields())
+    spelt_out = {"fp32", "fp16", "bf16", "wer", "cer", "tensorboard", "wandb", "trackio"}
+    choices = {value for f in training_fields().values() for value in f.metadata["choices"]}
+    assert choices - spelt_out == set(CHOICES)
+
+
+def test_the_form_untouched_is_the_default_run() -> None:
+    values = {name: shown_value(f.default) for name, f in training_fields().items()}
+    assert values["target_modules"] == "all-linear" and values["max_train_samples"] == 0
+    assert form_config(values) == TrainingConfig()
+
+
+def test_numbers_of_the_form_reach_the_run() -> None:
+    config = form_config({"max_train_samples": 20, "target_modules": "q_proj, v_proj", "seed": 1.0})
+    assert (config.max_train_samples, config.target_modules, config.seed) == (20, ("q_proj", "v_proj"), 1)
+    assert config.lora_r == TrainingConfig().lora_r and set(ALL_LINEAR) > set(config.target_modules)
+
+
+@pytest.mark.parametrize("name", list(training_fields()))
+def test_each_field_has_a_component(name: str) -> None:
+    assert field_component(name).elem_id == f"train-{name}"
+
+
+# ---------------------------------------------------------------------- what a public page may not do
+
+
+def test_training_is_off_on_a_space_and_the_reason_tells_the_way_out(settings: Settings) -> None:
+    space = Settings(home=settings.home, on_spaces=True, allow_training=False)
+    assert "Duplicate this Space" in why_training_is_off(space)
+    with pytest.raises(RunError, match="STUDIO_ALLOW_TRAINING"):
+        require_training(space)
+
+
+def test_training_is_on_at_home(settings: Settings) -> None:
+    assert why_training_is_off(settings) == ""
+    require_training(settings)
+
+
+def test_visitors_of_a_space_cannot_read_its_files(settings: Settings) -> None:
+    space = Settings(home=settings.home, on_spaces=True, allow_training=False)
+    with pytest.raises(ConfigError, match="server"):
+        require_public_data(space, str(settings.home))
+    require_public_data(space, "demo:test")
+    require_public_data(settings, str(settings.home))
+
+
+# ---------------------------------------------------------------------- memory
+
+
+def test_the_command_of_an_estimate_says_what_was_asked() -> None:
+    question = Question("small", method="full", gradient_checkpointing=True, gpu="RTX 4090")
+    assert estimate_command(question) == (
+        "python -m studio estimate --base_model small --method full --per_device_train_batch_size 8 "
+        "--gradient_checkpointing --gpu 'RTX 4090'"
+    )
+
+
+def test_an_estimate_of_transcribing_leaves_the_options_of_training_out() -> None:
+    command = estimate_command(Question("small", use="transcribe", method="full", lora_r=8, gpu="T4"))
+    assert command.endswith("--base_model small --use transcribe --per_device_train_batch_size 8 --gpu T4")
