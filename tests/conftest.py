@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from studio.settings import DEMO_MODEL, DEMO_SPEECH, Settings
+from tests.micro import make_micro_model, make_tones
 from tests.studio_process import ROOT, StudioProcess, end_processes_of
 
 NO_HUB = {
@@ -78,6 +79,18 @@ def demo_model() -> Path:
 def demo_speech() -> Path:
     """Folder of the demo speech with `train.jsonl`, `validation.jsonl` and `test.jsonl`."""
     return DEMO_SPEECH
+
+
+@pytest.fixture(scope="session")
+def micro_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a Whisper that trains in milliseconds and knows nothing; see `tests/micro.py`."""
+    return make_micro_model(tmp_path_factory.mktemp("micro") / "micro-whisper")
+
+
+@pytest.fixture(scope="session")
+def tones(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Manifest of twelve clips of a second."""
+    return make_tones(tmp_path_factory.mktemp("tones"), count=12)
 
 
 @pytest.fixture(scope="session")

@@ -17,11 +17,10 @@ from studio.inference.decoding import Decoder
 from studio.inference.hugging_face import ENGLISH_VOCABULARY
 from studio.inference.special_tokens import SpecialTokens
 from studio.training.config import TrainingConfig
+from studio.training.plan import initial_rank
 
 ADALORA_STATE = "adalora.safetensors"
 ADALORA_RANKS = "adalora.json"
-_EXTRA_RANK = 1.5
-"""AdaLoRA begins with this multiple of the rank and ends with the rank, on average."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +141,8 @@ def prepare_method(model: Any, config: TrainingConfig, max_steps: int) -> Any:
         model.freeze_encoder()
         return model
     if config.method == "full":
+        # Whisper's sinusoids are no weights, but transformers 5 loads them as if they were.
+        model.get_encoder().embed_positions.requires_grad_(False)
         return model
     import peft as typed_peft
 
@@ -149,10 +150,24 @@ def prepare_method(model: Any, config: TrainingConfig, max_steps: int) -> Any:
     if config.quantization != "none":
         # Casts what is not quantised to float32; checkpointing is switched on by the trainer, if at all.
         model = peft.prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
+    if config.quantization == "8bit" and config.method == "dora":
+        _keep_scales(model)
     if config.gradient_checkpointing:
         require_input_gradients(model)
     torch.manual_seed(config.seed)
     return peft.get_peft_model(model, _peft_config(config, max_steps))
+
+
+def _keep_scales(model: Any) -> None:
+    """On a CPU, PEFT's DoRA takes each 8-bit weight for its norm and leaves it without its scales."""
+
+    def put_back(layer: Any, _inputs: Any) -> None:
+        if layer.weight.CB is not None and layer.weight.SCB is None:
+            layer.weight.SCB = layer.state.SCB
+
+    for module in model.modules():
+        if type(module).__name__ == "Linear8bitLt":
+            module.register_forward_pre_hook(put_back)
 
 
 def require_input_gradients(model: Any) -> None:
@@ -178,7 +193,7 @@ def _peft_config(config: TrainingConfig, max_steps: int) -> Any:
     if config.method != "adalora":
         return LoraConfig(r=config.lora_r, use_dora=config.method == "dora", **shared)
     return AdaLoraConfig(
-        init_r=max(config.lora_r + 1, round(_EXTRA_RANK * config.lora_r)),
+        init_r=initial_rank(config),
         target_r=config.lora_r,
         total_step=max_steps,
         tinit=max_steps // 10,

@@ -3,6 +3,15 @@
 from studio.memory.plan import TrainingPlan
 from studio.training.config import TrainingConfig
 
+_EXTRA_RANK = 1.5
+
+
+def initial_rank(config: TrainingConfig) -> int:
+    """Rank that an adapter is built with: AdaLoRA begins higher, and ends with `lora_r` on average."""
+    if config.method != "adalora":
+        return config.lora_r
+    return max(config.lora_r + 1, round(_EXTRA_RANK * config.lora_r))
+
 
 def training_plan(config: TrainingConfig, has_gpu: bool) -> TrainingPlan:
     """The part of a configuration that decides its memory, as the worker will carry it out.
@@ -13,7 +22,7 @@ def training_plan(config: TrainingConfig, has_gpu: bool) -> TrainingPlan:
     precision = "fp32" if not has_gpu else "bf16" if config.precision == "auto" else config.precision
     return TrainingPlan(
         method=config.method,
-        lora_r=config.lora_r,
+        lora_r=initial_rank(config),
         target_modules=config.target_modules,
         lora_dropout=config.lora_dropout,
         quantization=config.quantization,

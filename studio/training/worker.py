@@ -71,6 +71,8 @@ def _carry_out(run: RunDir, stop: StopSignal) -> int:
 def _quieten_libraries() -> None:
     """Their bars and notices are not for the reader of a run's log."""
     warnings.simplefilter("ignore", FutureWarning)
+    # AdaLoRA may leave a layer without any rank, which PEFT takes for a broken file.
+    warnings.filterwarnings("ignore", message=r".*LoRA tensor\(s\) have invalid shape")
     for talkative in ("httpx", "absl", "bitsandbytes"):
         logging.getLogger(talkative).setLevel(logging.CRITICAL)
     import transformers as typed_transformers

@@ -1,0 +1,76 @@
+"""Runs in this process: the same code as in the worker, without starting one."""
+
+from pathlib import Path
+from typing import Any
+
+from studio.files import write_json
+from studio.settings import Settings
+from studio.training.arguments import config_to_dict
+from studio.training.attempt import Attempt
+from studio.training.config import TrainingConfig
+from studio.training.events import read_events
+from studio.training.outcome import Outcome
+from studio.training.run_dir import RunDir
+from studio.training.stop import StopRequested, StopSignal
+
+
+class StopAtStep(StopSignal):
+    """A stop request that comes while a certain step is at work."""
+
+    def __init__(self, run: RunDir, step: int | None, during_evaluation: bool = False) -> None:
+        super().__init__(run.stop_request)
+        self._run = run
+        self._step = step
+        self._during_evaluation = during_evaluation
+
+    @property
+    def is_set(self) -> bool:
+        if self._step is None:
+            return False
+        events = read_events(self._run.events)[0]
+        steps = [event["step"] for event in events if event["kind"] == "step"]
+        is_there = bool(steps) and steps[-1] >= self._step
+        if self._during_evaluation:
+            return is_there and events[-1]["kind"] == "eval_progress"
+        return bool(steps) and steps[-1] >= self._step - 1
+
+
+def quick(model: Path, manifest: Path, **changes: Any) -> TrainingConfig:
+    """Two epochs of three steps, evaluated with few tokens."""
+    values: dict[str, Any] = {
+        "base_model": str(model),
+        "train_data": str(manifest),
+        "lora_r": 4,
+        "lora_alpha": 8,
+        "per_device_train_batch_size": 4,
+        "num_train_epochs": 2.0,
+        "learning_rate": 0.01,
+        "warmup_steps": 0.0,
+        "logging_steps": 1,
+        "generation_max_length": 6,
+        "eval_on_start": False,
+    }
+    return TrainingConfig(**{**values, **changes})
+
+
+def new_run(settings: Settings, config: TrainingConfig, name: str = "run") -> RunDir:
+    """A run's folder, as the manager makes it."""
+    run = RunDir(settings.runs / name)
+    run.path.mkdir(parents=True)
+    write_json(run.config, config_to_dict(config))
+    return run
+
+
+def attempt(settings: Settings, run: RunDir, stop: StopSignal | None = None) -> Outcome:
+    """Carries the run out, to its end or to a stop."""
+    outcome = Outcome()
+    try:
+        Attempt(run, settings, stop or StopAtStep(run, None), outcome).carry_out()
+    except StopRequested:
+        outcome.state = "stopped"
+    return outcome
+
+
+def kinds(run: RunDir) -> list[str]:
+    """Kinds of the run's events, in their order."""
+    return [event["kind"] for event in read_events(run.events)[0]]

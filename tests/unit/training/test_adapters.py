@@ -1,0 +1,169 @@
+"""Every method moves exactly the weights it should, and what is saved loads as what was in memory."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from studio.errors import ModelBrokenError
+from studio.training import adapters
+from studio.training.config import ALL_LINEAR, TrainingConfig
+
+STEPS = 4
+CASES = [
+    ("lora", "none", False),
+    ("lora", "none", True),
+    ("lora", "8bit", False),
+    ("lora", "8bit", True),
+    ("lora", "4bit", False),
+    ("lora", "4bit", True),
+    ("dora", "none", False),
+    ("dora", "8bit", True),
+    ("dora", "4bit", True),
+    ("adalora", "none", False),
+    ("adalora", "none", True),
+    ("adalora", "8bit", True),
+    ("adalora", "4bit", True),
+    ("full", "none", False),
+    ("full", "none", True),
+    ("frozen_encoder", "none", False),
+    ("frozen_encoder", "none", True),
+]
+
+
+def prepared(model: Path, **changes: Any) -> tuple[TrainingConfig, adapters.Base, Any]:
+    config = TrainingConfig(**{"base_model": str(model), "lora_r": 4, "lora_dropout": 0.0, **changes})
+    base = adapters.load_base(model, config, adapters.Precision("fp32"))
+    wrapped = adapters.prepare_method(base.decoder.model, config, STEPS)
+    if config.gradient_checkpointing:
+        wrapped.gradient_checkpointing_enable(adapters.checkpointing_options(config))
+    return config, base, wrapped
+
+
+def batch() -> dict[str, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    labels = torch.randint(0, 200, (2, 7), generator=generator)
+    labels[1, 5:] = -100
+    return {"input_features": torch.randn(2, 80, 3000, generator=generator), "labels": labels}
+
+
+def train(model: Any, allocates: bool = True) -> None:
+    model.train()
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=0.01)
+    for step in range(STEPS):
+        model(**batch()).loss.backward()
+        optimizer.step()
+        if allocates and hasattr(getattr(model, "base_model", None), "update_and_allocate"):
+            model.base_model.update_and_allocate(step + 1)
+        optimizer.zero_grad()
+    model.eval()
+
+
+def is_intended(name: str, method: str) -> bool:
+    if method == "full":
+        return "encoder.embed_positions" not in name  # sinusoids, never trained
+    if method == "frozen_encoder":
+        return ".encoder." not in name
+    return "lora_" in name
+
+
+def loss_of(model: Any) -> float:
+    with torch.no_grad():
+        return float(model(**batch()).loss)
+
+
+@pytest.mark.parametrize(("method", "quantization", "checkpointing"), CASES)
+def test_exactly_the_intended_weights_move(
+    method: str, quantization: str, checkpointing: bool, micro_model: Path
+) -> None:
+    _, _, model = prepared(
+        micro_model, method=method, quantization=quantization, gradient_checkpointing=checkpointing
+    )
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    train(model, allocates=False)  # AdaLoRA would set the ranks that it cuts back to zero
+    moved = {name for name, p in model.named_parameters() if not torch.equal(p.detach(), before[name])}
+    unmovable = {name for name in before if "ranknum" in name}
+    assert moved == {name for name in before if is_intended(name, method)} - unmovable
+
+
+@pytest.mark.parametrize("method", ["lora", "dora", "adalora"])
+def test_a_saved_adapter_is_the_one_in_memory(method: str, micro_model: Path, tmp_path: Path) -> None:
+    from peft import PeftModel
+
+    config, base, model = prepared(micro_model, method=method)
+    untrained = loss_of(base.decoder.model)
+    train(model)
+    model.save_pretrained(tmp_path / "adapter")
+    again = PeftModel.from_pretrained(
+        adapters.load_base(micro_model, config, adapters.Precision("fp32")).decoder.model,
+        tmp_path / "adapter",
+    )
+    again.eval()
+    assert loss_of(again) == pytest.approx(loss_of(base.decoder.model), abs=1e-6)
+    assert abs(loss_of(again) - untrained) > 1e-3
+
+
+@pytest.mark.parametrize("method", ["full", "frozen_encoder"])
+def test_a_saved_model_is_the_one_in_memory(method: str, micro_model: Path, tmp_path: Path) -> None:
+    from transformers import WhisperForConditionalGeneration
+
+    _, _, model = prepared(micro_model, method=method)
+    train(model)
+    model.save_pretrained(tmp_path / "model")
+    again = WhisperForConditionalGeneration.from_pretrained(tmp_path / "model").eval()
+    assert loss_of(again) == pytest.approx(loss_of(model), abs=1e-6)
+
+
+def test_target_modules_choose_the_layers(micro_model: Path) -> None:
+    _, _, model = prepared(micro_model, target_modules=("q_proj", "fc2"))
+    names = {
+        name.split(".lora_")[0].rsplit(".", 1)[-1] for name, p in model.named_parameters() if p.requires_grad
+    }
+    assert names == {"q_proj", "fc2"}
+    _, _, model = prepared(micro_model)
+    names = {
+        name.split(".lora_")[0].rsplit(".", 1)[-1] for name, p in model.named_parameters() if p.requires_grad
+    }
+    assert names == set(ALL_LINEAR)
+
+
+def test_adalora_ends_with_the_rank_that_was_asked_for(micro_model: Path) -> None:
+    _, _, model = prepared(micro_model, method="adalora")
+    train(model)
+    pattern = model.peft_config["default"].rank_pattern
+    assert sum(sum(ranks) for ranks in pattern.values()) == 4 * len(pattern)
+
+
+def test_half_precision_files_are_trained_in_float32(micro_model: Path, tmp_path: Path) -> None:
+    from transformers import WhisperForConditionalGeneration
+
+    half = tmp_path / "half"
+    WhisperForConditionalGeneration.from_pretrained(micro_model, dtype=torch.float16).save_pretrained(half)
+    for file in micro_model.glob("*.json"):
+        if not (half / file.name).exists():
+            (half / file.name).write_bytes(file.read_bytes())
+    _, _, model = prepared(half)
+    if not torch.cuda.is_available():
+        assert {p.dtype for p in model.parameters()} == {torch.float32}
+
+
+def test_the_same_seed_makes_the_same_adapter(micro_model: Path) -> None:
+    first, second = (dict(prepared(micro_model, seed=7)[2].named_parameters()) for _ in range(2))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_parameters_are_counted(micro_model: Path) -> None:
+    _, _, whole = prepared(micro_model, method="full")
+    trainable, total = adapters.count_parameters(whole)
+    assert total - trainable == 1500 * 64, "all but the encoder's sinusoids"
+    for quantization in ("8bit", "4bit"):
+        _, _, wrapped = prepared(micro_model, quantization=quantization)
+        adapter, with_base = adapters.count_parameters(wrapped)
+        assert with_base - adapter == total, quantization
+
+
+def test_a_broken_model_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ModelBrokenError, match="cannot be loaded"):
+        adapters.load_base(tmp_path, TrainingConfig(), adapters.Precision("fp32"))
