@@ -130,7 +130,7 @@ def test_a_run_cannot_be_started_past_the_tab_either(client: Client, space: Stud
 
 
 def test_data_goes_to_the_temporary_folder(space: StudioProcess) -> None:
-    assert sorted(path.name for path in space.home.iterdir()) >= ["cache", "models", "runs"]
+    assert {"cache", "models", "runs"} <= {path.name for path in space.home.iterdir()}
 
 
 def test_files_of_the_server_are_not_given_out(space: StudioProcess) -> None:
