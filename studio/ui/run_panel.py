@@ -88,6 +88,8 @@ def _of_run(status: RunStatus | None, locale: str) -> dict[str, Any]:
     """Everything about the chosen run, under the names of the panel."""
     loss = tuple(status.loss_points) if status else ()
     points = tuple(status.eval_points) if status else ()
+    # Both plots come at once: one that shares its row later would keep the width it had alone.
+    has_curves = bool(loss or points)
     is_over = status is not None and status.state not in ACTIVE
     return {
         "status": run_status(status, locale),
@@ -98,7 +100,7 @@ def _of_run(status: RunStatus | None, locale: str) -> dict[str, Any]:
             loss_chart(
                 loss, [(point.step, point.loss) for point in points if point.loss is not None], locale
             ),
-            bool(loss),
+            has_curves,
         ),
         "errors": _plot(
             error_chart(
@@ -106,7 +108,7 @@ def _of_run(status: RunStatus | None, locale: str) -> dict[str, Any]:
                 [(point.step, point.cer) for point in points],
                 locale,
             ),
-            bool(points),
+            has_curves,
         ),
         "samples": samples_table(status.samples if status else (), locale),
     }
