@@ -1,0 +1,41 @@
+"""Make the demo model or the demo speech: `python -m assets.make_demo model|speech|measure`."""
+
+import argparse
+import os
+from pathlib import Path
+
+ASSETS = Path(__file__).resolve().parent.parent
+
+
+def main() -> None:
+    """Read the command line and make what it names."""
+    parser = argparse.ArgumentParser(prog="python -m assets.make_demo", description=__doc__)
+    parser.add_argument("what", choices=("model", "speech", "measure"))
+    parser.add_argument("--folder", type=Path, help="where to write; default: the folder in assets/")
+    parser.add_argument("--scale", type=float, default=1.0, help="share of clips and steps, for a quick try")
+    arguments = parser.parse_args()
+    if arguments.what == "speech":
+        from .samples import write_samples
+        from .speech import write_domain
+
+        folder = arguments.folder or ASSETS / "demo-speech"
+        write_domain(folder)
+        write_samples(folder / "samples")
+        return
+    import torch
+
+    torch.set_num_threads(os.cpu_count() or 1)
+    folder = arguments.folder or ASSETS / "demo-whisper"
+    if arguments.what == "model":
+        from .dataset import Recipe
+        from .train import TrainingPlan, train_model
+
+        steps = round(TrainingPlan.steps * arguments.scale)
+        train_model(folder, TrainingPlan(steps=steps), Recipe().scaled(arguments.scale))
+    from .report import measure_all
+
+    measure_all(folder, arguments.scale)
+
+
+if __name__ == "__main__":
+    main()
