@@ -54,7 +54,7 @@ class StudioProcess:
         self.kill()
         end_processes_of(self.home)
 
-    def start(self, timeout_seconds: float = 120.0) -> None:
+    def start(self, timeout_seconds: float = 400.0) -> None:
         """Starts the server and waits until the page answers."""
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(

@@ -1,6 +1,7 @@
 """`check-data`: listens to every clip of a data set and names what is wrong, row by row."""
 
-from collections.abc import Sequence
+import argparse
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from studio.cli.output import ProgressLine, require_place, say, show, show_json
@@ -37,21 +38,38 @@ def parser() -> Parser:
 def run(arguments: Sequence[str], settings: Settings) -> int:
     """Checks the data; 1 if there are rows that cannot be used."""
     given = parser().read(arguments)
-    source = given.source or given.train_data
-    if not source:
+    given.source = given.source or given.train_data
+    if not given.source:
         raise ConfigError("check-data needs the data: name a manifest, an audio folder or a Hub dataset.")
     if given.quarantine:
         require_place(given.quarantine)
-    label_length = None
-    if given.base_model:
-        services = Services.open(settings)
-        path = services.registry.local_path(given.base_model, local_files_only=given.local_files_only)
+    report = _check(given, _label_length(given, settings))
+    if given.json:
+        show_json(report.to_json())
+    else:
+        show(_summary(report))
+    if given.quarantine:
+        say(f"Rows that cannot be used are in {given.quarantine}.")
+    return 0 if report.good_rows == report.rows else 1
+
+
+def _label_length(given: argparse.Namespace, settings: Settings) -> Callable[[str], int] | None:
+    """Counts tokens as the model does that was named; None if none was."""
+    if not given.base_model:
+        return None
+    services = Services.open(settings)
+    try:
+        folder = services.registry.local_path(given.base_model, local_files_only=given.local_files_only)
+    finally:
         services.close()
-        label_length = label_counter(path)
+    return label_counter(folder)
+
+
+def _check(given: argparse.Namespace, label_length: Callable[[str], int] | None) -> DatasetReport:
     line = ProgressLine()
     try:
-        report = check_dataset(
-            source,
+        return check_dataset(
+            given.source,
             label_length=label_length,
             test_source=given.test_data,
             min_audio_len=given.min_audio_len,
@@ -63,13 +81,6 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         )
     finally:
         line.end()
-    if given.json:
-        show_json(report.to_json())
-    else:
-        show(_summary(report))
-    if given.quarantine:
-        say(f"Rows that cannot be used are in {given.quarantine}.")
-    return 0 if report.good_rows == report.rows else 1
 
 
 def _summary(report: DatasetReport) -> str:

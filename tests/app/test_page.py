@@ -36,7 +36,7 @@ def test_a_port_that_is_taken_is_refused_in_one_sentence(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=500,
     )
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1 and str(studio_server.port) in done.stderr
