@@ -2,11 +2,16 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+_AROUND = 4
+"""Tokens of a label beside its text: language, task, no timestamps, end."""
 
 
 def label_counter(model_folder: Path) -> Callable[[str], int]:
-    """Counts a text's tokens, special tokens included, as the tokenizer in `model_folder` writes it."""
-    import transformers
+    """Counts the tokens of a text's label as training writes it, with the tokenizer in `model_folder`."""
+    import transformers as typed_transformers
 
-    tokenizer = transformers.WhisperTokenizerFast.from_pretrained(model_folder, local_files_only=True)
-    return lambda text: len(tokenizer(text)["input_ids"])
+    transformers: Any = typed_transformers  # its lazy module hides the class from mypy
+    tokenizer = transformers.WhisperTokenizer.from_pretrained(model_folder, local_files_only=True)
+    return lambda text: len(tokenizer(f" {text}", add_special_tokens=False)["input_ids"]) + _AROUND
