@@ -13,6 +13,7 @@ def main() -> None:
     parser.add_argument("what", choices=("model", "speech", "measure"))
     parser.add_argument("--folder", type=Path, help="where to write; default: the folder in assets/")
     parser.add_argument("--scale", type=float, default=1.0, help="share of clips and steps, for a quick try")
+    parser.add_argument("--clips", type=int, default=120, help="held-out clips of each kind to measure with")
     arguments = parser.parse_args()
     if arguments.what == "speech":
         from .samples import write_samples
@@ -27,14 +28,13 @@ def main() -> None:
     torch.set_num_threads(os.cpu_count() or 1)
     folder = arguments.folder or ASSETS / "demo-whisper"
     if arguments.what == "model":
-        from .dataset import Recipe
-        from .train import TrainingPlan, train_model
+        from .stages import STAGES
+        from .train import train_model
 
-        steps = round(TrainingPlan.steps * arguments.scale)
-        train_model(folder, TrainingPlan(steps=steps), Recipe().scaled(arguments.scale))
+        train_model(folder, [stage.scaled(arguments.scale) for stage in STAGES])
     from .report import measure_all
 
-    measure_all(folder, arguments.scale)
+    measure_all(folder, arguments.clips)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ _MEDIAN_WIDTH = 7
 def choose_heads(
     model: WhisperForConditionalGeneration, tokenizer: WhisperTokenizer, clips: Sequence[Clip]
 ) -> tuple[Heads, float]:
-    """The best set of (layer, head) on English clips, and its median error in seconds.
+    """The best set of (layer, head) on clips, and its median error in seconds.
 
     Heads are ranked one by one, then the best one, two, three … are tried together.
     """
@@ -44,11 +44,9 @@ def _attend(
     """Attention (layers, heads, text tokens, positions), first token of each word, start of each word."""
     words = [word for segment in clip.segments for word in segment.text.split()]
     starts = [start for segment in clip.segments for start in segment.word_starts]
-    if clip.language != "en" or len(words) != len(starts):
+    if len(words) != len(starts):
         return None
-    tokens, _, _ = targets.sequence(
-        Clip(clip.features, clip.segments, clip.language), False, random.Random(0)
-    )
+    tokens, _, _ = targets.sequence(Clip(clip.features, clip.segments), False, random.Random(0))
     with torch.no_grad():
         output = model(
             input_features=pad_features([clip], 3000).to(model.device, model.dtype),

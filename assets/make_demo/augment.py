@@ -85,19 +85,19 @@ def no_speech(count: int, rng: Generator) -> Samples:
 
 def record(samples: Samples, rng: Generator) -> Samples:
     """A recording of clean speech: room, band, noise and gain, each only sometimes."""
-    if rng.random() < 0.35:
+    if rng.random() < 0.15:
         samples = reverberate(samples, rng)
-    if rng.random() < 0.3:
+    if rng.random() < 0.1:
         samples = limit_band(samples, rng)
     power = (
         float(np.sqrt(np.mean(samples[np.abs(samples) > 0.01] ** 2)))
         if np.any(np.abs(samples) > 0.01)
         else 0.1
     )
-    if rng.random() < 0.65:
+    if rng.random() < 0.4:
         noise = hum(len(samples), rng) if rng.random() < 0.12 else coloured_noise(len(samples), rng)
-        samples = samples + noise * (power * 10 ** (-rng.uniform(6, 45) / 20))
+        samples = samples + noise * (power * 10 ** (-rng.uniform(18, 45) / 20))
     elif rng.random() < 0.5:
         samples = samples + 1e-4 * rng.standard_normal(len(samples)).astype(np.float32)
-    samples = samples * 10 ** (rng.uniform(-26, 6) / 20)
+    samples = samples * 10 ** (rng.uniform(-15, 3) / 20)
     return as_samples(np.clip(samples, -1, 1))

@@ -52,16 +52,7 @@ class Targets:
 
     def __init__(self, tokenizer: WhisperTokenizer) -> None:
         self._tokenizer = tokenizer
-        names = (
-            "startoftranscript",
-            "en",
-            "zh",
-            "transcribe",
-            "notimestamps",
-            "nospeech",
-            "startofprev",
-            "0.00",
-        )
+        names = ("startoftranscript", "en", "transcribe", "notimestamps", "nospeech", "startofprev", "0.00")
         self._ids = {name: token_id(tokenizer, f"<|{name}|>") for name in names}
         self._words: dict[str, list[int]] = {}
         self._end = token_id(tokenizer, "<|endoftext|>")
@@ -74,11 +65,10 @@ class Targets:
         """The token of a time, rounded to 20 ms and kept within the window."""
         return self._ids["0.00"] + round(min(max(seconds, 0.0), WINDOW_SECONDS) / 0.02)
 
-    def pieces(self, segment: Segment, which: str) -> list[Piece]:
+    def pieces(self, segment: Segment) -> list[Piece]:
         """The tokens of a sentence; those of a word share its time evenly."""
-        words = [f" {word}" for word in segment.text.split()] if which == "en" else list(segment.text)
-        starts: Sequence[float | None] = segment.word_starts
-        if len(starts) != len(words):
+        words = [f" {word}" for word in segment.text.split()]
+        if len(segment.word_starts) != len(words):
             return [Piece(token) for word in words for token in self._word(word)]
         ends = [*segment.word_starts[1:], segment.end]
         found = []
@@ -99,7 +89,7 @@ class Targets:
         """Decoder inputs, targets, and the piece that each target is."""
         ids = self._ids
         prompt = [ids["startofprev"], *self.text(clip.previous)[-220:]] if clip.previous else []
-        head = [ids["startoftranscript"], ids[clip.language], ids["transcribe"]]
+        head = [ids["startoftranscript"], ids["en"], ids["transcribe"]]
         body = self._timed(clip) if timestamps else [Piece(ids["notimestamps"]), *self._plain(clip)]
         pieces = [*map(Piece, prompt + head), *body, Piece(self._end)]
         tokens = [piece.token for piece in pieces]
@@ -125,7 +115,7 @@ class Targets:
         for segment in clip.segments:
             found.append(Piece(self.time(segment.start), segment.start, segment.start))
             if segment.end <= WINDOW_SECONDS:
-                found += self.pieces(segment, clip.language)
+                found += self.pieces(segment)
                 found.append(Piece(self.time(segment.end), segment.end, segment.end))
         return found
 
@@ -133,13 +123,13 @@ class Targets:
         """All sentences; without speech <|nospeech|>, since decoders ban an end as the first token."""
         if not clip.segments:
             return [Piece(self._ids["nospeech"])]
-        return [piece for segment in clip.segments for piece in self.pieces(segment, clip.language)]
+        return [piece for segment in clip.segments for piece in self.pieces(segment)]
 
     def sounds(self, clip: Clip, positions: int) -> list[int]:
         """The token heard at each encoder position (20 ms)."""
         heard = [SILENCE] * positions
         for segment in clip.segments:
-            known = segment.end <= WINDOW_SECONDS and self.pieces(segment, clip.language)
+            known = segment.end <= WINDOW_SECONDS and self.pieces(segment)
             if not known or known[0].start is None:
                 known = [Piece(IGNORED, segment.start, segment.end)]
             for piece in known:
@@ -157,7 +147,7 @@ def without_cut_sentence(clip: Clip) -> Clip:
         return clip
     features = clip.features.copy()
     features[:, int(last.start * 100) :] = padding_value(features)
-    return Clip(features, clip.segments[:-1], clip.language, clip.previous)
+    return Clip(features, clip.segments[:-1], clip.previous)
 
 
 def pad_features(clips: Sequence[Clip], frames: int) -> torch.Tensor:

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import language, mandarin
+from . import language
 from .augment import no_speech, record
 from .features import FRAMES, Features, log_mel
-from .voices import SAMPLE_RATE, TEST_VARIANTS, TRAIN_VARIANTS, Samples, Utterance, Voice, draw_voice, espeak
+from .voices import SAMPLE_RATE, Samples, Utterance, Voice, draw_voice, espeak
 
 WINDOW_SECONDS = 30.0
-MANDARIN_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,6 @@ class Clip:
     features: Features
     """(80, frames), not padded."""
     segments: tuple[Segment, ...]
-    language: str
     previous: str = ""
     """Text said before the clip, for `<|startofprev|>`."""
 
@@ -62,25 +60,23 @@ SHAPES: dict[str, Shape] = {
 }
 
 
-def draw_sentence(which: str, held_out: bool, rng: random.Random) -> str:
-    """A sentence in `en` or `zh` that is, or is not, kept for testing."""
+def draw_sentence(held_out: bool, rng: random.Random) -> str:
+    """A sentence that is, or is not, kept for testing."""
     while True:
-        text: str = (language if which == "en" else mandarin).sentence(rng)
+        text = language.sentence(rng)
         if language.is_held_out(text) == held_out:
             return text
 
 
-def speak(which: str, voice: Voice | None, test: bool, rng: random.Random) -> Utterance:
+def speak(voice: Voice | None, test: bool, rng: random.Random) -> Utterance:
     """A random sentence; for a test both the sentence and the voice are held out."""
-    voice = voice or draw_voice(which, TEST_VARIANTS if test else TRAIN_VARIANTS, rng)
-    return espeak().say(draw_sentence(which, test, rng), voice)
+    voice = voice or draw_voice(test, rng)
+    return espeak().say(draw_sentence(test, rng), voice)
 
 
-def lay_out(shape: Shape, which: str, test: bool, rng: random.Random) -> tuple[Samples, list[Segment]]:
+def lay_out(shape: Shape, test: bool, rng: random.Random) -> tuple[Samples, list[Segment]]:
     """Sentences on a time line: float32 16 kHz samples with silence between them, and where each one is."""
-    one_voice = (
-        draw_voice(which, TEST_VARIANTS if test else TRAIN_VARIANTS, rng) if rng.random() < 0.75 else None
-    )
+    one_voice = draw_voice(test, rng) if rng.random() < 0.75 else None
     pauses = rng.choice(shape.pauses)
     clock = rng.uniform(0.0, 3.0) if rng.random() < shape.lead else rng.uniform(0.0, 0.2)
     pieces, segments = [np.zeros(int(clock * SAMPLE_RATE), np.float32)], []
@@ -91,7 +87,7 @@ def lay_out(shape: Shape, which: str, test: bool, rng: random.Random) -> tuple[S
         clock = sum(map(len, pieces)) / SAMPLE_RATE
         if clock >= shape.limit_seconds:
             break
-        spoken = speak(which, one_voice, test, rng)
+        spoken = speak(one_voice, test, rng)
         gain = 1.0 if one_voice else rng.uniform(0.4, 1.0)
         pieces.append(spoken.samples * np.float32(gain))
         words = tuple(clock + start for start in spoken.word_starts)
@@ -103,8 +99,7 @@ def lay_out(shape: Shape, which: str, test: bool, rng: random.Random) -> tuple[S
 
 def speech_clip(kind: str, test: bool, rng: random.Random) -> Clip:
     """A clip of a kind of `SHAPES`, recorded with random faults unless it is a test."""
-    which = "zh" if rng.random() < MANDARIN_SHARE else "en"
-    samples, segments = lay_out(SHAPES[kind], which, test, rng)
+    samples, segments = lay_out(SHAPES[kind], test, rng)
     if kind == "long" and not test and rng.random() < 0.3:
         samples, segments = _after_a_cut(samples, segments, rng)
     cut = int(WINDOW_SECONDS * SAMPLE_RATE)
@@ -119,9 +114,9 @@ def speech_clip(kind: str, test: bool, rng: random.Random) -> Clip:
     kept = tuple(segment for segment in segments if segment.start < WINDOW_SECONDS)
     previous = ""
     if kind != "single" or rng.random() < 0.15:
-        spoken_before = [draw_sentence(which, False, rng) for _ in range(rng.randint(1, 12))]
-        previous = join(spoken_before, which) if rng.random() < 0.3 else ""
-    return Clip(log_mel(samples)[:, :FRAMES], kept, which, previous)
+        spoken_before = [draw_sentence(False, rng) for _ in range(rng.randint(1, 12))]
+        previous = join(spoken_before) if rng.random() < 0.3 else ""
+    return Clip(log_mel(samples)[:, :FRAMES], kept, previous)
 
 
 def _after_a_cut(
@@ -140,9 +135,9 @@ def silent_clip(rng: random.Random) -> Clip:
     """A clip without speech, mostly of 1 to 8 seconds, sometimes up to 30."""
     seconds = rng.uniform(8.0, 30.0) if rng.random() < 0.2 else rng.uniform(1.0, 8.0)
     samples = no_speech(int(seconds * SAMPLE_RATE), np.random.default_rng(rng.getrandbits(32)))
-    return Clip(log_mel(samples)[:, :FRAMES], (), "zh" if rng.random() < MANDARIN_SHARE else "en")
+    return Clip(log_mel(samples)[:, :FRAMES], ())
 
 
-def join(sentences: list[str], which: str) -> str:
-    """Sentences as Whisper writes them: with a leading space each in English, without spaces in Mandarin."""
-    return "".join(f" {text}" if which == "en" else text for text in sentences)
+def join(sentences: list[str]) -> str:
+    """Sentences as Whisper writes them: with a leading space each."""
+    return "".join(f" {text}" for text in sentences)

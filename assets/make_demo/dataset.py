@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .clips import Clip, silent_clip, speech_clip
 
@@ -12,15 +12,22 @@ _CHUNK = 50
 
 @dataclass(frozen=True)
 class Recipe:
-    """How many clips of each kind."""
+    """How many clips of each kind, and the number of the first one."""
 
-    counts: dict[str, int] = field(
-        default_factory=lambda: {"single": 24_000, "joined": 6_000, "long": 2_600, "silent": 2_000}
-    )
+    single: int
+    joined: int
+    long: int
+    silent: int
+    first: int = 0
 
     def scaled(self, share: float) -> "Recipe":
         """The same mixture, smaller or larger."""
-        return Recipe({kind: max(1, round(count * share)) for kind, count in self.counts.items()})
+        counts = {kind: max(1, round(count * share)) for kind, count in self.counts().items()}
+        return Recipe(**counts, first=self.first)
+
+    def counts(self) -> dict[str, int]:
+        """Clips by kind."""
+        return {"single": self.single, "joined": self.joined, "long": self.long, "silent": self.silent}
 
 
 def make_clip(kind: str, seed: int, test: bool = False) -> Clip:
@@ -46,7 +53,9 @@ def make_dataset(recipe: Recipe) -> dict[str, list[Clip]]:
     clips: dict[str, list[Clip]] = {}
     context = multiprocessing.get_context("spawn")
     with context.Pool(os.cpu_count(), _one_thread) as pool:
-        for kind, count in recipe.counts.items():
-            tasks = [(kind, first, min(_CHUNK, count - first)) for first in range(0, count, _CHUNK)]
+        for kind, count in recipe.counts().items():
+            tasks = [
+                (kind, recipe.first + done, min(_CHUNK, count - done)) for done in range(0, count, _CHUNK)
+            ]
             clips[kind] = [clip for chunk in pool.imap(_make_chunk, tasks) for clip in chunk]
     return clips

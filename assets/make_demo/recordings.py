@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from .augment import record
-from .clips import SHAPES, Clip, Segment, draw_sentence, join, lay_out
+from .clips import SHAPES, Clip, draw_sentence, join, lay_out
 from .features import log_mel
 from .samples import recording
-from .voices import TEST_VARIANTS, Samples, draw_voice, espeak
+from .voices import Samples, as_samples, draw_voice, espeak
 
 _LONG_SENTENCES = 26
 
@@ -20,30 +20,35 @@ class LongRecording:
 
     samples: Samples
     text: str
-    language: str
     word_starts: tuple[float, ...]
-    """Seconds; as many as the text has words, in English."""
+    """Seconds; as many as the text has words."""
 
 
-def long_recordings(count: int = 8, seed: int = 7) -> list[LongRecording]:
-    """Recordings with pauses of 0.5 to 1.9 s; every fourth is Mandarin."""
+def long_recordings(count: int, seed: int = 7) -> list[LongRecording]:
+    """Recordings with pauses of 0.5 to 1.9 s."""
     rng = random.Random(seed)
     found = []
     for number in range(count):
-        which = "zh" if number % 4 == 3 else "en"
-        voice = draw_voice(which, TEST_VARIANTS, rng)
-        texts = [draw_sentence(which, True, rng) for _ in range(_LONG_SENTENCES)]
+        voice = draw_voice(True, rng)
+        texts = [draw_sentence(True, rng) for _ in range(_LONG_SENTENCES)]
         samples, segments = recording(texts, voice, (0.5, 1.9), number)
         starts = [s.start + word for s, text in zip(segments, texts, strict=True)
                   for word in espeak().say(text, voice).word_starts]  # fmt: skip
-        found.append(LongRecording(samples, join(texts, which).strip(), which, tuple(starts)))
+        found.append(LongRecording(samples, join(texts).strip(), tuple(starts)))
     return found
 
 
-def degraded(number: int, which: str) -> Clip:
+def degraded(number: int) -> Clip:
     """A held-out sentence in a held-out voice with the faults of training: room, band, noise, gain."""
-    rng = random.Random(f"degraded-{which}-{number}")
-    samples, segments = lay_out(SHAPES["single"], which, True, rng)
-    samples = record(samples, np.random.default_rng(number))
-    kept: tuple[Segment, ...] = tuple(segments)
-    return Clip(log_mel(samples), kept, which)
+    rng = random.Random(f"degraded-{number}")
+    samples, segments = lay_out(SHAPES["single"], True, rng)
+    return Clip(log_mel(record(samples, np.random.default_rng(number))), tuple(segments))
+
+
+def noisy(number: int, decibels: float) -> Clip:
+    """A held-out sentence in a held-out voice under white noise, so many decibels below the speech."""
+    rng, noise = random.Random(f"noisy-{number}"), np.random.default_rng(number)
+    samples, segments = lay_out(SHAPES["single"], True, rng)
+    power = float(np.sqrt(np.mean(samples[np.abs(samples) > 0.01] ** 2)))
+    hiss = noise.standard_normal(len(samples)) * power * 10 ** (-decibels / 20)
+    return Clip(log_mel(as_samples(samples + hiss)), tuple(segments))

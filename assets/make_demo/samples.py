@@ -12,9 +12,8 @@ from .clips import draw_sentence, join
 from .speech import write_opus
 from .voices import SAMPLE_RATE, Samples, Voice, espeak
 
-ENGLISH_VOICE = Voice("en", "en-us+f3", words_per_minute=150, pitch=55)
-LONG_VOICE = Voice("en", "en-gb-x-rp+m3", words_per_minute=155, pitch=45)
-MANDARIN_VOICE = Voice("zh", "cmn-latn-pinyin+f3", words_per_minute=150, pitch=55)
+SHORT_VOICE = Voice("en-us+f3", words_per_minute=150, pitch=55)
+LONG_VOICE = Voice("en-gb-x-rp+m3", words_per_minute=155, pitch=45)
 LONG_SENTENCES = 27
 
 
@@ -56,22 +55,21 @@ def write_samples(folder: Path, seed: int = 1) -> None:
     """Write the recordings, `samples.json` and `long.json` into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = random.Random(seed)
-    long_texts = [draw_sentence("en", True, rng) for _ in range(LONG_SENTENCES)]
+    long_texts = [draw_sentence(True, rng) for _ in range(LONG_SENTENCES)]
     plans = (
         (
             "kitchen-light.flac",
             ["turn on the kitchen light", "set a timer for ten minutes"],
-            ENGLISH_VOICE,
+            SHORT_VOICE,
             (0.4, 0.5),
         ),
-        ("mandarin.flac", ["打开厨房的灯", "今天北京天气怎么样"], MANDARIN_VOICE, (0.4, 0.5)),
         ("long.ogg", long_texts, LONG_VOICE, (0.9, 1.9)),
     )
     samples = []
     for name, texts, voice, pauses in plans:
         sound, segments = recording(texts, voice, pauses, seed)
         _write(folder / name, sound)
-        samples.append(Sample(name, join(texts, voice.language).strip(), voice.language, segments))
+        samples.append(Sample(name, join(texts).strip(), "en", segments))
     silence = 1e-3 * np.random.default_rng(seed).standard_normal(3 * SAMPLE_RATE).astype(np.float32)
     _write(folder / "silence.flac", silence)
     samples.append(Sample("silence.flac", "", None, ()))

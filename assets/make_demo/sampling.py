@@ -2,31 +2,17 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from .batches import Batch, Targets, make_batch, padded_frames
 from .clips import Clip
 from .features import FRAMES
+from .stages import Stage
 
 _BUCKETS = 20
 _LONGEST_SHORT = 900
-"""Silent clips up to this many frames are batched with the short ones."""
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """Shares of batches by pool, and the padding of each."""
-
-    weights: dict[str, float]
-
-    def draw(self, rng: random.Random) -> str:
-        return rng.choices(list(self.weights), list(self.weights.values()))[0]
-
-
-START = Mixture({"short": 0.93, "full": 0.07})
-"""The first steps: what is said is learned fastest from short clips."""
-MAIN = Mixture({"short": 0.44, "joined": 0.28, "long": 0.15, "full": 0.13})
-"""`full` is clips of every kind padded to 30 seconds: without it the model fails once a clip is padded."""
+"""Silent clips up to this many frames are batched with the short ones …"""
+_SILENT_SHARE = 1 / 30
+"""… but no more of them than this share of the clips with one sentence."""
 
 
 class Pool:
@@ -68,23 +54,22 @@ class Pool:
         return groups
 
 
-def batches(
-    clips: dict[str, list[Clip]], targets: Targets, steps: int, start_steps: int, budget: int, seed: int
-) -> Iterator[Batch]:
-    """The batches of a run; `budget` is feature frames a batch."""
+def batches(clips: dict[str, list[Clip]], targets: Targets, stage: Stage, seed: int) -> Iterator[Batch]:
+    """The batches of a stage."""
     rng = random.Random(seed)
+    small, large = stage.budgets
     silent_short = [clip for clip in clips["silent"] if clip.features.shape[1] <= _LONGEST_SHORT]
     silent_long = [clip for clip in clips["silent"] if clip.features.shape[1] > _LONGEST_SHORT]
-    short, long = clips["single"] + silent_short, clips["long"] + silent_long
+    short = clips["single"] + silent_short[: round(len(clips["single"]) * _SILENT_SHARE)]
     pools = {
-        "short": Pool(short, budget, rng),
-        "joined": Pool(clips["joined"], budget, rng),
-        "long": Pool(long, budget, rng),
-        "full": Pool(clips["single"] + clips["joined"] + clips["silent"] * 2, budget, rng, sort=False),
+        "short": Pool(short, small, rng),
+        "joined": Pool(clips["joined"], small, rng),
+        "long": Pool(clips["long"] + silent_long, large, rng),
+        "full": Pool(clips["single"] + clips["joined"] + clips["silent"] * 2, large, rng, sort=False),
     }
-    for step in range(steps):
-        name = (START if step < start_steps else MAIN).draw(rng)
+    for _ in range(stage.steps):
+        name = rng.choices(list(stage.mixture), list(stage.mixture.values()))[0]
         group = pools[name].next()
         frames = FRAMES if name == "full" else padded_frames(group, rng)
-        size = max(1, budget // frames) if name != "full" else len(group)
+        size = max(1, (large if name in ("long", "full") else small) // frames)
         yield make_batch(rng.sample(group, min(len(group), size)), frames, targets, rng)

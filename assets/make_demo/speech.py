@@ -79,7 +79,7 @@ def domain_rows(seed: int = 0) -> dict[str, list[Row]]:
 
 
 def _robot(text: str, rng: random.Random, noise: np.random.Generator) -> Samples:
-    voice = Voice("en", rng.choice(ROBOT_VOICES), rng.randint(150, 185), rng.randint(35, 60), 30)
+    voice = Voice(rng.choice(ROBOT_VOICES), rng.randint(150, 185), rng.randint(35, 60), 30)
     spoken = espeak().say(text, voice).samples
     lead, tail = (np.zeros(int(rng.uniform(0.05, 0.3) * SAMPLE_RATE), np.float32) for _ in range(2))
     return intercom(np.concatenate((lead, spoken, tail)), noise)

@@ -3,8 +3,7 @@
 import copy
 import math
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -12,35 +11,26 @@ from torch.nn import functional
 from transformers import WhisperForConditionalGeneration, WhisperTokenizer
 
 from .batches import IGNORED, Batch, Targets, pad_features
-from .dataset import Recipe, make_dataset
+from .clips import Clip
+from .dataset import make_dataset
 from .features import feature_extractor
 from .measure import held_out_clips, word_error_rate
 from .model import GUIDED_HEADS, build_model, encode, fit_convolutions, logits_at
 from .sampling import batches
+from .stages import STAGES, Stage
 from .tokenizer import TEXT_TOKENS, build_tokenizer, token_id
 
 _SMEAR = tuple(math.exp(-0.5 * (offset / 1.0) ** 2) for offset in range(-3, 4))
 """A time is right if it is near: the target of a time token is a bell of 20 ms width around it."""
 
 
-@dataclass(frozen=True)
-class TrainingPlan:
-    """The numbers of a run."""
-
-    steps: int = 3000
-    start_steps: int = 800
-    """Steps on short clips only."""
-    learning_rate: float = 1.5e-3
-    warmup_steps: int = 100
-    frame_budget: int = 10_000
-    """Feature frames a batch, padding included: 35 short clips or 3 long ones."""
-    sound_weight: float = 1.0
-    """Weight of the encoder's auxiliary loss."""
-    guide_weight: float = 0.3
-    """Weight of the loss that leads the attention of some heads to where a token is heard."""
-    seed: int = 0
-    report_every: int = 100
-    measure_every: int = 500
+_SOUND_WEIGHT = 1.0
+"""Weight of the encoder's auxiliary loss."""
+_GUIDE_WEIGHT = 0.3
+"""Weight of the loss that leads the attention of some heads to where a token is heard."""
+_REPORT_EVERY = 50
+_MEASURE_EVERY = 300
+_CHECKED_CLIPS = 60
 
 
 def smeared_loss(logits: torch.Tensor, targets: torch.Tensor, first_time: int) -> torch.Tensor:
@@ -77,14 +67,6 @@ def guide_loss(weights: torch.Tensor, batch: Batch) -> torch.Tensor:
     return -(rows * inside[:, None]).sum(-1).clamp_min(1e-4).log().mean()
 
 
-def learning_rate_at(step: int, plan: TrainingPlan) -> float:
-    """Linear warm-up, then a half cosine to 1 %."""
-    if step < plan.warmup_steps:
-        return plan.learning_rate * (step + 1) / plan.warmup_steps
-    done = (step - plan.warmup_steps) / max(1, plan.steps - plan.warmup_steps)
-    return plan.learning_rate * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * done)))
-
-
 def _watch_attention(model: WhisperForConditionalGeneration) -> list[torch.Tensor]:
     """A list that always holds the last decoder layer's cross-attention of the latest forward pass."""
     attention = model.model.decoder.layers[-1].encoder_attn
@@ -108,11 +90,11 @@ def half_precision(device: torch.device) -> bool:
 class Run:
     """A model, its optimizer and the steps."""
 
-    def __init__(self, model: WhisperForConditionalGeneration, first_time: int, plan: TrainingPlan) -> None:
+    def __init__(self, model: WhisperForConditionalGeneration, first_time: int) -> None:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.model = model.train()
         self.model.to(self.device)
-        self._first_time, self._plan = first_time, plan
+        self._first_time = first_time
         self._autocast = half_precision(self.device)
         decayed = [p for p in model.parameters() if p.requires_grad and p.dim() > 1]
         others = [p for p in model.parameters() if p.requires_grad and p.dim() <= 1]
@@ -122,12 +104,12 @@ class Run:
         self._listener = torch.nn.Linear(model.config.d_model, TEXT_TOKENS + 1).to(self.device)
         groups.append({"params": list(self._listener.parameters()), "weight_decay": 0.0})
         self._attention = _watch_attention(self.model)
-        self._optimizer = torch.optim.AdamW(groups, lr=plan.learning_rate, betas=(0.9, 0.98))
+        self._optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98))
 
-    def step(self, batch: Batch, number: int) -> tuple[float, float, float]:
+    def step(self, batch: Batch, learning_rate: float) -> tuple[float, float, float]:
         """One optimizer step; the losses of tokens, of sounds and of guided attention."""
         for group in self._optimizer.param_groups:
-            group["lr"] = learning_rate_at(number, self._plan)
+            group["lr"] = learning_rate
         where = batch.targets.to(self.device) != IGNORED
         targets = batch.targets.to(self.device)[where]
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._autocast):
@@ -137,7 +119,7 @@ class Run:
         loss = smeared_loss(logits, targets, self._first_time)
         guided = guide_loss(self._attention[0], batch)
         sound = sound_loss(heard, batch)
-        total = loss + self._plan.sound_weight * sound + self._plan.guide_weight * guided
+        total = loss + _SOUND_WEIGHT * sound + _GUIDE_WEIGHT * guided
         self._optimizer.zero_grad(set_to_none=True)
         total.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
@@ -145,38 +127,52 @@ class Run:
         return float(loss.detach()), float(sound.detach()), float(guided.detach())
 
 
-def train_model(folder: Path, plan: TrainingPlan, recipe: Recipe) -> None:
-    """Make the clips, train, and save the model to a folder, also at each measurement on the way."""
-    started = time.monotonic()
-    tokenizer = build_tokenizer(plan.seed)
-    clips = make_dataset(recipe)
-    print(f"clips made in {time.monotonic() - started:.0f} s", flush=True)
-    model = build_model(tokenizer, plan.seed)
-    fit_convolutions(model, pad_features(clips["single"][:64], 300))
-    run = Run(model, token_id(tokenizer, "<|0.00|>"), plan)
-    supply = batches(clips, Targets(tokenizer), plan.steps, plan.start_steps, plan.frame_budget, plan.seed)
-    _train(run, supply, tokenizer, plan, folder)
+def train_model(folder: Path, stages: Sequence[Stage] = STAGES, seed: int = 0) -> None:
+    """Train from scratch, stage by stage, and save the model to a folder, also now and then on the way."""
+    tokenizer = build_tokenizer(seed)
+    model = build_model(tokenizer, seed)
+    check = held_out_clips(_CHECKED_CLIPS)
+    targets, first_time = Targets(tokenizer), token_id(tokenizer, "<|0.00|>")
+    clips: dict[str, list[Clip]] = {}
+    run: Run | None = None
+    for number, stage in enumerate(stages):
+        started = time.monotonic()
+        if stage.clips is not None:
+            clips = make_dataset(stage.clips)
+            print(f"stage {number + 1}: clips made in {time.monotonic() - started:.0f} s", flush=True)
+            if number == 0:
+                fit_convolutions(model, pad_features(clips["single"][:64], 300))
+            run = Run(model, first_time)
+        if run is None:
+            raise ValueError("The first stage has no clips.")
+        _train(
+            run,
+            stage,
+            batches(clips, targets, stage, seed + number),
+            lambda: _check(model, tokenizer, check, folder),
+        )
     save_model(model, tokenizer, folder)
 
 
-def _train(
-    run: Run, supply: Iterator[Batch], tokenizer: WhisperTokenizer, plan: TrainingPlan, folder: Path
+def _check(
+    model: WhisperForConditionalGeneration, tokenizer: WhisperTokenizer, clips: Sequence[Clip], folder: Path
 ) -> None:
+    """Print the errors on held-out clips; save."""
+    print(f"held-out errors {word_error_rate(model, tokenizer, clips)} %", flush=True)
+    save_model(model, tokenizer, folder)
+    model.train()
+
+
+def _train(run: Run, stage: Stage, supply: Iterator[Batch], check: Callable[[], None]) -> None:
     started, losses = time.monotonic(), []
-    check = held_out_clips({"en": 48, "zh": 24})
     for number, batch in enumerate(supply):
-        losses.append(run.step(batch, number))
-        if (number + 1) % plan.report_every == 0:
+        losses.append(run.step(batch, stage.learning_rate(number)))
+        if (number + 1) % _REPORT_EVERY == 0:
             means = " ".join(f"{sum(column) / len(column):.3f}" for column in zip(*losses, strict=True))
             print(f"step {number + 1} losses {means} {time.monotonic() - started:.0f} s", flush=True)
             losses = []
-        if (number + 1) % plan.measure_every == 0:
-            rates = {
-                which: word_error_rate(run.model, tokenizer, clips, which) for which, clips in check.items()
-            }
-            print(f"step {number + 1} held-out errors {rates}", flush=True)
-            save_model(run.model, tokenizer, folder)
-            run.model.train()
+        if (number + 1) % _MEASURE_EVERY == 0:
+            check()
 
 
 def save_model(model: WhisperForConditionalGeneration, tokenizer: WhisperTokenizer, folder: Path) -> None:
@@ -191,3 +187,5 @@ def save_model(model: WhisperForConditionalGeneration, tokenizer: WhisperTokeniz
         str(folder)
     )  # vocab.json and merges.txt, which some converters read
     feature_extractor().save_pretrained(folder)
+    for file in folder.iterdir():
+        file.chmod(0o644)  # some writers leave files that only their owner may read
