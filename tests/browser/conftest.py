@@ -18,6 +18,8 @@ QUIET = (
     "--autoplay-policy=no-user-gesture-required",
 )
 PATIENCE_MILLISECONDS = 90_000
+LEFT_THE_PAGE = ("AbortError", "Connection errored out", "Failed to load resource", "Failed to fetch")
+"""What the front end says of its open streams when the page is left or loaded again."""
 TABS = ("memory", "train", "playground", "evaluate", "models")
 
 OpenPage = Callable[..., Page]
@@ -43,7 +45,7 @@ def open_page(browser: Browser, studio_server: StudioProcess) -> Iterator[OpenPa
     contexts = []
 
     def console(message: ConsoleMessage) -> None:
-        if message.type == "error" and "Failed to load resource" not in message.text:
+        if message.type == "error" and not any(words in message.text for words in LEFT_THE_PAGE):
             faults.append(message.text)
 
     def open_tab(

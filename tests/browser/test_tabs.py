@@ -58,7 +58,7 @@ def test_the_preview_names_bad_rows(open_page: OpenPage, demo_speech: Path, tmp_
     manifest = tmp_path / "list.jsonl"
     manifest.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
     page = open_page("train")
-    page.get_by_label("Training data").fill(str(manifest))
+    page.locator("#train-train_data input").fill(str(manifest))
     page.get_by_role("button", name="Preview and check the data").click()
     preview = page.locator("#data-preview")
     expect(preview).to_contain_text("1 rows can be used, 1 cannot")

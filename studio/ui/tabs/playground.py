@@ -114,9 +114,9 @@ def _form() -> dict[str, Block]:
     form["model"] = gr.Dropdown([], label=_("Model"), interactive=True, elem_id="transcribe-model")
     gr.Markdown(
         _(
-            "The demo model is tiny and understands spoken commands only (numbers, spelling, lights, timers, "
-            "weather …), in English and a little Mandarin. For everyday speech choose a released model: it "
-            "is downloaded at its first use."
+            "The demo model is tiny: it knows a small set of spoken commands (lights, timers, weather, "
+            "numbers, spelling …) and learned them from a speech synthesizer, so it may mishear you. For "
+            "everyday speech choose a released model: it is downloaded at its first use."
         ),
         elem_classes="subdued",
     )
