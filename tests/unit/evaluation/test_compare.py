@@ -30,22 +30,13 @@ def engines(demo_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def manifest(demo_speech: Path, tmp_path: Path) -> Path:
-    """Nine clips in two languages; one of them is shorter than the file it is in."""
+    """Nine clips of two sentences, eight whole and one that is shorter than the file it is in."""
     rows = json.loads((demo_speech / "samples" / "samples.json").read_text(encoding="utf-8"))
-    known = {Path(row["file"]).stem: row for row in rows}
-    command, mandarin = known["kitchen-light"], known["mandarin"]
+    command = next(row for row in rows if row["file"].startswith("kitchen-light"))
     first = command["segments"][0]
-    lines = [
-        {
-            "audio": str(demo_speech / "samples" / row["file"]),
-            "text": row["text"],
-            "language": row["language"],
-        }
-        for row in (command, mandarin)
-        for _ in range(4)
-    ]
-    part = {"path": lines[0]["audio"], "start_time": 0.0, "end_time": first["end"] + 0.2}
-    lines.append({"audio": part, "text": first["text"]})
+    whole = {"audio": str(demo_speech / "samples" / command["file"]), "text": command["text"]}
+    part = {"path": whole["audio"], "start_time": 0.0, "end_time": first["end"] + 0.2}
+    lines = [{**whole, "language": "en"}] * 8 + [{"audio": part, "text": first["text"]}]
     path = tmp_path / "test.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path

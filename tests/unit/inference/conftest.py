@@ -50,7 +50,7 @@ def engines(registry: ModelRegistry) -> Iterator[ModelCache]:
 
 @pytest.fixture(scope="session")
 def samples(demo_speech: Path) -> dict[str, Sample]:
-    """The sample recordings by name without ending: kitchen-light, mandarin, long, silence."""
+    """The sample recordings by name without ending: kitchen-light, long, silence."""
     rows = json.loads((demo_speech / "samples" / "samples.json").read_text(encoding="utf-8"))
     return {
         Path(row["file"]).stem: Sample(
