@@ -96,11 +96,29 @@ def memory_chart(
         for part, size in parts.items()
         if size > 0
     ]
+    shapes, notes = _gpu_lines(gpu_sizes, chosen_bytes, reach)
+    return _figure(
+        bars,
+        barmode="stack",
+        height=190,
+        showlegend=False,
+        bargap=0.3,
+        xaxis=_axis(tr("GiB of GPU memory", locale), range=[0, reach]),
+        yaxis=_axis(showticklabels=False),
+        margin={"l": 8, "r": 16, "t": 30, "b": 8},
+        shapes=shapes,
+        annotations=notes,
+    )
+
+
+def _gpu_lines(
+    gpu_sizes: Iterable[int], chosen_bytes: int, reach: float
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """A line and a label for each size of a GPU up to `reach` GiB; the chosen one bold."""
+    chosen_gib = round(chosen_bytes / GIB)
     shapes, notes = [], []
-    for size_gib in _lines(
-        sorted({round(size / GIB) for size in gpu_sizes} | {round(chosen_bytes / GIB)}), reach
-    ):
-        chosen = size_gib == round(chosen_bytes / GIB)
+    for size_gib in _lines(sorted({round(size / GIB) for size in gpu_sizes} | {chosen_gib}), reach):
+        chosen = size_gib == chosen_gib
         line = {
             "color": ROSE if chosen else GREY,
             "width": 3 if chosen else 1,
@@ -119,18 +137,7 @@ def memory_chart(
                 "showarrow": False,
             }
         )
-    return _figure(
-        bars,
-        barmode="stack",
-        height=190,
-        showlegend=False,
-        bargap=0.3,
-        xaxis=_axis(tr("GiB of GPU memory", locale), range=[0, reach]),
-        yaxis=_axis(showticklabels=False),
-        margin={"l": 8, "r": 16, "t": 30, "b": 8},
-        shapes=shapes,
-        annotations=notes,
-    )
+    return shapes, notes
 
 
 def _lines(sizes: Sequence[int], reach: float) -> list[int]:
