@@ -26,6 +26,7 @@ from studio.registry.store import ModelRegistry
 from studio.settings import Settings
 from studio.training.arguments import config_to_dict
 from studio.training.config import TrainingConfig
+from studio.training.data import DEMO
 from studio.training.finished_model import check_output_dir
 from studio.training.run_dir import RunDir
 
@@ -231,7 +232,8 @@ def with_absolute_paths(config: TrainingConfig) -> TrainingConfig:
     for name in ("train_data", "test_data"):
         value = getattr(config, name)
         path = Path(value).expanduser()
-        if value and (path.exists() or value.startswith((".", "~"))):
+        is_demo = value.partition(":")[0] == DEMO
+        if value and not is_demo and (path.exists() or value.startswith((".", "~"))):
             changed[name] = str(path.absolute())
     model = Path(config.base_model).expanduser()
     if len(model.parts) > 1 and model.exists():

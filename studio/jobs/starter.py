@@ -90,8 +90,6 @@ class Starter:
             if time.time() - asked < self._settings.stop_grace_seconds:
                 continue
             process.terminate_tree(run)
-            if read_result(run) is None:
-                close_record(run, JobState.STOPPED)
 
     def _start_next(self) -> None:
         try:

@@ -106,7 +106,7 @@ def read_result(run: RunDir) -> dict[str, Any] | None:
 
 
 def read_state(run: RunDir, last_event: float | None = None) -> JobState:
-    """A result decides, then a living process, then the queue; whatever is left was interrupted.
+    """A result decides, then a living process, then the queue; whatever is left was stopped or interrupted.
 
     `last_event` is the time of the run's latest event: a worker that said nothing yet is starting.
     """
@@ -121,7 +121,10 @@ def read_state(run: RunDir, last_event: float | None = None) -> JobState:
         return JobState.RUNNING if last_event is not None and last_event > begun else JobState.STARTING
     if read_result(run) is not None:  # it ended between the two looks
         return read_state(run, last_event)
-    return JobState.QUEUED if run.queue_entry.exists() else JobState.INTERRUPTED
+    if run.queue_entry.exists():
+        return JobState.QUEUED
+    # Asked to stop and gone: it was ended after the grace time, or could not save any more.
+    return JobState.STOPPED if run.stop_request.exists() else JobState.INTERRUPTED
 
 
 def why_interrupted(run: RunDir) -> RunError:

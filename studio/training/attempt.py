@@ -140,7 +140,7 @@ class Attempt:
             config.per_device_train_batch_size * config.gradient_accumulation_steps,
             len(data.evaluation),
         )
-        collator = Collator(features, decoder.extractor.nb_max_frames)
+        collator = Collator(features, decoder.extractor.nb_max_frames, self._warn)
         trainer = WhisperTrainer(model, arguments, config, data, collator, decoder, callback)
         trainer.remove_callback(PrinterCallback)
         step = _step_of(checkpoint)

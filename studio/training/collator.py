@@ -1,7 +1,7 @@
 """Clips into batches: audio is decoded and turned into log-mel features when a batch needs it.
 
-Features of a small dataset are kept in memory, without their padding and in half precision: all of them
-are made once, before the first step, so that a file that cannot be read is reported then.
+Features are kept in memory if all fit, without their padding and in half precision. Those of a small dataset
+are made before the first step, so that a file that cannot be read is reported then.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,14 +60,14 @@ def fits_in_memory(clips: Sequence[Clip], mel_bins: int) -> bool:
 
 
 def readable(
-    clips: Sequence[Clip], features: FeatureSource, on_clip: Callable[[], None]
+    clips: Sequence[Clip], read: Callable[[Clip], object], on_clip: Callable[[], None]
 ) -> tuple[tuple[Clip, ...], list[RowProblem]]:
-    """Makes the features of all clips; those that cannot be read come back as problems."""
+    """Tries `read` on every clip (the features, or a look at its file); what fails comes back as problems."""
     kept, problems = [], []
     for clip in clips:
         on_clip()
         try:
-            features(clip)
+            read(clip)
         except AudioError as error:
             problems.append(RowProblem.from_error(clip.example.line, str(clip.example.audio_path), error))
         else:
@@ -78,10 +78,12 @@ def readable(
 class Collator:
     """Clips → `{input_features: (batch, mel bins, 3000), labels: (batch, tokens)}`."""
 
-    def __init__(self, features: FeatureSource, frames: int) -> None:
-        """`frames` of a full window: 3000."""
+    def __init__(self, features: FeatureSource, frames: int, on_problem: Callable[[str], None]) -> None:
+        """`frames` of a full window: 3000; `on_problem` is told of each clip that is left out, once."""
         self._features = features
         self._frames = frames
+        self._on_problem = on_problem
+        self._left_out: set[Clip] = set()
 
     def __call__(self, clips: Sequence[Clip]) -> dict[str, torch.Tensor]:
         """A clip that cannot be read is left out; where it was the only one, its error is raised.
@@ -96,6 +98,9 @@ class Collator:
                 read.append((clip, self._features(clip)))
             except AudioError as error:
                 failure = error
+                if clip not in self._left_out:
+                    self._left_out.add(clip)
+                    self._on_problem(f"Line {clip.example.line} is not used: {error}")
         if not read and failure is not None:
             raise failure
         batch = np.empty((len(read), read[0][1].shape[0], self._frames), np.float32)

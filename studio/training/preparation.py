@@ -4,23 +4,24 @@ import logging
 
 import torch
 
-from studio.dataset.audio import read_audio
+from studio.dataset.audio import audio_duration, read_audio
 from studio.errors import ManifestError
 from studio.training.adapters import Base
 from studio.training.collator import FeatureSource, fits_in_memory, readable
 from studio.training.config import TrainingConfig
-from studio.training.data import SourceData, TrainingData, label_data, undecided
+from studio.training.data import Clip, SourceData, TrainingData, label_data, undecided
 from studio.training.events import EventLog
 from studio.training.stop import StopSignal
 
 _SHOWN_PROBLEMS = 20
+_CLIPS_MADE_AT_ONCE = 2000
 log = logging.getLogger("studio.training")
 
 
 def prepare(
     config: TrainingConfig, source: SourceData, base: Base, events: EventLog, stop: StopSignal
 ) -> tuple[TrainingData, FeatureSource]:
-    """Labels, and the features of all clips if they fit into memory; writes the `data` event.
+    """Labels, and the features of all clips if they are not too many; writes the `data` event.
 
     Raises:
         ConfigError: if a row's language is unknown.
@@ -31,12 +32,13 @@ def prepare(
     longest = int(decoder.model.config.max_target_positions)
     detected = _detect_language(source, config, base)
     data = label_data(source, config, decoder.tokens, decoder.tokens_of, detected, longest)
-    fits = fits_in_memory((*data.train, *data.evaluation), decoder.extractor.feature_size)
-    features = FeatureSource(decoder.extractor, keep=fits)
-    if fits:
-        train, train_problems = readable(data.train, features, stop.check)
-        evaluation, eval_problems = readable(data.evaluation, features, stop.check)
-        data = TrainingData(train, evaluation, (*data.problems, *train_problems, *eval_problems))
+    every = (*data.train, *data.evaluation)
+    features = FeatureSource(decoder.extractor, keep=fits_in_memory(every, decoder.extractor.feature_size))
+    # Of a large dataset only the files' headers are read now, so that training begins soon.
+    read = features if len(every) <= _CLIPS_MADE_AT_ONCE else _look_at_file
+    train, train_problems = readable(data.train, read, stop.check)
+    evaluation, eval_problems = readable(data.evaluation, read, stop.check)
+    data = TrainingData(train, evaluation, (*data.problems, *train_problems, *eval_problems))
     if not data.train or not data.evaluation:
         raise ManifestError(
             "No clip of {source} can be read. Line {line}: {reason}",
@@ -46,6 +48,10 @@ def prepare(
         )
     _report(data, source, detected, events)
     return data, features
+
+
+def _look_at_file(clip: Clip) -> None:
+    audio_duration(clip.example.audio_path)
 
 
 def _detect_language(source: SourceData, config: TrainingConfig, base: Base) -> str | None:

@@ -20,7 +20,7 @@ from studio.settings import Settings
 from studio.training.config import TrainingConfig
 from studio.training.run_dir import RunDir
 
-PATIENCE_SECONDS = 400
+PATIENCE_SECONDS = 550
 NewStudio = Callable[[Settings], JobManager]
 
 

@@ -100,9 +100,11 @@ def test_state_follows_the_process_and_the_result(
     assert run.stop_request.exists() and not jobs.status(run_id).can_stop
     sleeper.kill()
     sleeper.wait()
+    assert jobs.status(run_id).state is JobState.STOPPED, "it was asked to stop, and is gone"
+    run.stop_request.unlink()
     assert jobs.status(run_id).state is JobState.INTERRUPTED
-    finish(run, "stopped")
-    assert jobs.status(run_id).state is JobState.STOPPED
+    finish(run, "finished")
+    assert jobs.status(run_id).state is JobState.FINISHED
 
 
 def test_another_process_of_the_same_pid_is_not_the_worker(

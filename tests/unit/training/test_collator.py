@@ -29,7 +29,7 @@ def extractor() -> WhisperFeatureExtractor:
 def test_features_are_those_of_the_extractor(
     keep: bool, clips: list[Clip], extractor: WhisperFeatureExtractor
 ) -> None:
-    collator = Collator(FeatureSource(extractor, keep=keep), 3000)
+    collator = Collator(FeatureSource(extractor, keep=keep), 3000, print)
     for _ in range(2):
         batch = collator(clips)
         audio = [read_audio(clip.example.audio_path) for clip in clips]
@@ -41,20 +41,23 @@ def test_features_are_those_of_the_extractor(
 
 def test_kept_features_need_the_file_no_more(clips: list[Clip], extractor: WhisperFeatureExtractor) -> None:
     features = FeatureSource(extractor, keep=True)
-    before = Collator(features, 3000)(clips)["input_features"]
+    before = Collator(features, 3000, print)(clips)["input_features"]
     for clip in clips:
         clip.example.audio_path.unlink()
-    assert (Collator(features, 3000)(clips)["input_features"] == before).all()
+    assert (Collator(features, 3000, print)(clips)["input_features"] == before).all()
 
 
 def test_an_unreadable_clip_is_left_out_of_its_batch(
     clips: list[Clip], extractor: WhisperFeatureExtractor
 ) -> None:
     clips[1].example.audio_path.write_text("text", encoding="utf-8")
-    batch = Collator(FeatureSource(extractor, keep=False), 3000)(clips)
-    assert batch["labels"].tolist() == [list(clips[0].labels), list(clips[2].labels)]
+    told: list[str] = []
+    collator = Collator(FeatureSource(extractor, keep=False), 3000, told.append)
+    for _ in range(2):
+        assert collator(clips)["labels"].tolist() == [list(clips[0].labels), list(clips[2].labels)]
+    assert len(told) == 1 and told[0].startswith("Line 2 is not used: ")
     with pytest.raises(AudioError):
-        Collator(FeatureSource(extractor, keep=False), 3000)(clips[1:2])
+        Collator(FeatureSource(extractor, keep=False), 3000, print)(clips[1:2])
 
 
 def test_unreadable_clips_are_found_before_training(
