@@ -14,6 +14,7 @@ from gradio.events import api
 
 from studio.errors import AudioError
 from studio.inference.engine import TranscribeOptions
+from studio.registry.spec import ModelSpec
 from studio.services import Services
 from studio.training.arguments import config_from_dict, config_to_dict
 from studio.training.config import TrainingConfig
@@ -46,10 +47,19 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
+def _model(spec: ModelSpec) -> dict[str, Any]:
+    """A row of the registry; its `path` as `folder`, since Gradio's clients fetch whatever has a `path`."""
+    row: dict[str, Any] = plain(spec)
+    return {("folder" if name == "path" else name): value for name, value in row.items()}
+
+
 def _about_models(services: Services) -> tuple[Callable[..., Any], ...]:
     def models() -> dict[str, Any]:
         """Every model the studio knows."""
-        return {"schema_version": SCHEMA_VERSION, "models": [plain(spec) for spec in services.registry.all()]}
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "models": [_model(spec) for spec in services.registry.all()],
+        }
 
     def estimate(
         base_model: str,

@@ -40,19 +40,14 @@ def test_a_command_is_written_down_with_times(engines: ModelCache, samples: dict
     assert abs(found.segments[0].start_seconds - sample.segments[0]["start"]) < 0.5
 
 
-def test_words_have_times_near_those_of_the_sentences(
-    engines: ModelCache, samples: dict[str, Sample]
-) -> None:
+def test_words_have_times_inside_their_segments(engines: ModelCache, samples: dict[str, Sample]) -> None:
     sample = samples["kitchen-light"]
     found = engines.transcribe("demo", sample.path, TranscribeOptions(timestamps="word"))
     words = [word for segment in found.segments for word in segment.words]
     assert [word.text for word in words] == sample.text.split()
     assert_times_are_sound(found)
-    assert all(word.end_seconds > word.start_seconds for word in words)
     assert all(0.0 <= (word.probability or 0.0) <= 1.0 for word in words)
-    first_of_second = words[len(sample.segments[0]["text"].split())]
     assert abs(words[0].start_seconds - sample.segments[0]["start"]) < 0.5
-    assert abs(first_of_second.start_seconds - sample.segments[1]["start"]) < 0.5
 
 
 def test_without_times_there_is_one_segment_over_the_recording(
@@ -136,13 +131,10 @@ def test_noise_is_written_down_if_every_judgement_is_switched_off(
 def test_a_long_recording_is_heard_to_its_end_with_progress(
     engines: ModelCache, samples: dict[str, Sample]
 ) -> None:
-    from studio.evaluation.metrics import error_rates
-
     sample = samples["long"]
     told: list[Progress] = []
     found = engines.transcribe("demo", sample.path, TranscribeOptions(), on_progress=told.append)
     assert found.duration_seconds > 60
-    assert error_rates([sample.text], [found.text]).wer <= 0.15
     assert_times_are_sound(found)
     assert len(told) >= 3
     done = [progress.done_seconds for progress in told]
@@ -269,3 +261,20 @@ def test_whisper_tiny_makes_no_word_error_on_a_speech_of_kennedy(
     starts = {word.text.strip(",.").lower(): word.start_seconds for word in found.segments[0].words}
     for word, seconds in (("americans", 2.3), ("not", 4.6), ("country", 10.5)):
         assert starts[word] == pytest.approx(seconds, abs=0.4)
+
+
+def test_whisper_tiny_writes_down_a_long_recording_without_loss(
+    whisper_tiny: Path, real_speech: Path, tmp_path: Path
+) -> None:
+    """Longer than one window, so that sentences are cut and taken up again."""
+    from studio.evaluation.metrics import error_rates
+
+    once = read_audio(real_speech / "jfk" / "jfk.flac")
+    path = save_pcm(np.tile(np.append(once, np.zeros(RATE, np.float32)), 4), RATE, tmp_path / "long.flac")
+    engine = HuggingFaceEngine(load_base(whisper_tiny, device="cpu"), "tiny")
+    alone = engine.transcribe(real_speech / "jfk" / "jfk.flac", TranscribeOptions())
+    found = engine.transcribe(path, TranscribeOptions())
+    assert found.duration_seconds > 45
+    assert error_rates([" ".join([alone.text] * 4)], [found.text], "basic").wer <= 0.05
+    assert_times_are_sound(found)
+    assert found.segments[-1].end_seconds > found.duration_seconds - 3
