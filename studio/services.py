@@ -21,8 +21,9 @@ class Services:
     def open(cls, settings: Settings, *, device: str = "auto") -> "Services":
         """Makes the folders and the services; nothing is loaded and no thread starts here.
 
-        `device` is where transcription computes: auto, cpu or cuda. Two links cross the parts: loaded models leave memory before a run starts, and the registry asks
-        the runs which models they use before it renames or deletes one.
+        `device` is where transcription computes: auto, cpu or cuda. Two links cross the parts: loaded models
+        leave memory before a run starts, and the registry asks the runs which models they use before it renames
+        or deletes one.
 
         Raises:
             StorageError: if the studio's folder cannot be written.
