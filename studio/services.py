@@ -22,8 +22,8 @@ class Services:
         """Makes the folders and the services; nothing is loaded and no thread starts here.
 
         `device` is where transcription computes: auto, cpu or cuda. Two links cross the parts: loaded models
-        leave memory before a run starts, and the registry asks the runs which models they use before it renames
-        or deletes one.
+        leave memory before a run starts, and the registry asks the runs which models they use before it
+        renames or deletes one.
 
         Raises:
             StorageError: if the studio's folder cannot be written.
