@@ -211,6 +211,10 @@ class Attempt:
         data: TrainingData,
         source: SourceData,
     ) -> None:
+        made = finished_model.made_by(self.registry, self.run.run_id)
+        if made is not None:  # killed between the model and its result
+            self.outcome.model_id, self.outcome.state = made.id, "finished"
+            return
         is_multilingual = bool(base.decoder.tokens.languages)
         finished_model.set_language_and_task(base.generation_config, data, is_multilingual)
         staged = self.run.path / "model"

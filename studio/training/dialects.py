@@ -26,7 +26,7 @@ SWITCHES: dict[str, tuple[str, str]] = {
 SWITCHED_OFF = {"precision": "fp32", "quantization": "none", "method": "lora", "report_to": "none"}
 """What the field gets if its switches are all given as False."""
 
-_RESUME = "a stopped run is continued with Resume on its page"
+_RESUME = "a stopped run is continued with Resume on its page, or with python -m studio runs resume ID"
 _HUB = "the finished model stays on this machine"
 _ALWAYS = "this is always so"
 _NEVER = "the studio decides it"

@@ -94,6 +94,11 @@ def keep(
     return spec
 
 
+def made_by(registry: ModelRegistry, run_id: str) -> ModelSpec | None:
+    """The model that a run has made already, if there is one."""
+    return next((spec for spec in registry.all() if spec.card.get("run_id") == run_id), None)
+
+
 def describe(
     config: TrainingConfig, base: ModelSpec, base_path: Path, data: TrainingData, source: SourceData
 ) -> dict[str, Any]:

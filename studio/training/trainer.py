@@ -64,7 +64,7 @@ def training_arguments(
         report_to=config.report_to,
         run_name=log_name,
         disable_tqdm=True,
-        log_level="warning",
+        log_level="error",
     )
 
 

@@ -165,6 +165,15 @@ def test_the_model_that_is_kept_is_the_checkpoint_that_was_evaluated_best(
     assert ModelRegistry(settings.models, demo=None, hf_cache=None).get(outcome.model_id).problem == ""
 
 
+def test_a_run_killed_after_its_model_was_kept_makes_no_second_one(
+    settings: Settings, micro_model: Path, tones: Path
+) -> None:
+    run = new_run(settings, quick(micro_model, tones, max_steps=1, run_name="once"))
+    assert attempt(settings, run).model_id == "once"
+    assert attempt(settings, run).model_id == "once"
+    assert [folder.name for folder in settings.models.iterdir()] == ["once"]
+
+
 def test_gradient_accumulation_learns_like_a_larger_batch(
     settings: Settings, micro_model: Path, tmp_path: Path
 ) -> None:

@@ -1,0 +1,41 @@
+"""Steps are counted as the trainer counts them."""
+
+import pytest
+
+from studio.training.config import TrainingConfig
+from studio.training.schedule import Schedule
+
+
+@pytest.mark.parametrize(
+    ("clips", "batch", "accumulated", "epochs", "per_epoch", "steps"),
+    [
+        (11, 4, 1, 2.0, 3, 6),
+        (12, 4, 1, 2.0, 3, 6),
+        (9, 2, 2, 2.0, 3, 6),
+        (1, 8, 4, 3.0, 1, 3),
+        (10, 1, 1, 0.25, 10, 3),
+    ],
+)
+def test_steps_of_a_run(
+    clips: int, batch: int, accumulated: int, epochs: float, per_epoch: int, steps: int
+) -> None:
+    config = TrainingConfig(
+        per_device_train_batch_size=batch, gradient_accumulation_steps=accumulated, num_train_epochs=epochs
+    )
+    assert Schedule.of(config, clips) == Schedule(per_epoch, steps)
+
+
+def test_max_steps_wins_over_epochs() -> None:
+    assert Schedule.of(TrainingConfig(max_steps=7, num_train_epochs=100.0), 50).max_steps == 7
+
+
+def test_when_a_run_evaluates() -> None:
+    schedule = Schedule(steps_per_epoch=3, max_steps=8)
+
+    def steps(config: TrainingConfig) -> list[int]:
+        return [step for step in range(9) if schedule.evaluates_at(step, config)]
+
+    assert steps(TrainingConfig()) == [3, 6, 8]
+    assert steps(TrainingConfig(eval_strategy="steps", eval_steps=4)) == [4, 8]
+    assert steps(TrainingConfig(eval_strategy="steps", eval_steps=5)) == [5, 8]
+    assert steps(TrainingConfig(eval_strategy="no")) == []
