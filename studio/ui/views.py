@@ -182,9 +182,10 @@ def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
 
 
 def error_rate_of(spec: ModelSpec) -> str:
-    """WER after training as its card has it, or nothing."""
+    """WER of the finished model as its card has it, or nothing."""
     metrics = spec.card.get("metrics")
-    wer = metrics.get("wer") if isinstance(metrics, Mapping) else None
+    final = metrics.get("final") if isinstance(metrics, Mapping) else None
+    wer = final.get("wer") if isinstance(final, Mapping) else None
     return format_percent(wer) if isinstance(wer, (int, float)) else ""
 
 

@@ -79,6 +79,15 @@ def test_the_details_of_a_model_are_its_card_dimensions_and_folder() -> None:
     assert "<img src=x" not in shown
 
 
+def test_the_list_of_models_has_the_errors_that_a_card_tells() -> None:
+    trained = spec(card={"metrics": {"base": {"wer": 0.8}, "final": {"wer": 0.125}}})
+    assert [views.error_rate_of(model) for model in (trained, spec(), spec(card={"metrics": 3}))] == [
+        "12.5 %",
+        "",
+        "",
+    ]
+
+
 def test_models_on_this_disk_come_first_and_adapters_name_their_base() -> None:
     far = spec(
         id="openai/whisper-tiny", title="Whisper tiny", kind=ModelKind.BASE, source=ModelSource.RELEASED
