@@ -15,7 +15,9 @@ import pytest
 from tests.studio_process import ROOT
 
 RunStudio = Callable[..., subprocess.CompletedProcess[str]]
-SHORT = ["--max_steps", "2", "--eval_strategy", "no", "--eval_on_start", "False", "--max_eval_samples", "2"]
+UNEVALUATED = ["--eval_strategy", "no", "--eval_on_start", "False", "--max_eval_samples", "2"]
+SHORT = ["--max_steps", "2", *UNEVALUATED]
+LONG = ["--max_steps", "60", "--per_device_train_batch_size", "2", *UNEVALUATED]
 
 
 def run_id_of(text: str) -> str:
@@ -28,7 +30,7 @@ def run_id_of(text: str) -> str:
 def long_run(environ: dict[str, str], studio_home: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """`train` at work, seen past its first step."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "studio", "train", "--max_steps", "60", "--eval_on_start=False"],
+        [sys.executable, "-m", "studio", "train", *LONG],
         cwd=tmp_path,
         env={**environ, "PYTHONPATH": str(ROOT), "STUDIO_HOME": str(studio_home)},
         stdin=subprocess.DEVNULL,
