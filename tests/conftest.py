@@ -36,6 +36,11 @@ QUICK_FIRST = (
 os.environ.update(NO_HUB)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--screenshots assets/screenshots` renews the pictures of the README."""
+    parser.addoption("--screenshots", default="", help="folder that the browser tests keep pictures in")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Quick tests first: a slip shows in seconds, not after the browser is done."""
 

@@ -13,6 +13,9 @@ def main() -> None:
     parser.add_argument("what", choices=("model", "speech", "measure"))
     parser.add_argument("--folder", type=Path, help="where to write; default: the folder in assets/")
     parser.add_argument("--scale", type=float, default=1.0, help="share of clips and steps, for a quick try")
+    parser.add_argument(
+        "--first-stage", type=int, default=1, help="go on with the model in the folder from here"
+    )
     parser.add_argument("--clips", type=int, default=120, help="held-out clips of each kind to measure with")
     arguments = parser.parse_args()
     if arguments.what == "speech":
@@ -31,7 +34,8 @@ def main() -> None:
         from .stages import STAGES
         from .train import train_model
 
-        train_model(folder, [stage.scaled(arguments.scale) for stage in STAGES])
+        stages = [stage.scaled(arguments.scale) for stage in STAGES]
+        train_model(folder, stages, first_stage=arguments.first_stage)
     from .report import measure_all
 
     measure_all(folder, arguments.clips)

@@ -11,6 +11,8 @@ from .features import FRAMES, Features, log_mel
 from .voices import SAMPLE_RATE, Samples, Utterance, Voice, draw_voice, espeak
 
 WINDOW_SECONDS = 30.0
+_LOOSE_SHARE = 0.2
+"""Of the sentences to train on, this share is words in no order."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ SHAPES: dict[str, Shape] = {
 def draw_sentence(held_out: bool, rng: random.Random) -> str:
     """A sentence that is, or is not, kept for testing."""
     while True:
-        text = language.sentence(rng)
+        is_loose = not held_out and rng.random() < _LOOSE_SHARE
+        text = language.loose_words(rng) if is_loose else language.sentence(rng)
         if language.is_held_out(text) == held_out:
             return text
 

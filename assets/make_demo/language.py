@@ -154,6 +154,17 @@ _WORDS = {name: [word.replace("|", " ") for word in text.split()] for name, text
 _KINDS = [kind for kind, _, _ in GRAMMAR_TABLE]
 _WEIGHTS = [weight for _, weight, _ in GRAMMAR_TABLE]
 _TEMPLATES = {kind: templates.split("; ") for kind, _, templates in GRAMMAR_TABLE}
+VOCABULARY = sorted(
+    {
+        word
+        for templates in _TEMPLATES.values()
+        for text in templates
+        for word in re.sub(r"\{\w+\}", "", text).split()
+    }
+    | {word for values in _WORDS.values() for value in values for word in value.split()}
+    | {"up", "down"}
+)
+"""The words of sentences, but for the few of times such as `half past`."""
 HELD_OUT_SHARE = 12
 """Of every hundred sentences, these many are never trained on."""
 
@@ -203,6 +214,11 @@ def sentence(rng: random.Random) -> str:
     """One sentence of the grammar, kinds drawn by their weights."""
     kind = rng.choices(_KINDS, _WEIGHTS)[0]
     return fill(rng.choice(_TEMPLATES[kind]), rng)
+
+
+def loose_words(rng: random.Random) -> str:
+    """Two to six words of the vocabulary in no order: who learns from these too must listen, not guess."""
+    return " ".join(rng.choice(VOCABULARY) for _ in range(rng.randint(2, 6)))
 
 
 def is_held_out(text: str) -> bool:

@@ -57,4 +57,9 @@ STAGES = (
         1200, 1e-3, {"short": 0.62, "joined": 0.14, "long": 0.1, "full": 0.14},
         Recipe(8000, 1500, 600, 600, first=200_000), falls_over=1200,
     ),
+    # Going on after a pause, in windows of many sentences, is learned last.
+    Stage(
+        1800, 1.2e-3, {"short": 0.3, "joined": 0.38, "long": 0.18, "full": 0.14},
+        Recipe(5000, 3500, 1000, 400, first=400_000), falls_over=1800,
+    ),
 )  # fmt: skip

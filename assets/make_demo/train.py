@@ -127,15 +127,21 @@ class Run:
         return float(loss.detach()), float(sound.detach()), float(guided.detach())
 
 
-def train_model(folder: Path, stages: Sequence[Stage] = STAGES, seed: int = 0) -> None:
-    """Train from scratch, stage by stage, and save the model to a folder, also now and then on the way."""
+def train_model(folder: Path, stages: Sequence[Stage] = STAGES, seed: int = 0, first_stage: int = 1) -> None:
+    """Train stage by stage, and save the model to a folder, also now and then on the way.
+
+    From scratch, or with the model in the folder from a later stage on, one that has clips of its own.
+    """
     tokenizer = build_tokenizer(seed)
     model = build_model(tokenizer, seed)
+    if first_stage > 1:
+        saved = WhisperForConditionalGeneration.from_pretrained(folder, dtype=torch.float32)
+        model.load_state_dict(saved.state_dict())
     check = held_out_clips(_CHECKED_CLIPS)
     targets, first_time = Targets(tokenizer), token_id(tokenizer, "<|0.00|>")
     clips: dict[str, list[Clip]] = {}
     run: Run | None = None
-    for number, stage in enumerate(stages):
+    for number, stage in enumerate(stages[first_stage - 1 :], first_stage - 1):
         started = time.monotonic()
         if stage.clips is not None:
             clips = make_dataset(stage.clips)
@@ -144,7 +150,7 @@ def train_model(folder: Path, stages: Sequence[Stage] = STAGES, seed: int = 0) -
                 fit_convolutions(model, pad_features(clips["single"][:64], 300))
             run = Run(model, first_time)
         if run is None:
-            raise ValueError("The first stage has no clips.")
+            raise ValueError("The first of these stages has no clips.")
         _train(
             run,
             stage,

@@ -57,6 +57,7 @@ class Attempt:
         checkpoint = last_checkpoint(self.run.checkpoints)
         if has_begun(self.run):
             self.events.write("resumed", step=_step_of(checkpoint))
+            log.info("going on from step %s", _step_of(checkpoint))
         self._check_before()
         spec = self._base_spec()
         self._phase(Phase.READING_DATA)

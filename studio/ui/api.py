@@ -14,6 +14,7 @@ from gradio.events import api
 
 from studio.errors import AudioError
 from studio.inference.engine import TranscribeOptions
+from studio.jobs.status import RunStatus
 from studio.registry.spec import ModelSpec
 from studio.services import Services
 from studio.training.arguments import config_from_dict, config_to_dict
@@ -45,6 +46,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     return str(value) if isinstance(value, Path) else value
+
+
+def _run(status: RunStatus) -> dict[str, Any]:
+    """A run and what can be done with it."""
+    return {**plain(status), "can_stop": status.can_stop, "can_resume": status.can_resume}
 
 
 def _model(spec: ModelSpec) -> dict[str, Any]:
@@ -104,11 +110,11 @@ def _about_runs(services: Services) -> tuple[Callable[..., Any], ...]:
 
     def runs() -> dict[str, Any]:
         """All runs, newest first, without their curves."""
-        return {"schema_version": SCHEMA_VERSION, "runs": [plain(run) for run in jobs.runs()]}
+        return {"schema_version": SCHEMA_VERSION, "runs": [_run(status) for status in jobs.runs()]}
 
     def run_status(run_id: str) -> dict[str, Any]:
         """State, progress, curves and results of a run."""
-        return {"schema_version": SCHEMA_VERSION, **plain(jobs.status(run_id))}
+        return {"schema_version": SCHEMA_VERSION, **_run(jobs.status(run_id))}
 
     def stop_run(run_id: str) -> dict[str, Any]:
         """Asks a run to save a checkpoint and end."""

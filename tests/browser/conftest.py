@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, expect, sync_playwright
 
 from tests.studio_process import StudioProcess
 
@@ -26,13 +26,19 @@ OpenPage = Callable[..., Page]
 
 
 @pytest.fixture(scope="session")
-def browser(chromium: str | None) -> Iterator[Browser]:
-    """Chromium without a window."""
+def playwright() -> Iterator[Playwright]:
+    """What starts browsers; there can be one in a process."""
     expect.set_options(timeout=PATIENCE_MILLISECONDS)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=list(QUIET))
-        yield browser
-        browser.close()
+    with sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def browser(playwright: Playwright, chromium: str | None) -> Iterator[Browser]:
+    """Chromium without a window."""
+    browser = playwright.chromium.launch(executable_path=chromium, args=list(QUIET))
+    yield browser
+    browser.close()
 
 
 @pytest.fixture
@@ -86,6 +92,8 @@ def show_tab(page: Page, tab: str) -> None:
 
 
 @pytest.fixture
-def screenshots(tmp_path: Path) -> Path:
-    """Where a test keeps what it saw."""
-    return tmp_path
+def screenshots(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Where a test keeps what it saw: the folder of `--screenshots`, otherwise one of its own."""
+    folder = Path(request.config.getoption("--screenshots") or tmp_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

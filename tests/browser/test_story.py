@@ -1,0 +1,151 @@
+"""The whole story, as a stranger lives it: open the page, train with a click, speak, read, take away."""
+
+import json
+import re
+import wave
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, Playwright, expect
+
+from studio.dataset.audio import SAMPLING_RATE, read_audio
+from studio.evaluation.metrics import utterance_errors
+from tests.browser.conftest import PATIENCE_MILLISECONDS, QUIET, show_tab
+from tests.studio_process import StudioProcess
+
+TRAINING_MILLISECONDS = 480_000
+MICROPHONE_RATE = 48_000
+
+
+@pytest.fixture(scope="module")
+def spoken(demo_speech: Path) -> tuple[Path, str]:
+    """A clip of the demo's test set, in words that the demo model does not know, and its text."""
+    rows = (demo_speech / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    row = max((json.loads(line) for line in rows), key=lambda row: row["duration"])
+    return demo_speech / row["audio"]["path"], row["sentence"]
+
+
+@pytest.fixture(scope="module")
+def microphone_file(spoken: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The clip as a microphone hears it: silence around it, since browsers swallow the first moments."""
+    samples = np.repeat(read_audio(spoken[0]), MICROPHONE_RATE // SAMPLING_RATE)
+    before, after = np.zeros(MICROPHONE_RATE), np.zeros(2 * MICROPHONE_RATE)
+    sound = np.concatenate([before, samples, after])
+    path = tmp_path_factory.mktemp("microphone") / "spoken.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(MICROPHONE_RATE)
+        file.writeframes((sound * 32767).astype("<i2").tobytes())
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser_that_hears(
+    playwright: Playwright, chromium: str | None, microphone_file: Path
+) -> Iterator[Browser]:
+    """Chromium whose microphone plays the clip once each time it is opened."""
+    hearing = playwright.chromium.launch(
+        executable_path=chromium,
+        args=[
+            *QUIET,
+            "--use-fake-ui-for-media-stream",
+            "--use-fake-device-for-media-stream",
+            f"--use-file-for-fake-audio-capture={microphone_file}%noloop",
+        ],
+    )
+    yield hearing
+    hearing.close()
+
+
+def visit(browser: Browser, studio: StudioProcess, tab: str) -> Page:
+    """A new visitor who may use the microphone."""
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 900}, locale="en-US", permissions=["microphone"]
+    )
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MILLISECONDS)
+    page.goto(studio.url)
+    expect(page.locator("#memory-parts table")).to_be_visible()
+    show_tab(page, tab)
+    return page
+
+
+def rates_of(text: str) -> tuple[float, float]:
+    """The two rates of `Word errors: 83.0 % → 12.4 %`."""
+    found = re.search(r"([\d.]+) % → ([\d.]+) %", text)
+    assert found, text
+    return float(found[1]), float(found[2])
+
+
+def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
+    browser_that_hears: Browser,
+    studio_server: StudioProcess,
+    spoken: tuple[Path, str],
+    screenshots: Path,
+    tmp_path: Path,
+) -> None:
+    page = visit(browser_that_hears, studio_server, "memory")
+    page.screenshot(path=screenshots / "memory.png", full_page=True)
+
+    show_tab(page, "train")
+    page.get_by_role("button", name="Start training").click()
+    status = page.locator("#run-status")
+    expect(page.locator("#run-loss .js-plotly-plot")).to_be_visible(timeout=TRAINING_MILLISECONDS)
+    expect(status).to_contain_text("Running")
+    page.screenshot(path=screenshots / "training.png", full_page=True)
+
+    # A second visitor sees the same run, in a browser that knows nothing of it.
+    other = visit(browser_that_hears, studio_server, "train")
+    expect(other.locator("#run-status")).to_contain_text("Running")
+    other.context.close()
+
+    expect(status).to_contain_text("Finished", timeout=TRAINING_MILLISECONDS)
+    before, after = rates_of(status.inner_text())
+    assert after < before / 2
+    expect(page.locator("#run-errors .js-plotly-plot")).to_be_visible()
+    page.screenshot(path=screenshots / "trained.png", full_page=True)
+
+    show_tab(page, "playground")
+    expect(page.get_by_label("Model", exact=True).first).not_to_have_value(re.compile("Demo model"))
+    page.get_by_role("button", name="Record audio").or_(page.get_by_label("Record audio")).first.click()
+    page.get_by_role("button", name="Record", exact=True).click()
+    page.wait_for_timeout(7_000)
+    page.get_by_role("button", name="Stop", exact=True).click()
+    page.wait_for_timeout(2_000)
+    page.get_by_label("By word").check()
+    page.get_by_role("button", name="Transcribe", exact=True).click()
+    expect(page.locator("#transcript-downloads a")).to_have_count(5)
+    text = page.locator("#transcript textarea").input_value()
+    errors, length = utterance_errors(spoken[1], text, "wer")
+    assert errors <= length // 5, f"{text!r} instead of {spoken[1]!r}"
+
+    word = page.locator("#transcript-segments .word").nth(1)
+    word.click()
+    place = float(word.get_attribute("data-seek") or "nan")
+    page.wait_for_function(
+        "from => document.querySelector('#transcript-segments audio').currentTime >= from", arg=place
+    )
+    with page.expect_download() as download:
+        page.get_by_role("link", name="SRT").click()
+    download.value.save_as(tmp_path / "spoken.srt")
+    captions = (tmp_path / "spoken.srt").read_text(encoding="utf-8")
+    assert re.search(r"00:00:0\d,\d{3} --> 00:00:0\d,\d{3}", captions)
+    page.screenshot(path=screenshots / "transcript.png", full_page=True)
+
+
+def test_two_visitors_at_once_each_get_their_own_text(browser: Browser, studio_server: StudioProcess) -> None:
+    pages = [visit(browser, studio_server, "playground") for _ in range(2)]
+    for page, sample in zip(pages, ("Kitchen light", "Silence"), strict=True):
+        page.get_by_label("Model", exact=True).first.click()
+        page.get_by_role("option", name=re.compile("Demo model")).first.click()
+        page.get_by_role("button", name=sample).click()
+        expect(page.locator("#transcribe-audio")).to_contain_text("0:0")
+    for page in pages:
+        page.get_by_role("button", name="Transcribe", exact=True).click()
+    expect(pages[0].locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
+    expect(pages[1].locator("#transcribe-status")).to_contain_text("no speech")
+    for page in pages:
+        page.context.close()
