@@ -20,6 +20,7 @@ SCHEMA_VERSION = 1
 
 _FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(TrainingConfig)}
 _ALIASES = {alias: f.name for f in _FIELDS.values() for alias in f.metadata["aliases"]}
+_NOTHING = {"", "none", "null", "auto"}
 _TRUE = {"true", "yes", "on", "1", "t", "y"}
 _FALSE = {"false", "no", "off", "0", "f", "n"}
 
@@ -213,9 +214,12 @@ def _convert(name: str, value: Any) -> Any:
         return _boolean(name, value)
     if kind is float:
         return _number(name, value)
-    if kind is int or kind == (int | None):
-        empty = value is None or str(value).strip().lower() in ("", "none", "null")
-        return None if empty and kind is not int else _whole_number(name, value)
+    if kind in (int | None, float | None) and (value is None or str(value).strip().lower() in _NOTHING):
+        return None
+    if kind == (float | None):
+        return _number(name, value)
+    if kind in (int, int | None):
+        return _whole_number(name, value)
     if name == "target_modules":
         return _modules(value)
     return _text(name, value)

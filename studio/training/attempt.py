@@ -20,6 +20,7 @@ from studio.training.callback import RunCallback
 from studio.training.collator import Collator, FeatureSource
 from studio.training.data import SourceData, TrainingData, read_source
 from studio.training.events import EventLog, Phase, read_events
+from studio.training.learning_rate import learning_rate_for
 from studio.training.outcome import Outcome, versions
 from studio.training.preparation import prepare
 from studio.training.run_dir import RunDir
@@ -132,8 +133,9 @@ class Attempt:
         schedule = Schedule.of(config, len(data.train))
         model = adapters.prepare_method(decoder.model, config, schedule.max_steps)
         metric = self._metric(data)
-        self._report_plan(model, precision, schedule, metric)
-        arguments = training_arguments(config, self.run.checkpoints, precision, metric, self.run.run_id)
+        rate = learning_rate_for(config, decoder.model.config.d_model)
+        self._report_plan(model, precision, schedule, metric, rate)
+        arguments = training_arguments(config, rate, self.run.checkpoints, precision, metric, self.run.run_id)
         callback = RunCallback(
             self.events,
             self.stop,
@@ -169,7 +171,7 @@ class Attempt:
         return self.run.checkpoints / f"checkpoint-{self.outcome.metrics['best_step']}"
 
     def _report_plan(
-        self, model: Any, precision: adapters.Precision, schedule: Schedule, metric: str
+        self, model: Any, precision: adapters.Precision, schedule: Schedule, metric: str, rate: float
     ) -> None:
         trainable, total = adapters.count_parameters(model)
         self.events.write(
@@ -180,8 +182,15 @@ class Attempt:
             device="cuda" if torch.cuda.is_available() else "cpu",
             precision=precision.name,
             metric=metric,
+            learning_rate=rate,
         )
-        log.info("%s steps, %s of %s parameters are trained.", schedule.max_steps, trainable, total)
+        log.info(
+            "%s steps, %s of %s parameters are trained, learning rate %g.",
+            schedule.max_steps,
+            trainable,
+            total,
+            rate,
+        )
 
     def _metric(self, data: TrainingData) -> str:
         if self.config.metric_for_best_model != "auto":

@@ -102,7 +102,9 @@ class TrainingConfig:
     per_device_train_batch_size: int = option(8, "schedule", "Clips a step and device.")
     per_device_eval_batch_size: int = option(8, "schedule", "Clips a step and device in evaluation.")
     gradient_accumulation_steps: int = option(1, "schedule", "Steps whose gradients are added up.")
-    learning_rate: float = option(2e-3, "schedule", "Peak learning rate.")
+    learning_rate: float | None = option(
+        None, "schedule", "Peak learning rate; unless set, one that suits the method and the model's size."
+    )
     warmup_steps: float = option(0.1, "schedule", "Steps of warm-up; below 1, a share of all steps.")
     lr_scheduler_type: str = option("linear", "schedule", "How the learning rate falls.", choices=SCHEDULERS)
     weight_decay: float = option(0.0, "schedule", "Weight decay of AdamW.")

@@ -8,7 +8,7 @@ Kinds and their fields beside `v`, `kind` and `time` (seconds since the epoch):
 | `data` | `train_samples`, `eval_samples`, `train_hours`, `eval_source`, `languages`, |
 | | `detected_language`, `skipped_count`, `skipped` (at most 20 of `{line, reason}`) |
 | `plan` | `max_steps`, `trainable_parameters`, `all_parameters`, `device`, `precision`, |
-| | `metric` (`wer` or `cer`) |
+| | `metric` (`wer` or `cer`), `learning_rate` (the peak) |
 | `step` | `step`, `max_steps`, `epoch`, `loss`, `learning_rate`, `grad_norm`, |
 | | `samples_per_second`, `eta_seconds`, `memory_bytes`; loss, learning rate and |
 | | gradient norm are null in the steps between two points of the curve |

@@ -24,7 +24,12 @@ _WEIGHTS = ("adapter_model.safetensors", "model.safetensors", "model.safetensors
 
 
 def training_arguments(
-    config: TrainingConfig, checkpoints: Path, precision: Precision, metric: str, log_name: str
+    config: TrainingConfig,
+    learning_rate: float,
+    checkpoints: Path,
+    precision: Precision,
+    metric: str,
+    log_name: str,
 ) -> Seq2SeqTrainingArguments:
     """The trainer's own arguments; names are the same wherever both have one."""
     return Seq2SeqTrainingArguments(
@@ -34,7 +39,7 @@ def training_arguments(
         per_device_train_batch_size=config.per_device_train_batch_size,
         per_device_eval_batch_size=config.per_device_eval_batch_size,
         gradient_accumulation_steps=config.gradient_accumulation_steps,
-        learning_rate=config.learning_rate,
+        learning_rate=learning_rate,
         warmup_steps=config.warmup_steps,
         lr_scheduler_type=config.lr_scheduler_type,
         weight_decay=config.weight_decay,

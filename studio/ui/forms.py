@@ -123,6 +123,8 @@ def field_component(name: str, **more: Any) -> Block:
         return gr.Checkbox(value=default, **common)
     if f.type == (int | None):
         return gr.Number(value=0, precision=0, **{**common, "info": _("0: all of them.")})
+    if f.type == (float | None):
+        return gr.Number(value=0, step=1e-4, **{**common, "info": _("0: by method and size of the model.")})
     if f.type is int:
         return gr.Number(value=default, precision=0, **common)
     if f.type is float:
@@ -131,7 +133,7 @@ def field_component(name: str, **more: Any) -> Block:
 
 
 def shown_value(value: Any) -> Any:
-    """What a component shows for a field's value: lists as text, no limit as 0."""
+    """What a component shows for a field's value: lists as text, no limit and no choice as 0."""
     if value is None:
         return 0
     if isinstance(value, (tuple, list)):
@@ -153,12 +155,12 @@ def folded_groups(form: dict[str, Block]) -> None:
 
 
 def form_config(values: Mapping[str, Any]) -> TrainingConfig:
-    """The run that the form describes; 0 stands for "no limit" where a number may be missing.
+    """The run that the form describes; 0 stands for None where a number may be missing.
 
     Raises:
         ConfigError: if a value cannot be used.
     """
-    optional = {name for name, f in training_fields().items() if f.type == (int | None)}
+    optional = {name for name, f in training_fields().items() if f.type in (int | None, float | None)}
     return config_from_dict(
         {name: None if name in optional and not value else value for name, value in values.items()}
     )

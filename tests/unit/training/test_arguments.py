@@ -194,7 +194,7 @@ def _random_config(rng: random.Random) -> TrainingConfig:
             values[f.name] = not f.default
         elif f.type is str:
             values[f.name] = rng.choice(words)
-        elif f.type is float:
+        elif f.type in (float, float | None):
             values[f.name] = rng.choice([0.1, 0.25, 1e-5, 0.03]) + rng.random() / 100
         else:
             values[f.name] = rng.randint(1, 30)

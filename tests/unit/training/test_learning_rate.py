@@ -1,0 +1,33 @@
+"""The learning rate that a run gets when it names none."""
+
+import pytest
+
+from studio.training.config import TrainingConfig
+from studio.training.learning_rate import learning_rate_for
+
+
+def test_a_rate_that_is_given_is_used() -> None:
+    assert learning_rate_for(TrainingConfig(learning_rate=3e-4), 384) == 3e-4
+
+
+@pytest.mark.parametrize(
+    ("method", "d_model", "rate"),
+    [
+        ("lora", 128, 2e-3),
+        ("lora", 384, 1e-3),
+        ("adalora", 1280, 1e-3),
+        ("full", 384, 3.75e-5),
+        ("full", 640, 2.5e-5),
+        ("frozen_encoder", 1280, 5e-6),
+    ],
+)
+def test_otherwise_method_and_width_decide(method: str, d_model: int, rate: float) -> None:
+    assert learning_rate_for(TrainingConfig(method=method), d_model) == rate
+
+
+def test_wide_models_and_whole_models_take_smaller_steps() -> None:
+    widths = (128, 384, 512, 768, 1024, 1280)
+    for method in ("lora", "full"):
+        rates = [learning_rate_for(TrainingConfig(method=method), width) for width in widths]
+        assert rates == sorted(rates, reverse=True)
+    assert learning_rate_for(TrainingConfig(method="full"), 768) < learning_rate_for(TrainingConfig(), 768)
