@@ -57,6 +57,10 @@ class Row:
 
     sentence: str
     samples: Samples
+    start: float
+    """Seconds at which the sentence begins …"""
+    end: float
+    """… and ends."""
 
 
 def every_sentence() -> list[str]:
@@ -77,17 +81,26 @@ def domain_rows(seed: int = 0) -> dict[str, list[Row]]:
     for split, (count, share) in SPLITS.items():
         several = round(share * len(every_sentence()))
         chosen, sentences = sentences[:several], sentences[several:]
-        rows[split] = [
-            Row(text, _robot(text, rng, noise)) for text in itertools.islice(itertools.cycle(chosen), count)
-        ]
+        rows[split] = [_robot(text, rng, noise) for text in itertools.islice(itertools.cycle(chosen), count)]
     return rows
 
 
-def _robot(text: str, rng: random.Random, noise: np.random.Generator) -> Samples:
+def _robot(text: str, rng: random.Random, noise: np.random.Generator) -> Row:
+    """A sentence over the intercom; half of the clips are silent for a while before and after it."""
     voice = Voice(rng.choice(ROBOT_VOICES), rng.randint(150, 185), rng.randint(35, 60), 30)
     spoken = espeak().say(text, voice).samples
-    lead, tail = (np.zeros(int(rng.uniform(0.05, 0.3) * SAMPLE_RATE), np.float32) for _ in range(2))
-    return intercom(np.concatenate((lead, spoken, tail)), noise)
+    lead, tail = _silence(0.05, 0.3, rng), _silence(0.05, 0.3, rng)
+    heard = intercom(np.concatenate((lead, spoken, tail)), noise)
+    start = len(lead)
+    if rng.random() < 0.5:
+        before, after = _silence(0.2, 1.8, rng), _silence(0.2, 1.8, rng)
+        heard = np.concatenate((before, heard, after))
+        start += len(before)
+    return Row(text, heard, start / SAMPLE_RATE, (start + len(spoken)) / SAMPLE_RATE)
+
+
+def _silence(shortest: float, longest: float, rng: random.Random) -> Samples:
+    return np.zeros(int(rng.uniform(shortest, longest) * SAMPLE_RATE), np.float32)
 
 
 def write_opus(path: Path, samples: Samples) -> None:
@@ -103,7 +116,13 @@ def write_domain(folder: Path, seed: int = 0) -> None:
         for number, row in enumerate(rows):
             name = f"audio/{split}-{number:03d}.ogg"
             write_opus(folder / name, row.samples)
-            line = {"audio": {"path": name}, "sentence": row.sentence, "language": "en",
-                    "duration": round(len(row.samples) / SAMPLE_RATE, 2)}  # fmt: skip
+            segment = {"start": round(row.start, 2), "end": round(row.end, 2), "text": row.sentence}
+            line = {
+                "audio": {"path": name},
+                "sentence": row.sentence,
+                "sentences": [segment],
+                "language": "en",
+                "duration": round(len(row.samples) / SAMPLE_RATE, 2),
+            }
             lines.append(json.dumps(line, ensure_ascii=False))
         (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")

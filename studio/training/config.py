@@ -71,7 +71,11 @@ class TrainingConfig:
         "auto", "data", "Language of the clips, name or code; auto takes each row's, or detects it."
     )
     task: str = option("transcribe", "data", "What the model should learn.", choices=TASKS)
-    timestamps: bool = option(False, "data", "Train on segment times where the manifest has them.")
+    timestamps: bool = option(
+        True,
+        "data",
+        "Train half of the clips whose segment times are known with those times, as Whisper was.",
+    )
     normalizer: str = option("none", "data", "Normalisation applied to labels.", choices=NORMALIZERS)
 
     # method

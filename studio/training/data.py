@@ -5,7 +5,7 @@ replaced by others.
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,10 +127,10 @@ def label_data(
     if default == AUTO:
         default = detected or AUTO
 
-    def clips(examples: Sequence[Example]) -> tuple[Clip, ...]:
+    def clips(examples: Sequence[Example], timed: Set[int]) -> tuple[Clip, ...]:
         kept = []
-        for example in examples:
-            clip = _clip(example, config, tokens, encode, default)
+        for index, example in enumerate(examples):
+            clip = _clip(example, config, tokens, encode, default, has_times=index in timed)
             if len(clip.labels) > longest:
                 problems.append(
                     RowProblem.of(
@@ -146,7 +146,8 @@ def label_data(
                 kept.append(clip)
         return tuple(kept)
 
-    train, evaluation = clips(source.train_examples), clips(source.eval_examples)
+    train = clips(source.train_examples, _timed(source.train_examples, config))
+    evaluation = clips(source.eval_examples, set())
     _require(train, config.train_data, problems)
     _require(evaluation, source.eval_source, problems)
     # Clips of like length make batches that finish together.
@@ -210,16 +211,28 @@ def _require(rows: Sequence[object], source: str, problems: Sequence[RowProblem]
     )
 
 
+def _timed(examples: Sequence[Example], config: TrainingConfig) -> Set[int]:
+    """The clips to be trained with times, by their place: half of those whose segments are known.
+
+    Whisper was trained so; from times alone a model forgets to write without them.
+    """
+    if not config.timestamps:
+        return set()
+    known = [index for index, example in enumerate(examples) if example.segments]
+    return set(random.Random(config.seed).sample(known, (len(known) + 1) // 2))
+
+
 def _clip(
     example: Example,
     config: TrainingConfig,
     tokens: SpecialTokens,
     encode: Callable[[str], list[int]],
     default: str,
+    *,
+    has_times: bool,
 ) -> Clip:
     language = _language(example, config, tokens, default)
     task = tokens.checked_task(example.task or config.task)
-    has_times = config.timestamps and bool(example.segments)
     head = tokens.prompt(language, task, with_times=has_times)[1:]
     # Whisper puts a space before each sentence, except in languages that write none.
     spoken = "en" if task == "translate" else language

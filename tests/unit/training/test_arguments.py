@@ -214,9 +214,10 @@ def test_every_way_of_writing_a_configuration_reads_back_the_same(seed: int, tmp
 
 
 def test_the_command_shows_only_what_differs() -> None:
-    config = replace(TrainingConfig(), train_data="my clips.csv", timestamps=True, max_steps=20)
+    config = replace(TrainingConfig(), train_data="my clips.csv", timestamps=False, max_steps=20)
     assert command_line(config) == (
-        "python -m studio train --base_model demo --train_data 'my clips.csv' --timestamps --max_steps 20"
+        "python -m studio train --base_model demo --train_data 'my clips.csv' "
+        "--timestamps False --max_steps 20"
     )
 
 

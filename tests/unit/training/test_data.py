@@ -102,6 +102,22 @@ def test_segments_are_taught_with_their_times(tokenizer: Any, tmp_path: Path) ->
     )
 
 
+def test_half_of_the_clips_with_known_times_are_taught_with_them(tokenizer: Any, tmp_path: Path) -> None:
+    times = [{"start": 0.0, "end": 1.0, "text": "one"}]
+    source, config = source_of(tmp_path, TrainingConfig(validation_share=0.2), sentences=times)
+    data = labelled(tokenizer, source, config)
+    with_times = ["<|0.00|>" in spelled(tokenizer, clip.labels) for clip in data.train]
+    assert sum(with_times) == (len(with_times) + 1) // 2 < len(with_times)
+    assert not any("<|0.00|>" in spelled(tokenizer, clip.labels) for clip in data.evaluation)
+
+
+def test_no_clip_is_taught_with_times_where_that_is_switched_off(tokenizer: Any, tmp_path: Path) -> None:
+    times = [{"start": 0.0, "end": 1.0, "text": "one"}]
+    source, config = source_of(tmp_path, TrainingConfig(timestamps=False), sentences=times)
+    clips = labelled(tokenizer, source, config).train
+    assert all("<|notimestamps|>" in spelled(tokenizer, clip.labels) for clip in clips)
+
+
 def test_rows_without_segments_are_taught_without_times(tokenizer: Any, tmp_path: Path) -> None:
     source, config = source_of(tmp_path, TrainingConfig(timestamps=True))
     clip = labelled(tokenizer, source, config).train[0]
