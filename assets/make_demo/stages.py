@@ -62,4 +62,8 @@ STAGES = (
         1800, 1.2e-3, {"short": 0.3, "joined": 0.38, "long": 0.18, "full": 0.14},
         Recipe(5000, 3500, 1000, 400, first=400_000), falls_over=1800,
     ),
+    Stage(
+        2400, 1.2e-3, {"short": 0.36, "joined": 0.34, "long": 0.16, "full": 0.14},
+        Recipe(7000, 4500, 1200, 400, first=600_000), falls_over=2400,
+    ),
 )  # fmt: skip

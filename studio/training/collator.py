@@ -109,8 +109,16 @@ class Collator:
             row[:, features.shape[1] :] = features[:, -1:]
         return {
             "input_features": torch.from_numpy(batch),
-            "labels": padded_labels([clip.labels for clip, _ in read]),
+            "labels": padded_labels([_labels(clip, place) for place, (clip, _) in enumerate(read)]),
         }
+
+
+def _labels(clip: Clip, place: int) -> tuple[int, ...]:
+    """The clip's labels, with times at every other place of a batch: from times alone a model forgets to
+    write without them. The order of the clips decides, so that a resumed run does the same.
+    """
+    is_timed = clip.timed_labels and (place + clip.example.line) % 2
+    return clip.timed_labels if is_timed else clip.labels
 
 
 def padded_labels(rows: Sequence[Sequence[int]]) -> torch.Tensor:

@@ -5,7 +5,7 @@ replaced by others.
 """
 
 import random
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,8 @@ class Clip:
     task: str
     labels: tuple[int, ...]
     """Language, task, no-timestamps, text, end: without the start token, which the model puts in front."""
+    timed_labels: tuple[int, ...] = ()
+    """The same with the times of its segments; empty where they are unknown or not to be learned."""
 
 
 @dataclass(frozen=True)
@@ -127,18 +129,18 @@ def label_data(
     if default == AUTO:
         default = detected or AUTO
 
-    def clips(examples: Sequence[Example], timed: Set[int]) -> tuple[Clip, ...]:
+    def clips(examples: Sequence[Example], *, with_times: bool) -> tuple[Clip, ...]:
         kept = []
-        for index, example in enumerate(examples):
-            clip = _clip(example, config, tokens, encode, default, has_times=index in timed)
-            if len(clip.labels) > longest:
+        for example in examples:
+            clip = _clip(example, config, tokens, encode, default, with_times=with_times)
+            if max(len(clip.labels), len(clip.timed_labels)) > longest:
                 problems.append(
                     RowProblem.of(
                         example.line,
                         str(example.audio_path),
                         "label_too_long",
                         "The label has {count} tokens, and the model takes {longest}: cut the clip in parts.",
-                        count=len(clip.labels),
+                        count=max(len(clip.labels), len(clip.timed_labels)),
                         longest=longest,
                     )
                 )
@@ -146,8 +148,8 @@ def label_data(
                 kept.append(clip)
         return tuple(kept)
 
-    train = clips(source.train_examples, _timed(source.train_examples, config))
-    evaluation = clips(source.eval_examples, set())
+    train = clips(source.train_examples, with_times=config.timestamps)
+    evaluation = clips(source.eval_examples, with_times=False)
     _require(train, config.train_data, problems)
     _require(evaluation, source.eval_source, problems)
     # Clips of like length make batches that finish together.
@@ -211,17 +213,6 @@ def _require(rows: Sequence[object], source: str, problems: Sequence[RowProblem]
     )
 
 
-def _timed(examples: Sequence[Example], config: TrainingConfig) -> Set[int]:
-    """The clips to be trained with times, by their place: half of those whose segments are known.
-
-    Whisper was trained so; from times alone a model forgets to write without them.
-    """
-    if not config.timestamps:
-        return set()
-    known = [index for index, example in enumerate(examples) if example.segments]
-    return set(random.Random(config.seed).sample(known, (len(known) + 1) // 2))
-
-
 def _clip(
     example: Example,
     config: TrainingConfig,
@@ -229,23 +220,25 @@ def _clip(
     encode: Callable[[str], list[int]],
     default: str,
     *,
-    has_times: bool,
+    with_times: bool,
 ) -> Clip:
     language = _language(example, config, tokens, default)
     task = tokens.checked_task(example.task or config.task)
-    head = tokens.prompt(language, task, with_times=has_times)[1:]
     # Whisper puts a space before each sentence, except in languages that write none.
     spoken = "en" if task == "translate" else language
     space = "" if writes_without_spaces(spoken) else " "
-    if not has_times:
-        body = encode(space + normalize(example.text, config.normalizer).strip())
-        return Clip(example, language, task, (*head, *body, tokens.end))
-    body = []
+
+    def text_tokens(text: str) -> list[int]:
+        return encode(space + normalize(text, config.normalizer).strip())
+
+    plain = [*tokens.prompt(language, task, with_times=False)[1:], *text_tokens(example.text), tokens.end]
+    if not (with_times and example.segments):
+        return Clip(example, language, task, tuple(plain))
+    timed = tokens.prompt(language, task, with_times=True)[1:]
     for segment in example.segments:
-        text = normalize(segment.text, config.normalizer).strip()
-        body += [_time(tokens, segment.start_seconds), *encode(space + text)]
-        body.append(_time(tokens, segment.end_seconds))
-    return Clip(example, language, task, (*head, *body, tokens.end))
+        timed += [_time(tokens, segment.start_seconds), *text_tokens(segment.text)]
+        timed.append(_time(tokens, segment.end_seconds))
+    return Clip(example, language, task, tuple(plain), (*timed, tokens.end))
 
 
 def _language(example: Example, config: TrainingConfig, tokens: SpecialTokens, default: str) -> str:

@@ -1,5 +1,6 @@
 """Clips to batches: the features are the extractor's own, and a bad clip is left out."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,15 @@ def test_an_unreadable_clip_is_left_out_of_its_batch(
     assert len(told) == 1 and told[0].startswith("Line 2 is not used: ")
     with pytest.raises(AudioError):
         Collator(FeatureSource(extractor, keep=False), 3000, print)(clips[1:2])
+
+
+def test_every_other_clip_is_taught_with_its_times(
+    clips: list[Clip], extractor: WhisperFeatureExtractor
+) -> None:
+    timed = [replace(clips[0], labels=(1, 2, 3), timed_labels=(7, 8, 9)) for _ in range(4)]
+    labels = Collator(FeatureSource(extractor, keep=True), 3000, print)(timed)["labels"].tolist()
+    assert sorted(labels) == [[1, 2, 3], [1, 2, 3], [7, 8, 9], [7, 8, 9]]
+    assert labels[0] != labels[1]
 
 
 def test_unreadable_clips_are_found_before_training(

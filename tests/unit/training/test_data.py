@@ -97,31 +97,29 @@ def test_segments_are_taught_with_their_times(tokenizer: Any, tmp_path: Path) ->
     source, config = source_of(tmp_path, TrainingConfig(timestamps=True), sentences=times)
     assert source.train_examples[0].segments[0] == TextSegment(0.0, 0.41, "one")
     clip = labelled(tokenizer, source, config).train[0]
-    assert spelled(tokenizer, clip.labels) == (
+    assert spelled(tokenizer, clip.timed_labels) == (
         "<|en|><|transcribe|><|0.00|> one<|0.40|><|0.50|> two<|1.00|><|endoftext|>"
     )
 
 
-def test_half_of_the_clips_with_known_times_are_taught_with_them(tokenizer: Any, tmp_path: Path) -> None:
+def test_evaluation_clips_have_no_times(tokenizer: Any, tmp_path: Path) -> None:
     times = [{"start": 0.0, "end": 1.0, "text": "one"}]
-    source, config = source_of(tmp_path, TrainingConfig(validation_share=0.2), sentences=times)
+    source, config = source_of(tmp_path, sentences=times)
     data = labelled(tokenizer, source, config)
-    with_times = ["<|0.00|>" in spelled(tokenizer, clip.labels) for clip in data.train]
-    assert sum(with_times) == (len(with_times) + 1) // 2 < len(with_times)
-    assert not any("<|0.00|>" in spelled(tokenizer, clip.labels) for clip in data.evaluation)
+    assert all(clip.timed_labels for clip in data.train)
+    assert not any(clip.timed_labels for clip in data.evaluation)
 
 
 def test_no_clip_is_taught_with_times_where_that_is_switched_off(tokenizer: Any, tmp_path: Path) -> None:
     times = [{"start": 0.0, "end": 1.0, "text": "one"}]
     source, config = source_of(tmp_path, TrainingConfig(timestamps=False), sentences=times)
-    clips = labelled(tokenizer, source, config).train
-    assert all("<|notimestamps|>" in spelled(tokenizer, clip.labels) for clip in clips)
+    assert not any(clip.timed_labels for clip in labelled(tokenizer, source, config).train)
 
 
 def test_rows_without_segments_are_taught_without_times(tokenizer: Any, tmp_path: Path) -> None:
     source, config = source_of(tmp_path, TrainingConfig(timestamps=True))
     clip = labelled(tokenizer, source, config).train[0]
-    assert "<|notimestamps|>" in spelled(tokenizer, clip.labels)
+    assert "<|notimestamps|>" in spelled(tokenizer, clip.labels) and not clip.timed_labels
 
 
 def test_special_tokens_in_a_text_are_text(micro_model: Path, tmp_path: Path) -> None:
