@@ -33,6 +33,20 @@ element.addEventListener('click', (event) => {{
 }});
 """
 
+# Browsers clean up what the microphone hears for people on a call: that takes away sounds a model listens to.
+_PLAIN_MICROPHONE = """
+<script>
+if (navigator.mediaDevices) {
+  const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+  const plain = {echoCancellation: false, noiseSuppression: false};
+  navigator.mediaDevices.getUserMedia = (wanted) => {
+    const audio = wanted?.audio && {...plain, ...(wanted.audio === true ? {} : wanted.audio)};
+    return ask(audio ? {...wanted, audio} : wanted);
+  };
+}
+</script>
+"""
+
 
 def build_app(services: Services) -> gr.Blocks:
     """The whole page over `services`; nothing of it is started."""
@@ -75,6 +89,7 @@ def launch_options(services: Services) -> dict[str, Any]:
     return {
         "theme": studio_theme(),
         "css_paths": STYLE_SHEET,
+        "head": _PLAIN_MICROPHONE,
         "i18n": page_translations(),
         "favicon_path": LOGO,
         "footer_links": ["api"],

@@ -88,6 +88,7 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     tmp_path: Path,
 ) -> None:
     page = visit(browser_that_hears, studio_server, "memory")
+    expect(page.locator("#memory-chart .js-plotly-plot")).to_be_visible()
     page.screenshot(path=screenshots / "memory.png", full_page=True)
 
     show_tab(page, "train")
@@ -95,13 +96,14 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     status = page.locator("#run-status")
     expect(page.locator("#run-loss .js-plotly-plot")).to_be_visible(timeout=TRAINING_MILLISECONDS)
     expect(status).to_contain_text("Running")
-    page.screenshot(path=screenshots / "training.png", full_page=True)
 
     # A second visitor sees the same run, in a browser that knows nothing of it.
     other = visit(browser_that_hears, studio_server, "train")
     expect(other.locator("#run-status")).to_contain_text("Running")
     other.context.close()
 
+    expect(status).to_contain_text(re.compile(r"step (2|3|4)\d of"), timeout=TRAINING_MILLISECONDS)
+    page.screenshot(path=screenshots / "training.png", full_page=True)
     expect(status).to_contain_text("Finished", timeout=TRAINING_MILLISECONDS)
     before, after = rates_of(status.inner_text())
     assert after < before / 2
