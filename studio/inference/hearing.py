@@ -13,9 +13,9 @@ from studio.inference.decoding import Decoder, Search
 from studio.inference.engine import Segment, TranscribeOptions
 from studio.inference.languages import AUTO
 from studio.inference.long_form import HeardWindow
-from studio.inference.voice_activity import has_voice
+from studio.inference.voice_activity import has_voice, voiced_spans
 from studio.inference.windows import TokenSegment, is_loop, split_segments, without_loops
-from studio.inference.word_times import token_times, without_stretched, words_of
+from studio.inference.word_times import token_times, within_voice, without_stretched, words_of
 
 UNSURE_LOGPROB = -1.0
 """Below this mean log-probability a text that may stand for silence is not believed."""
@@ -60,7 +60,7 @@ class Hearing:
                 pieces, advance = [TokenSegment(0.0, length_seconds, tuple(tokens))], length_seconds
             if is_stuck:
                 pieces, advance = without_loops(pieces), length_seconds
-            segments = self._segments(decoder, encoded, pieces, length_seconds)
+            segments = self._segments(decoder, encoded, pieces, samples)
             said = tuple(token for piece in pieces for token in piece.text_tokens)
             remembered = (*context, *said)[-decoder.text_context // 2 :]
         remember = self._options.condition_on_prev_tokens and not is_stuck
@@ -100,7 +100,7 @@ class Hearing:
         )
 
     def _segments(
-        self, decoder: Decoder, encoded: Any, pieces: Sequence[TokenSegment], length_seconds: float
+        self, decoder: Decoder, encoded: Any, pieces: Sequence[TokenSegment], samples: NDArray[np.float32]
     ) -> tuple[Segment, ...]:
         plain = [
             Segment(piece.start_seconds, piece.end_seconds, decoder.text_of(piece.text_tokens).strip())
@@ -110,7 +110,8 @@ class Hearing:
             return tuple(segment for segment in plain if segment.text)
         prompt = decoder.tokens.prompt(self.language, self._options.task, with_times=False)
         text = [token for piece in pieces for token in piece.text_tokens]
-        times = token_times(decoder, encoded, prompt, text, length_seconds)
+        times = token_times(decoder, encoded, prompt, text, len(samples) / SAMPLING_RATE)
+        spans = voiced_spans(samples)
         edges, odds = times.edges.tolist(), times.probabilities.tolist()
         spoken = "en" if self._options.task == "translate" else self.language
         timed = []
@@ -118,7 +119,7 @@ class Hearing:
         for piece, segment in zip(pieces, plain, strict=True):
             after = min(first + len(piece.text_tokens), len(odds))
             words = words_of(decoder, spoken, text[first:after], edges[first : after + 1], odds[first:after])
-            timed.append(_with_words(segment, without_stretched(words)))
+            timed.append(_with_words(segment, without_stretched(within_voice(words, spans))))
             first = after
         return tuple(segment for segment in timed if segment.text)
 

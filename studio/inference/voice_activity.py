@@ -11,6 +11,9 @@ SILENCE_PEAK = 2e-4
 VOICE_PROBABILITY = 0.2
 """Speech, whispered too, is far above this, and noise, hum and tones are below."""
 _FRAME = 512
+_FRAME_SECONDS = 0.032
+_MARGIN_SECONDS = 0.1
+"""The detector finds beginnings late and ends early, by this much at most."""
 _SHORTEST_VOICE_FRAMES = 4
 """About 130 ms: shorter than any word, longer than a click."""
 
@@ -24,9 +27,29 @@ def voice_probability(samples: NDArray[np.float32]) -> float:
     """The highest probability of a voice over any 130 ms of mono samples at 16 kHz; 0 for silence."""
     if not len(samples) or float(np.abs(samples).max()) < SILENCE_PEAK:
         return 0.0
+    frames = _frame_probabilities(samples)
+    width = min(_SHORTEST_VOICE_FRAMES, len(frames))
+    return float(np.convolve(frames, np.full(width, 1 / width), mode="valid").max())
+
+
+def voiced_spans(samples: NDArray[np.float32]) -> list[tuple[float, float]]:
+    """Where somebody may be speaking in mono samples at 16 kHz: (start, end) in seconds, in order."""
+    if not len(samples):
+        return []
+    padded = np.pad(_frame_probabilities(samples) >= VOICE_PROBABILITY, 1).astype(np.int8)
+    edges = np.flatnonzero(np.diff(padded)) * _FRAME_SECONDS
+    spans: list[tuple[float, float]] = []
+    for start, end in zip(edges[::2] - _MARGIN_SECONDS, edges[1::2] + _MARGIN_SECONDS, strict=True):
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], float(end))
+        else:
+            spans.append((max(0.0, float(start)), float(end)))
+    return spans
+
+
+def _frame_probabilities(samples: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The probability of a voice in each frame of 32 ms."""
     from faster_whisper.vad import get_vad_model
 
     whole = np.pad(samples, (0, -len(samples) % _FRAME))
-    frames = np.asarray(get_vad_model()(whole), dtype=np.float64).ravel()
-    width = min(_SHORTEST_VOICE_FRAMES, len(frames))
-    return float(np.convolve(frames, np.full(width, 1 / width), mode="valid").max())
+    return np.asarray(get_vad_model()(whole), dtype=np.float64).ravel()

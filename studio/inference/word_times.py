@@ -236,3 +236,21 @@ def without_stretched(words: Sequence[Word]) -> list[Word]:
                 word = replace(word, end_seconds=word.start_seconds + longest)
         kept.append(word)
     return kept
+
+
+def within_voice(words: Sequence[Word], spans: Sequence[tuple[float, float]]) -> list[Word]:
+    """Begins the first word with the voice and ends the last with it; `spans`: (start, end) of voices, s.
+
+    To the alignment, the silence before the first word of a window is a part of it. Inside of a window the
+    alignment is the better judge: what it takes for a word's time may lie beside the voice.
+    """
+    kept = list(words)
+    if not (kept and spans):
+        return kept
+    first, begin, end = kept[0], spans[0][0], spans[-1][1]
+    if first.start_seconds < begin < first.end_seconds:
+        kept[0] = replace(first, start_seconds=begin)
+    last = kept[-1]
+    if last.start_seconds < end < last.end_seconds:
+        kept[-1] = replace(last, end_seconds=end)
+    return kept

@@ -37,7 +37,9 @@ def test_a_command_is_written_down_with_times(engines: ModelCache, samples: dict
     assert found.language == "en"
     assert (found.model, found.engine) == ("demo", "transformers")
     assert_times_are_sound(found)
-    assert abs(found.segments[0].start_seconds - sample.segments[0]["start"]) < 0.5
+    assert len(found.segments) == len(sample.segments)
+    for segment, known in zip(found.segments, sample.segments, strict=True):
+        assert abs(segment.start_seconds - known["start"]) < 0.5
 
 
 def test_words_have_times_inside_their_segments(engines: ModelCache, samples: dict[str, Sample]) -> None:
@@ -47,7 +49,7 @@ def test_words_have_times_inside_their_segments(engines: ModelCache, samples: di
     assert [word.text for word in words] == sample.text.split()
     assert_times_are_sound(found)
     assert all(0.0 <= (word.probability or 0.0) <= 1.0 for word in words)
-    assert abs(words[0].start_seconds - sample.segments[0]["start"]) < 0.5
+    assert abs(words[0].start_seconds - sample.segments[0]["start"]) < 0.3
 
 
 def test_without_times_there_is_one_segment_over_the_recording(

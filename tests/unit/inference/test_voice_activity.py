@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from studio.dataset.audio import read_audio
-from studio.inference.voice_activity import has_voice, voice_probability
+from studio.inference.voice_activity import has_voice, voice_probability, voiced_spans
 
 RATE = 16_000
 
@@ -39,3 +39,12 @@ def test_speech_is_a_voice_also_when_faint_and_in_the_middle_of_noise(demo_speec
 def test_no_samples_are_no_voice() -> None:
     assert voice_probability(np.zeros(0, np.float32)) == 0.0
     assert voice_probability(noise(0.01, seconds=0.01)) < 0.2
+
+
+def test_a_voice_is_found_where_it_is(demo_speech: Path) -> None:
+    speech = read_audio(demo_speech / "samples" / "kitchen-light.flac")
+    silence = np.zeros(3 * RATE, np.float32)
+    spans = voiced_spans(np.concatenate([silence, speech, silence]))
+    assert 3.0 < spans[0][0] < 3.6
+    assert 3.0 + len(speech) / RATE - 1.0 < spans[-1][1] < 3.2 + len(speech) / RATE
+    assert voiced_spans(silence) == voiced_spans(silence[:0]) == []

@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from studio.inference.engine import Word
-from studio.inference.word_times import _row_starts, alignment_heads, without_stretched, words_of
+from studio.inference.word_times import (
+    _row_starts,
+    alignment_heads,
+    within_voice,
+    without_stretched,
+    words_of,
+)
 
 
 @dataclass
@@ -77,3 +83,12 @@ def test_a_word_does_not_last_through_a_pause() -> None:
 def test_a_model_without_alignment_heads_uses_the_upper_half_of_its_decoder() -> None:
     assert alignment_heads({}, 4, 2) == [(2, 0), (2, 1), (3, 0), (3, 1)]
     assert alignment_heads({"alignment_heads": [[1, 0], [9, 9]]}, 4, 2) == [(1, 0)]
+
+
+def test_the_first_word_begins_and_the_last_ends_with_the_voice() -> None:
+    heard = [Word(0.0, 1.5, "turn", None), Word(1.5, 2.0, "it", None), Word(2.0, 5.0, "on", None)]
+    trimmed = within_voice(heard, [(1.0, 1.6), (1.9, 2.6)])
+    assert spans(trimmed) == [("turn", 1.0, 1.5), ("it", 1.5, 2.0), ("on", 2.0, 2.6)]
+    assert within_voice(heard, []) == heard
+    assert within_voice(heard, [(6.0, 7.0)]) == heard
+    assert within_voice([], [(1.0, 2.0)]) == []
