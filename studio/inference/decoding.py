@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from studio.dataset.features import log_mel
 from studio.inference.special_tokens import SpecialTokens
+from studio.inference.windows import cut_loop
 
 _LATEST_FIRST_TIME = 50
 """A window's first time token is at most 1 s, as in Whisper's own decoding."""
@@ -106,6 +107,13 @@ class Decoder:
                 logits_processor=self._time_rules(prompts[0], config),
             )
         return [self._until_end(row[length:]) for row in rows.tolist()]
+
+    def write(self, encoded: Any, prompts: Sequence[Sequence[int]], search: Search) -> list[list[int]]:
+        """As `generate` for prompts without times; a text stuck in a loop ends after its first round."""
+        room = self.text_context - len(prompts[0])
+        limit = min(search.max_new_tokens or room, room)
+        rows = self.generate(encoded, prompts, search)
+        return [cut_loop(self.text_of(row), row, self.tokens, was_cut=len(row) >= limit) for row in rows]
 
     def score(self, encoded: Any, prompt: Sequence[int], text: Sequence[int]) -> Scores:
         """Judges one text (tokens as from `generate`) in a single pass; `encoded` is (1, 1500, d_model)."""

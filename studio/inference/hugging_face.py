@@ -126,7 +126,7 @@ class HuggingFaceEngine:
                 codes = [seen if code == AUTO else code for code, seen in zip(codes, detected, strict=True)]
             prompts = [decoder.tokens.prompt(code, options.task, with_times=False) for code in codes]
             search = Search(options.num_beams, max_new_tokens=options.max_new_tokens)
-            rows = decoder.generate(encoded, prompts, search)
+            rows = decoder.write(encoded, prompts, search)
             return [decoder.text_of(row).strip() for row in rows]
 
     def detect_language(self, samples: NDArray[np.float32]) -> dict[str, float]:

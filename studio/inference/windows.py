@@ -72,28 +72,33 @@ def is_loop(text: str, tokens: Sequence[int], special: SpecialTokens, *, was_cut
     if not raw or len(raw) / len(zlib.compress(raw)) <= LOOP_COMPRESSION_RATIO:
         return False
     plain = tuple(token for token in tokens if token < special.end)
-    return was_cut or _without_repeated_end(plain, _REPEATS_OF_A_LOOP) != plain
+    return was_cut or _without_repeats(plain, _REPEATS_OF_A_LOOP) != plain
+
+
+def cut_loop(text: str, tokens: Sequence[int], special: SpecialTokens, *, was_cut: bool) -> list[int]:
+    """The tokens of a text; of a loop that it is stuck in, only the first round. See `is_loop`."""
+    if not is_loop(text, tokens, special, was_cut=was_cut):
+        return list(tokens)
+    return list(_without_repeats(tuple(token for token in tokens if token < special.end), _REPEATS_CUT))
 
 
 def without_loops(segments: Sequence[TokenSegment]) -> list[TokenSegment]:
-    """Each repeated ending once, and of a row of equal segments the first."""
+    """What repeats itself once, and of a row of equal segments the first."""
     kept: list[TokenSegment] = []
     for segment in segments:
-        tokens = _without_repeated_end(segment.text_tokens, _REPEATS_CUT)
+        tokens = _without_repeats(segment.text_tokens, _REPEATS_CUT)
         if not kept or kept[-1].text_tokens != tokens:
             kept.append(TokenSegment(segment.start_seconds, segment.end_seconds, tokens))
     return kept
 
 
-def _without_repeated_end(tokens: tuple[int, ...], at_least: int) -> tuple[int, ...]:
-    """The tokens with an ending that comes `at_least` so often in a row only once."""
-    shortest = tokens
-    for period in range(1, len(tokens) // at_least + 1):
-        matching = 0
-        while matching < len(tokens) - period and tokens[-1 - matching] == tokens[-1 - matching - period]:
-            matching += 1
-        repeats = 1 + matching // period
-        left = len(tokens) - (repeats - 1) * period
-        if repeats >= at_least and left < len(shortest):
-            shortest = tokens[:left]
-    return shortest
+def _without_repeats(tokens: tuple[int, ...], at_least: int) -> tuple[int, ...]:
+    """The tokens with whatever comes `at_least` times in a row, or more often, only once."""
+    for start in range(len(tokens)):
+        for period in range(1, (len(tokens) - start) // at_least + 1):
+            end = start + period
+            while end < len(tokens) and tokens[end] == tokens[end - period]:
+                end += 1
+            if end - start >= at_least * period:
+                return tokens[: start + period] + _without_repeats(tokens[end:], at_least)
+    return tokens

@@ -120,7 +120,7 @@ class WhisperTrainer(Seq2SeqTrainer):
             encoded = decoder.model.get_encoder()(features).last_hidden_state
             outputs = decoder.model(encoder_outputs=BaseModelOutput(last_hidden_state=encoded), labels=labels)
             search = Search(self._config.generation_num_beams, 0.0, self._config.generation_max_length)
-            rows = decoder.generate(encoded, [self._prompt(row) for row in labels.tolist()], search)
+            rows = decoder.write(encoded, [self._prompt(row) for row in labels.tolist()], search)
         tokens = torch.full((len(rows), max(1, *map(len, rows))), IGNORED, device=labels.device)
         for index, row in enumerate(rows):
             tokens[index, : len(row)] = torch.tensor(row, device=labels.device)

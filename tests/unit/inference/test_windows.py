@@ -3,7 +3,7 @@
 import pytest
 
 from studio.inference.special_tokens import SpecialTokens
-from studio.inference.windows import TokenSegment, is_loop, split_segments, without_loops
+from studio.inference.windows import TokenSegment, cut_loop, is_loop, split_segments, without_loops
 
 TOKENS = SpecialTokens(
     end=100, start=101, no_timestamps=109, languages={"en": 102}, tasks={"transcribe": 104}, previous=107
@@ -57,6 +57,13 @@ def test_a_text_that_goes_round_in_circles_is_a_loop() -> None:
     assert is_loop("and then he said that " * 20, list(range(90)), TOKENS, was_cut=True)
 
 
+def test_a_loop_is_cut_after_its_first_round() -> None:
+    assert cut_loop("就是许许" + "许" * 60, [3, 4, *[7] * 62], TOKENS, was_cut=True) == [3, 4, 7]
+    stuck = [3, 4, *[7] * 62, 8, 7]
+    assert cut_loop("就是许许" + "许" * 60 + "些许", stuck, TOKENS, was_cut=False) == [3, 4, 7, 8, 7]
+    assert cut_loop("seven seven seven seven two", [7, 7, 7, 7, 2], TOKENS, was_cut=False) == [7, 7, 7, 7, 2]
+
+
 def test_people_who_repeat_themselves_are_no_loop() -> None:
     thrice = "Ask not what your country can do for you, ask what you can do for your country. " * 3
     assert not is_loop(thrice, [*range(20)] * 3, TOKENS, was_cut=False)
@@ -68,6 +75,6 @@ def test_people_who_repeat_themselves_are_no_loop() -> None:
 def test_loops_are_cut_to_one_round() -> None:
     loop = TokenSegment(0.0, 4.0, (9, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1))
     same = [TokenSegment(at, at + 1, (5, 6)) for at in (4.0, 5.0, 6.0)]
-    assert [s.text_tokens for s in without_loops([loop, *same])] == [(9, 1, 2, 3, 1), (5, 6)]
+    assert [s.text_tokens for s in without_loops([loop, *same])] == [(9, 1, 2, 3), (5, 6)]
     plain = TokenSegment(0.0, 1.0, (1, 2, 1, 2))
     assert without_loops([plain]) == [plain]
