@@ -16,7 +16,7 @@ from studio import errors
 from tests.studio_process import ROOT
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors",),
+    ("errors", "sentences"),
     ("units",),
     ("files",),
     ("settings",),
