@@ -2,13 +2,12 @@
 
 import dataclasses
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser
-from studio.errors import ConfigError, ModelNotFoundError
-from studio.memory.gpus import GPUS, Gpu, detected_gpus, find_gpu, usable_bytes, verdict
+from studio.errors import ModelNotFoundError
+from studio.memory.gpus import Gpu, card, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
 from studio.memory.plan import ENGINES, INFERENCE_PRECISIONS, InferencePlan, MemoryEstimate, Part
 from studio.memory.training import estimate_training
@@ -18,7 +17,7 @@ from studio.settings import Settings
 from studio.training.arguments import help_text, parse_training_arguments
 from studio.training.config import TrainingConfig
 from studio.training.plan import training_plan
-from studio.units import format_bytes, format_count, parse_bytes
+from studio.units import format_bytes, format_count
 
 _VERDICTS = {"fits": "fits", "tight": "is tight", "does_not_fit": "does not fit"}
 
@@ -58,7 +57,7 @@ def _inference() -> Parser:
 def run(arguments: Sequence[str], settings: Settings) -> int:
     """Prints the estimate; the exit code is 0 whatever the verdict."""
     given, rest = parser().read_known(arguments)
-    gpu = _gpu(given.gpu)
+    gpu = card(given.gpu or "")
     services = Services.open(settings)
     try:
         if given.inference or given.use == "transcribe":
@@ -112,25 +111,6 @@ def _dimensions(services: Services, model: str) -> ModelDimensions:
             model=model,
         )
     return spec.dimensions
-
-
-def _gpu(text: str | None) -> Gpu | None:
-    """The GPU of that name, or one of that size; without a name, the one in this machine."""
-    if not text:
-        return next(iter(detected_gpus()), None)
-    named = find_gpu(text)
-    if named is not None:
-        return named
-    try:
-        return Gpu(name=text, memory_bytes=parse_bytes(text), kind="datacenter", architecture="")
-    except ConfigError:
-        names = [gpu.name for gpu in GPUS]
-        nearest = get_close_matches(text, names, n=3, cutoff=0.3)
-        raise ConfigError(
-            "There is no GPU {text!r} in the table: give its memory, such as 24GiB, or a name: {names}.",
-            text=text,
-            names=", ".join(nearest or names[:3]),
-        ) from None
 
 
 def _fit(estimate: MemoryEstimate, gpu: Gpu | None) -> dict[str, Any]:

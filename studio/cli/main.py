@@ -25,6 +25,7 @@ COMMANDS = {
     "transcribe": "Turn recordings into text and captions.",
     "evaluate": "Compare models on a test set.",
     "estimate": "Tell how much memory a run or a model needs.",
+    "fit": "Find the training run that fits on a GPU.",
     "check-data": "Find what is wrong with a data set.",
     "demo": "A tour in five minutes: size, train, compare, transcribe.",
 }

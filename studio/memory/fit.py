@@ -10,16 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from studio.errors import ConfigError
-from studio.memory.gpus import GPUS, Gpu, Verdict, usable_bytes, verdict
+from studio.memory.gpus import GPUS, LARGEST_MEMORY_GIB, Gpu, Verdict, usable_bytes, verdict
 from studio.memory.ladder import Rung, estimate_of, ladder
 from studio.memory.plan import MemoryEstimate, TrainingPlan
 from studio.memory.training import estimate_training
 from studio.registry.spec import ModelDimensions
-from studio.units import format_bytes
+from studio.units import GIB, format_bytes
 
 LARGEST_BATCH = 1024
 """As many clips a step as a run may have."""
-LARGEST_BUDGET_BYTES = 1024 * 2**40
 FREEDOMS = ("precision", "method", "target_modules", "quantization", "gradient_checkpointing", "batch_size")
 """What may be changed to make a plan fit, unless it is to be kept."""
 FEW_MODULES = ("q_proj", "v_proj")
@@ -73,7 +72,8 @@ def fit(
     Raises:
         ConfigError: for a budget that is none, or something to keep that is none of `FREEDOMS`.
     """
-    check_budget(budget_bytes)
+    if not 0 <= budget_bytes <= LARGEST_MEMORY_GIB * GIB:
+        raise ConfigError("{size} is no memory that a GPU can have free.", size=format_bytes(budget_bytes))
     for name in keep:
         if name not in FREEDOMS:
             raise ConfigError(
@@ -89,19 +89,6 @@ def fit(
         (_smallest(kind, keep) for kind in kinds), key=lambda plan: estimate_of(plan, dimensions).high_bytes
     )
     return _result(wish, smallest, dimensions, budget_bytes)
-
-
-def check_budget(budget_bytes: int) -> None:
-    """Refuses what is no size of a memory.
-
-    Raises:
-        ConfigError: if it is not above 0, or above a pebibyte.
-    """
-    if not 0 < budget_bytes <= LARGEST_BUDGET_BYTES:
-        raise ConfigError(
-            "A GPU's memory is a number of GiB above 0, such as 12, got {size}.",
-            size=format_bytes(budget_bytes),
-        )
 
 
 def for_card(wish: TrainingPlan, gpu: Gpu | None) -> TrainingPlan:
