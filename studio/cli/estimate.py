@@ -1,22 +1,20 @@
 """`estimate`: what the Memory tab tells: bytes of a training run or of a transcription, part by part."""
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser
-from studio.errors import ModelNotFoundError
 from studio.memory.gpus import Gpu, card, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
 from studio.memory.plan import ENGINES, INFERENCE_PRECISIONS, InferencePlan, MemoryEstimate, Part
 from studio.memory.training import estimate_training
-from studio.registry.spec import ModelDimensions
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.arguments import help_text, parse_training_arguments
 from studio.training.config import TrainingConfig
-from studio.training.plan import training_plan
+from studio.training.fitting import shape_of
+from studio.training.plan import planned
 from studio.units import format_bytes, format_count
 
 _VERDICTS = {"fits": "fits", "tight": "is tight", "does_not_fit": "does not fit"}
@@ -82,11 +80,11 @@ def training_estimate(
     """Memory of a run on a GPU.
 
     Raises:
-        ModelNotFoundError: if there is no such model, or its dimensions are not known before a download.
+        ConfigError: if the model's dimensions are not known before a download.
+        ModelNotFoundError: if there is no such model.
     """
-    dimensions = _dimensions(services, config.base_model)
-    plan = dataclasses.replace(training_plan(config, has_gpu=True), label_length=label_length)
-    return estimate_training(plan, dimensions)
+    dimensions = shape_of(config.base_model, services.registry)
+    return estimate_training(planned(config, label_length), dimensions)
 
 
 def _inference_estimate(services: Services, arguments: Sequence[str]) -> MemoryEstimate:
@@ -99,18 +97,7 @@ def _inference_estimate(services: Services, arguments: Sequence[str]) -> MemoryE
         num_beams=given.num_beams,
         adapter_rank=int(spec.card.get("config", {}).get("lora_r", 0)) if spec.base_model else 0,
     )
-    return estimate_inference(plan, _dimensions(services, given.base_model))
-
-
-def _dimensions(services: Services, model: str) -> ModelDimensions:
-    spec = services.registry.get(model)
-    if spec.dimensions is None:
-        raise ModelNotFoundError(
-            "The dimensions of {model} are not known: download it first, or name a released model or a "
-            "folder.",
-            model=model,
-        )
-    return spec.dimensions
+    return estimate_inference(plan, shape_of(given.base_model, services.registry))
 
 
 def _fit(estimate: MemoryEstimate, gpu: Gpu | None) -> dict[str, Any]:

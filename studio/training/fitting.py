@@ -11,7 +11,7 @@ from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
 from studio.training.arguments import command_line, config_to_dict
 from studio.training.config import METHODS, TrainingConfig
-from studio.training.plan import config_of, training_plan
+from studio.training.plan import config_of, planned
 
 AUTO = "auto"
 LARGEST_LABEL = 448
@@ -103,14 +103,25 @@ def find_fit(question: FitQuestion, registry: ModelRegistry) -> FitAnswer:
         for model in MODELS
     )
     base_model = question.base_model if question.base_model != AUTO else _best(models)
-    dimensions = registry.get(base_model).dimensions
-    if dimensions is None:
-        raise ConfigError(
-            "The dimensions of {model} are not known yet: download it first, or choose one from the list.",
-            model=base_model,
-        )
+    dimensions = shape_of(base_model, registry)
     result, config = _fit(question, base_model, dimensions, gpu, advice)
     return FitAnswer(gpu, base_model, advice, result, config, models)
+
+
+def shape_of(model: str, registry: ModelRegistry) -> ModelDimensions:
+    """The shape of a model, known without a download for released ones.
+
+    Raises:
+        ConfigError: if its dimensions are not known.
+        ModelNotFoundError: if there is no such model.
+    """
+    spec = registry.get(model)
+    if spec.dimensions is None:
+        raise ConfigError(
+            "The dimensions of {model} are not known yet: download it first, or choose one from the list.",
+            model=model,
+        )
+    return spec.dimensions
 
 
 def _advice(question: FitQuestion) -> Advice:
@@ -142,8 +153,7 @@ def _fit(
         lora_alpha=2 * advice.lora_r,
         per_device_train_batch_size=question.effective_batch_size,
     )
-    plan = replace(training_plan(config, has_gpu=True), label_length=question.label_length)
-    wish = for_card(plan, gpu)
+    wish = for_card(planned(config, question.label_length), gpu)
     keep = () if question.method == AUTO else ("method",)
     result = fit(dimensions, usable_bytes(gpu), wish, keep)
     return result, config_of(result.plan, config)

@@ -41,6 +41,11 @@ def training_plan(config: TrainingConfig, has_gpu: bool) -> TrainingPlan:
     )
 
 
+def planned(config: TrainingConfig, label_length: int) -> TrainingPlan:
+    """The plan of a run on a GPU, whose longest text has so many tokens."""
+    return replace(training_plan(config, has_gpu=True), label_length=label_length)
+
+
 def config_of(plan: TrainingPlan, config: TrainingConfig) -> TrainingConfig:
     """`config` with what the calculator has changed, so that `training_plan` gives `plan` again."""
     precision = config.precision

@@ -1,6 +1,5 @@
 """What the Memory tab asks: values of its form in, the calculator's answer out."""
 
-import dataclasses
 import shlex
 from dataclasses import dataclass
 
@@ -9,10 +8,10 @@ from studio.memory.gpus import GPUS, Gpu, detected_gpus, find_gpu, usable_bytes,
 from studio.memory.inference import estimate_inference
 from studio.memory.plan import InferencePlan, MemoryEstimate
 from studio.memory.training import estimate_training
-from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
 from studio.training.config import TrainingConfig
-from studio.training.plan import training_plan
+from studio.training.fitting import shape_of
+from studio.training.plan import planned
 
 TRAIN, TRANSCRIBE = "train", "transcribe"
 DEFAULT_GPU = next(gpu for gpu in GPUS if gpu.name.endswith("RTX 4090"))
@@ -52,11 +51,9 @@ def answer(question: Question, registry: ModelRegistry) -> Answer:
         ConfigError: if a value is out of range, or nothing is known about the model's dimensions.
         ModelNotFoundError: if there is no such model.
     """
-    dimensions = dimensions_of(question.base_model, registry)
+    dimensions = shape_of(question.base_model, registry)
     if question.use == TRAIN:
-        plan = dataclasses.replace(
-            training_plan(training_config(question), has_gpu=True), label_length=question.label_length
-        )
+        plan = planned(training_config(question), question.label_length)
         estimate = estimate_training(plan, dimensions)
     else:
         precision = "fp16" if question.precision == "auto" else question.precision
@@ -84,21 +81,6 @@ def training_config(question: Question) -> TrainingConfig:
         gradient_checkpointing=question.gradient_checkpointing,
         lora_r=question.lora_r,
     )
-
-
-def dimensions_of(model: str, registry: ModelRegistry) -> ModelDimensions:
-    """The shape of a model, known without a download for released ones.
-
-    Raises:
-        ConfigError: if its dimensions are not known.
-    """
-    spec = registry.get(model)
-    if spec.dimensions is None:
-        raise ConfigError(
-            "The dimensions of {model} are not known yet: download it first, or choose one from the list.",
-            model=model,
-        )
-    return spec.dimensions
 
 
 def gpus() -> tuple[Gpu, ...]:

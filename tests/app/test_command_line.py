@@ -93,6 +93,8 @@ def test_a_reader_that_leaves_is_no_error(environ: dict[str, str], studio_home: 
         (["fit", "--gpu", "RTX 9999 Ultra Max"], ["RTX 9999 Ultra Max"]),
         (["fit", "--memory_gib", "-4"], ["above 0", "-4"]),
         (["fit", "--preset", "6gb"], ["8gb", "breeze"]),
+        (["explain-oom", "missing.log"], ["missing.log"]),
+        (["explain-oom", "-", "--lora_r", "0"], ["lora_r"]),
         (["transcribe"], ["recording"]),
         (["evaluate", "--models", "demo"], ["--data"]),
         (["check-data"], ["data"]),
