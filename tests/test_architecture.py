@@ -22,7 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("settings",),
     ("dataset", "registry"),
     ("memory", "inference"),
-    ("evaluation",),
+    ("evaluation", "doctor"),
     ("training",),
     ("jobs",),
     ("services",),

@@ -25,8 +25,8 @@ def parser() -> Parser:
     """Where the text is; options of the run belong to `TrainingConfig`."""
     made = Parser(
         "explain-oom",
-        "Explain an out-of-memory error in FILE, or on standard input. With the options of the run it also finds one that fits. "
-        "Exit code 1: the text says nothing of memory.",
+        "Explain an out-of-memory error in FILE, or on standard input. With the options of the run it also "
+        "finds one that fits. Exit code 1: the text says nothing of memory.",
     )
     made.usage = f"{made.prog} [FILE|-] [options]"
     made.option("label_length", "Tokens of the longest text.", kind=int, default=128)

@@ -169,7 +169,8 @@ def _advice(report: OomReport, others: int | None, repaired: FitResult | None) -
     if others and others > GIB:
         said.append(Sentence("End the other processes first, if they are yours: `nvidia-smi` names them."))
     free = report.free_bytes
-    if report.asked_bytes and free is not None and free > report.asked_bytes:
+    is_limited = report.allowed_bytes is not None
+    if report.asked_bytes and free is not None and free > report.asked_bytes and not is_limited:
         said.append(
             Sentence(
                 "More was free than was asked for, but not in one piece: a smaller batch makes the pieces "
