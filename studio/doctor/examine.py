@@ -184,9 +184,9 @@ def _bitsandbytes(cards: list[GpuState], state: LibraryState) -> Check:
 def _memory(available: int) -> Check:
     finding = Sentence("{size} available", size=format_bytes(available))
     if available >= _LITTLE_MEMORY:
-        return Check(Sentence("Memory"), Health.OK, finding)
+        return Check(Sentence("Main memory"), Health.OK, finding)
     advice = Sentence("Close other programs: loading a large model takes several GiB beside the GPU's.")
-    return Check(Sentence("Memory"), Health.NOTE, finding, advice)
+    return Check(Sentence("Main memory"), Health.NOTE, finding, advice)
 
 
 def _disk(free: int, home: Path) -> Check:

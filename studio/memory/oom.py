@@ -188,13 +188,9 @@ def _advice(report: OomReport, others: int | None, repaired: FitResult | None) -
         if report.kind in (OomKind.GPU, OomKind.LIBRARY, OomKind.BITSANDBYTES):
             said.append(_GENERAL)
     elif repaired.fits:
-        changes = "; ".join(str(rung.change) for rung in repaired.rungs)
+        size = format_bytes(repaired.estimate.device_bytes)
         said.append(
-            Sentence(
-                "This would take {size} instead: {changes}.",
-                size=format_bytes(repaired.estimate.device_bytes),
-                changes=changes,
-            )
+            Sentence("A run that fits takes about {size}: what has to be changed is below.", size=size)
         )
     else:
         said.append(

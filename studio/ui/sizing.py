@@ -1,15 +1,19 @@
 """What the Memory tab asks: values of its form in, the calculator's answer out."""
 
 import shlex
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from urllib.parse import urlencode
 
 from studio.errors import ConfigError
-from studio.memory.gpus import GPUS, Gpu, detected_gpus, find_gpu, usable_bytes, verdict
+from studio.memory.fit import LARGEST_BATCH
+from studio.memory.gpus import GPUS, Gpu, card, detected_gpus, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
-from studio.memory.plan import InferencePlan, MemoryEstimate
+from studio.memory.plan import ENGINES, InferencePlan, MemoryEstimate
 from studio.memory.training import estimate_training
+from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
-from studio.training.config import TrainingConfig
+from studio.training.config import METHODS, PRECISIONS, QUANTIZATIONS, TrainingConfig
 from studio.training.fitting import shape_of
 from studio.training.plan import planned
 
@@ -32,6 +36,7 @@ class Question:
     lora_r: int = 32
     num_beams: int = 1
     gpu: str = ""
+    engine: str = "transformers"
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ class Answer:
     gpu: Gpu
     usable_bytes: int
     verdict: str
+    dimensions: ModelDimensions
 
 
 def answer(question: Question, registry: ModelRegistry) -> Answer:
@@ -52,22 +58,34 @@ def answer(question: Question, registry: ModelRegistry) -> Answer:
         ModelNotFoundError: if there is no such model.
     """
     dimensions = shape_of(question.base_model, registry)
-    if question.use == TRAIN:
-        plan = planned(training_config(question), question.label_length)
-        estimate = estimate_training(plan, dimensions)
-    else:
-        precision = "fp16" if question.precision == "auto" else question.precision
-        estimate = estimate_inference(
-            InferencePlan(
-                precision=precision,
-                batch_size=question.per_device_train_batch_size,
-                num_beams=question.num_beams,
-            ),
-            dimensions,
-        )
+    estimate = _estimate(question, dimensions, question.per_device_train_batch_size)
     gpu = gpu_named(question.gpu)
     usable = usable_bytes(gpu)
-    return Answer(estimate, gpu, usable, verdict(estimate, usable))
+    return Answer(estimate, gpu, usable, verdict(estimate, usable), dimensions)
+
+
+def _estimate(question: Question, dimensions: ModelDimensions, batch_size: int) -> MemoryEstimate:
+    if question.use == TRAIN:
+        plan = replace(planned(training_config(question), question.label_length), batch_size=batch_size)
+        return estimate_training(plan, dimensions)
+    return estimate_inference(_inference_plan(question, batch_size), dimensions)
+
+
+def _inference_plan(question: Question, batch_size: int) -> InferencePlan:
+    precision = "fp16" if question.precision == "auto" else question.precision
+    return InferencePlan(question.engine, precision, batch_size=batch_size, num_beams=question.num_beams)
+
+
+def batch_curve(question: Question, found: Answer) -> tuple[list[tuple[int, int, int, int]], int]:
+    """Batch size with low, middle and high bytes; and the largest batch that fits, 0 if none does."""
+    low, high = 0, LARGEST_BATCH + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        is_within = _estimate(question, found.dimensions, middle).high_bytes <= found.usable_bytes
+        low, high = (middle, high) if is_within else (low, middle)
+    sizes = sorted({*_BATCHES, question.per_device_train_batch_size, min(max(1, low), _BATCHES[-1])})
+    estimates = [(size, _estimate(question, found.dimensions, size)) for size in sizes]
+    return [(size, each.low_bytes, each.device_bytes, each.high_bytes) for size, each in estimates], low
 
 
 def training_config(question: Question) -> TrainingConfig:
@@ -96,18 +114,12 @@ def default_gpu() -> Gpu:
 
 
 def gpu_named(name: str) -> Gpu:
-    """The GPU of that name, of this machine or of the table; the default one without a name.
+    """The GPU of that name or size, of this machine or of the table; the default one without a name.
 
     Raises:
         ConfigError: if nobody knows it.
     """
-    if not name.strip():
-        return default_gpu()
-    here = next((gpu for gpu in detected_gpus() if gpu.name == name), None)
-    found = here or find_gpu(name)
-    if found is None:
-        raise ConfigError("There is no GPU {name!r} in the table: choose one from the list.", name=name)
-    return found
+    return card(name) or default_gpu()
 
 
 _ASKED_OF = {
@@ -115,8 +127,11 @@ _ASKED_OF = {
         *("base_model", "method", "quantization", "precision", "per_device_train_batch_size"),
         *("gradient_checkpointing", "lora_r", "label_length", "gpu"),
     ),
-    TRANSCRIBE: ("base_model", "use", "precision", "per_device_train_batch_size", "num_beams", "gpu"),
+    TRANSCRIBE: (
+        *("base_model", "use", "engine", "precision", "per_device_train_batch_size", "num_beams", "gpu"),
+    ),
 }
+_BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 _ALWAYS_SAID = ("base_model", "use", "per_device_train_batch_size", "gpu")
 
 
@@ -129,3 +144,43 @@ def estimate_command(question: Question) -> str:
         if name in _ALWAYS_SAID or value != getattr(defaults, name):
             words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
     return shlex.join(words)
+
+
+def link_query(question: Question) -> str:
+    """The part of a link after `?` that opens the page with this question."""
+    defaults = Question("")
+    names = [name for name in _ASKED_OF[question.use] if getattr(question, name) != getattr(defaults, name)]
+    return urlencode({name: getattr(question, name) for name in names})
+
+
+def linked_question(query: Mapping[str, str]) -> dict[str, str | int | bool]:
+    """Values of the form that a link names; empty if it names none.
+
+    Raises:
+        ConfigError: if a value is none that the form could have.
+    """
+    kinds = {f.name: f.type for f in fields(Question)}
+    return {name: _value(name, kinds[name], text) for name, text in query.items() if name in kinds}
+
+
+def _value(name: str, kind: object, text: str) -> str | int | bool:
+    if kind is bool and text in ("True", "False"):
+        return text == "True"
+    if kind is int and text.isascii() and text.isdigit() and len(text) < 6:
+        return int(text)
+    if kind is str and len(text) <= 200:
+        if name == "gpu":
+            return gpu_named(text).name
+        choices = _CHOICES.get(name)
+        if choices is None or text in choices:
+            return text
+    raise ConfigError("The link has {name}={value!r}, which cannot be.", name=name, value=text[:80])
+
+
+_CHOICES = {
+    "use": (TRAIN, TRANSCRIBE),
+    "method": METHODS,
+    "quantization": QUANTIZATIONS,
+    "precision": (*PRECISIONS, "int8"),
+    "engine": ENGINES,
+}

@@ -15,6 +15,7 @@ from studio.ui.forms import CHOICES, LABELS, field_component, form_config, shown
 from studio.ui.sizing import Question, estimate_command
 
 PUBLIC = {
+    *("fit", "explain_oom", "memory_claims", "doctor"),
     *("models", "estimate", "start_run", "runs", "run_status", "stop_run", "resume_run", "transcribe"),
 }
 
