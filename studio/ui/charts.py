@@ -146,7 +146,7 @@ def _lines(sizes: Sequence[int], reach: float) -> list[int]:
     """Sizes within reach, thinned out so that their labels do not touch; the largest stays."""
     kept: list[int] = []
     for size in reversed([size for size in sizes if size <= reach]):
-        if not kept or kept[-1] - size > reach * 0.05:
+        if not kept or kept[-1] - size > reach * 0.09:
             kept.append(size)
     return kept
 

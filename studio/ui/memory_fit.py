@@ -20,7 +20,7 @@ from studio.training.presets import PRESETS, preset
 from studio.ui.errors import explain, shows_errors
 from studio.ui.forms import CHOICES
 from studio.ui.handover import Handover, handed, handover
-from studio.ui.i18n import _, request_locale
+from studio.ui.i18n import N_, _, request_locale, tr
 from studio.ui.markup import join
 from studio.ui.memory_estimate import QUIET, gpu_field
 from studio.ui.memory_views import (
@@ -37,6 +37,7 @@ from studio.ui.views import memory_verdict, model_choices, note
 
 _DEFAULTS = FitQuestion()
 _OWN = ""
+_ANY_MODEL = N_("Automatic: the most accurate that fits")
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
         elem_id="fit-memory_gib",
     )
     form["base_model"] = gr.Dropdown(
-        [(_("Automatic: the most accurate that fits"), AUTO), *model_choices(registry.all(), "en")],
+        [(_(_ANY_MODEL), AUTO), *model_choices(registry.all(), "en")],
         value=AUTO,
         label=_("Model"),
         allow_custom_value=True,
@@ -180,6 +181,12 @@ def _wire(
             for name in form
         ]
 
+    def refresh(request: gr.Request) -> Any:
+        locale = request_locale(request)
+        first = (tr(_ANY_MODEL, locale), AUTO)
+        return gr.update(choices=[first, *model_choices(registry.all(), locale)])
+
+    tab.select(refresh, None, form["base_model"], **QUIET)
     changes = [component.change for component in form.values()]  # type: ignore[attr-defined]
     gr.on(
         [tab.select, *changes],

@@ -14,16 +14,17 @@ from studio.training.plan import config_of, planned
 from studio.ui.errors import shows_errors
 from studio.ui.forms import CHOICES, LABELS
 from studio.ui.handover import Handover, handed, handover
-from studio.ui.i18n import _, request_locale
+from studio.ui.i18n import N_, _, request_locale, tr
 from studio.ui.memory_estimate import QUIET
 from studio.ui.memory_views import diagnosis_view
 from studio.ui.views import model_choices
 
 _UNKNOWN = ""
+_ANOTHER = N_("Another, or I do not know")
 _EXAMPLE = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a …"
 
 
-def build_oom(registry: ModelRegistry) -> Handover:
+def build_oom(registry: ModelRegistry, tab: gr.Tab) -> Handover:
     """The section's content; it answers as soon as something is pasted."""
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
@@ -45,7 +46,7 @@ def build_oom(registry: ModelRegistry) -> Handover:
                 elem_id="oom-answer",
             )
             use = handover("oom-use")
-    _wire(registry, text, form, answer, use)
+    _wire(registry, tab, text, form, answer, use)
     return use
 
 
@@ -53,7 +54,7 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
     """What was run, under the names of `TrainingConfig`; unknown unless a model is chosen."""
     form: dict[str, Block] = {}
     form["base_model"] = gr.Dropdown(
-        [(_("Another, or I do not know"), _UNKNOWN), *model_choices(registry.all(), "en")],
+        [(_(_ANOTHER), _UNKNOWN), *model_choices(registry.all(), "en")],
         value=_UNKNOWN,
         label=_("What was trained"),
         info=_("With it, a run is found that fits."),
@@ -83,7 +84,12 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
 
 
 def _wire(
-    registry: ModelRegistry, text: gr.Textbox, form: dict[str, Block], answer: gr.HTML, use: Handover
+    registry: ModelRegistry,
+    tab: gr.Tab,
+    text: gr.Textbox,
+    form: dict[str, Block],
+    answer: gr.HTML,
+    use: Handover,
 ) -> None:
     @shows_errors
     def show(text: str, request: gr.Request, **values: Any) -> list[Any]:
@@ -98,6 +104,12 @@ def _wire(
         fitting = config_of(repaired.plan, config) if repaired and repaired.fits else None
         return [diagnosis_view(diagnosis, request_locale(request)), *handed(fitting)]
 
+    def refresh(request: gr.Request) -> Any:
+        locale = request_locale(request)
+        first = (tr(_ANOTHER, locale), _UNKNOWN)
+        return gr.update(choices=[first, *model_choices(registry.all(), locale)])
+
+    tab.select(refresh, None, form["base_model"], **QUIET)
     changes = [component.change for component in form.values()]  # type: ignore[attr-defined]
     gr.on(
         [text.change, *changes],

@@ -35,8 +35,8 @@ def build_memory_tab(settings: Settings, registry: ModelRegistry, tab: gr.Tab) -
             estimate = build_estimate(registry, tab)
         with gr.Tab(_("Fit for me"), id="fit") as section:
             fit = build_fit(registry, section)
-        with gr.Tab(_("Why did I run out?"), id="oom"):
-            oom = build_oom(registry)
+        with gr.Tab(_("Why did I run out?"), id="oom") as section:
+            oom = build_oom(registry, section)
         with gr.Tab(_("Check this machine"), id="doctor") as section:
             build_doctor(settings, section)
     return MemoryTab(estimate, [estimate.handover, fit, oom])
