@@ -5,15 +5,15 @@ into smaller batches and computed with checkpointing as far as needed, then the 
 then with fewer bits. It stops at the first kind of plan that fits, and takes the quickest of that kind.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from studio.errors import ConfigError
 from studio.memory.gpus import GPUS, LARGEST_MEMORY_GIB, Gpu, Verdict, usable_bytes, verdict
 from studio.memory.ladder import Rung, estimate_of, ladder
 from studio.memory.plan import MemoryEstimate, TrainingPlan
-from studio.memory.training import estimate_training
 from studio.registry.spec import ModelDimensions
 from studio.units import GIB, format_bytes
 
@@ -32,6 +32,7 @@ batches below four leave a GPU waiting. An order of preference, and no promise o
 class FitResult:
     """The best plan for a budget, and how it came about."""
 
+    dimensions: ModelDimensions
     budget_bytes: int
     fits: bool
     """Whether even the high end of the range is within the budget."""
@@ -42,8 +43,11 @@ class FitResult:
     """What the plan that was wished for would take."""
     rungs: tuple[Rung, ...]
     """Empty if the wish fits as it is."""
-    largest_batch_size: int
-    """Of that plan with all else as it is; 0 if none fits."""
+
+    @cached_property
+    def largest_batch_size(self) -> int:
+        """Of that plan with all else as it is; 0 if none fits."""
+        return largest_batch_size(self.plan, self.dimensions, self.budget_bytes)
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`: the verdict, the plan's estimate in bytes, and the ladder."""
@@ -93,7 +97,7 @@ def fit(
 
 def for_card(wish: TrainingPlan, gpu: Gpu | None) -> TrainingPlan:
     """The wish as this card can compute it: fp16 instead of bf16 before Ampere."""
-    if gpu is None or gpu.has_bf16 or "bf16" not in (wish.precision, wish.base_dtype):
+    if gpu is None or gpu.has_bf16 or "bf16" not in f"{wish.precision} {wish.base_dtype}":
         return wish
     return replace(
         wish, precision="fp16", base_dtype="fp16" if wish.base_dtype == "bf16" else wish.base_dtype
@@ -103,14 +107,16 @@ def for_card(wish: TrainingPlan, gpu: Gpu | None) -> TrainingPlan:
 def largest_batch_size(plan: TrainingPlan, dimensions: ModelDimensions, budget_bytes: int) -> int:
     """The most clips a step for which the whole range is within the budget; 0 if not even one."""
 
-    def is_within(batch_size: int) -> bool:
-        sized = replace(plan, batch_size=batch_size)
-        return estimate_training(sized, dimensions).high_bytes <= budget_bytes
+    return largest_within(lambda size: estimate_of(replace(plan, batch_size=size), dimensions), budget_bytes)
 
+
+def largest_within(estimate: Callable[[int], MemoryEstimate], budget_bytes: int) -> int:
+    """The most clips for which the whole range of their estimate is within the budget; 0 if not even one."""
     low, high = 0, LARGEST_BATCH + 1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if is_within(middle) else (low, middle)
+        is_within = estimate(middle).high_bytes <= budget_bytes
+        low, high = (middle, high) if is_within else (low, middle)
     return low
 
 
@@ -201,11 +207,11 @@ def _result(
 ) -> FitResult:
     estimate = estimate_of(plan, dimensions)
     return FitResult(
+        dimensions=dimensions,
         budget_bytes=budget_bytes,
         fits=estimate.high_bytes <= budget_bytes,
         plan=plan,
         estimate=estimate,
         wished=estimate_of(wish, dimensions),
         rungs=ladder(wish, plan, dimensions),
-        largest_batch_size=largest_batch_size(plan, dimensions, budget_bytes),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from urllib.parse import urlencode
 
 from studio.errors import ConfigError
-from studio.memory.fit import LARGEST_BATCH
+from studio.memory.fit import largest_within
 from studio.memory.gpus import GPUS, Gpu, card, detected_gpus, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
 from studio.memory.plan import ENGINES, InferencePlan, MemoryEstimate
@@ -78,14 +78,10 @@ def _inference_plan(question: Question, batch_size: int) -> InferencePlan:
 
 def batch_curve(question: Question, found: Answer) -> tuple[list[tuple[int, int, int, int]], int]:
     """Batch size with low, middle and high bytes; and the largest batch that fits, 0 if none does."""
-    low, high = 0, LARGEST_BATCH + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        is_within = _estimate(question, found.dimensions, middle).high_bytes <= found.usable_bytes
-        low, high = (middle, high) if is_within else (low, middle)
-    sizes = sorted({*_BATCHES, question.per_device_train_batch_size, min(max(1, low), _BATCHES[-1])})
+    largest = largest_within(lambda size: _estimate(question, found.dimensions, size), found.usable_bytes)
+    sizes = sorted({*_BATCHES, question.per_device_train_batch_size, min(max(1, largest), _BATCHES[-1])})
     estimates = [(size, _estimate(question, found.dimensions, size)) for size in sizes]
-    return [(size, each.low_bytes, each.device_bytes, each.high_bytes) for size, each in estimates], low
+    return [(size, each.low_bytes, each.device_bytes, each.high_bytes) for size, each in estimates], largest
 
 
 def training_config(question: Question) -> TrainingConfig:

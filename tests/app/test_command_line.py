@@ -293,6 +293,15 @@ def test_fit_answers_with_a_run_that_fits_in_words_and_in_bytes(run_studio: RunS
     assert row["fits"] and row["estimate"]["high_bytes"] <= row["budget_bytes"] == 12 * 2**30
 
 
+def test_an_estimate_tells_the_largest_batch_and_the_cards(run_studio: RunStudio) -> None:
+    options = ("estimate", "--base_model", "small", "--gpu", "RTX 3060")
+    row = json.loads(run_studio(*options, "--cards", "--json").stdout)
+    assert row["verdict"] == "fits" and row["largest_batch_size"] >= 8
+    assert row["cards"]["H200"] == "fits" and row["cards"]["GeForce RTX 2060"] == "does_not_fit"
+    spoken = run_studio(*options, "--inference", "--engine", "faster-whisper", "--precision", "int8")
+    assert "the largest batch that fits is" in spoken.stdout
+
+
 def test_fit_ends_with_1_where_nothing_fits(run_studio: RunStudio) -> None:
     done = run_studio("fit", "--memory_gib", "1", "--base_model", "large-v3")
     assert done.returncode == 1 and done.stdout.startswith("Nothing fits")

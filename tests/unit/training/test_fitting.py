@@ -38,10 +38,15 @@ def test_a_stranger_learns_how_to_tune_large_v3_on_a_3060(registry: ModelRegistr
 
 
 def test_the_most_accurate_model_that_needs_no_fewer_bits_is_chosen(registry: ModelRegistry) -> None:
-    assert find_fit(FitQuestion(memory_gib=8), registry).base_model == "openai/whisper-large-v3"
-    answer = find_fit(FitQuestion(memory_gib=3.6), registry)
-    bits = {row.base_model: row.result.plan.quantization for row in answer.models}
-    assert answer.base_model == TURBO and bits["openai/whisper-large-v3"] != "none" == bits[TURBO]
+    chosen = set()
+    for tenths in range(20, 60, 2):
+        answer = find_fit(FitQuestion(memory_gib=tenths / 10), registry)
+        fitting = [row for row in answer.models if row.result.fits]
+        whole = [row for row in fitting if row.result.plan.quantization == "none"]
+        if whole:
+            assert answer.base_model == whole[0].base_model
+            chosen.add(answer.base_model)
+    assert {TURBO, "openai/whisper-large-v3"} <= chosen
 
 
 def test_hours_decide_the_method_and_who_names_one_keeps_it(registry: ModelRegistry) -> None:
