@@ -41,6 +41,8 @@ from studio.units import format_bytes
 
 DEFAULT_MODEL = "openai/whisper-small"
 QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_limit": None}
+AT_ONCE: dict[str, Any] = {**QUIET, "queue": False}
+"""For answers that take milliseconds: a place in the queue would take longer."""
 _TRAINING_ONLY = ("method", "gradient_checkpointing", "quantization", "lora_r", "label_length")
 _TRANSCRIBING_ONLY = ("engine", "num_beams")
 
@@ -57,9 +59,13 @@ class _Answers:
     command: gr.Textbox
     link: gr.HTML
 
-    def all(self) -> list[Block]:
-        """In the order in which the handler gives them."""
-        return [self.verdict, self.chart, self.batches, self.cards, self.parts, self.command, self.link]
+    def words(self) -> list[Block]:
+        """In the order in which the first handler gives them."""
+        return [self.verdict, self.cards, self.parts, self.command, self.link]
+
+    def charts(self) -> list[Block]:
+        """In the order in which the second handler gives them."""
+        return [self.chart, self.batches]
 
 
 @dataclass(frozen=True)
@@ -170,7 +176,11 @@ def _wire(
 ) -> None:
     @shows_errors
     def show(request: gr.Request, **values: Any) -> list[Any]:
-        return _show(Question(**values), registry, request)
+        return _words(Question(**values), registry, request)
+
+    @shows_errors
+    def draw(request: gr.Request, **values: Any) -> list[Any]:
+        return _charts(Question(**values), registry, request_locale(request))
 
     def refresh(request: gr.Request) -> Any:
         return gr.update(choices=model_choices(registry.all(), request_locale(request)))
@@ -185,14 +195,16 @@ def _wire(
         ]
 
     changes = [component.change for component in form.values()]  # type: ignore[attr-defined]
-    gr.on(
+    shown = gr.on(
         [tab.select, *changes],
         show,
         inputs_kwargs=form,
-        outputs=[*answers.all(), *use.all()],
+        outputs=[*answers.words(), *use.all()],
         trigger_mode="always_last",
-        **QUIET,
+        **AT_ONCE,
     )
+    # A browser takes longer to draw than to write: the verdict does not wait for the charts.
+    shown.success(draw, inputs_kwargs=form, outputs=answers.charts(), **AT_ONCE)
     tab.select(refresh, None, form["base_model"], **QUIET)
     folded = [form[name] for name in (*_TRAINING_ONLY, *_TRANSCRIBING_ONLY, "precision")]
     choosing = [form["use"], form["engine"], form["precision"]]
@@ -201,22 +213,24 @@ def _wire(
         show_fields,
         choosing,
         folded,
-        **QUIET,
+        **AT_ONCE,
     )
 
 
-def _show(question: Question, registry: ModelRegistry, request: gr.Request) -> list[Any]:
-    """What stands on the right, and what goes to the Train tab."""
-    if question.precision == "int8" and (question.use, question.engine) != (TRANSCRIBE, "faster-whisper"):
-        # The list of precisions follows a moment later.
-        return [gr.skip()] * 9
+def _is_changing(question: Question) -> bool:
+    """Whether the list of precisions has yet to follow the engine."""
+    return question.precision == "int8" and (question.use, question.engine) != (TRANSCRIBE, "faster-whisper")
+
+
+def _words(question: Question, registry: ModelRegistry, request: gr.Request) -> list[Any]:
+    """Verdict, cards, parts, command and links, and what goes to the Train tab."""
+    if _is_changing(question):
+        return [gr.skip()] * 7
     locale = request_locale(request)
     found = answer(question, registry)
     estimate = found.estimate
     parts = {str(part): size for part, size in estimate.parts.items()}
     formulas = {str(part): text for part, text in estimate.formulas.items()}
-    points, largest = batch_curve(question, found)
-    chosen = question.per_device_train_batch_size
     return [
         memory_verdict(
             found.verdict,
@@ -227,15 +241,26 @@ def _show(question: Question, registry: ModelRegistry, request: gr.Request) -> l
             estimate.device_bytes,
             locale,
         ),
-        memory_chart(
-            parts, part_names(locale), [gpu.memory_bytes for gpu in GPUS], found.gpu.memory_bytes, locale
-        ),
-        batch_chart(points, found.usable_bytes, found.gpu.name, chosen, largest, locale),
         cards_view(cards_for(estimate), locale),
         memory_table(parts, formulas, locale),
         estimate_command(question),
         _links(question, found, request, locale),
         *handed(training_config(question) if question.use == TRAIN else None),
+    ]
+
+
+def _charts(question: Question, registry: ModelRegistry, locale: str) -> list[Any]:
+    """Stacked parts against common GPUs, and the peak against the batch."""
+    if _is_changing(question):
+        return [gr.skip()] * 2
+    found = answer(question, registry)
+    parts = {str(part): size for part, size in found.estimate.parts.items()}
+    points, largest = batch_curve(question, found)
+    chosen = question.per_device_train_batch_size
+    sizes = [gpu.memory_bytes for gpu in GPUS]
+    return [
+        memory_chart(parts, part_names(locale), sizes, found.gpu.memory_bytes, locale),
+        batch_chart(points, found.usable_bytes, found.gpu.name, chosen, largest, locale),
     ]
 
 

@@ -22,7 +22,7 @@ from studio.ui.forms import CHOICES
 from studio.ui.handover import Handover, handed, handover
 from studio.ui.i18n import N_, _, request_locale, tr
 from studio.ui.markup import join
-from studio.ui.memory_estimate import QUIET, gpu_field
+from studio.ui.memory_estimate import AT_ONCE, QUIET, gpu_field
 from studio.ui.memory_views import (
     cards_view,
     claim_view,
@@ -195,7 +195,7 @@ def _wire(
         outputs=[*answers.all(), *use.all()],
         trigger_mode="always_last",
         validator=validate,
-        **QUIET,
+        **AT_ONCE,
     )
 
 

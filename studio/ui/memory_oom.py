@@ -15,7 +15,7 @@ from studio.ui.errors import shows_errors
 from studio.ui.forms import CHOICES, LABELS
 from studio.ui.handover import Handover, handed, handover
 from studio.ui.i18n import N_, _, request_locale, tr
-from studio.ui.memory_estimate import QUIET
+from studio.ui.memory_estimate import AT_ONCE, QUIET
 from studio.ui.memory_views import diagnosis_view
 from studio.ui.views import model_choices
 
@@ -117,5 +117,5 @@ def _wire(
         inputs_kwargs={"text": text, **form},
         outputs=[answer, *use.all()],
         trigger_mode="always_last",
-        **QUIET,
+        **AT_ONCE,
     )
