@@ -10,7 +10,7 @@ from studio.memory.gpus import usable_bytes
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.fitting import AUTO, FitAnswer, FitQuestion, find_fit
-from studio.training.presets import PRESETS, preset
+from studio.training.presets import PRESETS, Preset, preset, preset_answers, preset_row
 from studio.units import format_bytes
 
 _DEFAULTS = FitQuestion()
@@ -37,6 +37,7 @@ def parser() -> Parser:
     )
     made.option("label_length", "Tokens of the longest text.", kind=int, default=_DEFAULTS.label_length)
     made.option("preset", f"A ready-made question: {', '.join(row.key for row in PRESETS)}.")
+    made.flag("presets", "Show every ready-made question with our figures beside what guides say.")
     made.flag("claims", "Tell what common guides say about memory, and what is true.")
     made.flag("json", "Print JSON.")
     return made
@@ -62,6 +63,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         say(f"Guides say: “{chosen.claim.said}” {chosen.claim.truth}")
     services = Services.open(settings)
     try:
+        if given.presets:
+            return _show_presets(preset_answers(services.registry), given.json)
         answer = find_fit(question, services.registry)
     finally:
         services.close()
@@ -78,6 +81,25 @@ def _show_claims(is_json: bool) -> int:
         show_json([{"said": said, "truth": truth} for said, truth in rows])
     else:
         show("\n\n".join(f"“{said}”\n  {truth}" for said, truth in rows))
+    return 0
+
+
+def _show_presets(rows: Sequence[tuple[Preset, FitAnswer]], is_json: bool) -> int:
+    if is_json:
+        show_json([preset_row(row, answer) for row, answer in rows])
+        return 0
+    cells = [
+        (
+            row.key,
+            answer.base_model,
+            answer.result.plan.method,
+            format_bytes(answer.result.estimate.device_bytes),
+            format_bytes(usable_bytes(answer.gpu)),
+            str(row.claim.said),
+        )
+        for row, answer in rows
+    ]
+    show(table(("PRESET", "MODEL", "METHOD", "TAKES", "OF", "GUIDES SAY, WRONGLY"), cells))
     return 0
 
 

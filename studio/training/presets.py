@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from studio.errors import ConfigError
 from studio.memory.claims import Claim, claim
+from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
-from studio.training.fitting import FitQuestion
+from studio.training.fitting import FitAnswer, FitQuestion, find_fit
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,22 @@ class Preset:
     def claim(self) -> Claim:
         """What guides say, and what is true."""
         return _claim(self.claim_key)
+
+
+def preset_answers(registry: ModelRegistry) -> tuple[tuple[Preset, FitAnswer], ...]:
+    """Every preset with the run that fits its card."""
+    return tuple((row, find_fit(row.question, registry)) for row in PRESETS)
+
+
+def preset_row(row: Preset, answer: FitAnswer) -> dict[str, Any]:
+    """For JSON: our figures beside what guides say."""
+    return {
+        "preset": row.key,
+        "title": str(row.title),
+        "said": str(row.claim.said),
+        "truth": str(row.claim.truth),
+        **answer.to_json(),
+    }
 
 
 @cache

@@ -24,6 +24,7 @@ from studio.training.arguments import config_from_dict, config_to_dict
 from studio.training.config import TrainingConfig
 from studio.training.fitting import FitQuestion, find_fit, shape_of
 from studio.training.plan import config_of, planned
+from studio.training.presets import preset_answers, preset_row
 from studio.ui.access import require_training
 from studio.ui.errors import shows_errors
 from studio.ui.sizing import Question, answer
@@ -138,11 +139,16 @@ def _about_memory(services: Services) -> tuple[Callable[..., Any], ...]:
         rows = [{"key": each.key, "said": str(each.said), "truth": str(each.truth)} for each in claims()]
         return {"schema_version": SCHEMA_VERSION, "claims": rows}
 
+    def presets() -> dict[str, Any]:
+        """Ready-made questions with the runs that fit, beside what common guides say."""
+        rows = [preset_row(row, answer) for row, answer in preset_answers(services.registry)]
+        return {"schema_version": SCHEMA_VERSION, "presets": rows}
+
     def doctor() -> dict[str, Any]:
         """What is here, what of it works, and what to do about the rest."""
         return examine(services.settings).to_json()
 
-    return fit, explain_oom, memory_claims, doctor
+    return fit, explain_oom, presets, memory_claims, doctor
 
 
 def _about_runs(services: Services) -> tuple[Callable[..., Any], ...]:

@@ -9,10 +9,11 @@ import gradio as gr
 from studio.services import Services
 from studio.settings import ASSETS, DEMO_SPEECH
 from studio.ui.api import build_api
+from studio.ui.errors import shows_errors
 from studio.ui.handover import wire_handovers
 from studio.ui.i18n import COOKIE, LOCALES, LocaleMiddleware, _, page_translations
 from studio.ui.markup import Html, tag
-from studio.ui.memory_estimate import QUIET, fill_from_link
+from studio.ui.memory_estimate import QUIET
 from studio.ui.tabs.evaluate import build_evaluate_tab
 from studio.ui.tabs.memory import build_memory_tab
 from studio.ui.tabs.models import build_models_tab
@@ -61,7 +62,12 @@ def build_app(services: Services) -> gr.Blocks:
         for target, step in steps.items():
             step.click(lambda target=target: gr.Tabs(selected=target), None, tabs, **QUIET)
         wire_handovers(memory.handovers, train_form, tabs, "train")
-        app.load(fill_from_link(memory.estimate), None, list(memory.estimate.form.values()), **QUIET)
+
+        @shows_errors
+        def open_link(request: gr.Request) -> list[Any]:
+            return memory.fill_from_link(dict(request.query_params))
+
+        app.load(open_link, None, memory.linked(), **QUIET)
         build_api(services)
     return app
 

@@ -1,7 +1,7 @@
 """The estimate: form on the left, the answer on the right, no button to press."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,8 @@ from studio.ui.charts import memory_chart
 from studio.ui.errors import shows_errors
 from studio.ui.forms import CHOICES, LABELS
 from studio.ui.handover import Handover, handed, handover
-from studio.ui.i18n import _, request_locale, tr
+from studio.ui.i18n import _, request_locale
+from studio.ui.links import plan_link
 from studio.ui.markup import Html, tag
 from studio.ui.memory_charts import batch_chart
 from studio.ui.memory_views import cards_view
@@ -31,8 +32,6 @@ from studio.ui.sizing import (
     default_gpu,
     estimate_command,
     gpus,
-    link_query,
-    linked_question,
     training_config,
 )
 from studio.ui.transcript_views import download_links
@@ -109,17 +108,6 @@ def build_estimate(registry: ModelRegistry, tab: gr.Tab) -> EstimateSection:
             )
     _wire(registry, tab, form, answers, use)
     return EstimateSection(form, use)
-
-
-def fill_from_link(section: EstimateSection) -> Callable[..., list[Any]]:
-    """A handler for the page's opening: the form takes what the address names, and keeps the rest."""
-
-    @shows_errors
-    def fill(request: gr.Request) -> list[Any]:
-        values = linked_question(dict(request.query_params))
-        return [values.get(name, gr.skip()) for name in section.form]
-
-    return fill
 
 
 def _form(registry: ModelRegistry) -> dict[str, Block]:
@@ -266,14 +254,6 @@ def _charts(question: Question, registry: ModelRegistry, locale: str) -> list[An
 
 def _links(question: Question, found: Answer, request: gr.Request, locale: str) -> Html:
     """A link that opens the page with this form, and the answer as JSON."""
-    address = page_address(request) + "?" + link_query(question)
     row = {**found.estimate.to_json(), "gpu": found.gpu.name, "verdict": found.verdict}
-    link = tag("a", tr("Link to this plan", locale), href=address, class_="studio-download plan-link")
     files = download_links({"json": json.dumps(row, indent=2)}, "whisper-memory", locale)
-    return tag("div", link, files, class_="downloads")
-
-
-def page_address(request: gr.Request) -> str:
-    """Where the visitor's browser has the page, without what follows `?`."""
-    referer = request.headers.get("referer", "") if request and hasattr(request, "headers") else ""
-    return referer.partition("?")[0].partition("#")[0] if referer.startswith("http") else "/"
+    return tag("div", plan_link(question, request, locale), files, class_="downloads")

@@ -1,8 +1,9 @@
 """Fit for me: a GPU, a model and hours of speech in, the best run out, with the ladder that leads to it."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import gradio as gr
@@ -16,12 +17,13 @@ from studio.memory.gpus import card, usable_bytes, verdict
 from studio.registry.store import ModelRegistry
 from studio.training.config import METHODS
 from studio.training.fitting import AUTO, LARGEST_LABEL, FitAnswer, FitQuestion, check_between, find_fit
-from studio.training.presets import PRESETS, preset
+from studio.training.presets import PRESETS, Preset, preset, preset_answers
 from studio.ui.errors import explain, shows_errors
 from studio.ui.forms import CHOICES
 from studio.ui.handover import Handover, handed, handover
 from studio.ui.i18n import N_, _, request_locale, tr
-from studio.ui.markup import join
+from studio.ui.links import plan_link
+from studio.ui.markup import Html, join, tag
 from studio.ui.memory_estimate import AT_ONCE, QUIET, gpu_field
 from studio.ui.memory_views import (
     cards_view,
@@ -30,6 +32,7 @@ from studio.ui.memory_views import (
     ladder_view,
     models_view,
     no_fit,
+    presets_view,
     said,
 )
 from studio.ui.transcript_views import download_links
@@ -55,7 +58,15 @@ class _Answers:
         return [self.verdict, self.ladder, self.more, self.command, self.links]
 
 
-def build_fit(registry: ModelRegistry, tab: gr.Tab) -> Handover:
+@dataclass(frozen=True)
+class FitSection:
+    """What the page around it needs."""
+
+    form: Mapping[str, Block]
+    handover: Handover
+
+
+def build_fit(registry: ModelRegistry, tab: gr.Tab) -> FitSection:
     """The section's content; it answers at every change of a value."""
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
@@ -85,7 +96,7 @@ def build_fit(registry: ModelRegistry, tab: gr.Tab) -> Handover:
             )
     _wire(registry, tab, form, answers, use)
     _wire_presets(choice, told, form)
-    return use
+    return FitSection(form, use)
 
 
 def _form(registry: ModelRegistry) -> dict[str, Block]:
@@ -171,7 +182,14 @@ def _wire(
         wrong = _problems(vars(question))
         if wrong:
             return [note(explain(next(iter(wrong.values())), locale), "bad"), *[""] * 4, *handed(None)]
-        return _show(find_fit(question, registry), locale)
+        answer = find_fit(question, registry)
+        link = plan_link(question, request, locale)
+        return _show(answer, known(), link, locale)
+
+    @cache
+    def known() -> tuple[tuple[Preset, FitAnswer], ...]:
+        # Cards of the table do not change while the page is up.
+        return preset_answers(registry)
 
     def validate(request: gr.Request, **values: Any) -> list[Any]:
         wrong = _problems(vars(_question(values)))
@@ -213,7 +231,7 @@ def _wire_presets(choice: gr.Dropdown, told: gr.HTML, form: dict[str, Block]) ->
     choice.input(fill, choice, [told, *form.values()], **QUIET)
 
 
-def _show(answer: FitAnswer, locale: str) -> list[Any]:
+def _show(answer: FitAnswer, known: Sequence[tuple[Preset, FitAnswer]], link: Html, locale: str) -> list[Any]:
     result = answer.result
     estimate = result.estimate
     usable = usable_bytes(answer.gpu)
@@ -229,6 +247,7 @@ def _show(answer: FitAnswer, locale: str) -> list[Any]:
     more = [
         models_view(answer.models, answer.base_model, locale),
         cards_view(cards_for(estimate), locale),
+        presets_view(known, locale),
         claims_view(claims(), locale),
     ]
     rows = json.dumps(answer.to_json(), indent=2, ensure_ascii=False)
@@ -242,6 +261,6 @@ def _show(answer: FitAnswer, locale: str) -> list[Any]:
         ladder_view(result, locale),
         join(more),
         answer.command if result.fits else "",
-        download_links({"json": rows}, "whisper-fit", locale),
+        tag("div", link, download_links({"json": rows}, "whisper-fit", locale), class_="downloads"),
         *handed(answer.config if result.fits else None),
     ]

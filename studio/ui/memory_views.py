@@ -10,7 +10,8 @@ from studio.memory.ladder import Rung
 from studio.memory.oom import OomDiagnosis
 from studio.memory.oom_text import OomKind
 from studio.sentences import Sentence
-from studio.training.fitting import ModelFit
+from studio.training.fitting import FitAnswer, ModelFit
+from studio.training.presets import Preset
 from studio.ui.forms import CHOICES
 from studio.ui.i18n import N_, english, tr
 from studio.ui.markup import Child, Html, join, table, tag
@@ -120,6 +121,36 @@ def claims_view(claims: Sequence[Claim], locale: str) -> Html:
     headers = [tr("What guides say", locale), tr("What is true", locale)]
     title = tag("summary", tr("What guides say about memory, and what is true", locale))
     return tag("details", title, table(headers, rows))
+
+
+def presets_view(rows: Sequence[tuple[Preset, FitAnswer]], locale: str) -> Html:
+    """Our figures beside what guides say, folded."""
+    names = (
+        N_("Question"),
+        N_("Model"),
+        N_("Method"),
+        N_("Memory"),
+        N_("What guides say"),
+        N_("What is true"),
+    )
+    cells: list[list[Child]] = [
+        [
+            said(row.title, locale),
+            answer.base_model.rpartition("/")[2],
+            tr(english(CHOICES[answer.result.plan.method]), locale),
+            tr(
+                "{size} of {usable}",
+                locale,
+                size=format_bytes(answer.result.estimate.device_bytes),
+                usable=format_bytes(answer.result.budget_bytes),
+            ),
+            said(row.claim.said, locale),
+            said(row.claim.truth, locale),
+        ]
+        for row, answer in rows
+    ]
+    title = tag("summary", tr("Ready-made questions: our figures beside what guides say", locale))
+    return tag("details", title, table([tr(name, locale) for name in names], cells))
 
 
 def no_fit(result: FitResult, usable: int, locale: str) -> Html:

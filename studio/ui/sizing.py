@@ -1,19 +1,16 @@
 """What the Memory tab asks: values of its form in, the calculator's answer out."""
 
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from urllib.parse import urlencode
+from dataclasses import dataclass, replace
 
-from studio.errors import ConfigError
 from studio.memory.fit import largest_within
 from studio.memory.gpus import GPUS, Gpu, card, detected_gpus, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
-from studio.memory.plan import ENGINES, InferencePlan, MemoryEstimate
+from studio.memory.plan import InferencePlan, MemoryEstimate
 from studio.memory.training import estimate_training
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
-from studio.training.config import METHODS, PRECISIONS, QUANTIZATIONS, TrainingConfig
+from studio.training.config import TrainingConfig
 from studio.training.fitting import shape_of
 from studio.training.plan import planned
 
@@ -118,7 +115,7 @@ def gpu_named(name: str) -> Gpu:
     return card(name) or default_gpu()
 
 
-_ASKED_OF = {
+ASKED_OF = {
     TRAIN: (
         *("base_model", "method", "quantization", "precision", "per_device_train_batch_size"),
         *("gradient_checkpointing", "lora_r", "label_length", "gpu"),
@@ -135,48 +132,8 @@ def estimate_command(question: Question) -> str:
     """The command that gives the same answer in a terminal; the rest of the defaults is left out."""
     words = ["python", "-m", "studio", "estimate"]
     defaults = Question("")
-    for name in _ASKED_OF[question.use]:
+    for name in ASKED_OF[question.use]:
         value = getattr(question, name)
         if name in _ALWAYS_SAID or value != getattr(defaults, name):
             words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
     return shlex.join(words)
-
-
-def link_query(question: Question) -> str:
-    """The part of a link after `?` that opens the page with this question."""
-    defaults = Question("")
-    names = [name for name in _ASKED_OF[question.use] if getattr(question, name) != getattr(defaults, name)]
-    return urlencode({name: getattr(question, name) for name in names})
-
-
-def linked_question(query: Mapping[str, str]) -> dict[str, str | int | bool]:
-    """Values of the form that a link names; empty if it names none.
-
-    Raises:
-        ConfigError: if a value is none that the form could have.
-    """
-    kinds = {f.name: f.type for f in fields(Question)}
-    return {name: _value(name, kinds[name], text) for name, text in query.items() if name in kinds}
-
-
-def _value(name: str, kind: object, text: str) -> str | int | bool:
-    if kind is bool and text in ("True", "False"):
-        return text == "True"
-    if kind is int and text.isascii() and text.isdigit() and len(text) < 6:
-        return int(text)
-    if kind is str and len(text) <= 200:
-        if name == "gpu":
-            return gpu_named(text).name
-        choices = _CHOICES.get(name)
-        if choices is None or text in choices:
-            return text
-    raise ConfigError("The link has {name}={value!r}, which cannot be.", name=name, value=text[:80])
-
-
-_CHOICES = {
-    "use": (TRAIN, TRANSCRIBE),
-    "method": METHODS,
-    "quantization": QUANTIZATIONS,
-    "precision": (*PRECISIONS, "int8"),
-    "engine": ENGINES,
-}

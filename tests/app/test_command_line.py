@@ -302,6 +302,13 @@ def test_an_estimate_tells_the_largest_batch_and_the_cards(run_studio: RunStudio
     assert "the largest batch that fits is" in spoken.stdout
 
 
+def test_presets_stand_beside_what_guides_say(run_studio: RunStudio) -> None:
+    shown = run_studio("fit", "--presets")
+    assert shown.returncode == 0 and "breeze" in shown.stdout and "75 %" in shown.stdout
+    claims = json.loads(run_studio("fit", "--claims", "--json").stdout)
+    assert len(claims) == 9
+
+
 def test_fit_ends_with_1_where_nothing_fits(run_studio: RunStudio) -> None:
     done = run_studio("fit", "--memory_gib", "1", "--base_model", "large-v3")
     assert done.returncode == 1 and done.stdout.startswith("Nothing fits")

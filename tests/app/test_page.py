@@ -102,6 +102,8 @@ def test_an_error_is_explained_with_a_config_that_fits(client: Client) -> None:
 def test_the_doctor_and_the_claims_answer_programs(client: Client) -> None:
     assert {"Python", "Disk"} <= {row["name"] for row in client.predict(api_name="/doctor")["checks"]}
     assert len(client.predict(api_name="/memory_claims")["claims"]) == 9
+    rows = client.predict(api_name="/presets")["presets"]
+    assert all(row["fits"] and row["said"] and row["truth"] for row in rows) and len(rows) == 7
 
 
 def test_an_error_of_the_user_is_a_sentence(client: Client) -> None:

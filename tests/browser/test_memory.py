@@ -127,11 +127,23 @@ def test_a_link_opens_the_page_with_the_plan_filled_in(open_page: OpenPage, stud
     page = open_page()
     choose_label(page, "Method", "All weights")
     expect(page.locator("#memory-verdict")).to_contain_text("Fits")
-    link = page.get_by_role("link", name="Link to this plan")
+    link = page.locator("#memory-link .plan-link")
     expect(link).to_have_attribute("href", re.compile("method=full"))
     page.goto(str(link.get_attribute("href")))
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--method full"))
     expect(page.get_by_label("Method", exact=True).first).to_have_value("All weights")
+
+
+def test_a_link_opens_the_fit_that_somebody_found(open_page: OpenPage) -> None:
+    page = open_page()
+    query = urlencode(
+        {"section": "fit", "memory_gib": 8, "base_model": "openai/whisper-large-v3", "hours": 5}
+    )
+    page.goto(f"{page.url.partition('?')[0]}?{query}")
+    expect(page.locator("#fit-verdict")).to_contain_text("Fits on 8 GiB")
+    expect(page.locator("#fit-verdict")).to_contain_text("Under 10 hours")
+    link = page.locator("#fit-links .plan-link")
+    expect(link).to_have_attribute("href", re.compile("section=fit.*memory_gib=8.*hours=5"))
 
 
 def test_a_link_with_a_value_that_cannot_be_is_refused_in_words(open_page: OpenPage) -> None:

@@ -10,21 +10,21 @@ from studio.errors import ConfigError, RunError
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.config import ALL_LINEAR, TrainingConfig
+from studio.training.fitting import FitQuestion
 from studio.ui.access import require_public_data, require_training, why_training_is_off
 from studio.ui.build import build_app, launch_options
 from studio.ui.forms import CHOICES, LABELS, field_component, form_config, shown_value, training_fields
 from studio.ui.handover import handed
+from studio.ui.links import link_query, linked_values
 from studio.ui.sizing import (
     Question,
     answer,
     batch_curve,
     estimate_command,
-    link_query,
-    linked_question,
 )
 
 PUBLIC = {
-    *("fit", "explain_oom", "memory_claims", "doctor"),
+    *("fit", "explain_oom", "presets", "memory_claims", "doctor"),
     *("models", "estimate", "start_run", "runs", "run_status", "stop_run", "resume_run", "transcribe"),
 }
 
@@ -134,15 +134,20 @@ def test_an_estimate_of_transcribing_leaves_the_options_of_training_out() -> Non
         Question("openai/whisper-small"),
         Question("small", method="full", gradient_checkpointing=True, gpu="T4", lora_r=7, label_length=100),
         Question("tiny", use="transcribe", engine="faster-whisper", precision="int8", num_beams=5),
+        FitQuestion(),
+        FitQuestion(gpu="T4", memory_gib=7.5, base_model="small", hours=3, method="full", label_length=99),
     ],
 )
-def test_a_link_brings_back_what_was_asked(question: Question) -> None:
-    query = dict(parse_qsl(link_query(question)))
-    assert Question(**{"base_model": "", **linked_question(query)}) == question
+def test_a_link_brings_back_what_was_asked(question: Question | FitQuestion) -> None:
+    section, values = linked_values(dict(parse_qsl(link_query(question))))
+    if isinstance(question, FitQuestion):
+        assert section == "fit" and FitQuestion(**values) == question
+    else:
+        assert section == "" and Question(**{"base_model": "", **values}) == question
 
 
 def test_a_link_that_names_nothing_changes_nothing() -> None:
-    assert linked_question({"__theme": "dark", "utm_source": "mail"}) == {}
+    assert linked_values({"__theme": "dark", "utm_source": "mail"}) == ("", {})
 
 
 @pytest.mark.parametrize(
@@ -159,7 +164,9 @@ def test_a_link_that_names_nothing_changes_nothing() -> None:
 )
 def test_a_link_with_a_value_that_cannot_be_is_refused(name: str, value: str) -> None:
     with pytest.raises(ConfigError):
-        linked_question({name: value})
+        linked_values({name: value})
+    with pytest.raises(ConfigError):
+        linked_values({"section": "fit", "memory_gib": "-1"})
 
 
 def test_the_curve_over_batches_has_the_largest_that_fits_on_it(settings: Settings) -> None:
