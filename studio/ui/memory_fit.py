@@ -24,7 +24,7 @@ from studio.ui.handover import Handover, handed, handover
 from studio.ui.i18n import N_, _, request_locale, tr
 from studio.ui.links import plan_link
 from studio.ui.markup import Html, join, tag
-from studio.ui.memory_estimate import AT_ONCE, QUIET, gpu_field
+from studio.ui.memory_estimate import QUIET, gpu_field
 from studio.ui.memory_views import (
     cards_view,
     claim_view,
@@ -213,7 +213,7 @@ def _wire(
         outputs=[*answers.all(), *use.all()],
         trigger_mode="always_last",
         validator=validate,
-        **AT_ONCE,
+        **QUIET,
     )
 
 
