@@ -9,13 +9,13 @@ from studio.cli.parsing import Parser
 from studio.memory.fit import cards_for, largest_within
 from studio.memory.gpus import Gpu, card, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
-from studio.memory.plan import ENGINES, INFERENCE_PRECISIONS, InferencePlan, MemoryEstimate, Part
+from studio.memory.plan import ENGINES, INFERENCE_PRECISIONS, MemoryEstimate, Part
 from studio.memory.training import estimate_training
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.arguments import help_text, parse_training_arguments
 from studio.training.config import TrainingConfig
-from studio.training.fitting import shape_of
+from studio.training.fitting import inference_plan, shape_of
 from studio.training.plan import planned
 from studio.units import format_bytes, format_count
 
@@ -111,13 +111,13 @@ def training_estimate(
 
 def _inference_sizes(services: Services, arguments: Sequence[str]) -> _Sized:
     given = _inference().read(arguments)
-    spec = services.registry.get(given.base_model)
-    plan = InferencePlan(
+    plan = inference_plan(
+        given.base_model,
+        services.registry,
         engine=given.engine,
         precision="fp16" if given.precision == "auto" else given.precision,
         batch_size=given.batch_size,
         num_beams=given.num_beams,
-        adapter_rank=int(spec.card.get("config", {}).get("lora_r", 0)) if spec.base_model else 0,
     )
     dimensions = shape_of(given.base_model, services.registry)
     return _Sized(

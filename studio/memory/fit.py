@@ -106,7 +106,6 @@ def for_card(wish: TrainingPlan, gpu: Gpu | None) -> TrainingPlan:
 
 def largest_batch_size(plan: TrainingPlan, dimensions: ModelDimensions, budget_bytes: int) -> int:
     """The most clips a step for which the whole range is within the budget; 0 if not even one."""
-
     return largest_within(lambda size: estimate_of(replace(plan, batch_size=size), dimensions), budget_bytes)
 
 
@@ -135,7 +134,7 @@ def _kinds(wish: TrainingPlan, keep: Collection[str]) -> Iterator[TrainingPlan]:
         yield plan
     if "method" not in keep:
         for method in _SMALLER_METHODS.get(plan.method, ()):
-            base_dtype = plan.precision if method == "lora" else plan.base_dtype
+            base_dtype = plan.precision.removeprefix("pure_") if method == "lora" else plan.base_dtype
             plan = replace(plan, method=method, base_dtype=base_dtype)
             yield plan
     if not plan.is_adapter:

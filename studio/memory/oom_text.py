@@ -86,9 +86,9 @@ _FIGURES = {
 }
 _UNALLOCATED = (rf"{_SIZE} is reserved by PyTorch but unallocated", rf"{_SIZE} cached\b")
 _HOLDER = re.compile(rf"Process (\d+) has {_SIZE} memory in use")
-_CPU_BYTES = re.compile(r"DefaultCPUAllocator: [^\n]*?tr(?:ied|ying) to allocate (\d+) bytes")
+_CPU_BYTES = re.compile(r"DefaultCPUAllocator: [^\n]{0,200}?tr(?:ied|ying) to allocate (\d+) bytes")
 _NUMPY_BYTES = re.compile(rf"Unable to allocate {_SIZE} for an array")
-_KILLED_RSS = re.compile(r"Killed process (\d+)[^\n]*?anon-rss:(\d+)kB")
+_KILLED_RSS = re.compile(r"Killed process (\d+)[^\n]{0,300}?anon-rss:(\d+)kB")
 
 _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
     (
@@ -118,7 +118,7 @@ _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
     (
         OomKind.SHARED,
         re.compile(
-            r"insufficient shared memory \(shm\)|unable to (?:open|mmap)[^\n]*shared memory|Bus error"
+            r"insufficient shared memory \(shm\)|unable to (?:open|mmap)[^\n]{0,200}shared memory|Bus error"
         ),
     ),
     (
@@ -133,7 +133,7 @@ _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
         OomKind.KILLED,
         re.compile(
             r"^[ \t]*Killed[ \t]*$|: +\d+ Killed\b|zsh: killed|Killed process \d+|oom-kill|OOMKilled|SIGKILL|"
-            r"signal: Killed|[Ss]ignal 9\b|exit ?(?:code|status|value)?\s*:?\s*(?:-9|137)\b",
+            r"signal: Killed|[Ss]ignal 9\b|exit ?(?:code|status|value)?\s{0,8}:?\s{0,8}(?:-9|137)\b",
             re.MULTILINE,
         ),
     ),

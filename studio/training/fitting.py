@@ -1,5 +1,6 @@
 """From a GPU, a model and hours of speech to the run that fits: what `fit` and the page's form ask."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -7,6 +8,7 @@ from studio.errors import ConfigError
 from studio.memory.advice import MODELS, Advice, advise
 from studio.memory.fit import LARGEST_BATCH, FitResult, cards_for, fit, for_card
 from studio.memory.gpus import Gpu, card, usable_bytes
+from studio.memory.plan import ALL_LINEAR, InferencePlan
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
 from studio.training.arguments import command_line, config_to_dict
@@ -122,6 +124,23 @@ def shape_of(model: str, registry: ModelRegistry) -> ModelDimensions:
             model=model,
         )
     return spec.dimensions
+
+
+def inference_plan(model: str, registry: ModelRegistry, **options: Any) -> InferencePlan:
+    """A plan of transcribing with a model; an adapter made here brings its rank and layers.
+
+    Raises:
+        ConfigError: if an option cannot be.
+        ModelNotFoundError: if there is no such model.
+    """
+    spec = registry.get(model)
+    made = spec.card.get("config") if spec.base_model else None
+    rank = made.get("lora_r") if isinstance(made, Mapping) else None
+    if not isinstance(made, Mapping) or not isinstance(rank, int):
+        return InferencePlan(**options)
+    modules = made.get("target_modules")
+    known = tuple(name for name in modules if name in ALL_LINEAR) if isinstance(modules, list) else ()
+    return InferencePlan(**options, adapter_rank=rank, adapter_modules=known or ALL_LINEAR)
 
 
 def _advice(question: FitQuestion) -> Advice:

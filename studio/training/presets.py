@@ -91,8 +91,8 @@ PRESETS: tuple[Preset, ...] = (
     ),
     Preset(
         "aggressive",
-        Sentence("Aggressive: large-v3 in 3 GiB, by every means"),
-        FitQuestion(memory_gib=3, base_model="openai/whisper-large-v3"),
+        Sentence("Aggressive: large-v3 in 3.5 GiB, by every means"),
+        FitQuestion(memory_gib=3.5, base_model="openai/whisper-large-v3"),
         "half",
     ),
     Preset(

@@ -1,17 +1,17 @@
 """What the Memory tab asks: values of its form in, the calculator's answer out."""
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from studio.memory.fit import largest_within
 from studio.memory.gpus import GPUS, Gpu, card, detected_gpus, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
-from studio.memory.plan import InferencePlan, MemoryEstimate
+from studio.memory.plan import MemoryEstimate
 from studio.memory.training import estimate_training
-from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
 from studio.training.config import TrainingConfig
-from studio.training.fitting import shape_of
+from studio.training.fitting import inference_plan, shape_of
 from studio.training.plan import planned
 
 TRAIN, TRANSCRIBE = "train", "transcribe"
@@ -44,7 +44,8 @@ class Answer:
     gpu: Gpu
     usable_bytes: int
     verdict: str
-    dimensions: ModelDimensions
+    for_batch: Callable[[int], MemoryEstimate]
+    """The same for another batch size."""
 
 
 def answer(question: Question, registry: ModelRegistry) -> Answer:
@@ -54,30 +55,34 @@ def answer(question: Question, registry: ModelRegistry) -> Answer:
         ConfigError: if a value is out of range, or nothing is known about the model's dimensions.
         ModelNotFoundError: if there is no such model.
     """
-    dimensions = shape_of(question.base_model, registry)
-    estimate = _estimate(question, dimensions, question.per_device_train_batch_size)
+    sizes = _sizes(question, registry)
+    estimate = sizes(question.per_device_train_batch_size)
     gpu = gpu_named(question.gpu)
     usable = usable_bytes(gpu)
-    return Answer(estimate, gpu, usable, verdict(estimate, usable), dimensions)
+    return Answer(estimate, gpu, usable, verdict(estimate, usable), sizes)
 
 
-def _estimate(question: Question, dimensions: ModelDimensions, batch_size: int) -> MemoryEstimate:
+def _sizes(question: Question, registry: ModelRegistry) -> Callable[[int], MemoryEstimate]:
+    """The estimate for any batch size."""
+    dimensions = shape_of(question.base_model, registry)
     if question.use == TRAIN:
-        plan = replace(planned(training_config(question), question.label_length), batch_size=batch_size)
-        return estimate_training(plan, dimensions)
-    return estimate_inference(_inference_plan(question, batch_size), dimensions)
-
-
-def _inference_plan(question: Question, batch_size: int) -> InferencePlan:
-    precision = "fp16" if question.precision == "auto" else question.precision
-    return InferencePlan(question.engine, precision, batch_size=batch_size, num_beams=question.num_beams)
+        plan = planned(training_config(question), question.label_length)
+        return lambda size: estimate_training(replace(plan, batch_size=size), dimensions)
+    transcribing = inference_plan(
+        question.base_model,
+        registry,
+        engine=question.engine,
+        precision="fp16" if question.precision == "auto" else question.precision,
+        num_beams=question.num_beams,
+    )
+    return lambda size: estimate_inference(replace(transcribing, batch_size=size), dimensions)
 
 
 def batch_curve(question: Question, found: Answer) -> tuple[list[tuple[int, int, int, int]], int]:
     """Batch size with low, middle and high bytes; and the largest batch that fits, 0 if none does."""
-    largest = largest_within(lambda size: _estimate(question, found.dimensions, size), found.usable_bytes)
+    largest = largest_within(found.for_batch, found.usable_bytes)
     sizes = sorted({*_BATCHES, question.per_device_train_batch_size, min(max(1, largest), _BATCHES[-1])})
-    estimates = [(size, _estimate(question, found.dimensions, size)) for size in sizes]
+    estimates = [(size, found.for_batch(size)) for size in sizes]
     return [(size, each.low_bytes, each.device_bytes, each.high_bytes) for size, each in estimates], largest
 
 

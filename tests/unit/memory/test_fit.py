@@ -91,7 +91,7 @@ def test_all_weights_of_large_do_not_fit_in_24_gib_and_the_nearest_is_offered() 
     kept = fit(dimensions_of("large-v3"), 24 * GIB, FULL, keep=("method",))
     assert not kept.fits and kept.plan.method == "full" and kept.largest_batch_size == 0
     free = fit(dimensions_of("large-v3"), 24 * GIB, FULL)
-    assert free.fits and free.plan.method == "frozen_encoder"
+    assert free.fits and free.plan.method in ("frozen_encoder", "lora")
 
 
 @pytest.mark.parametrize("name", FREEDOMS)

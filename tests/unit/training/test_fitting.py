@@ -8,9 +8,10 @@ from studio.errors import ConfigError, ModelNotFoundError
 from studio.memory.advice import advise
 from studio.memory.claims import claims
 from studio.memory.gpus import usable_bytes
+from studio.registry.spec import ModelKind, ModelSource, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
-from studio.training.fitting import FitQuestion, find_fit
+from studio.training.fitting import FitQuestion, find_fit, inference_plan
 from studio.training.plan import training_plan
 from studio.training.presets import PRESETS, preset
 
@@ -97,3 +98,19 @@ def test_every_claim_has_a_truth_with_our_figures() -> None:
     assert {row.claim_key for row in PRESETS} <= set(truths) and len(truths) == 9
     assert "23.0 GiB" in truths["full"] and "241.7 M" in truths["small"] and "5.75 GiB" in truths["weight"]
     assert truths["square"].endswith("15.6 MiB for 100 tokens of large-v3, 62.5 MiB for 400.")
+
+
+class OneModel(ModelRegistry):
+    """A registry that knows one adapter."""
+
+    def get(self, name: str) -> ModelSpec:
+        card = {"config": {"lora_r": 16, "target_modules": ["q_proj", "v_proj"]}}
+        base = "openai/whisper-tiny" if name == "mine" else None
+        return ModelSpec(name, ModelKind.ADAPTER, ModelSource.TRAINED, name, base_model=base, card=card)
+
+
+def test_an_adapter_made_here_brings_its_rank_into_a_transcription(settings: Settings) -> None:
+    registry = OneModel(settings.models, demo=None, hf_cache=settings.hf_cache)
+    plan = inference_plan("mine", registry, num_beams=5)
+    assert (plan.adapter_rank, plan.adapter_modules, plan.num_beams) == (16, ("q_proj", "v_proj"), 5)
+    assert inference_plan("merged", registry).adapter_rank == 0
