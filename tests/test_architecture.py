@@ -16,13 +16,13 @@ from studio import errors
 from tests.studio_process import ROOT
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors",),
+    ("errors", "sentences"),
     ("units",),
     ("files",),
     ("settings",),
     ("dataset", "registry"),
     ("memory", "inference"),
-    ("evaluation",),
+    ("evaluation", "doctor"),
     ("training",),
     ("jobs",),
     ("services",),

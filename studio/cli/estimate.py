@@ -1,24 +1,23 @@
 """`estimate`: what the Memory tab tells: bytes of a training run or of a transcription, part by part."""
 
-import dataclasses
-from collections.abc import Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser
-from studio.errors import ConfigError, ModelNotFoundError
-from studio.memory.gpus import GPUS, Gpu, detected_gpus, find_gpu, usable_bytes, verdict
+from studio.memory.fit import cards_for, largest_within
+from studio.memory.gpus import Gpu, card, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
-from studio.memory.plan import ENGINES, INFERENCE_PRECISIONS, InferencePlan, MemoryEstimate, Part
+from studio.memory.plan import ENGINES, INFERENCE_PRECISIONS, MemoryEstimate, Part
 from studio.memory.training import estimate_training
-from studio.registry.spec import ModelDimensions
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.arguments import help_text, parse_training_arguments
 from studio.training.config import TrainingConfig
-from studio.training.plan import training_plan
-from studio.units import format_bytes, format_count, parse_bytes
+from studio.training.fitting import inference_plan, shape_of
+from studio.training.plan import planned
+from studio.units import format_bytes, format_count
 
 _VERDICTS = {"fits": "fits", "tight": "is tight", "does_not_fit": "does not fit"}
 
@@ -27,6 +26,7 @@ def parser() -> Parser:
     """Options of the estimate itself; those of a run belong to `TrainingConfig`."""
     made = Parser("estimate", "Tell how much memory a training run, or a transcription, needs.")
     made.option("gpu", "A GPU's name, such as 'RTX 4090', or a size, such as 24GiB.")
+    made.flag("cards", "Also tell which cards of the table run it.")
     made.flag("json", "Print JSON.")
     made.option("label_length", "Tokens of the longest label of a batch.", kind=int, default=64)
     made.option("use", "What the memory is for.", choices=("train", "transcribe"), default="train")
@@ -58,23 +58,43 @@ def _inference() -> Parser:
 def run(arguments: Sequence[str], settings: Settings) -> int:
     """Prints the estimate; the exit code is 0 whatever the verdict."""
     given, rest = parser().read_known(arguments)
-    gpu = _gpu(given.gpu)
+    gpu = card(given.gpu or "")
     services = Services.open(settings)
     try:
         if given.inference or given.use == "transcribe":
-            estimate = _inference_estimate(services, rest)
+            sized = _inference_sizes(services, rest)
         else:
             config, notes = parse_training_arguments(rest)
             for note in notes:
                 say(note)
-            estimate = training_estimate(services, config, label_length=given.label_length)
+            sized = _training_sizes(services, config, given.label_length)
     finally:
         services.close()
     if given.json:
-        show_json({**estimate.to_json(), **_fit(estimate, gpu)})
+        cards = {row.name: said for row, said in cards_for(sized.estimate)} if given.cards else None
+        show_json({**sized.estimate.to_json(), **_fit(sized, gpu), **({"cards": cards} if cards else {})})
     else:
-        show(_summary(estimate, gpu))
+        show(_summary(sized, gpu))
+        if given.cards:
+            show(_cards(sized.estimate))
     return 0
+
+
+@dataclass(frozen=True)
+class _Sized:
+    """An estimate, and how to make it for another batch."""
+
+    estimate: MemoryEstimate
+    for_batch: Callable[[int], MemoryEstimate]
+
+
+def _training_sizes(services: Services, config: TrainingConfig, label_length: int) -> _Sized:
+    dimensions = shape_of(config.base_model, services.registry)
+    plan = planned(config, label_length)
+    return _Sized(
+        estimate_training(plan, dimensions),
+        lambda size: estimate_training(replace(plan, batch_size=size), dimensions),
+    )
 
 
 def training_estimate(
@@ -83,64 +103,48 @@ def training_estimate(
     """Memory of a run on a GPU.
 
     Raises:
-        ModelNotFoundError: if there is no such model, or its dimensions are not known before a download.
+        ConfigError: if the model's dimensions are not known before a download.
+        ModelNotFoundError: if there is no such model.
     """
-    dimensions = _dimensions(services, config.base_model)
-    plan = dataclasses.replace(training_plan(config, has_gpu=True), label_length=label_length)
-    return estimate_training(plan, dimensions)
+    return _training_sizes(services, config, label_length).estimate
 
 
-def _inference_estimate(services: Services, arguments: Sequence[str]) -> MemoryEstimate:
+def _inference_sizes(services: Services, arguments: Sequence[str]) -> _Sized:
     given = _inference().read(arguments)
-    spec = services.registry.get(given.base_model)
-    plan = InferencePlan(
+    plan = inference_plan(
+        given.base_model,
+        services.registry,
         engine=given.engine,
         precision="fp16" if given.precision == "auto" else given.precision,
         batch_size=given.batch_size,
         num_beams=given.num_beams,
-        adapter_rank=int(spec.card.get("config", {}).get("lora_r", 0)) if spec.base_model else 0,
     )
-    return estimate_inference(plan, _dimensions(services, given.base_model))
+    dimensions = shape_of(given.base_model, services.registry)
+    return _Sized(
+        estimate_inference(plan, dimensions),
+        lambda size: estimate_inference(replace(plan, batch_size=size), dimensions),
+    )
 
 
-def _dimensions(services: Services, model: str) -> ModelDimensions:
-    spec = services.registry.get(model)
-    if spec.dimensions is None:
-        raise ModelNotFoundError(
-            "The dimensions of {model} are not known: download it first, or name a released model or a "
-            "folder.",
-            model=model,
-        )
-    return spec.dimensions
-
-
-def _gpu(text: str | None) -> Gpu | None:
-    """The GPU of that name, or one of that size; without a name, the one in this machine."""
-    if not text:
-        return next(iter(detected_gpus()), None)
-    named = find_gpu(text)
-    if named is not None:
-        return named
-    try:
-        return Gpu(name=text, memory_bytes=parse_bytes(text), kind="datacenter", architecture="")
-    except ConfigError:
-        names = [gpu.name for gpu in GPUS]
-        nearest = get_close_matches(text, names, n=3, cutoff=0.3)
-        raise ConfigError(
-            "There is no GPU {text!r} in the table: give its memory, such as 24GiB, or a name: {names}.",
-            text=text,
-            names=", ".join(nearest or names[:3]),
-        ) from None
-
-
-def _fit(estimate: MemoryEstimate, gpu: Gpu | None) -> dict[str, Any]:
+def _fit(sized: _Sized, gpu: Gpu | None) -> dict[str, Any]:
     if gpu is None:
-        return {"gpu": None, "usable_bytes": None, "verdict": None}
+        return {"gpu": None, "usable_bytes": None, "verdict": None, "largest_batch_size": None}
     usable = usable_bytes(gpu)
-    return {"gpu": gpu.name, "usable_bytes": usable, "verdict": verdict(estimate, usable)}
+    return {
+        "gpu": gpu.name,
+        "usable_bytes": usable,
+        "verdict": verdict(sized.estimate, usable),
+        "largest_batch_size": largest_within(sized.for_batch, usable),
+    }
 
 
-def _summary(estimate: MemoryEstimate, gpu: Gpu | None) -> str:
+def _cards(estimate: MemoryEstimate) -> str:
+    rows = [(gpu.name, format_bytes(gpu.memory_bytes), _VERDICTS[said]) for gpu, said in cards_for(estimate)]
+    return table(("CARD", "MEMORY", "THIS"), rows)
+
+
+def _summary(sized: _Sized, gpu: Gpu | None) -> str:
+    estimate = sized.estimate
     rows = [
         (part.value.replace("_", " "), format_bytes(estimate.parts[part]), estimate.formulas.get(part, ""))
         for part in Part
@@ -155,7 +159,9 @@ def _summary(estimate: MemoryEstimate, gpu: Gpu | None) -> str:
     ]
     if gpu is not None:
         usable = usable_bytes(gpu)
+        largest = largest_within(sized.for_batch, usable)
         lines.append(
             f"{gpu.name}: {_VERDICTS[verdict(estimate, usable)]} into {format_bytes(usable)} that can be used"
+            f"; {f'the largest batch that fits is {largest}' if largest else 'no batch fits'}"
         )
     return "\n".join(lines)

@@ -25,6 +25,9 @@ COMMANDS = {
     "transcribe": "Turn recordings into text and captions.",
     "evaluate": "Compare models on a test set.",
     "estimate": "Tell how much memory a run or a model needs.",
+    "fit": "Find the training run that fits on a GPU.",
+    "explain-oom": "Tell why a run was out of memory, and which would not be.",
+    "doctor": "Look at this machine: what works, and what to do about the rest.",
     "check-data": "Find what is wrong with a data set.",
     "demo": "A tour in five minutes: size, train, compare, transcribe.",
 }

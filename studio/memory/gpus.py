@@ -1,14 +1,17 @@
 """GPUs that people have, the one in this machine, and whether an estimate fits."""
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Literal
 
+from studio.errors import ConfigError
 from studio.memory.plan import MemoryEstimate
-from studio.units import GIB, MIB
+from studio.units import GIB, MIB, parse_bytes
 
 GpuKind = Literal["consumer", "workstation", "datacenter"]
 Verdict = Literal["fits", "tight", "does_not_fit"]
 
+LARGEST_MEMORY_GIB = 100_000
 _DESKTOP_BYTES = GIB // 2
 """What a screen and its programs hold on a card that drives one."""
 
@@ -84,6 +87,38 @@ def find_gpu(name: str) -> Gpu | None:
     exact = [gpu for gpu in GPUS if gpu.name.casefold() == wanted]
     ending = [gpu for gpu in GPUS if wanted and gpu.name.casefold().endswith(wanted)]
     return next(iter(exact + ending), None)
+
+
+def card(text: str, memory_gib: float = 0) -> Gpu | None:
+    """The GPU meant: a size in GiB if one is given, else a card of this machine or of the table, or a size in
+    words such as `24GiB`. Without a text, the first card of this machine; None if it has none.
+
+    A size that somebody gives counts as free: nothing is taken off for a screen.
+
+    Raises:
+        ConfigError: if nobody knows it, or the size is none.
+    """
+    if memory_gib:
+        if not 0 < memory_gib <= LARGEST_MEMORY_GIB:
+            raise ConfigError(
+                "A GPU's memory is a number of GiB above 0 and up to 100,000, got {size:g}.", size=memory_gib
+            )
+        return Gpu(f"{memory_gib:g} GiB", round(memory_gib * GIB), "datacenter", "")
+    here = detected_gpus()
+    if not text.strip():
+        return here[0] if here else None
+    named = next((gpu for gpu in here if gpu.name == text), None) or find_gpu(text)
+    if named is not None:
+        return named
+    try:
+        return card("", parse_bytes(text) / GIB)
+    except ConfigError:
+        names = [gpu.name for gpu in GPUS]
+        raise ConfigError(
+            "There is no GPU {text!r} in the table: give its memory, such as 24GiB, or a name: {names}.",
+            text=text,
+            names=", ".join(get_close_matches(text, names, n=3, cutoff=0.3) or names[:3]),
+        ) from None
 
 
 def usable_bytes(gpu: Gpu) -> int:

@@ -1,5 +1,7 @@
 """What a run means to the memory calculator."""
 
+from dataclasses import replace
+
 from studio.memory.plan import TrainingPlan
 from studio.training.config import TrainingConfig
 
@@ -36,4 +38,27 @@ def training_plan(config: TrainingConfig, has_gpu: bool) -> TrainingPlan:
         eval_batch_size=0 if config.eval_strategy == "no" else config.per_device_eval_batch_size,
         generation_max_length=config.generation_max_length,
         generation_num_beams=config.generation_num_beams,
+    )
+
+
+def planned(config: TrainingConfig, label_length: int) -> TrainingPlan:
+    """The plan of a run on a GPU, whose longest text has so many tokens."""
+    return replace(training_plan(config, has_gpu=True), label_length=label_length)
+
+
+def config_of(plan: TrainingPlan, config: TrainingConfig) -> TrainingConfig:
+    """`config` with what the calculator has changed, so that `training_plan` gives `plan` again."""
+    precision = config.precision
+    if plan.precision != training_plan(config, has_gpu=True).precision:
+        precision = plan.precision
+    return replace(
+        config,
+        method=plan.method,
+        target_modules=plan.target_modules,
+        quantization=plan.quantization,
+        precision=precision,
+        per_device_train_batch_size=plan.batch_size,
+        gradient_accumulation_steps=plan.gradient_accumulation_steps,
+        gradient_checkpointing=plan.gradient_checkpointing,
+        per_device_eval_batch_size=plan.eval_batch_size or config.per_device_eval_batch_size,
     )

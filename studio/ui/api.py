@@ -12,13 +12,19 @@ from typing import Any
 import gradio as gr
 from gradio.events import api
 
+from studio.doctor.examine import examine
 from studio.errors import AudioError
 from studio.inference.engine import TranscribeOptions
 from studio.jobs.status import RunStatus
+from studio.memory.claims import claims
+from studio.memory.oom import explain
 from studio.registry.spec import ModelSpec
 from studio.services import Services
 from studio.training.arguments import config_from_dict, config_to_dict
 from studio.training.config import TrainingConfig
+from studio.training.fitting import FitQuestion, find_fit, shape_of
+from studio.training.plan import config_of, planned
+from studio.training.presets import preset_answers, preset_row
 from studio.ui.access import require_training
 from studio.ui.errors import shows_errors
 from studio.ui.sizing import Question, answer
@@ -28,7 +34,7 @@ SCHEMA_VERSION = 1
 
 def build_api(services: Services) -> None:
     """Adds the public endpoints to the page that is being built."""
-    for function in (*_about_models(services), *_about_runs(services)):
+    for function in (*_about_models(services), *_about_memory(services), *_about_runs(services)):
         api(shows_errors(function), api_name=function.__name__, concurrency_limit=4)
     _transcribe_endpoint(services)
 
@@ -79,6 +85,7 @@ def _about_models(services: Services) -> tuple[Callable[..., Any], ...]:
         lora_r: int = 32,
         num_beams: int = 1,
         gpu: str = "",
+        engine: str = "transformers",
     ) -> dict[str, Any]:
         """GPU memory, in bytes a part, of a training run or (use="transcribe") of transcribing."""
         question = Question(
@@ -93,11 +100,55 @@ def _about_models(services: Services) -> tuple[Callable[..., Any], ...]:
             lora_r,
             num_beams,
             gpu,
+            engine,
         )
         found = answer(question, services.registry)
         return {**found.estimate.to_json(), "gpu": found.gpu.name, "verdict": found.verdict}
 
     return models, estimate
+
+
+def _about_memory(services: Services) -> tuple[Callable[..., Any], ...]:
+    def fit(
+        gpu: str = "",
+        memory_gib: float = 0,
+        base_model: str = "auto",
+        hours: float = 0,
+        method: str = "auto",
+        effective_batch_size: int = 16,
+        label_length: int = 128,
+    ) -> dict[str, Any]:
+        """The best training run for a GPU, the changes that led to it, and the other models and cards."""
+        question = FitQuestion(gpu, memory_gib, base_model, hours, method, effective_batch_size, label_length)
+        return find_fit(question, services.registry).to_json()
+
+    def explain_oom(
+        text: str, config: dict[str, Any] | None = None, label_length: int = 128
+    ) -> dict[str, Any]:
+        """Why a run was out of memory; with its `config`, also a run that fits."""
+        if not config:
+            return explain(text).to_json()
+        run = config_from_dict(config)
+        diagnosis = explain(text, planned(run, label_length), shape_of(run.base_model, services.registry))
+        repaired = diagnosis.repaired
+        fitting = config_of(repaired.plan, run) if repaired and repaired.fits else None
+        return {**diagnosis.to_json(), "config": config_to_dict(fitting) if fitting else None}
+
+    def memory_claims() -> dict[str, Any]:
+        """What common guides say about memory, and what is true."""
+        rows = [{"key": each.key, "said": str(each.said), "truth": str(each.truth)} for each in claims()]
+        return {"schema_version": SCHEMA_VERSION, "claims": rows}
+
+    def presets() -> dict[str, Any]:
+        """Ready-made questions with the runs that fit, beside what common guides say."""
+        rows = [preset_row(row, answer) for row, answer in preset_answers(services.registry)]
+        return {"schema_version": SCHEMA_VERSION, "presets": rows}
+
+    def doctor() -> dict[str, Any]:
+        """What is here, what of it works, and what to do about the rest."""
+        return examine(services.settings).to_json()
+
+    return fit, explain_oom, presets, memory_claims, doctor
 
 
 def _about_runs(services: Services) -> tuple[Callable[..., Any], ...]:

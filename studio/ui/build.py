@@ -9,8 +9,11 @@ import gradio as gr
 from studio.services import Services
 from studio.settings import ASSETS, DEMO_SPEECH
 from studio.ui.api import build_api
+from studio.ui.errors import shows_errors
+from studio.ui.handover import wire_handovers
 from studio.ui.i18n import COOKIE, LOCALES, LocaleMiddleware, _, page_translations
 from studio.ui.markup import Html, tag
+from studio.ui.memory_estimate import QUIET
 from studio.ui.tabs.evaluate import build_evaluate_tab
 from studio.ui.tabs.memory import build_memory_tab
 from studio.ui.tabs.models import build_models_tab
@@ -61,9 +64,9 @@ def build_app(services: Services) -> gr.Blocks:
         steps = _guided_line()
         with gr.Tabs(elem_id="studio-tabs") as tabs:
             with gr.Tab(_("GPU memory"), id="memory") as tab:
-                build_memory_tab(services.registry, tab)
+                memory = build_memory_tab(services.settings, services.registry, tab)
             with gr.Tab(_("Train"), id="train") as tab:
-                build_train_tab(services.settings, services.registry, services.jobs, tab)
+                train_form = build_train_tab(services.settings, services.registry, services.jobs, tab)
             with gr.Tab(_("Transcribe"), id="playground") as tab:
                 build_playground_tab(services.registry, services.engines, tab)
             with gr.Tab(_("Evaluate"), id="evaluate") as tab:
@@ -71,14 +74,14 @@ def build_app(services: Services) -> gr.Blocks:
             with gr.Tab(_("Models"), id="models") as tab:
                 build_models_tab(services.registry, tab)
         for target, step in steps.items():
-            step.click(
-                lambda target=target: gr.Tabs(selected=target),
-                None,
-                tabs,
-                api_visibility="private",
-                show_progress="hidden",
-                concurrency_limit=None,
-            )
+            step.click(lambda target=target: gr.Tabs(selected=target), None, tabs, **QUIET)
+        wire_handovers(memory.handovers, train_form, tabs, "train")
+
+        @shows_errors
+        def open_link(request: gr.Request) -> list[Any]:
+            return memory.fill_from_link(dict(request.query_params))
+
+        app.load(open_link, None, memory.linked(), **QUIET)
         build_api(services)
     return app
 

@@ -28,7 +28,8 @@ PART_COLOURS = {
 }
 
 
-def _figure(data: Sequence[Mapping[str, Any]], **layout: Any) -> PlotData:
+def figure(data: Sequence[Mapping[str, Any]], **layout: Any) -> PlotData:
+    """Traces and layout in plotly's schema, with what all our figures share."""
     base = {
         "template": {"layout": {}},
         "paper_bgcolor": "rgba(0,0,0,0)",
@@ -42,7 +43,8 @@ def _figure(data: Sequence[Mapping[str, Any]], **layout: Any) -> PlotData:
     return PlotData(type="plotly", plot=json.dumps(figure, ensure_ascii=False))
 
 
-def _axis(title: str = "", **more: Any) -> dict[str, Any]:
+def axis(title: str = "", **more: Any) -> dict[str, Any]:
+    """An axis that cannot be dragged, with a quiet grid."""
     grid = "rgba(128,140,150,0.25)"
     shown = {"title": {"text": title, "standoff": 6, "font": {"size": 13}}} if title else {}
     return {**shown, "automargin": True, "gridcolor": grid, "zerolinecolor": grid, "fixedrange": True, **more}
@@ -97,14 +99,14 @@ def memory_chart(
         if size > 0
     ]
     shapes, notes = _gpu_lines(gpu_sizes, chosen_bytes, reach)
-    return _figure(
+    return figure(
         bars,
         barmode="stack",
         height=190,
         showlegend=False,
         bargap=0.3,
-        xaxis=_axis(tr("GiB of GPU memory", locale), range=[0, reach]),
-        yaxis=_axis(showticklabels=False),
+        xaxis=axis(tr("GiB of GPU memory", locale), range=[0, reach]),
+        yaxis=axis(showticklabels=False),
         margin={"l": 8, "r": 16, "t": 30, "b": 8},
         shapes=shapes,
         annotations=notes,
@@ -144,7 +146,7 @@ def _lines(sizes: Sequence[int], reach: float) -> list[int]:
     """Sizes within reach, thinned out so that their labels do not touch; the largest stays."""
     kept: list[int] = []
     for size in reversed([size for size in sizes if size <= reach]):
-        if not kept or kept[-1] - size > reach * 0.05:
+        if not kept or kept[-1] - size > reach * 0.09:
             kept.append(size)
     return kept
 
@@ -156,14 +158,14 @@ def loss_chart(
     traces = [_line(points, tr("Training loss", locale), BLUE, markers=len(points) < 3)]
     if eval_points:
         traces.append(_line(eval_points, tr("Evaluation loss", locale), AMBER, markers=True))
-    return _figure(
+    return figure(
         traces,
         title=_title(tr("Loss", locale)),
         height=300,
         showlegend=True,
         legend=_LEGEND,
-        xaxis=_axis(tr("Step", locale), rangemode="tozero"),
-        yaxis=_axis(rangemode="tozero"),
+        xaxis=axis(tr("Step", locale), rangemode="tozero"),
+        yaxis=axis(rangemode="tozero"),
     )
 
 
@@ -173,14 +175,14 @@ def error_chart(wer: Sequence[tuple[int, float]], cer: Sequence[tuple[int, float
         _line(wer, tr("WER (words)", locale), TEAL, markers=True, percent=True),
         _line(cer, tr("CER (characters)", locale), VIOLET, markers=True, percent=True),
     ]
-    return _figure(
+    return figure(
         traces,
         title=_title(tr("Error rates", locale)),
         height=300,
         showlegend=True,
         legend=_LEGEND,
-        xaxis=_axis(tr("Step (0 is the base model)", locale), rangemode="tozero"),
-        yaxis=_axis(rangemode="tozero", tickformat=".0%"),
+        xaxis=axis(tr("Step (0 is the base model)", locale), rangemode="tozero"),
+        yaxis=axis(rangemode="tozero", tickformat=".0%"),
     )
 
 

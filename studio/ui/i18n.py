@@ -44,7 +44,7 @@ def catalogue(locale: str) -> Mapping[str, str]:
     return translations
 
 
-def tr(text: str, locale: str, **values: object) -> str:
+def tr(text: str, locale: str, /, **values: object) -> str:
     """`text` in `locale` with its `{fields}` filled in; English where there is no translation."""
     template = catalogue(locale).get(text, text)
     return template.format(**values) if values else template
@@ -63,6 +63,11 @@ def _(text: str) -> I18nData:
     key = "s_" + hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:10]
     _marked[key] = text
     return I18nData(key)
+
+
+def english(marked: I18nData) -> str:
+    """The text that was marked with `_`, for use on the server."""
+    return _marked[marked.key]
 
 
 def page_translations() -> gr.I18n:

@@ -90,6 +90,11 @@ def test_a_reader_that_leaves_is_no_error(environ: dict[str, str], studio_home: 
         (["train", "--learning_rate", "fast"], ["learning_rate", "fast"]),
         (["train", "--lora_r", "0"], ["lora_r", "0"]),
         (["estimate", "--gpu", "RTX 9999 Ultra Max"], ["RTX 9999 Ultra Max"]),
+        (["fit", "--gpu", "RTX 9999 Ultra Max"], ["RTX 9999 Ultra Max"]),
+        (["fit", "--memory_gib", "-4"], ["above 0", "-4"]),
+        (["fit", "--preset", "6gb"], ["8gb", "breeze"]),
+        (["explain-oom", "missing.log"], ["missing.log"]),
+        (["explain-oom", "-", "--lora_r", "0"], ["lora_r"]),
         (["transcribe"], ["recording"]),
         (["evaluate", "--models", "demo"], ["--data"]),
         (["check-data"], ["data"]),
@@ -274,3 +279,58 @@ def test_models_lists_the_demo_model_and_the_released_ones(run_studio: RunStudio
     ids = {row["id"] for row in rows}
     assert {"demo", "openai/whisper-tiny", "openai/whisper-large-v3-turbo"} <= ids
     assert "d_model" in run_studio("models", "show", "demo").stdout
+
+
+# ---------------------------------------------------------------- memory
+
+
+def test_fit_answers_with_a_run_that_fits_in_words_and_in_bytes(run_studio: RunStudio) -> None:
+    done = run_studio("fit", "--gpu", "RTX 3060", "--base_model", "large-v3", "--method", "lora")
+    assert done.returncode == 0, done.stderr
+    assert "Gradient checkpointing on" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("python -m studio train --base_model large-v3")
+    row = json.loads(run_studio("fit", "--memory_gib", "12", "--json").stdout)
+    assert row["fits"] and row["estimate"]["high_bytes"] <= row["budget_bytes"] == 12 * 2**30
+
+
+def test_an_estimate_tells_the_largest_batch_and_the_cards(run_studio: RunStudio) -> None:
+    options = ("estimate", "--base_model", "small", "--gpu", "RTX 3060")
+    row = json.loads(run_studio(*options, "--cards", "--json").stdout)
+    assert row["verdict"] == "fits" and row["largest_batch_size"] >= 8
+    assert row["cards"]["H200"] == "fits" and row["cards"]["GeForce RTX 2060"] == "does_not_fit"
+    spoken = run_studio(*options, "--inference", "--engine", "faster-whisper", "--precision", "int8")
+    assert "the largest batch that fits is" in spoken.stdout
+
+
+def test_presets_stand_beside_what_guides_say(run_studio: RunStudio) -> None:
+    shown = run_studio("fit", "--presets")
+    assert shown.returncode == 0 and "breeze" in shown.stdout and "75 %" in shown.stdout
+    claims = json.loads(run_studio("fit", "--claims", "--json").stdout)
+    assert len(claims) == 9
+
+
+def test_fit_ends_with_1_where_nothing_fits(run_studio: RunStudio) -> None:
+    done = run_studio("fit", "--memory_gib", "1", "--base_model", "large-v3")
+    assert done.returncode == 1 and done.stdout.startswith("Nothing fits")
+
+
+def test_an_error_is_explained_from_a_file_and_from_standard_input(
+    run_studio: RunStudio, tmp_path: Path
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(
+        "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 8.00 GiB total capacity; 6.00 GiB already "
+        "allocated; 1.00 GiB free; 6.20 GiB reserved in total by PyTorch)",
+        encoding="utf-8",
+    )
+    done = run_studio("explain-oom", log, "--base_model", "small", "--method", "full")
+    assert done.returncode == 0, done.stderr
+    assert "1.00 GiB of its 8.00 GiB were free" in done.stdout
+    assert "python -m studio train" in done.stdout.splitlines()[-1]
+    assert run_studio("explain-oom", "-").returncode == 1
+
+
+def test_the_doctor_looks_at_this_machine(run_studio: RunStudio) -> None:
+    row = json.loads(run_studio("doctor", "--json").stdout)
+    assert {"Python", "Disk", "Reading audio", "Model hub"} <= {check["name"] for check in row["checks"]}
+    assert row["versions"]["torch"]

@@ -78,6 +78,34 @@ def test_an_estimate_comes_in_parts_with_a_verdict(client: Client) -> None:
     assert answer["weights_trainable_bytes"] > 0 and answer["peak_phase"]
 
 
+def test_a_run_is_found_for_a_card_and_its_config_can_be_started(client: Client) -> None:
+    found = client.predict(gpu="RTX 3060", base_model="openai/whisper-large-v3", api_name="/fit")
+    assert found["fits"] and found["config"]["gradient_checkpointing"] is True
+    assert found["estimate"]["high_bytes"] <= found["budget_bytes"]
+    with pytest.raises(AppError, match="above 0"):
+        client.predict(memory_gib=-1, api_name="/fit")
+
+
+def test_an_error_is_explained_with_a_config_that_fits(client: Client) -> None:
+    text = (
+        "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 8.00 GiB total capacity; 6.00 GiB already "
+        "allocated; 1.00 GiB free; 6.20 GiB reserved in total by PyTorch)"
+    )
+    found = client.predict(
+        text=text, config={"base_model": "small", "method": "full"}, api_name="/explain_oom"
+    )
+    assert found["asked_bytes"] == 2 * 2**30 and found["repaired"]["fits"]
+    assert found["config"]["per_device_train_batch_size"] < 8
+    assert client.predict(text="hello", api_name="/explain_oom")["kind"] == "unknown"
+
+
+def test_the_doctor_and_the_claims_answer_programs(client: Client) -> None:
+    assert {"Python", "Disk"} <= {row["name"] for row in client.predict(api_name="/doctor")["checks"]}
+    assert len(client.predict(api_name="/memory_claims")["claims"]) == 9
+    rows = client.predict(api_name="/presets")["presets"]
+    assert all(row["fits"] and row["said"] and row["truth"] for row in rows) and len(rows) == 7
+
+
 def test_an_error_of_the_user_is_a_sentence(client: Client) -> None:
     with pytest.raises(AppError, match="large-v3-turbo"):
         client.predict(base_model="large-v3-turbi", api_name="/estimate")

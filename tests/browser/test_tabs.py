@@ -121,7 +121,7 @@ def test_names_from_the_disk_are_text_and_never_run(
 
 def test_the_language_is_the_browsers_until_the_visitor_chooses(open_page: OpenPage) -> None:
     page = open_page(locale="zh-CN")
-    expect(page.get_by_role("tab", name="显存")).to_be_visible()
+    expect(page.get_by_role("tab", name="显存", exact=True)).to_be_visible()
     page.get_by_role("button", name="繁體中文").click()
     expect(page.get_by_role("tab", name="轉錄")).to_be_visible()
     page.reload()

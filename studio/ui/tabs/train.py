@@ -45,8 +45,13 @@ class _Preview:
     yaml: gr.HTML
 
 
-def build_train_tab(settings: Settings, registry: ModelRegistry, jobs: JobManager, tab: gr.Tab) -> None:
-    """The tab's content. Runs live in their folders, so page and handlers hold nothing of them."""
+def build_train_tab(
+    settings: Settings, registry: ModelRegistry, jobs: JobManager, tab: gr.Tab
+) -> dict[str, Block]:
+    """The tab's content; returns its form, which other parts of the page may fill.
+
+    Runs live in their folders, so page and handlers hold nothing of them.
+    """
     reason = why_training_is_off(settings)
     gr.Markdown(
         _(
@@ -86,6 +91,7 @@ def build_train_tab(settings: Settings, registry: ModelRegistry, jobs: JobManage
     actions = _Actions(start, upload, delete, keep)
     _wire_form(registry, tab, form, actions, _Preview(command, yaml))
     _wire_runs(settings, jobs, tab, timer, form, panel, actions, confirm)
+    return form
 
 
 def _form(settings: Settings, *, is_off: bool) -> tuple[dict[str, Block], gr.Button]:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -9,12 +10,21 @@ from studio.errors import ConfigError, RunError
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.config import ALL_LINEAR, TrainingConfig
+from studio.training.fitting import FitQuestion
 from studio.ui.access import require_public_data, require_training, why_training_is_off
 from studio.ui.build import build_app, launch_options
 from studio.ui.forms import CHOICES, LABELS, field_component, form_config, shown_value, training_fields
-from studio.ui.sizing import Question, estimate_command
+from studio.ui.handover import handed
+from studio.ui.links import link_query, linked_values
+from studio.ui.sizing import (
+    Question,
+    answer,
+    batch_curve,
+    estimate_command,
+)
 
 PUBLIC = {
+    *("fit", "explain_oom", "presets", "memory_claims", "doctor"),
     *("models", "estimate", "start_run", "runs", "run_status", "stop_run", "resume_run", "transcribe"),
 }
 
@@ -113,3 +123,66 @@ def test_the_command_of_an_estimate_says_what_was_asked() -> None:
 def test_an_estimate_of_transcribing_leaves_the_options_of_training_out() -> None:
     command = estimate_command(Question("small", use="transcribe", method="full", lora_r=8, gpu="T4"))
     assert command.endswith("--base_model small --use transcribe --per_device_train_batch_size 8 --gpu T4")
+
+
+# ---------------------------------------------------------------------- links
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        Question("openai/whisper-small"),
+        Question("small", method="full", gradient_checkpointing=True, gpu="T4", lora_r=7, label_length=100),
+        Question("tiny", use="transcribe", engine="faster-whisper", precision="int8", num_beams=5),
+        FitQuestion(),
+        FitQuestion(gpu="T4", memory_gib=7.5, base_model="small", hours=3, method="full", label_length=99),
+    ],
+)
+def test_a_link_brings_back_what_was_asked(question: Question | FitQuestion) -> None:
+    section, values = linked_values(dict(parse_qsl(link_query(question))))
+    if isinstance(question, FitQuestion):
+        assert section == "fit" and FitQuestion(**values) == question
+    else:
+        assert section == "" and Question(**{"base_model": "", **values}) == question
+
+
+def test_a_link_that_names_nothing_changes_nothing() -> None:
+    assert linked_values({"__theme": "dark", "utm_source": "mail"}) == ("", {})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("method", "prefix"),
+        ("lora_r", "-1"),
+        ("lora_r", "1e3"),
+        ("lora_r", "٣"),
+        ("gradient_checkpointing", "maybe"),
+        ("gpu", "Voodoo 2"),
+        ("base_model", "x" * 201),
+    ],
+)
+def test_a_link_with_a_value_that_cannot_be_is_refused(name: str, value: str) -> None:
+    with pytest.raises(ConfigError):
+        linked_values({name: value})
+    with pytest.raises(ConfigError):
+        linked_values({"section": "fit", "memory_gib": "-1"})
+
+
+def test_the_curve_over_batches_has_the_largest_that_fits_on_it(settings: Settings) -> None:
+    question = Question("small", gpu="RTX 3060")
+    found = answer(question, Services.open(settings).registry)
+    points, largest = batch_curve(question, found)
+    high = {size: top for size, _low, _middle, top in points}
+    assert high[largest] <= found.usable_bytes < min(top for size, top in high.items() if size > largest)
+
+
+# ---------------------------------------------------------------------- plans on their way
+
+
+def test_a_plan_brings_only_what_a_plan_decides_into_the_form() -> None:
+    _button, options = handed(TrainingConfig(method="full", train_data="mine.jsonl"))
+    assert options["method"] == "full"
+    assert not {"train_data", "num_train_epochs", "learning_rate", "run_name"} & set(options)
+    assert set(options) <= set(training_fields())
+    assert handed(None)[1] == {}

@@ -7,9 +7,11 @@ import pytest
 from gradio.components.plot import PlotData
 
 from studio.ui.charts import error_chart, loss_chart, memory_chart
+from studio.ui.memory_charts import batch_chart
 from studio.ui.views import part_names
 from studio.units import GIB
 
+POINTS = [(1, GIB, 2 * GIB, 3 * GIB), (4, 4 * GIB, 5 * GIB, 6 * GIB), (8, 9 * GIB, 10 * GIB, 12 * GIB)]
 PARTS = {"weights_frozen": 2 * GIB, "gradients": 0, "activations": 6 * GIB, "overhead": GIB}
 
 
@@ -28,6 +30,7 @@ def memory(locale: str = "en", chosen: int = 24) -> dict[str, Any]:
         memory_chart(PARTS, {}, [GIB], 24 * GIB, "en"),
         loss_chart([(0, 3.0), (5, 2.0)], [(5, 2.5)], "zh-TW"),
         error_chart([(0, 0.8)], [(0, 0.4)], "zh-CN"),
+        batch_chart(POINTS, 8 * GIB, "T4", 8, 4, "zh-TW"),
     ],
 )
 def test_plotly_accepts_every_figure(plot: PlotData) -> None:
@@ -62,3 +65,16 @@ def test_curves_have_a_point_a_step_and_names_in_the_visitors_language() -> None
     traces = figure(error_chart([(0, 0.8), (30, 0.1)], [(0, 0.4), (30, 0.05)], "zh-TW"))["data"]
     assert traces[0]["x"] == [0, 30] and traces[0]["y"] == [0.8, 0.1]
     assert traces[0]["name"] == "WER（字詞錯誤率）"
+
+
+def test_the_curve_over_batches_marks_the_chosen_and_the_largest_that_fits() -> None:
+    shown = figure(batch_chart(POINTS, 8 * GIB, "T4", 8, 4, "en"))
+    dots = [trace["x"][0] for trace in shown["data"] if trace["mode"] == "markers"]
+    assert dots == [8, 4]
+    assert shown["layout"]["shapes"][0]["y0"] == 8
+    assert [note["text"] for note in shown["layout"]["annotations"]] == [
+        "T4",
+        "<b>Largest batch that fits: 4</b>",
+    ]
+    nothing = figure(batch_chart(POINTS, GIB, "T4", 8, 0, "en"))
+    assert "<b>No batch fits</b>" in [note["text"] for note in nothing["layout"]["annotations"]]

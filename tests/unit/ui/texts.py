@@ -14,8 +14,9 @@ ERRORS = {name for name, kind in vars(errors).items() if isinstance(kind, type) 
 
 
 def page_texts() -> set[str]:
-    """Texts marked in the page's code, and the help of every training option."""
+    """Texts marked in the page's code, every `Sentence`, and the help of every training option."""
     marked = {text for path in (STUDIO / "ui").rglob("*.py") for text in _first_arguments(path, MARKERS)}
+    marked |= {text for path in STUDIO.rglob("*.py") for text in _first_arguments(path, {"Sentence"})}
     return marked | {f.metadata["help"] for f in fields(TrainingConfig)}
 
 

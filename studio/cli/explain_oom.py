@@ -1,0 +1,98 @@
+"""`explain-oom`: what an out-of-memory error or a log means, and a run that would fit."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from studio.cli.fit import ladder_table
+from studio.cli.output import say, show, show_json
+from studio.cli.parsing import Parser
+from studio.errors import ConfigError, StorageError
+from studio.memory.oom import OomDiagnosis, explain
+from studio.memory.oom_text import LONGEST_TEXT, OomKind
+from studio.registry.spec import ModelDimensions
+from studio.services import Services
+from studio.settings import Settings
+from studio.training.arguments import command_line, help_text, parse_training_arguments
+from studio.training.config import TrainingConfig
+from studio.training.fitting import LARGEST_LABEL, check_between, shape_of
+from studio.training.plan import config_of, planned
+
+_LARGEST_FILE_BYTES = 64 * 2**20
+
+
+def parser() -> Parser:
+    """Where the text is; options of the run belong to `TrainingConfig`."""
+    made = Parser(
+        "explain-oom",
+        "Explain an out-of-memory error in FILE, or on standard input. With the options of the run it also "
+        "finds one that fits. Exit code 1: the text says nothing of memory.",
+    )
+    made.usage = f"{made.prog} [FILE|-] [options]"
+    made.option("label_length", "Tokens of the longest text.", kind=int, default=128)
+    made.flag("json", "Print JSON.")
+    made.epilog = "Options of the run:\n\n" + help_text()
+    return made
+
+
+def run(arguments: Sequence[str], settings: Settings) -> int:
+    """Prints what happened and what helps; 1 if the text says nothing of memory."""
+    file, rest = _file_first(arguments)
+    given, options = parser().read_known(rest)
+    check_between("label_length", given.label_length, 1, LARGEST_LABEL)
+    config, dimensions = _run(options, settings) if options else (None, None)
+    plan = planned(config, given.label_length) if config else None
+    diagnosis = explain(_text(file), plan, dimensions)
+    if given.json:
+        show_json({**diagnosis.to_json(), "command": _command(diagnosis, config)})
+    else:
+        show(_summary(diagnosis, config))
+    return 1 if diagnosis.report.kind is OomKind.UNKNOWN else 0
+
+
+def _file_first(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The file stands first: what comes after options may be the value of one."""
+    if arguments and (arguments[0] == "-" or not arguments[0].startswith("-")):
+        return arguments[0], arguments[1:]
+    return "-", arguments
+
+
+def _text(file: str) -> str:
+    if file == "-":
+        if sys.stdin.isatty():
+            say("Paste the error, then press Ctrl-D (on Windows Ctrl-Z and Enter).")
+        return sys.stdin.buffer.read(_LARGEST_FILE_BYTES).decode("utf-8", errors="replace")
+    path = Path(file)
+    if not path.is_file():
+        raise ConfigError("There is no file {path}: name a log, or - to paste one.", path=file)
+    try:
+        with path.open("rb") as log:
+            log.seek(max(0, path.stat().st_size - 4 * LONGEST_TEXT))
+            return log.read().decode("utf-8", errors="replace")
+    except OSError as error:
+        raise StorageError("{path} cannot be read: {reason}.", path=file, reason=error.strerror) from error
+
+
+def _run(options: Sequence[str], settings: Settings) -> tuple[TrainingConfig, ModelDimensions]:
+    config, notes = parse_training_arguments(options)
+    for note in notes:
+        say(note)
+    services = Services.open(settings)
+    try:
+        return config, shape_of(config.base_model, services.registry)
+    finally:
+        services.close()
+
+
+def _command(diagnosis: OomDiagnosis, config: TrainingConfig | None) -> str | None:
+    if config is None or diagnosis.repaired is None or not diagnosis.repaired.fits:
+        return None
+    return command_line(config_of(diagnosis.repaired.plan, config))
+
+
+def _summary(diagnosis: OomDiagnosis, config: TrainingConfig | None) -> str:
+    lines = [str(sentence) for sentence in diagnosis.sentences]
+    if diagnosis.repaired is not None and diagnosis.repaired.rungs:
+        lines += ["", ladder_table(diagnosis.repaired)]
+    command = _command(diagnosis, config)
+    return "\n".join(lines + (["", command] if command else []))

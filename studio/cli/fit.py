@@ -1,0 +1,148 @@
+"""`fit`: the best training run for a GPU, what had to be changed for it, and what that costs."""
+
+from collections.abc import Sequence
+
+from studio.cli.output import say, show, show_json, table
+from studio.cli.parsing import Parser
+from studio.memory.claims import claims
+from studio.memory.fit import FitResult, cards_for
+from studio.memory.gpus import usable_bytes
+from studio.services import Services
+from studio.settings import Settings
+from studio.training.fitting import AUTO, FitAnswer, FitQuestion, find_fit
+from studio.training.presets import PRESETS, Preset, preset, preset_answers, preset_row
+from studio.units import format_bytes
+
+_DEFAULTS = FitQuestion()
+
+
+def parser() -> Parser:
+    """The question; what is not given is chosen."""
+    made = Parser("fit", "Find the best training run for a GPU. Exit code 1: nothing fits.")
+    made.option("gpu", "A GPU's name, such as 'RTX 3060'; this machine's unless given.", default="")
+    made.option("memory_gib", "GiB that are free, instead of a GPU.", kind=float, default=0.0)
+    made.option(
+        "base_model",
+        "Registry id, folder or Hub id; auto takes the most accurate model that fits.",
+        aliases=("model", "model_name_or_path"),
+        default=AUTO,
+    )
+    made.option("hours", "Hours of transcribed speech, for advice on the method.", kind=float, default=0.0)
+    made.option("method", "auto, lora, dora, adalora, full or frozen_encoder.", default=AUTO)
+    made.option(
+        "effective_batch_size",
+        "Clips that one optimizer step learns from.",
+        kind=int,
+        default=_DEFAULTS.effective_batch_size,
+    )
+    made.option("label_length", "Tokens of the longest text.", kind=int, default=_DEFAULTS.label_length)
+    made.option("preset", f"A ready-made question: {', '.join(row.key for row in PRESETS)}.")
+    made.flag("presets", "Show every ready-made question with our figures beside what guides say.")
+    made.flag("claims", "Tell what common guides say about memory, and what is true.")
+    made.flag("json", "Print JSON.")
+    return made
+
+
+def run(arguments: Sequence[str], settings: Settings) -> int:
+    """Prints the run; 1 if nothing fits."""
+    given = parser().read(arguments)
+    if given.claims:
+        return _show_claims(given.json)
+    question = FitQuestion(
+        given.gpu,
+        given.memory_gib,
+        given.base_model,
+        given.hours,
+        given.method,
+        given.effective_batch_size,
+        given.label_length,
+    )
+    if given.preset:
+        chosen = preset(given.preset)
+        question = chosen.question
+        say(f"Guides say: “{chosen.claim.said}” {chosen.claim.truth}")
+    services = Services.open(settings)
+    try:
+        if given.presets:
+            return _show_presets(preset_answers(services.registry), given.json)
+        answer = find_fit(question, services.registry)
+    finally:
+        services.close()
+    if given.json:
+        show_json(answer.to_json())
+    else:
+        show(_summary(answer))
+    return 0 if answer.result.fits else 1
+
+
+def _show_claims(is_json: bool) -> int:
+    rows = [(str(each.said), str(each.truth)) for each in claims()]
+    if is_json:
+        show_json([{"said": said, "truth": truth} for said, truth in rows])
+    else:
+        show("\n\n".join(f"“{said}”\n  {truth}" for said, truth in rows))
+    return 0
+
+
+def _show_presets(rows: Sequence[tuple[Preset, FitAnswer]], is_json: bool) -> int:
+    if is_json:
+        show_json([preset_row(row, answer) for row, answer in rows])
+        return 0
+    cells = [
+        (
+            row.key,
+            answer.base_model,
+            answer.result.plan.method,
+            format_bytes(answer.result.estimate.device_bytes),
+            format_bytes(usable_bytes(answer.gpu)),
+            str(row.claim.said),
+        )
+        for row, answer in rows
+    ]
+    show(table(("PRESET", "MODEL", "METHOD", "TAKES", "OF", "GUIDES SAY, WRONGLY"), cells))
+    return 0
+
+
+def _summary(answer: FitAnswer) -> str:
+    result = answer.result
+    estimate = result.estimate
+    usable = format_bytes(usable_bytes(answer.gpu))
+    size = f"{format_bytes(estimate.low_bytes)} to {format_bytes(estimate.high_bytes)}"
+    if result.fits:
+        head = f"{answer.base_model} fits on {answer.gpu.name}: {size} of {usable} that can be used."
+    else:
+        head = (
+            f"Nothing fits: the least that {answer.base_model} takes is {size}, and {usable} of "
+            f"{answer.gpu.name} can be used. See the models below."
+        )
+    lines = [head, str(answer.advice.reason), "", ladder_table(result), "", _models(answer)]
+    smallest = next((gpu.name for gpu, verdict in cards_for(estimate) if verdict == "fits"), None)
+    if smallest:
+        lines += ["", f"The smallest card of the table that runs this: {smallest}."]
+    if result.fits:
+        lines += [f"The largest batch that fits: {result.largest_batch_size}.", "", answer.command]
+    return "\n".join(lines)
+
+
+def ladder_table(result: FitResult) -> str:
+    """The rungs from the wish to the plan."""
+    rows = [("as wished", format_bytes(result.wished.device_bytes), "", "")]
+    rows += [
+        (str(rung.change), format_bytes(rung.device_bytes), format_bytes(rung.saves_bytes), str(rung.cost))
+        for rung in result.rungs
+    ]
+    return table(("CHANGE", "MEMORY", "SAVES", "COSTS"), rows)
+
+
+def _models(answer: FitAnswer) -> str:
+    rows = [
+        (
+            row.base_model,
+            "fits" if row.result.fits else "does not fit",
+            row.result.plan.method,
+            row.result.plan.quantization,
+            format_bytes(row.result.estimate.device_bytes),
+        )
+        for row in answer.models
+    ]
+    return table(("MODEL", "HERE", "METHOD", "BITS", "MEMORY"), rows)

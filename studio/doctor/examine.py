@@ -1,0 +1,226 @@
+"""All checks in a row. What varies (GPUs, libraries, hub) is passed in, so that a test can hand it over."""
+
+import platform
+import shutil
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import psutil
+
+from studio.dataset.audio import read_audio
+from studio.doctor.gpu import GpuState, gpu_states
+from studio.doctor.libraries import LibraryState, installed_versions, try_libraries
+from studio.doctor.report import Check, DoctorReport, Health
+from studio.errors import AudioError
+from studio.sentences import Sentence
+from studio.settings import DEMO_SPEECH, Settings
+from studio.units import GIB, format_bytes
+
+HUB_PATIENCE_SECONDS = 4.0
+_LITTLE_DISK, _NO_DISK = 20 * GIB, 2 * GIB
+_LITTLE_MEMORY = 4 * GIB
+_MUCH_HELD = 0.1
+"""Share of a card that others hold from which on it is worth a note."""
+
+
+def examine(
+    settings: Settings,
+    *,
+    gpus: Callable[[], list[GpuState]] = gpu_states,
+    libraries: Callable[[], LibraryState] = try_libraries,
+    hub: Callable[[], bool] | None = None,
+) -> DoctorReport:
+    """Looks at this machine; takes seconds, and never longer than its processes may."""
+    cards = gpus()
+    state = libraries()
+    versions = installed_versions()
+    disk = shutil.disk_usage(settings.home).free
+    memory = int(psutil.virtual_memory().available)
+    reaches_hub = (hub or reaches_hub_soon)()
+    checks = (
+        _python(),
+        _versions(versions),
+        *_gpus(cards),
+        _torch(cards, state),
+        _bitsandbytes(cards, state),
+        _memory(memory),
+        _disk(disk, settings.home),
+        _audio(),
+        _hub(reaches_hub),
+    )
+    figures = {
+        "gpus": [asdict(card) for card in cards],
+        "versions": {"python": platform.python_version(), **versions},
+        "disk_free_bytes": disk,
+        "memory_available_bytes": memory,
+    }
+    return DoctorReport(checks, figures)
+
+
+def reaches_hub_soon(address: str = "", patience_seconds: float = HUB_PATIENCE_SECONDS) -> bool:
+    """Whether the model hub answers. A name that is never resolved counts as no answer."""
+    from huggingface_hub import constants
+
+    answered = threading.Event()
+
+    def ask() -> None:
+        try:
+            request = urllib.request.Request(address or constants.ENDPOINT, method="HEAD")
+            with urllib.request.urlopen(request, timeout=patience_seconds):
+                answered.set()
+        except urllib.error.HTTPError as error:
+            if error.code < 500:
+                answered.set()
+        except (OSError, ValueError):
+            return
+
+    threading.Thread(target=ask, daemon=True).start()
+    return answered.wait(patience_seconds)
+
+
+def _python() -> Check:
+    version = platform.python_version()
+    finding = Sentence("{version} on {system}", version=version, system=platform.platform(terse=True))
+    if (3, 11) <= sys.version_info[:2] < (3, 14):
+        return Check(Sentence("Python"), Health.OK, finding)
+    advice = Sentence("Use Python 3.11, 3.12 or 3.13: the libraries are pinned to what runs there.")
+    return Check(Sentence("Python"), Health.PROBLEM, finding, advice)
+
+
+def _versions(versions: dict[str, str]) -> Check:
+    name = Sentence("Libraries")
+    missing = [library for library, version in versions.items() if not version]
+    if missing:
+        finding = Sentence("missing: {names}", names=", ".join(missing))
+        advice = Sentence("Run pip install -r requirements.txt in the studio's environment.")
+        return Check(name, Health.PROBLEM, finding, advice)
+    shown = ", ".join(f"{library} {version}" for library, version in versions.items())
+    return Check(name, Health.OK, Sentence("{text}", text=shown))
+
+
+def _gpus(cards: list[GpuState]) -> list[Check]:
+    if not cards:
+        finding = Sentence("no NVIDIA GPU, or no driver for it")
+        advice = Sentence(
+            "Everything works on the processor, more slowly. If there is a card, install NVIDIA's driver; in "
+            "a container, start it with --gpus all."
+        )
+        return [Check(Sentence("GPU"), Health.NOTE, finding, advice)]
+    return [_gpu(card) for card in cards]
+
+
+def _gpu(card: GpuState) -> Check:
+    name = Sentence("GPU {index}", index=card.index)
+    held = ", ".join(
+        f"{row.name or '?'} {row.pid}" + (f" ({format_bytes(row.held_bytes)})" if row.held_bytes else "")
+        for row in card.processes
+    )
+    values = {
+        "name": card.name,
+        "free": format_bytes(card.free_bytes),
+        "total": format_bytes(card.total_bytes),
+        "driver": card.driver,
+        "cuda": card.cuda,
+    }
+    if card.total_bytes - card.free_bytes <= _MUCH_HELD * card.total_bytes:
+        finding = Sentence("{name}: {free} of {total} free; driver {driver}, CUDA up to {cuda}", **values)
+        return Check(name, Health.OK, finding)
+    if not held:
+        finding = Sentence(
+            "{name}: {free} of {total} free, the rest is held by processes that cannot be seen from here; "
+            "driver {driver}, CUDA up to {cuda}",
+            **values,
+        )
+    else:
+        finding = Sentence(
+            "{name}: {free} of {total} free, held by {held}; driver {driver}, CUDA up to {cuda}",
+            held=held,
+            **values,
+        )
+    advice = Sentence("Size a run for what is free now, or end those processes if they are yours.")
+    return Check(name, Health.NOTE, finding, advice)
+
+
+def _torch(cards: list[GpuState], state: LibraryState) -> Check:
+    name = Sentence("torch and CUDA")
+    if not state.answered:
+        advice = Sentence("Restart the machine or its driver, then ask again; `nvidia-smi` must answer, too.")
+        return Check(name, Health.PROBLEM, Sentence("torch did not answer in time"), advice)
+    if state.problem:
+        advice = Sentence("Install torch again: pip install --force-reinstall -r requirements.txt.")
+        return Check(name, Health.PROBLEM, Sentence("{text}", text=state.problem), advice)
+    if state.sees_gpu:
+        kinds = "bf16, fp16" if state.has_bf16 else "fp16"
+        finding = Sentence(
+            "torch uses the GPU, with CUDA {cuda}: {kinds}", cuda=state.torch_cuda, kinds=kinds
+        )
+        return Check(name, Health.OK, finding)
+    if not cards:
+        return Check(name, Health.OK, Sentence("torch computes on the processor"))
+    if not state.torch_cuda:
+        advice = Sentence("Install a CUDA build of torch, as pytorch.org/get-started/locally describes.")
+        return Check(name, Health.PROBLEM, Sentence("this torch was built without CUDA"), advice)
+    advice = Sentence("Update NVIDIA's driver to one that runs CUDA {cuda}.", cuda=state.torch_cuda)
+    return Check(name, Health.PROBLEM, Sentence("there is a GPU, and torch cannot use it"), advice)
+
+
+def _bitsandbytes(cards: list[GpuState], state: LibraryState) -> Check:
+    name = Sentence("8 and 4 bits (bitsandbytes)")
+    if state.bitsandbytes == "ok":
+        return Check(name, Health.OK, Sentence("both work on the GPU"))
+    if state.bitsandbytes:
+        advice = Sentence("Train without 8 and 4 bits: gradient checkpointing saves more.")
+        return Check(name, Health.PROBLEM, Sentence("{text}", text=state.bitsandbytes), advice)
+    health = Health.PROBLEM if cards else Health.NOTE
+    advice = Sentence("8 and 4 bits need an NVIDIA GPU that torch can use.")
+    return Check(name, health, Sentence("not tried: torch sees no GPU"), advice)
+
+
+def _memory(available: int) -> Check:
+    finding = Sentence("{size} available", size=format_bytes(available))
+    if available >= _LITTLE_MEMORY:
+        return Check(Sentence("Main memory"), Health.OK, finding)
+    advice = Sentence("Close other programs: loading a large model takes several GiB beside the GPU's.")
+    return Check(Sentence("Main memory"), Health.NOTE, finding, advice)
+
+
+def _disk(free: int, home: Path) -> Check:
+    name = Sentence("Disk")
+    finding = Sentence("{size} free in {folder}", size=format_bytes(free), folder=str(home))
+    if free >= _LITTLE_DISK:
+        return Check(name, Health.OK, finding)
+    health = Health.NOTE if free >= _NO_DISK else Health.PROBLEM
+    advice = Sentence(
+        "A run of large-v3 with all weights writes up to 20 GiB a checkpoint, an adapter far less: free "
+        "some, or set STUDIO_HOME to another disk."
+    )
+    return Check(name, health, finding, advice)
+
+
+def _audio() -> Check:
+    name = Sentence("Reading audio")
+    try:
+        for path in (DEMO_SPEECH / "samples" / "kitchen-light.flac", DEMO_SPEECH / "samples" / "long.ogg"):
+            read_audio(path)
+    except (AudioError, ImportError, OSError) as error:
+        advice = Sentence(
+            "Run pip install --force-reinstall -r requirements.txt: av and soundfile bring all."
+        )
+        return Check(name, Health.PROBLEM, Sentence("{text}", text=str(error)), advice)
+    return Check(name, Health.OK, Sentence("FLAC and OGG were decoded; nothing else has to be installed"))
+
+
+def _hub(is_reached: bool) -> Check:
+    name = Sentence("Model hub")
+    if is_reached:
+        return Check(name, Health.OK, Sentence("it answers"))
+    advice = Sentence(
+        "Without it, use the demo model, models that were downloaded before, or a folder with one; behind a "
+        "proxy, set HTTPS_PROXY, or HF_ENDPOINT to a mirror."
+    )
+    return Check(name, Health.NOTE, Sentence("it did not answer"), advice)

@@ -1,0 +1,216 @@
+"""Which settings make a training run fit, what each change saves, and what it costs.
+
+The search goes from what is best for the result to what is worst: first the plan that was wished for, cut
+into smaller batches and computed with checkpointing as far as needed, then the same with fewer adapters,
+then with fewer bits. It stops at the first kind of plan that fits, and takes the quickest of that kind.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from studio.errors import ConfigError
+from studio.memory.gpus import GPUS, LARGEST_MEMORY_GIB, Gpu, Verdict, usable_bytes, verdict
+from studio.memory.ladder import Rung, estimate_of, ladder
+from studio.memory.plan import MemoryEstimate, TrainingPlan
+from studio.registry.spec import ModelDimensions
+from studio.units import GIB, format_bytes
+
+LARGEST_BATCH = 1024
+"""As many clips a step as a run may have."""
+FREEDOMS = ("precision", "method", "target_modules", "quantization", "gradient_checkpointing", "batch_size")
+"""What may be changed to make a plan fit, unless it is to be kept."""
+FEW_MODULES = ("q_proj", "v_proj")
+_BATCH_WEIGHT = {1: 1.4, 2: 1.1}
+_CHECKPOINTING_WEIGHT = 4 / 3
+"""Orders plans by time: a backward pass costs two forward passes, and checkpointing repeats the forward one;
+batches below four leave a GPU waiting. An order of preference, and no promise of a time."""
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """The best plan for a budget, and how it came about."""
+
+    dimensions: ModelDimensions
+    budget_bytes: int
+    fits: bool
+    """Whether even the high end of the range is within the budget."""
+    plan: TrainingPlan
+    """The best that fits, or the smallest there is."""
+    estimate: MemoryEstimate
+    wished: MemoryEstimate
+    """What the plan that was wished for would take."""
+    rungs: tuple[Rung, ...]
+    """Empty if the wish fits as it is."""
+
+    @cached_property
+    def largest_batch_size(self) -> int:
+        """Of that plan with all else as it is; 0 if none fits."""
+        return largest_batch_size(self.plan, self.dimensions, self.budget_bytes)
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`: the verdict, the plan's estimate in bytes, and the ladder."""
+        return {
+            "schema_version": 1,
+            "fits": self.fits,
+            "budget_bytes": self.budget_bytes,
+            "wished_device_bytes": self.wished.device_bytes,
+            "largest_batch_size": self.largest_batch_size,
+            "rungs": [rung.to_json() for rung in self.rungs],
+            "estimate": {**self.estimate.to_json(), "verdict": verdict(self.estimate, self.budget_bytes)},
+        }
+
+
+def fit(
+    dimensions: ModelDimensions,
+    budget_bytes: int,
+    wish: TrainingPlan | None = None,
+    keep: Collection[str] = (),
+) -> FitResult:
+    """The best plan whose whole range is within `budget_bytes`.
+
+    `wish` is what would be run if memory did not matter; its batch × accumulation is what every plan learns
+    from in one step of the optimizer. `keep` names those of `FREEDOMS` that stay as wished.
+
+    Raises:
+        ConfigError: for a budget that is none, or something to keep that is none of `FREEDOMS`.
+    """
+    if not 0 <= budget_bytes <= LARGEST_MEMORY_GIB * GIB:
+        raise ConfigError("{size} is no memory that a GPU can have free.", size=format_bytes(budget_bytes))
+    for name in keep:
+        if name not in FREEDOMS:
+            raise ConfigError(
+                "{name} cannot be kept: choose from {known}.", name=name, known=", ".join(FREEDOMS)
+            )
+    wish = wish or TrainingPlan(base_dtype="bf16")
+    kinds = tuple(_kinds(wish, keep))
+    for kind in kinds:
+        found = _quickest(kind, dimensions, budget_bytes, keep)
+        if found is not None:
+            return _result(wish, found, dimensions, budget_bytes)
+    smallest = min(
+        (_smallest(kind, keep) for kind in kinds), key=lambda plan: estimate_of(plan, dimensions).high_bytes
+    )
+    return _result(wish, smallest, dimensions, budget_bytes)
+
+
+def for_card(wish: TrainingPlan, gpu: Gpu | None) -> TrainingPlan:
+    """The wish as this card can compute it: fp16 instead of bf16 before Ampere."""
+    if gpu is None or gpu.has_bf16 or "bf16" not in f"{wish.precision} {wish.base_dtype}":
+        return wish
+    return replace(
+        wish, precision="fp16", base_dtype="fp16" if wish.base_dtype == "bf16" else wish.base_dtype
+    )
+
+
+def largest_batch_size(plan: TrainingPlan, dimensions: ModelDimensions, budget_bytes: int) -> int:
+    """The most clips a step for which the whole range is within the budget; 0 if not even one."""
+    return largest_within(lambda size: estimate_of(replace(plan, batch_size=size), dimensions), budget_bytes)
+
+
+def largest_within(estimate: Callable[[int], MemoryEstimate], budget_bytes: int) -> int:
+    """The most clips for which the whole range of their estimate is within the budget; 0 if not even one."""
+    low, high = 0, LARGEST_BATCH + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        is_within = estimate(middle).high_bytes <= budget_bytes
+        low, high = (middle, high) if is_within else (low, middle)
+    return low
+
+
+def cards_for(estimate: MemoryEstimate) -> tuple[tuple[Gpu, Verdict], ...]:
+    """Every card of the table with what becomes of the plan on it, the smallest first."""
+    ordered = sorted(GPUS, key=lambda gpu: (gpu.memory_bytes, gpu.name))
+    return tuple((gpu, verdict(estimate, usable_bytes(gpu))) for gpu in ordered)
+
+
+def _kinds(wish: TrainingPlan, keep: Collection[str]) -> Iterator[TrainingPlan]:
+    """The wish, then what costs ever more of the result's quality."""
+    plan = wish
+    yield plan
+    if "precision" not in keep and plan.precision == "fp32":
+        plan = replace(plan, precision="bf16", base_dtype="bf16" if plan.is_adapter else "fp32")
+        yield plan
+    if "method" not in keep:
+        for method in _SMALLER_METHODS.get(plan.method, ()):
+            base_dtype = plan.precision.removeprefix("pure_") if method == "lora" else plan.base_dtype
+            plan = replace(plan, method=method, base_dtype=base_dtype)
+            yield plan
+    if not plan.is_adapter:
+        return
+    if "target_modules" not in keep and set(plan.target_modules) > set(FEW_MODULES):
+        plan = replace(plan, target_modules=FEW_MODULES)
+        yield plan
+    if "quantization" not in keep:
+        for bits in _FEWER_BITS[plan.quantization]:
+            yield replace(plan, quantization=bits, use_reentrant=bits == "8bit")
+
+
+_SMALLER_METHODS = {"full": ("frozen_encoder", "lora"), "frozen_encoder": ("lora",), "dora": ("lora",)}
+_FEWER_BITS: dict[str, tuple[str, ...]] = {"none": ("8bit", "4bit"), "8bit": ("4bit",), "4bit": ()}
+
+
+def _splits(plan: TrainingPlan, keep: Collection[str]) -> list[tuple[int, int]]:
+    """Batch and accumulation with the same product, the largest batch first."""
+    if "batch_size" in keep:
+        return [(plan.batch_size, plan.gradient_accumulation_steps)]
+    together = plan.batch_size * plan.gradient_accumulation_steps
+    return [(size, together // size) for size in range(plan.batch_size, 0, -1) if together % size == 0]
+
+
+def _ways(plan: TrainingPlan, keep: Collection[str]) -> list[TrainingPlan]:
+    """The same plan in other batches and with checkpointing, the quickest first."""
+    ways = [
+        replace(plan, batch_size=size, gradient_accumulation_steps=steps, gradient_checkpointing=is_on)
+        for is_on in ((plan.gradient_checkpointing,) if "gradient_checkpointing" in keep else (False, True))
+        if is_on or not plan.gradient_checkpointing
+        for size, steps in _splits(plan, keep)
+    ]
+    return sorted(ways, key=_weight)
+
+
+def _weight(plan: TrainingPlan) -> float:
+    time = _BATCH_WEIGHT.get(plan.batch_size, 1.05 if plan.batch_size == 3 else 1.0)
+    return time * (_CHECKPOINTING_WEIGHT if plan.gradient_checkpointing else 1.0)
+
+
+def _smallest(plan: TrainingPlan, keep: Collection[str]) -> TrainingPlan:
+    """Of a kind, what takes the least memory."""
+    last = max(_ways(plan, keep), key=lambda way: (way.gradient_checkpointing, -way.batch_size))
+    return replace(last, eval_batch_size=min(1, plan.eval_batch_size))
+
+
+def _quickest(
+    plan: TrainingPlan, dimensions: ModelDimensions, budget_bytes: int, keep: Collection[str]
+) -> TrainingPlan | None:
+    """Of a kind, the quickest plan that fits; None if none does."""
+    if estimate_of(_smallest(plan, keep), dimensions).high_bytes > budget_bytes:
+        return None
+    for way in _ways(plan, keep):
+        if estimate_of(replace(way, eval_batch_size=0), dimensions).high_bytes > budget_bytes:
+            continue
+        size = way.eval_batch_size
+        while True:
+            tried = replace(way, eval_batch_size=size)
+            if estimate_of(tried, dimensions).high_bytes <= budget_bytes:
+                return tried
+            if size <= 1:
+                break
+            size //= 2
+    return None
+
+
+def _result(
+    wish: TrainingPlan, plan: TrainingPlan, dimensions: ModelDimensions, budget_bytes: int
+) -> FitResult:
+    estimate = estimate_of(plan, dimensions)
+    return FitResult(
+        dimensions=dimensions,
+        budget_bytes=budget_bytes,
+        fits=estimate.high_bytes <= budget_bytes,
+        plan=plan,
+        estimate=estimate,
+        wished=estimate_of(wish, dimensions),
+        rungs=ladder(wish, plan, dimensions),
+    )

@@ -1,0 +1,125 @@
+"""The changes that lead from a plan to one that fits: what each saves, and what it costs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from studio.memory.plan import MemoryEstimate, TrainingPlan
+from studio.memory.training import estimate_training
+from studio.registry.spec import ModelDimensions
+from studio.sentences import Sentence
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One change on the way from the wish to what fits."""
+
+    change: Sentence
+    cost: Sentence
+    """In time or quality."""
+    plan: TrainingPlan
+    """With this change and all before it."""
+    device_bytes: int
+    """Of that plan, in the middle of its range."""
+    saves_bytes: int
+    """Less than the rung before; 0 where something else is the highest until the next change."""
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {
+            "change": str(self.change),
+            "cost": str(self.cost),
+            "device_bytes": self.device_bytes,
+            "saves_bytes": self.saves_bytes,
+        }
+
+
+@lru_cache(maxsize=8192)
+def estimate_of(plan: TrainingPlan, dimensions: ModelDimensions) -> MemoryEstimate:
+    """`estimate_training`, remembered: a search asks for the same plans again and again."""
+    return estimate_training(plan, dimensions)
+
+
+def ladder(wish: TrainingPlan, plan: TrainingPlan, dimensions: ModelDimensions) -> tuple[Rung, ...]:
+    """The changes from `wish` to `plan` one by one, each with what it saves after those before it."""
+    rungs = []
+    size = estimate_of(wish, dimensions).device_bytes
+    for there, change, cost in _changes(wish, plan):
+        smaller = estimate_of(there, dimensions).device_bytes
+        rungs.append(Rung(change, cost, there, smaller, size - smaller))
+        size = smaller
+    return tuple(rungs)
+
+
+def _changes(here: TrainingPlan, plan: TrainingPlan) -> Iterator[tuple[TrainingPlan, Sentence, Sentence]]:
+    """Plans that change one thing each, from what costs nothing to what costs quality."""
+    if plan.precision != here.precision:
+        base_dtype = plan.base_dtype if plan.method == here.method else here.base_dtype
+        change = Sentence("{before} → {after} arithmetic", before=here.precision, after=plan.precision)
+        here = replace(here, precision=plan.precision, base_dtype=base_dtype)
+        yield here, change, Sentence("Hardly any difference in the result, and faster.")
+    if plan.batch_size != here.batch_size:
+        steps = plan.gradient_accumulation_steps
+        before = here.batch_size
+        here = replace(here, batch_size=plan.batch_size, gradient_accumulation_steps=steps)
+        yield here, _batch_change(before, plan), _batch_cost(plan)
+    if plan.gradient_checkpointing != here.gradient_checkpointing:
+        here = replace(here, gradient_checkpointing=True)
+        cost = Sentence("The same result; about a third more time.")
+        yield here, Sentence("Gradient checkpointing on"), cost
+    if plan.method != here.method:
+        change, cost = _METHODS[plan.method]
+        here = replace(here, method=plan.method, base_dtype=plan.base_dtype)
+        yield here, change, cost
+    if plan.target_modules != here.target_modules:
+        here = replace(here, target_modules=plan.target_modules)
+        cost = Sentence("A little less can be learned.")
+        yield here, Sentence("Adapters on query and value projections only"), cost
+    if plan.quantization != here.quantization:
+        here = replace(here, quantization=plan.quantization, use_reentrant=plan.use_reentrant)
+        change, cost = _BITS[plan.quantization]
+        yield here, change, cost
+    if plan.eval_batch_size != here.eval_batch_size:
+        change = Sentence(
+            "Batch {before} → {after} in evaluation", before=here.eval_batch_size, after=plan.eval_batch_size
+        )
+        here = replace(here, eval_batch_size=plan.eval_batch_size)
+        yield here, change, Sentence("Evaluation takes longer; training does not.")
+
+
+def _batch_change(before: int, plan: TrainingPlan) -> Sentence:
+    return Sentence(
+        "Batch {before} → {after}, accumulated {steps} times",
+        before=before,
+        after=plan.batch_size,
+        steps=plan.gradient_accumulation_steps,
+    )
+
+
+def _batch_cost(plan: TrainingPlan) -> Sentence:
+    if plan.batch_size >= 4:
+        return Sentence("The same result; hardly slower.")
+    return Sentence("The same result; slower, because small batches leave a GPU waiting.")
+
+
+_METHODS = {
+    "frozen_encoder": (
+        Sentence("Train the decoder only"),
+        Sentence("The encoder stays as it is: less can be learned about new voices, noise and channels."),
+    ),
+    "lora": (
+        Sentence("LoRA instead"),
+        Sentence("Less can be learned from much data; with little data, less is forgotten."),
+    ),
+}
+_BITS = {
+    "8bit": (
+        Sentence("Frozen weights in 8 bits"),
+        Sentence("Hardly any loss of quality; each step takes longer."),
+    ),
+    "4bit": (
+        Sentence("Frozen weights in 4 bits"),
+        Sentence("A little quality; each step takes longer."),
+    ),
+}

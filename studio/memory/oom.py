@@ -1,0 +1,277 @@
+"""Why a run was out of memory: from an error or a log to what was short, who held it, and what would fit."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from studio.memory.fit import FitResult, fit
+from studio.memory.ladder import estimate_of
+from studio.memory.oom_causes import likely_part
+from studio.memory.oom_text import OomKind, OomReport, read_report
+from studio.memory.plan import Part, TrainingPlan
+from studio.registry.spec import ModelDimensions
+from studio.sentences import Sentence
+from studio.units import GIB, format_bytes
+
+_CONTEXT_BYTES = GIB // 2
+"""What a process holds beside what PyTorch counts, where the message does not tell."""
+
+
+@dataclass(frozen=True)
+class OomDiagnosis:
+    """What a message means, and what helps."""
+
+    report: OomReport
+    sentences: tuple[Sentence, ...]
+    """What happened, then what to do; one sentence if nothing was recognised."""
+    others_bytes: int | None
+    """What other processes hold on the GPU; None if the message does not tell."""
+    part: Part | None
+    """What the memory was likely wanted for."""
+    repaired: FitResult | None
+    """A plan that takes less; None without a plan to repair, or where GPU memory was not what was short."""
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`: figures in bytes, sentences in English."""
+        report = self.report
+        return {
+            "schema_version": 1,
+            "kind": str(report.kind),
+            "asked_bytes": report.asked_bytes,
+            "free_bytes": report.free_bytes,
+            "total_bytes": report.total_bytes,
+            "allocated_bytes": report.allocated_bytes,
+            "reserved_bytes": report.reserved_bytes,
+            "process_bytes": report.process_bytes,
+            "others_bytes": self.others_bytes,
+            "processes": [{"pid": row.pid, "held_bytes": row.held_bytes} for row in report.holders],
+            "gpu_index": report.gpu_index,
+            "gpus": list(report.gpus),
+            "part": str(self.part) if self.part else None,
+            "sentences": [str(sentence) for sentence in self.sentences],
+            "repaired": self.repaired.to_json() if self.repaired else None,
+        }
+
+
+def explain(
+    text: str, plan: TrainingPlan | None = None, dimensions: ModelDimensions | None = None
+) -> OomDiagnosis:
+    """What an error or a log says about memory; `plan` and `dimensions` are those of the run, if known."""
+    report = read_report(text)
+    others = _others(report)
+    is_gpu = report.kind in (OomKind.GPU, OomKind.LIBRARY, OomKind.BITSANDBYTES)
+    part = likely_part(report, plan, dimensions) if is_gpu else None
+    repaired = None
+    if plan is not None and dimensions is not None and is_gpu:
+        repaired = _repaired(report, others or 0, plan, dimensions)
+    return OomDiagnosis(report, tuple(_sentences(report, others, part, repaired)), others, part, repaired)
+
+
+def _others(report: OomReport) -> int | None:
+    """Bytes that neither this process holds nor anybody."""
+    if report.holders:
+        return sum(row.held_bytes for row in report.holders)
+    if report.total_bytes is None or report.free_bytes is None:
+        return None
+    ours = report.process_bytes
+    if ours is None:
+        if report.reserved_bytes is None and report.allocated_bytes is None:
+            return None
+        ours = (report.reserved_bytes or report.allocated_bytes or 0) + _CONTEXT_BYTES
+    rest = report.total_bytes - report.free_bytes - ours
+    # Driver and rounding take a few hundred MiB that belong to nobody.
+    return rest if rest > _CONTEXT_BYTES else 0
+
+
+def _repaired(report: OomReport, others: int, plan: TrainingPlan, dimensions: ModelDimensions) -> FitResult:
+    """The best plan for what this process could have had, and in any case one that takes less."""
+    below = estimate_of(plan, dimensions).low_bytes - 1
+    limits = [below]
+    if report.total_bytes is not None:
+        limits.append(max(0, report.total_bytes - others))
+    if report.allowed_bytes is not None:
+        limits.append(report.allowed_bytes)
+    return fit(dimensions, max(0, min(limits)), plan)
+
+
+def _sentences(
+    report: OomReport, others: int | None, part: Part | None, repaired: FitResult | None
+) -> list[Sentence]:
+    if report.kind is not OomKind.GPU:
+        return [*_OTHER_KINDS[report.kind], *_advice(report, others, repaired)]
+    return [_happened(report), *_who(report, others), *_where(part), *_advice(report, others, repaired)]
+
+
+def _happened(report: OomReport) -> Sentence:
+    if report.asked_bytes is None:
+        return Sentence("A GPU ran out of memory; the message gives no figures.")
+    asked = format_bytes(report.asked_bytes)
+    if report.free_bytes is None or report.total_bytes is None:
+        return Sentence("{asked} of GPU memory were asked for, and there was no room for them.", asked=asked)
+    return Sentence(
+        "{asked} were asked for on GPU {index}; {free} of its {total} were free.",
+        asked=asked,
+        index=report.gpu_index if report.gpu_index is not None else 0,
+        free=format_bytes(report.free_bytes),
+        total=format_bytes(report.total_bytes),
+    )
+
+
+def _who(report: OomReport, others: int | None) -> list[Sentence]:
+    said = []
+    if report.allocated_bytes is not None:
+        kept = (report.reserved_bytes or report.allocated_bytes) - report.allocated_bytes
+        said.append(
+            Sentence(
+                "This process held {allocated} of tensors, and {kept} that its allocator had kept back.",
+                allocated=format_bytes(report.allocated_bytes),
+                kept=format_bytes(kept),
+            )
+        )
+    if report.allowed_bytes is not None:
+        said.append(
+            Sentence(
+                "A limit of {allowed} had been set for this process.",
+                allowed=format_bytes(report.allowed_bytes),
+            )
+        )
+    if others:
+        said.append(_others_sentence(report, others))
+    if len(report.gpus) > 1:
+        said.append(
+            Sentence(
+                "GPUs {gpus} all ran out: each holds a copy of the model, so that more GPUs of this size do "
+                "not help.",
+                gpus=", ".join(map(str, report.gpus)),
+            )
+        )
+    return said
+
+
+def _others_sentence(report: OomReport, others: int) -> Sentence:
+    if report.holders:
+        return Sentence(
+            "Other processes held {others}: {processes}.",
+            others=format_bytes(others),
+            processes=", ".join(f"{row.pid} ({format_bytes(row.held_bytes)})" for row in report.holders),
+        )
+    return Sentence(
+        "About {others} were held by something else: another process, or a screen.",
+        others=format_bytes(others),
+    )
+
+
+def _where(part: Part | None) -> list[Sentence]:
+    return [] if part is None else [_WANTED[part]]
+
+
+def _advice(report: OomReport, others: int | None, repaired: FitResult | None) -> list[Sentence]:
+    said = []
+    if others and others > GIB:
+        said.append(Sentence("End the other processes first, if they are yours: `nvidia-smi` names them."))
+    free = report.free_bytes
+    is_limited = report.allowed_bytes is not None
+    if report.asked_bytes and free is not None and free > report.asked_bytes and not is_limited:
+        said.append(
+            Sentence(
+                "More was free than was asked for, but not in one piece: a smaller batch makes the pieces "
+                "smaller."
+            )
+        )
+    elif _has_much_kept(report):
+        said.append(
+            Sentence(
+                "Much was kept back in pieces of other sizes: set PYTORCH_CUDA_ALLOC_CONF to "
+                "expandable_segments:True before starting."
+            )
+        )
+    if repaired is None:
+        if report.kind in (OomKind.GPU, OomKind.LIBRARY, OomKind.BITSANDBYTES):
+            said.append(_GENERAL)
+    elif repaired.fits:
+        size = format_bytes(repaired.estimate.device_bytes)
+        said.append(
+            Sentence("A run that fits takes about {size}: what has to be changed is below.", size=size)
+        )
+    else:
+        said.append(
+            Sentence(
+                "However this model is trained, it does not fit there ({size} at least): take a smaller "
+                "model or "
+                "a larger GPU.",
+                size=format_bytes(repaired.estimate.low_bytes),
+            )
+        )
+    return said
+
+
+def _has_much_kept(report: OomReport) -> bool:
+    if report.reserved_bytes is None or report.allocated_bytes is None or report.asked_bytes is None:
+        return False
+    return report.reserved_bytes - report.allocated_bytes > max(report.asked_bytes, GIB // 2)
+
+
+_GENERAL = Sentence(
+    "In this order: gradient checkpointing, a smaller batch with gradient accumulation, a smaller batch in "
+    "evaluation, LoRA instead of all weights, 4 bits, a smaller model."
+)
+_WANTED = {
+    Part.WEIGHTS_TRAINABLE: Sentence(
+        "It happened while the model was being loaded: the weights alone are too much."
+    ),
+    Part.WEIGHTS_FROZEN: Sentence(
+        "It happened while the model was being loaded: the weights alone are too much."
+    ),
+    Part.WEIGHTS_QUANTIZED: Sentence("It happened while weights were being quantised."),
+    Part.WEIGHT_CASTS: Sentence("It was most likely for copies of the weights in half precision."),
+    Part.GRADIENTS: Sentence("It was most likely for gradients, in the backward pass."),
+    Part.OPTIMIZER_STATES: Sentence(
+        "It was most likely for the optimizer's states, which are made in its first step."
+    ),
+    Part.ACTIVATIONS: Sentence("It was most likely for activations, which grow with the batch."),
+    Part.LOGITS_AND_LOSS: Sentence(
+        "It was most likely for logits and loss, which grow with batch and text length."
+    ),
+    Part.TEMPORARIES: Sentence("It was most likely for what one layer needs for a moment."),
+    Part.OVERHEAD: Sentence("It was most likely for a workspace of CUDA's libraries."),
+}
+_OTHER_KINDS: dict[OomKind, tuple[Sentence, ...]] = {
+    OomKind.LIBRARY: (
+        Sentence(
+            "cuBLAS or cuDNN found no GPU memory for its workspace: it is the same as running out, only that "
+            "the library asked last."
+        ),
+    ),
+    OomKind.BITSANDBYTES: (
+        Sentence("bitsandbytes found no GPU memory for quantised weights or for its optimizer."),
+    ),
+    OomKind.BITSANDBYTES_SETUP: (
+        Sentence(
+            "This is not about memory: bitsandbytes cannot use the GPU. Run `python -m studio doctor`, or "
+            "train without 8 and 4 bits: gradient checkpointing saves more."
+        ),
+    ),
+    OomKind.CPU: (
+        Sentence(
+            "The machine's own memory ran out, not the GPU's: end other programs, read audio with fewer "
+            "processes (dataloader_num_workers 0), or take a smaller batch if you train on the CPU."
+        ),
+    ),
+    OomKind.SHARED: (
+        Sentence(
+            "Processes that read audio found no shared memory: set dataloader_num_workers to 0, or start the "
+            "container with --shm-size=8g or --ipc=host."
+        ),
+    ),
+    OomKind.KILLED: (
+        Sentence(
+            "The system ended the process, most likely because the machine's own memory (not the GPU's) was "
+            "full: end other programs, set dataloader_num_workers to 0, or give the container more memory."
+        ),
+    ),
+    OomKind.UNKNOWN: (
+        Sentence(
+            "Nothing here says that memory ran out: paste the last lines of the log, from the line with "
+            "Traceback on."
+        ),
+    ),
+}

@@ -1,0 +1,243 @@
+"""What an error or a log says of memory, in the words of PyTorch, the system, cuBLAS, cuDNN, bitsandbytes."""
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from studio.units import KIB, parse_bytes
+
+LONGEST_TEXT = 400_000
+"""Characters that are read, from the end: a log's last lines tell why it ended."""
+_LONGEST_TRACE = 20_000
+_REACH = 1600
+"""Characters after the first words of a message in which its figures stand."""
+
+
+class OomKind(StrEnum):
+    """Whose memory was short, and who said so."""
+
+    GPU = "gpu"
+    """The allocator of PyTorch, CTranslate2 or the driver."""
+    LIBRARY = "library"
+    """cuBLAS or cuDNN could not get its workspace."""
+    BITSANDBYTES = "bitsandbytes"
+    """Quantised weights or a paged optimizer found no room."""
+    BITSANDBYTES_SETUP = "bitsandbytes_setup"
+    """Not memory: bitsandbytes cannot use the GPU."""
+    CPU = "cpu"
+    """An allocation in the machine's own memory failed."""
+    SHARED = "shared"
+    """Processes that read audio found no shared memory."""
+    KILLED = "killed"
+    """The system ended a process to get memory back."""
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A process and what it holds on the GPU."""
+
+    pid: int
+    held_bytes: int
+
+
+@dataclass(frozen=True)
+class OomReport:
+    """Figures of a message; None where it has none."""
+
+    kind: OomKind
+    asked_bytes: int | None = None
+    free_bytes: int | None = None
+    total_bytes: int | None = None
+    allowed_bytes: int | None = None
+    """A limit that was set for this process."""
+    allocated_bytes: int | None = None
+    """Tensors of this process."""
+    reserved_bytes: int | None = None
+    """With what its allocator keeps."""
+    process_bytes: int | None = None
+    """All that this process holds, with its CUDA context."""
+    holders: tuple[Holder, ...] = ()
+    """Other processes, as far as the message names them."""
+    gpu_index: int | None = None
+    gpus: tuple[int, ...] = ()
+    """All that ran out, where there are several messages."""
+    words: str = ""
+    """The line that was recognised."""
+    trace: str = field(default="", repr=False)
+    """What was read: the frames that led to it."""
+
+
+_SIZE = r"(\d+(?:\.\d+)?) ?(bytes|[KMGT]i?B)\b"
+_GPU_MESSAGE = re.compile(
+    rf"(?:CUDA|HIP|XPU|MPS backend) out of memory[^\n]{{0,200}}?Tried to allocate {_SIZE}"
+)
+_FIGURES = {
+    "total_bytes": (rf"{_SIZE} total capacity", rf"total capac\w+ of {_SIZE}", rf"max allowed: {_SIZE}"),
+    "free_bytes": (rf"of which {_SIZE} is free", rf"{_SIZE} free\b"),
+    "allowed_bytes": (rf"{_SIZE} allowed\b",),
+    "allocated_bytes": (
+        rf"{_SIZE} already allocated",
+        rf"{_SIZE} is allocated by PyTorch",
+        rf"MPS allocated: {_SIZE}",
+    ),
+    "reserved_bytes": (rf"{_SIZE} reserved in total by PyTorch",),
+    "process_bytes": (rf"this process has {_SIZE} memory in use",),
+}
+_UNALLOCATED = (rf"{_SIZE} is reserved by PyTorch but unallocated", rf"{_SIZE} cached\b")
+_HOLDER = re.compile(rf"Process (\d+) has {_SIZE} memory in use")
+_CPU_BYTES = re.compile(r"DefaultCPUAllocator: [^\n]{0,200}?tr(?:ied|ying) to allocate (\d+) bytes")
+_NUMPY_BYTES = re.compile(rf"Unable to allocate {_SIZE} for an array")
+_KILLED_RSS = re.compile(r"Killed process (\d+)[^\n]{0,300}?anon-rss:(\d+)kB")
+
+_SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
+    (
+        OomKind.BITSANDBYTES,
+        re.compile(
+            r"Error (?:out of memory|invalid argument|invalid configuration argument) at line \d+ in file|"
+            r"Some modules are dispatched on the CPU or the disk|cublasLt ran into an error"
+        ),
+    ),
+    (
+        OomKind.LIBRARY,
+        re.compile(
+            r"CUBLAS_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)|"
+            r"CUDNN_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED|INTERNAL_ERROR)|"
+            r"Unable to find a valid cuDNN algorithm|was unable to find an engine to execute|"
+            r"CUSOLVER_STATUS_ALLOC_FAILED|CUFFT_ALLOC_FAILED"
+        ),
+    ),
+    (
+        OomKind.GPU,
+        re.compile(
+            r"(?:CUDA|HIP|XPU) out of memory|CUDA (?:driver )?error: out of memory|cudaErrorMemoryAllocation|"
+            r"CUDA failed with error out of memory|cuda runtime error \(2\)|CUDA_ERROR_OUT_OF_MEMORY|"
+            r"Cuda failure (?:2 )?'out of memory'|MPS backend out of memory|torch\.(?:cuda\.)?OutOfMemoryEr"
+        ),
+    ),
+    (
+        OomKind.SHARED,
+        re.compile(
+            r"insufficient shared memory \(shm\)|unable to (?:open|mmap)[^\n]{0,200}shared memory|Bus error"
+        ),
+    ),
+    (
+        OomKind.CPU,
+        re.compile(
+            r"DefaultCPUAllocator|Unable to allocate [\d.]+ \w+ for an array|"
+            r"\[Errno 12\] Cannot allocate memory|std::bad_alloc|^(?:\w+\.)*_?(?:Array)?MemoryError\b",
+            re.MULTILINE,
+        ),
+    ),
+    (
+        OomKind.KILLED,
+        re.compile(
+            r"^[ \t]*Killed[ \t]*$|: +\d+ Killed\b|zsh: killed|Killed process \d+|oom-kill|OOMKilled|SIGKILL|"
+            r"signal: Killed|[Ss]ignal 9\b|exit ?(?:code|status|value)?\s{0,8}:?\s{0,8}(?:-9|137)\b",
+            re.MULTILINE,
+        ),
+    ),
+    (
+        OomKind.BITSANDBYTES_SETUP,
+        re.compile(
+            r"bitsandbytes was compiled without GPU support|CUDA Setup failed despite GPU|"
+            r"libbitsandbytes\w*\.so: cannot open|"
+            r"(?:requires|needs?|using) [^\n]{0,60}bitsandbytes[^\n]{0,80}(?:install|version)|"
+            r"No package metadata was found for bitsandbytes|No module named 'bitsandbytes'"
+        ),
+    ),
+)
+
+
+def read_report(text: str) -> OomReport:
+    """The figures of the first message about memory in `text`; of kind UNKNOWN if there is none."""
+    text = text[-LONGEST_TEXT:]
+    messages = list(_GPU_MESSAGE.finditer(text))
+    if messages:
+        return _gpu_report(text, messages)
+    for kind, sign in _SIGNS:
+        found = sign.search(text)
+        if found:
+            return _other_report(kind, text, found)
+    return OomReport(OomKind.UNKNOWN)
+
+
+def _gpu_report(text: str, messages: list[re.Match[str]]) -> OomReport:
+    first = messages[0]
+    end = messages[1].start() if len(messages) > 1 else len(text)
+    whole = text[first.start() : min(end, first.start() + _REACH)]
+    figures = {name: _first(patterns, whole) for name, patterns in _FIGURES.items()}
+    unallocated = _first(_UNALLOCATED, whole)
+    if figures["reserved_bytes"] is None and unallocated is not None:
+        figures["reserved_bytes"] = (figures["allocated_bytes"] or 0) + unallocated
+    holders = _holders(whole, figures["total_bytes"])
+    if figures["process_bytes"] is None:
+        # In a container a process does not know its own number: it is the one that holds what PyTorch does.
+        ours = _ours(holders, figures["reserved_bytes"])
+        figures["process_bytes"] = ours.held_bytes if ours else None
+        holders = tuple(holder for holder in holders if holder is not ours)
+    gpus = sorted({int(number) for number in re.findall(r"\bGPU (\d+)(?:;| has)", text)})
+    index = re.search(r"\bGPU (\d+)", whole)
+    return OomReport(
+        kind=OomKind.GPU,
+        asked_bytes=_bytes(first[1], first[2]),
+        holders=holders,
+        gpu_index=int(index[1]) if index else None,
+        gpus=tuple(gpus),
+        words=_line(text, first.start()),
+        trace=_trace(text, first.start()),
+        **figures,
+    )
+
+
+def _other_report(kind: OomKind, text: str, found: re.Match[str]) -> OomReport:
+    asked = held = None
+    if cpu := _CPU_BYTES.search(text):
+        asked = int(cpu[1])
+    elif numpy := _NUMPY_BYTES.search(text):
+        asked = _bytes(numpy[1], numpy[2])
+    if rss := _KILLED_RSS.search(text):
+        held = int(rss[2]) * KIB
+    return OomReport(
+        kind=kind,
+        asked_bytes=asked,
+        process_bytes=held,
+        words=_line(text, found.start()),
+        trace=_trace(text, found.start()),
+    )
+
+
+def _holders(whole: str, total: int | None) -> tuple[Holder, ...]:
+    """Processes with what they hold; a driver that does not know says 17179869184 GiB, which is left out."""
+    found = [Holder(int(row[1]), _bytes(row[2], row[3])) for row in _HOLDER.finditer(whole)]
+    return tuple(row for row in found if row.held_bytes <= (total if total is not None else 2**50))
+
+
+def _ours(holders: tuple[Holder, ...], reserved: int | None) -> Holder | None:
+    likely = [row for row in holders if reserved is not None and row.held_bytes >= 0.98 * reserved]
+    return min(likely, key=lambda row: row.held_bytes, default=None)
+
+
+def _first(patterns: tuple[str, ...], text: str) -> int | None:
+    for pattern in patterns:
+        if found := re.search(pattern, text):
+            return _bytes(found[1], found[2])
+    return None
+
+
+def _bytes(number: str, unit: str) -> int:
+    """PyTorch writes MiB and GiB, and means them; MPS writes MB and GB."""
+    return parse_bytes(f"{number} {'B' if unit == 'bytes' else unit}")
+
+
+def _trace(text: str, place: int) -> str:
+    """The frames before a message: from the traceback that it ends."""
+    before = text[max(0, place - _LONGEST_TRACE) : place]
+    start = before.rfind("Traceback (most recent call last)")
+    return before[start:] if start >= 0 else ""
+
+
+def _line(text: str, place: int) -> str:
+    start = text.rfind("\n", 0, place + 1) + 1
+    end = text.find("\n", max(place, start))
+    return text[start : end if end >= 0 else len(text)].strip()[:400]

@@ -1,0 +1,194 @@
+"""From a GPU, a model and hours of speech to the run that fits: what `fit` and the page's form ask."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from studio.errors import ConfigError
+from studio.memory.advice import MODELS, Advice, advise
+from studio.memory.fit import LARGEST_BATCH, FitResult, cards_for, fit, for_card
+from studio.memory.gpus import Gpu, card, usable_bytes
+from studio.memory.plan import ALL_LINEAR, InferencePlan
+from studio.registry.spec import ModelDimensions
+from studio.registry.store import ModelRegistry
+from studio.training.arguments import command_line, config_to_dict
+from studio.training.config import METHODS, TrainingConfig
+from studio.training.plan import config_of, planned
+
+AUTO = "auto"
+LARGEST_LABEL = 448
+
+
+@dataclass(frozen=True)
+class FitQuestion:
+    """What a run is looked for; the names are those of the command line."""
+
+    gpu: str = ""
+    """Name of a card, or a size; empty: the card of this machine."""
+    memory_gib: float = 0
+    """What is free, instead of a card; 0: the card says."""
+    base_model: str = AUTO
+    """`auto`: the most accurate one that fits."""
+    hours: float = 0
+    """Of transcribed speech; 0 if nobody knows."""
+    method: str = AUTO
+    effective_batch_size: int = 16
+    """Clips that one step of the optimizer learns from."""
+    label_length: int = 128
+    """Tokens of the longest text of a batch."""
+
+
+@dataclass(frozen=True)
+class ModelFit:
+    """What becomes of one model on the GPU."""
+
+    base_model: str
+    title: str
+    result: FitResult
+
+
+@dataclass(frozen=True)
+class FitAnswer:
+    """The run, and how it was found."""
+
+    gpu: Gpu
+    base_model: str
+    advice: Advice
+    result: FitResult
+    config: TrainingConfig
+    models: tuple[ModelFit, ...]
+    """The models to choose from, the most accurate first."""
+
+    @property
+    def command(self) -> str:
+        """What starts the run in a terminal."""
+        return command_line(self.config)
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`: what `FitResult` tells, the run's options, the other models, and the cards."""
+        return {
+            **self.result.to_json(),
+            "gpu": self.gpu.name,
+            "base_model": self.base_model,
+            "advice": str(self.advice.reason),
+            "config": config_to_dict(self.config),
+            "command": self.command,
+            "models": [
+                {
+                    "base_model": row.base_model,
+                    "fits": row.result.fits,
+                    "method": row.result.plan.method,
+                    "quantization": row.result.plan.quantization,
+                    "device_bytes": row.result.estimate.device_bytes,
+                }
+                for row in self.models
+            ],
+            "cards": {gpu.name: verdict for gpu, verdict in cards_for(self.result.estimate)},
+        }
+
+
+def find_fit(question: FitQuestion, registry: ModelRegistry) -> FitAnswer:
+    """The best run for a GPU.
+
+    Raises:
+        ConfigError: if a value is out of range, the GPU is unknown, or nothing is known of the model's shape.
+        ModelNotFoundError: if there is no such model.
+    """
+    gpu = card(question.gpu, question.memory_gib)
+    if gpu is None:
+        raise ConfigError("There is no GPU in this machine: name a card, or give its memory in GiB.")
+    check_between("effective_batch_size", question.effective_batch_size, 1, LARGEST_BATCH)
+    check_between("label_length", question.label_length, 1, LARGEST_LABEL)
+    advice = _advice(question)
+    models = tuple(
+        ModelFit(model.id, model.title, _fit(question, model.id, model.dimensions, gpu, advice)[0])
+        for model in MODELS
+    )
+    base_model = question.base_model if question.base_model != AUTO else _best(models)
+    dimensions = shape_of(base_model, registry)
+    result, config = _fit(question, base_model, dimensions, gpu, advice)
+    return FitAnswer(gpu, base_model, advice, result, config, models)
+
+
+def shape_of(model: str, registry: ModelRegistry) -> ModelDimensions:
+    """The shape of a model, known without a download for released ones.
+
+    Raises:
+        ConfigError: if its dimensions are not known.
+        ModelNotFoundError: if there is no such model.
+    """
+    spec = registry.get(model)
+    if spec.dimensions is None:
+        raise ConfigError(
+            "The dimensions of {model} are not known yet: download it first, or choose one from the list.",
+            model=model,
+        )
+    return spec.dimensions
+
+
+def inference_plan(model: str, registry: ModelRegistry, **options: Any) -> InferencePlan:
+    """A plan of transcribing with a model; an adapter made here brings its rank and layers.
+
+    Raises:
+        ConfigError: if an option cannot be.
+        ModelNotFoundError: if there is no such model.
+    """
+    spec = registry.get(model)
+    made = spec.card.get("config") if spec.base_model else None
+    rank = made.get("lora_r") if isinstance(made, Mapping) else None
+    if not isinstance(made, Mapping) or not isinstance(rank, int):
+        return InferencePlan(**options)
+    modules = made.get("target_modules")
+    known = tuple(name for name in modules if name in ALL_LINEAR) if isinstance(modules, list) else ()
+    return InferencePlan(**options, adapter_rank=rank, adapter_modules=known or ALL_LINEAR)
+
+
+def _advice(question: FitQuestion) -> Advice:
+    advice = advise(question.hours)
+    if question.method not in (AUTO, *METHODS):
+        raise ConfigError(
+            "{name} must be one of {choices}, got {value!r}.",
+            name="method",
+            choices=", ".join((AUTO, *METHODS)),
+            value=question.method,
+        )
+    return advice if question.method == AUTO else replace(advice, method=question.method)
+
+
+def _best(models: tuple[ModelFit, ...]) -> str:
+    """The most accurate model that fits with the frozen weights as they are; else one that fits at all."""
+    fitting = [row for row in models if row.result.fits]
+    whole = [row for row in fitting if row.result.plan.quantization == "none"]
+    return (whole or fitting or list(models[-1:]))[0].base_model
+
+
+def _fit(
+    question: FitQuestion, base_model: str, dimensions: ModelDimensions, gpu: Gpu, advice: Advice
+) -> tuple[FitResult, TrainingConfig]:
+    config = TrainingConfig(
+        base_model=base_model,
+        method=advice.method,
+        lora_r=advice.lora_r,
+        lora_alpha=2 * advice.lora_r,
+        per_device_train_batch_size=question.effective_batch_size,
+    )
+    wish = for_card(planned(config, question.label_length), gpu)
+    keep = () if question.method == AUTO else ("method",)
+    result = fit(dimensions, usable_bytes(gpu), wish, keep)
+    return result, config_of(result.plan, config)
+
+
+def check_between(name: str, value: float, low: float, high: float) -> None:
+    """Refuses a number out of range.
+
+    Raises:
+        ConfigError: names the option, the range, and what came.
+    """
+    if not low <= value <= high:
+        raise ConfigError(
+            "{name} must be between {low:g} and {high:g}, got {value:g}.",
+            name=name,
+            low=low,
+            high=high,
+            value=value,
+        )

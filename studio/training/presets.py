@@ -1,0 +1,104 @@
+"""Ready-made questions: for common cards, for as little memory as can be, for Breeze on a small card."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from studio.errors import ConfigError
+from studio.memory.claims import Claim, claim
+from studio.registry.store import ModelRegistry
+from studio.sentences import Sentence
+from studio.training.fitting import FitAnswer, FitQuestion, find_fit
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A question that many have, and what they may have read about it."""
+
+    key: str
+    title: Sentence
+    question: FitQuestion
+    claim_key: str
+
+    @property
+    def claim(self) -> Claim:
+        """What guides say, and what is true."""
+        return _claim(self.claim_key)
+
+
+def preset_answers(registry: ModelRegistry) -> tuple[tuple[Preset, FitAnswer], ...]:
+    """Every preset with the run that fits its card."""
+    return tuple((row, find_fit(row.question, registry)) for row in PRESETS)
+
+
+def preset_row(row: Preset, answer: FitAnswer) -> dict[str, Any]:
+    """For JSON: our figures beside what guides say."""
+    return {
+        "preset": row.key,
+        "title": str(row.title),
+        "said": str(row.claim.said),
+        "truth": str(row.claim.truth),
+        **answer.to_json(),
+    }
+
+
+@cache
+def _claim(key: str) -> Claim:
+    return claim(key)
+
+
+def preset(key: str) -> Preset:
+    """The preset of that name.
+
+    Raises:
+        ConfigError: if there is none.
+    """
+    for row in PRESETS:
+        if row.key == key:
+            return row
+    raise ConfigError(
+        "There is no preset {key!r}: choose from {known}.",
+        key=key,
+        known=", ".join(row.key for row in PRESETS),
+    )
+
+
+PRESETS: tuple[Preset, ...] = (
+    Preset("8gb", Sentence("A card with 8 GB"), FitQuestion(gpu="GeForce RTX 4060"), "bits"),
+    Preset(
+        "12gb",
+        Sentence("large-v3 on a card with 12 GB"),
+        FitQuestion(gpu="GeForce RTX 3060", base_model="openai/whisper-large-v3"),
+        "twelve",
+    ),
+    Preset(
+        "16gb",
+        Sentence("large-v3 on a card with 16 GB"),
+        FitQuestion(gpu="GeForce RTX 4060 Ti 16 GB", base_model="openai/whisper-large-v3"),
+        "batch",
+    ),
+    Preset(
+        "24gb",
+        Sentence("All of large-v3 on a card with 24 GB"),
+        FitQuestion(gpu="GeForce RTX 4090", base_model="openai/whisper-large-v3", hours=100),
+        "full",
+    ),
+    Preset(
+        "minimal",
+        Sentence("Minimal: turbo in 4 GiB"),
+        FitQuestion(memory_gib=4, base_model="openai/whisper-large-v3-turbo"),
+        "audio",
+    ),
+    Preset(
+        "aggressive",
+        Sentence("Aggressive: large-v3 in 3.5 GiB, by every means"),
+        FitQuestion(memory_gib=3.5, base_model="openai/whisper-large-v3"),
+        "half",
+    ),
+    Preset(
+        "breeze",
+        Sentence("Breeze on a card with 8 GB"),
+        FitQuestion(gpu="GeForce RTX 4060", base_model="MediaTek-Research/Breeze-ASR-25"),
+        "weight",
+    ),
+)

@@ -1,0 +1,176 @@
+"""The memory tab in a real browser: from a question to a run in the Train tab, wide and narrow."""
+
+import re
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import OpenPage
+
+ERROR = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
+    "11.63 GiB of which 1.44 GiB is free. Process 4321 has 3.02 GiB memory in use. Including non-PyTorch "
+    "memory, this process has 7.10 GiB memory in use. Of the allocated memory 6.50 GiB is allocated by "
+    "PyTorch, and 210.00 MiB is reserved by PyTorch but unallocated."
+)
+SECTIONS = ("estimate", "fit", "oom", "doctor")
+WIDTHS = pytest.mark.parametrize("width", [1280, 390])
+
+
+def show_section(page: Page, name: str) -> None:
+    """Opens a section by its place; on a narrow page through the menu of those that have no room."""
+    place = SECTIONS.index(name)
+    tabs = page.locator("#memory-sections > .tab-wrapper")
+    shown = tabs.locator("[role=tab]:visible")
+    if place < shown.count():
+        shown.nth(place).click()
+    else:
+        tabs.locator(".overflow-menu > button").click()
+        page.locator(".overflow-dropdown button:visible").nth(place - shown.count()).click()
+
+
+def choose(page: Page, field: str, option: str) -> None:
+    page.locator(f"#{field} input").click()
+    page.get_by_role("option", name=option).first.click()
+
+
+@WIDTHS
+def test_a_stranger_learns_in_three_choices_how_to_tune_large_v3_on_a_3060(
+    open_page: OpenPage, width: int
+) -> None:
+    page = open_page(width=width)
+    show_section(page, "fit")
+    choose(page, "fit-gpu", "GeForce RTX 3060")
+    choose(page, "fit-base_model", "Whisper large-v3 ")
+    choose(page, "fit-method", "LoRA (small adapter)")
+    expect(page.locator("#fit-verdict")).to_contain_text("Fits on GeForce RTX 3060")
+    expect(page.locator("#fit-ladder")).to_contain_text("Gradient checkpointing on")
+    expect(page.locator("#fit-command textarea")).to_have_value(re.compile("--gradient_checkpointing"))
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator("#fit-use").click()
+    expect(page.locator("#train-base_model input")).to_have_value(re.compile("large-v3"))
+    expect(page.locator("#train-per_device_train_batch_size input")).to_have_value("16")
+    expect(page.locator("#train-train_data input")).to_have_value("demo")
+
+
+def test_a_ready_made_question_fills_the_form_and_tells_what_guides_get_wrong(open_page: OpenPage) -> None:
+    page = open_page()
+    show_section(page, "fit")
+    choose(page, "fit-preset", "Aggressive")
+    expect(page.locator("#fit-claim")).to_contain_text("fp16 halves everything")
+    expect(page.locator("#fit-memory_gib input")).to_have_value("3.5")
+    expect(page.locator("#fit-ladder")).to_contain_text("Frozen weights in")
+    page.get_by_text("What guides say about memory, and what is true").click()
+    expect(page.locator("#fit-more")).to_contain_text("16 bytes a parameter")
+
+
+def test_a_value_that_cannot_be_is_refused_at_its_field(open_page: OpenPage) -> None:
+    page = open_page()
+    show_section(page, "fit")
+    expect(page.locator("#fit-ladder table")).to_be_visible()
+    page.locator("#fit-memory_gib input").fill("-3")
+    expect(page.locator("#fit-memory_gib")).to_contain_text("above 0 and up to 100,000, got -3")
+    page.locator("#fit-memory_gib input").fill("8")
+    expect(page.locator("#fit-verdict")).to_contain_text("Fits on 8 GiB")
+    expect(page.locator("#fit-memory_gib")).not_to_contain_text("above 0")
+    page.locator("#fit-label_length input").fill("449")
+    expect(page.locator("#fit-label_length")).to_contain_text("between 1 and 448")
+
+
+def test_where_nothing_fits_the_page_says_so_and_offers_no_run(open_page: OpenPage) -> None:
+    page = open_page()
+    show_section(page, "fit")
+    choose(page, "fit-base_model", "Whisper large-v3 ")
+    page.locator("#fit-memory_gib input").fill("1")
+    expect(page.locator("#fit-verdict")).to_contain_text("Nothing fits")
+    expect(page.locator("#fit-use")).to_be_disabled()
+
+
+@WIDTHS
+def test_a_pasted_error_becomes_a_run_that_fits(open_page: OpenPage, width: int) -> None:
+    page = open_page(width=width)
+    show_section(page, "oom")
+    page.locator("#oom-text textarea").fill(ERROR)
+    expect(page.locator("#oom-answer")).to_contain_text("1.44 GiB of its 11.6 GiB were free")
+    expect(page.locator("#oom-answer")).to_contain_text("4321 (3.02 GiB)")
+    expect(page.locator("#oom-use")).to_be_disabled()
+    choose(page, "oom-base_model", "Whisper large-v3 ")
+    expect(page.locator("#oom-answer table")).to_contain_text("Gradient checkpointing on")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator("#oom-use").click()
+    expect(page.locator("#train-base_model input")).to_have_value(re.compile("large-v3"))
+    page.get_by_role("button", name="Adapter, bits and precision").click()
+    expect(page.get_by_label("Gradient checkpointing", exact=True).last).to_be_checked()
+
+
+def test_text_that_is_no_error_is_told_so_and_never_run(open_page: OpenPage) -> None:
+    page = open_page()
+    show_section(page, "oom")
+    page.locator("#oom-text textarea").fill("<img src=x onerror=alert(1)> ${alert(2)}")
+    expect(page.locator("#oom-answer")).to_contain_text("Nothing here says that memory ran out")
+    page.locator("#oom-text textarea").fill(
+        "<img src=x onerror=alert(1)> CUDA error: out of memory ${alert(2)}"
+    )
+    expect(page.locator("#oom-answer")).to_contain_text("onerror=alert(1)")
+
+
+def test_the_doctor_looks_when_it_is_asked(open_page: OpenPage) -> None:
+    page = open_page(locale="zh-TW")
+    show_section(page, "doctor")
+    expect(page.locator("#doctor-report table")).to_contain_text("讀取音訊")
+    expect(page.locator("#doctor-report tbody tr")).to_have_count(9)
+    expect(page.locator("#doctor-links a")).to_be_visible()
+
+
+def test_a_link_opens_the_page_with_the_plan_filled_in(open_page: OpenPage, studio_server: object) -> None:
+    page = open_page()
+    choose_label(page, "Method", "All weights")
+    expect(page.locator("#memory-verdict")).to_contain_text("Fits")
+    link = page.locator("#memory-link .plan-link")
+    expect(link).to_have_attribute("href", re.compile("method=full"))
+    page.goto(str(link.get_attribute("href")))
+    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--method full"))
+    expect(page.get_by_label("Method", exact=True).first).to_have_value("All weights")
+
+
+def test_a_link_opens_the_fit_that_somebody_found(open_page: OpenPage) -> None:
+    page = open_page()
+    query = urlencode(
+        {"section": "fit", "memory_gib": 8, "base_model": "openai/whisper-large-v3", "hours": 5}
+    )
+    page.goto(f"{page.url.partition('?')[0]}?{query}")
+    expect(page.locator("#fit-verdict")).to_contain_text("Fits on 8 GiB")
+    expect(page.locator("#fit-verdict")).to_contain_text("Under 10 hours")
+    link = page.locator("#fit-links .plan-link")
+    expect(link).to_have_attribute("href", re.compile("section=fit.*memory_gib=8.*hours=5"))
+
+
+def test_a_link_with_a_value_that_cannot_be_is_refused_in_words(open_page: OpenPage) -> None:
+    page = open_page()
+    address = page.url.partition("?")[0]
+    page.goto(f"{address}?{urlencode({'lora_r': '0x10'})}")
+    expect(page.get_by_test_id("toast-body")).to_contain_text("lora_r='0x10'")
+
+
+def test_the_largest_batch_and_the_cards_follow_the_form(open_page: OpenPage) -> None:
+    page = open_page()
+    batches = page.locator("#memory-batches .js-plotly-plot")
+    expect(batches).to_contain_text(re.compile(r"Largest batch that fits: \d"))
+    before = batches.inner_text()
+    cards = page.locator("#memory-cards summary").inner_text()
+    page.get_by_label("Gradient checkpointing", exact=True).first.check()
+    expect(page.locator("#memory-cards summary")).not_to_have_text(cards)
+    expect(batches).not_to_have_text(before)
+    page.get_by_label("Transcribe with it").check()
+    page.get_by_label("faster-whisper").check()
+    page.get_by_label("int8").check()
+    expect(page.locator("#memory-command textarea")).to_have_value(
+        re.compile("--engine faster-whisper --precision int8")
+    )
+    expect(page.locator("#memory-use")).to_be_disabled()
+
+
+def choose_label(page: Page, label: str, option: str) -> None:
+    page.get_by_label(label, exact=True).first.click()
+    page.get_by_role("option", name=option).first.click()

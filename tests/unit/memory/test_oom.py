@@ -1,0 +1,290 @@
+"""Errors and logs as people paste them: what they say is read, whatever wrote them."""
+
+from dataclasses import replace
+
+import pytest
+
+from studio.memory.oom import explain
+from studio.memory.oom_text import Holder, OomKind, read_report
+from studio.memory.plan import Part, TrainingPlan
+from studio.memory.training import estimate_training
+from studio.registry.catalog import find_released
+from studio.units import GIB, MIB
+
+PYTORCH_1_3 = (
+    "RuntimeError: CUDA out of memory. Tried to allocate 50.00 MiB (GPU 1; 10.76 GiB total capacity; "
+    "9.58 GiB already allocated; 15.56 MiB free; 64.00 MiB cached)"
+)
+PYTORCH_1_12 = (
+    "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 10.76 GiB total "
+    "capacity; 9.58 GiB "
+    "already allocated; 15.56 MiB free; 9.64 GiB reserved in total by PyTorch) If reserved memory is >> "
+    "allocated memory try setting max_split_size_mb to avoid fragmentation. See documentation for Memory "
+    "Management and PYTORCH_CUDA_ALLOC_CONF"
+)
+PYTORCH_1_LIMITED = (
+    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB (GPU 0; 23.69 GiB total "
+    "capacity; 7.01 GiB already allocated; 14.00 GiB free; 8.00 GiB allowed; 7.20 GiB reserved in total by "
+    "PyTorch)"
+)
+PYTORCH_2_1 = (
+    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a "
+    "total capacty of "
+    "23.69 GiB of which 1.44 GiB is free. Process 4321 has 6.02 GiB memory in use. Including non-PyTorch "
+    "memory, this process has 16.21 GiB memory in use. Of the allocated memory 14.50 GiB is allocated by "
+    "PyTorch, and 1.21 GiB is reserved by PyTorch but unallocated. If reserved but "
+    "unallocated memory is large "
+    "try setting max_split_size_mb to avoid fragmentation."
+)
+PYTORCH_2_6_IN_A_CONTAINER = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 130.00 MiB. GPU 0 has a total capacity of "
+    "14.74 GiB of which 60.12 MiB is free. Process 12345 has 14.68 GiB memory in use. Of the "
+    "allocated memory "
+    "14.30 GiB is allocated by PyTorch, with 64.00 MiB allocated in private pools (e.g., CUDA Graphs), and "
+    "200.35 MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try "
+    "setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation."
+)
+BROKEN_DRIVER = (
+    "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 10.00 GiB "
+    "of which 1.00 GiB "
+    "is free. Process 7 has 17179869184.00 GiB memory in use. Of the allocated memory 8.00 "
+    "GiB is allocated by "
+    "PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated."
+)
+TWO_GPUS = (
+    "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB. GPU 1 has a total "
+    "capacity of 23.64 GiB of which 512.00 MiB is free. Including non-PyTorch memory, this process has "
+    "23.10 GiB memory in use. Of the allocated memory 22.00 GiB is allocated by PyTorch, and 600.00 MiB is "
+    "reserved by PyTorch but unallocated.\n[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to "
+    "allocate 1.00 GiB. GPU 0 has a total capacity of 23.64 GiB of which 100.00 MiB is free. Including "
+    "non-PyTorch memory, this process has 23.50 GiB memory in use. Of the allocated memory 22.40 GiB is "
+    "allocated by PyTorch, and 600.00 MiB is reserved by PyTorch but unallocated.\n"
+)
+MPS = (
+    "RuntimeError: MPS backend out of memory (MPS allocated: 8.12 GB, other allocations: 384.00 KB, max "
+    "allowed: 9.07 GB). Tried to allocate 250.00 MB on private pool."
+)
+OOM_KILLER = (
+    "[12345.678] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),task=python,pid=4711,uid=1000\n"
+    "[12345.679] Memory cgroup out of memory: Killed process 4711 (python) total-vm:50331648kB, "
+    "anon-rss:32505856kB, file-rss:80kB, shmem-rss:0kB, UID:1000 pgtables:1kB oom_score_adj:0"
+)
+
+WORDINGS = [
+    (PYTORCH_1_3, OomKind.GPU),
+    (PYTORCH_1_12, OomKind.GPU),
+    (PYTORCH_1_LIMITED, OomKind.GPU),
+    (PYTORCH_2_1, OomKind.GPU),
+    (PYTORCH_2_6_IN_A_CONTAINER, OomKind.GPU),
+    (TWO_GPUS, OomKind.GPU),
+    (MPS, OomKind.GPU),
+    (PYTORCH_1_12.replace("CUDA", "HIP"), OomKind.GPU),
+    ("RuntimeError: CUDA error: out of memory\nCUDA kernel errors might be reported later", OomKind.GPU),
+    ("torch.AcceleratorError: CUDA error: out of memory", OomKind.GPU),
+    (
+        "RuntimeError: cuda runtime error (2) : out of memory at /pytorch/aten/src/THC/THCStorage.cu:58",
+        OomKind.GPU,
+    ),
+    ("RuntimeError: CUDA failed with error out of memory", OomKind.GPU),
+    ("ncclUnhandledCudaError: Call to CUDA function failed. Cuda failure 2 'out of memory'", OomKind.GPU),
+    ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", OomKind.LIBRARY),
+    ("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`", OomKind.LIBRARY),
+    ("RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED", OomKind.LIBRARY),
+    ("RuntimeError: Unable to find a valid cuDNN algorithm to run convolution", OomKind.LIBRARY),
+    ("RuntimeError: GET was unable to find an engine to execute this computation", OomKind.LIBRARY),
+    ("Error out of memory at line 380 in file /src/csrc/pythonInterface.c", OomKind.BITSANDBYTES),
+    (
+        "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have "
+        "enough GPU RAM to "
+        "fit the quantized model.",
+        OomKind.BITSANDBYTES,
+    ),
+    (
+        "The installed version of bitsandbytes was compiled without GPU support. 8-bit optimizers and GPU "
+        "quantization are unavailable.",
+        OomKind.BITSANDBYTES_SETUP,
+    ),
+    ("RuntimeError: CUDA Setup failed despite GPU being available.", OomKind.BITSANDBYTES_SETUP),
+    (
+        "ImportError: Using `bitsandbytes` 4-bit quantization requires bitsandbytes: pip install it",
+        OomKind.BITSANDBYTES_SETUP,
+    ),
+    (
+        "RuntimeError: [enforce fail at alloc_cpu.cpp:75] err == 0. DefaultCPUAllocator: can't "
+        "allocate memory: "
+        "you tried to allocate 8589934592 bytes. Error code 12 (Cannot allocate memory)",
+        OomKind.CPU,
+    ),
+    (
+        "RuntimeError: DefaultCPUAllocator: not enough memory: you tried to allocate 8589934592 bytes.",
+        OomKind.CPU,
+    ),
+    (
+        "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8.00 GiB for an array with shape (1,)",
+        OomKind.CPU,
+    ),
+    ("MemoryError", OomKind.CPU),
+    ("OSError: [Errno 12] Cannot allocate memory", OomKind.CPU),
+    (
+        "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient "
+        "shared memory (shm).",
+        OomKind.SHARED,
+    ),
+    (OOM_KILLER, OomKind.KILLED),
+    ("step 12 of 400\nKilled\n", OomKind.KILLED),
+    ("./train.sh: line 3:  4711 Killed                  python train.py", OomKind.KILLED),
+    ("  exitcode  : -9 (pid: 4711)", OomKind.KILLED),
+    ("subprocess died with <Signals.SIGKILL: 9>.", OomKind.KILLED),
+    ("command terminated with exit code 137", OomKind.KILLED),
+    ("RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed.", OomKind.KILLED),
+]
+
+
+@pytest.mark.parametrize(("text", "kind"), WORDINGS, ids=lambda value: str(value)[:40])
+def test_every_wording_is_recognised_alone_and_within_a_log(text: str, kind: OomKind) -> None:
+    assert read_report(text).kind is kind
+    log = f"epoch 1\nloss 2.1\nTraceback (most recent call last):\n  File a.py\n{text}\nSaving nothing.\n"
+    assert read_report(log).kind is kind
+    assert str(explain(log).sentences[0])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Hello.",
+        "ValueError: learning_rate must be positive",
+        "memory 12.3 GiB in use, 40 % free",
+        "He killed it; exit code 1; signal 15",
+        "loss 1.9, out of 400 steps",
+    ],
+)
+def test_what_says_nothing_of_memory_is_told_so_in_one_sentence(text: str) -> None:
+    diagnosis = explain(text, LORA, LARGE)
+    assert diagnosis.report.kind is OomKind.UNKNOWN
+    assert len(diagnosis.sentences) == 1 and "paste the last lines" in str(diagnosis.sentences[0])
+    assert diagnosis.repaired is None
+
+
+def test_figures_of_pytorch_1() -> None:
+    report = read_report(PYTORCH_1_12)
+    assert (report.asked_bytes, report.free_bytes) == (20 * MIB, int(15.56 * MIB))
+    assert (report.total_bytes, report.allocated_bytes) == (int(10.76 * GIB), int(9.58 * GIB))
+    assert (report.reserved_bytes, report.gpu_index) == (int(9.64 * GIB), 0)
+    older = read_report(PYTORCH_1_3)
+    assert (older.reserved_bytes, older.gpu_index) == (int(9.58 * GIB) + 64 * MIB, 1)
+    assert read_report(PYTORCH_1_LIMITED).allowed_bytes == 8 * GIB
+
+
+def test_figures_of_pytorch_2_with_another_process() -> None:
+    diagnosis = explain(PYTORCH_2_1)
+    report = diagnosis.report
+    assert (report.asked_bytes, report.free_bytes) == (2 * GIB, int(1.44 * GIB))
+    assert (report.total_bytes, report.process_bytes) == (int(23.69 * GIB), int(16.21 * GIB))
+    assert report.reserved_bytes == int(14.50 * GIB) + int(1.21 * GIB)
+    assert report.holders == (Holder(4321, int(6.02 * GIB)),)
+    assert diagnosis.others_bytes == int(6.02 * GIB)
+    assert any("4321 (6.02 GiB)" in str(sentence) for sentence in diagnosis.sentences)
+
+
+def test_in_a_container_the_one_process_that_is_named_is_this_one() -> None:
+    diagnosis = explain(PYTORCH_2_6_IN_A_CONTAINER)
+    assert diagnosis.report.process_bytes == int(14.68 * GIB)
+    assert diagnosis.report.holders == () and diagnosis.others_bytes == 0
+
+
+def test_a_figure_that_cannot_be_is_left_out() -> None:
+    assert read_report(BROKEN_DRIVER).holders == ()
+
+
+def test_all_gpus_that_ran_out_are_named() -> None:
+    diagnosis = explain(TWO_GPUS)
+    assert diagnosis.report.gpus == (0, 1) and diagnosis.report.gpu_index == 1
+    assert any(str(sentence).startswith("GPUs 0, 1 all ran out") for sentence in diagnosis.sentences)
+
+
+def test_figures_of_the_machines_own_memory() -> None:
+    killed = read_report(OOM_KILLER)
+    assert killed.process_bytes == 31 * GIB
+    sizes = {read_report(text).asked_bytes for text, kind in WORDINGS if "8589934592" in text}
+    assert sizes == {8 * GIB}
+
+
+@pytest.mark.parametrize(
+    ("frames", "part"),
+    [
+        ('File "torch/optim/adamw.py", line 90, in _init_group\n  state["exp_avg"] =', Part.OPTIMIZER_STATES),
+        ("    loss = loss_fct(lm_logits.view(-1, V))\n nn/functional.py cross_entropy", Part.LOGITS_AND_LOSS),
+        ("    self.accelerator.backward(loss, **kwargs)\n torch/autograd/graph.py", Part.GRADIENTS),
+        ("    generated = self.model.generate(**inputs)\n in prediction_step", Part.ACTIVATIONS),
+        ("    model = WhisperForConditionalGeneration.from_pretrained(name)", Part.WEIGHTS_FROZEN),
+        ("    hidden = self.activation_fn(self.fc1(hidden))\n modeling_whisper.py", Part.ACTIVATIONS),
+    ],
+)
+def test_the_frames_tell_what_the_memory_was_for(frames: str, part: Part) -> None:
+    text = f"Traceback (most recent call last):\n{frames}\n{PYTORCH_1_12}"
+    assert explain(text).part is part
+
+
+LARGE_MODEL = find_released("large-v3")
+assert LARGE_MODEL is not None
+LARGE = LARGE_MODEL.dimensions
+LORA = TrainingPlan(base_dtype="bf16")
+
+
+def test_without_frames_a_tensor_of_just_that_size_tells() -> None:
+    plan = TrainingPlan(method="full", batch_size=4)
+    scores = 4 * 20 * 1500 * 1500 * 2 / MIB
+    text = PYTORCH_1_12.replace("20.00 MiB", f"{scores:.2f} MiB")
+    assert explain(text, plan, LARGE).part is Part.ACTIVATIONS
+    embedding = 4 * LARGE.vocab_size * LARGE.d_model / MIB
+    text = PYTORCH_1_12.replace("20.00 MiB", f"{embedding:.2f} MiB")
+    assert explain(text, plan, LARGE).part is Part.GRADIENTS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [PYTORCH_1_12, PYTORCH_2_1, PYTORCH_2_6_IN_A_CONTAINER, "CUDA error: out of memory", WORDINGS[13][0]],
+)
+@pytest.mark.parametrize(
+    "plan", [LORA, replace(LORA, gradient_checkpointing=True), TrainingPlan(method="full")]
+)
+def test_the_repaired_plan_takes_less_and_fits_beside_the_others(text: str, plan: TrainingPlan) -> None:
+    diagnosis = explain(text, plan, LARGE)
+    repaired = diagnosis.repaired
+    assert repaired is not None and repaired.fits
+    estimate = estimate_training(repaired.plan, LARGE)
+    assert estimate.high_bytes < estimate_training(plan, LARGE).low_bytes
+    if diagnosis.report.total_bytes is not None:
+        assert estimate.high_bytes <= diagnosis.report.total_bytes - (diagnosis.others_bytes or 0)
+
+
+def test_where_no_plan_helps_a_smaller_model_is_advised() -> None:
+    text = PYTORCH_1_12.replace("10.76", "2.00").replace("9.58", "1.60").replace("9.64", "1.62")
+    diagnosis = explain(text, LORA, LARGE)
+    assert diagnosis.repaired is not None and not diagnosis.repaired.fits
+    assert "take a smaller model" in str(diagnosis.sentences[-1])
+
+
+def test_a_lot_kept_back_is_answered_with_the_setting_that_helps() -> None:
+    text = PYTORCH_1_12.replace("9.58 GiB already", "6.00 GiB already")
+    assert any("expandable_segments" in str(sentence) for sentence in explain(text).sentences)
+    assert not any("expandable_segments" in str(sentence) for sentence in explain(PYTORCH_1_12).sentences)
+
+
+def test_a_kill_is_not_blamed_on_the_gpu() -> None:
+    diagnosis = explain(OOM_KILLER, LORA, LARGE)
+    assert diagnosis.repaired is None and diagnosis.part is None
+    assert "not the GPU's" in str(diagnosis.sentences[0])
+
+
+def test_the_answer_for_machines_has_bytes() -> None:
+    row = explain(PYTORCH_2_1, LORA, LARGE).to_json()
+    assert row["kind"] == "gpu" and row["asked_bytes"] == 2 * GIB
+    assert row["processes"] == [{"pid": 4321, "held_bytes": int(6.02 * GIB)}]
+    assert row["repaired"]["estimate"]["high_bytes"] > 0
+
+
+def test_a_huge_paste_is_read_from_its_end() -> None:
+    assert read_report("x" * 3_000_000 + "\n" + PYTORCH_1_12).asked_bytes == 20 * MIB
+    assert read_report(PYTORCH_1_12 + "\n" + "Killed ?" * 100_000).kind is OomKind.UNKNOWN
