@@ -11,6 +11,7 @@ SCHEMA_VERSION = 1
 ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")
 METHODS = ("lora", "dora", "adalora", "full", "frozen_encoder")
 QUANTIZATIONS = ("none", "8bit", "4bit")
+PRECISIONS = ("fp32", "fp16", "bf16", "pure_bf16")
 DTYPES = ("fp32", "fp16", "bf16")
 OPTIMIZERS = ("adamw_torch_fused", "adamw_torch", "adamw_bnb_8bit", "adafactor", "sgd")
 ATTENTIONS = ("sdpa", "eager")
@@ -63,9 +64,9 @@ class TrainingPlan:
     quantization: str = "none"
     """Bits of the frozen linear layers."""
     precision: str = "bf16"
-    """Arithmetic: fp32, or autocast to fp16 or bf16."""
+    """Arithmetic: fp32, autocast to fp16 or bf16, or everything in bf16 without autocast."""
     base_dtype: str = "fp32"
-    """Type in which weights are held; with autocast, trained weights stay fp32."""
+    """Type in which the model is held: half precision for a frozen base. pure_bf16 holds it in bf16."""
     optimizer: str = "adamw_torch_fused"
     batch_size: int = 8
     gradient_accumulation_steps: int = 1
@@ -88,7 +89,7 @@ class TrainingPlan:
         """
         _require_choice("method", self.method, METHODS)
         _require_choice("quantization", self.quantization, QUANTIZATIONS)
-        _require_choice("precision", self.precision, DTYPES)
+        _require_choice("precision", self.precision, PRECISIONS)
         _require_choice("base_dtype", self.base_dtype, DTYPES)
         _require_choice("optimizer", self.optimizer, OPTIMIZERS)
         _require_choice("attention", self.attention, ATTENTIONS)
@@ -121,8 +122,20 @@ class TrainingPlan:
 
     @property
     def is_autocast(self) -> bool:
-        """Whether the arithmetic is of half precision."""
-        return self.precision != "fp32"
+        """Whether float32 is lowered to half precision at each operation."""
+        return self.precision in ("fp16", "bf16")
+
+    @property
+    def arithmetic_dtype(self) -> str:
+        """Type of the matrix products."""
+        return "bf16" if self.precision == "pure_bf16" else self.precision
+
+    @property
+    def weights_dtype(self) -> str:
+        """Type of the model's weights; what is beside packed weights is raised to float32 by PEFT."""
+        if self.quantization != "none":
+            return "fp32"
+        return "bf16" if self.precision == "pure_bf16" else self.base_dtype
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,163 @@
+"""One training step under the tracker: forward, backward, optimizer, as transformers' trainer runs them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from studio.memory.plan import Part, Phase, TrainingPlan
+from studio.memory.trace.allocator import replay
+from studio.memory.trace.cuda import WORKSPACES, AutocastRegion, cuda_kernels, rounded
+from studio.memory.trace.ledger import PARTS, Ledger
+from studio.memory.trace.model import (
+    arithmetic_dtype,
+    build_model,
+    enable_checkpointing,
+    place,
+)
+from studio.memory.trace.optimizer import TracedOptimizer
+from studio.memory.trace.result import Trace
+from studio.memory.trace.tracker import StorageTracker
+from studio.registry.spec import ModelDimensions
+
+_FRAMES_PER_POSITION = 2
+_HALF = (torch.float16, torch.bfloat16)
+_MICRO_BATCHES = 2
+"""The second of an accumulated step meets the gradients of the first; further ones are like it."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """What a trace imitates: a GPU, or the CPU that checks the tracer against real tensors."""
+
+    round_bytes: Callable[[int], int]
+    workspaces: Any
+    has_cuda_kernels: bool
+
+
+CUDA = Device(rounded, WORKSPACES, has_cuda_kernels=True)
+CPU = Device(lambda size: size, {}, has_cuda_kernels=False)
+
+
+class TrainingStep:
+    """A model in the middle of its training, ready for one step; on fake tensors, or on real ones."""
+
+    def __init__(self, plan: TrainingPlan, dimensions: ModelDimensions) -> None:
+        self.plan = plan
+        self.dimensions = dimensions
+        self.model = build_model(plan, dimensions)
+        self.autocast = AutocastRegion(arithmetic_dtype(plan) if plan.is_autocast else None)
+
+    def prepare(self) -> None:
+        """Gives model and optimizer their storages; to be called within `FakeTensorMode`, or without it."""
+        place(self.model, self.plan)
+        self.model.train()
+        if self.plan.gradient_checkpointing:
+            enable_checkpointing(self.model, self.plan, self.autocast)
+        self.trained = [p for p in self.model.parameters() if p.requires_grad]
+        self.optimizer = TracedOptimizer(self.plan, self.model, self.trained)
+
+    def batch(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Features and labels of one micro-batch."""
+        d = self.dimensions
+        frames = _FRAMES_PER_POSITION * d.max_source_positions
+        is_pure = self.plan.precision == "pure_bf16"
+        features = torch.zeros(
+            (self.plan.batch_size, d.num_mel_bins, frames), dtype=torch.bfloat16 if is_pure else torch.float32
+        )
+        return features, torch.zeros((self.plan.batch_size, self.plan.label_length), dtype=torch.long)
+
+    def loss(self, features: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """The forward pass; under autocast, accelerate then copies its results to float32."""
+        with self.autocast():
+            outputs = self.model(input_features=features, labels=labels)
+        if self.plan.is_autocast:
+            for name in list(outputs.keys()):
+                if isinstance(outputs[name], torch.Tensor) and outputs[name].dtype in _HALF:
+                    outputs[name] = outputs[name].float()
+        loss: torch.Tensor = outputs["loss"]
+        return loss
+
+    def run(self, enter: Callable[[Phase, Part], None]) -> None:
+        """One step; `enter` hears of each phase, and what most new storages of it are for.
+
+        All micro-batches of an accumulated step lie on the device from its beginning.
+        """
+        enter(Phase.FORWARD, Part.ACTIVATIONS)
+        batches = [self.batch() for _ in range(self.plan.gradient_accumulation_steps)]
+        for features, labels in batches[:_MICRO_BATCHES]:
+            enter(Phase.FORWARD, Part.ACTIVATIONS)
+            loss = self.loss(features, labels)
+            enter(Phase.BACKWARD, Part.TEMPORARIES)
+            loss.backward()  # type: ignore[no-untyped-call]
+            del loss
+        enter(Phase.OPTIMIZER_STEP, Part.TEMPORARIES)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+
+def trace_step(plan: TrainingPlan, dimensions: ModelDimensions, device: Device = CUDA) -> Trace:
+    """Traces one step in the middle of a training: optimizer states are there already."""
+    step = TrainingStep(plan, dimensions)
+    ledger = Ledger()
+    with FakeTensorMode(allow_non_fake_inputs=True), _kernels(device):
+        step.prepare()
+        tracker = StorageTracker(ledger, device.round_bytes, device.workspaces, dimensions.vocab_size)
+        _book_what_is_there(tracker, step)
+        with tracker:
+            step.run(_phases(tracker))
+            tracker.settle()
+    peak = ledger.peak
+    allocator = replay(ledger.events)
+    parameters = list(step.model.parameters())
+    return Trace(
+        peak_bytes=peak.total,
+        peak_phase=peak.phase,
+        parts=dict(zip(PARTS, peak.sizes, strict=True)),
+        phases=ledger.phase_peaks(),
+        timeline=ledger.timeline(),
+        reserved_bytes=allocator.reserved_bytes,
+        slack_bytes=allocator.reserved_bytes - peak.total,
+        trainable_parameters=sum(p.numel() for p in step.trained),
+        all_parameters=sum(p.numel() for p in parameters),
+        operations=tracker.operations,
+    )
+
+
+@contextmanager
+def _kernels(device: Device) -> Iterator[None]:
+    with cuda_kernels() if device.has_cuda_kernels else nullcontext():
+        yield
+
+
+def _phases(tracker: StorageTracker) -> Callable[[Phase, Part], None]:
+    def enter(phase: Phase, part: Part) -> None:
+        tracker.settle()
+        tracker.ledger.phase, tracker.part = phase, part
+        tracker.ledger.observe()
+
+    return enter
+
+
+def _book_what_is_there(tracker: StorageTracker, step: TrainingStep) -> None:
+    """Weights and optimizer states; and gradients, as soon as each is complete."""
+    for parameter in step.model.parameters():
+        if parameter.requires_grad:
+            part = Part.WEIGHTS_TRAINABLE
+        elif parameter.is_floating_point():
+            part = Part.WEIGHTS_FROZEN
+        else:
+            part = Part.WEIGHTS_QUANTIZED
+        tracker.book(parameter, part)
+    for state in step.optimizer.states():
+        tracker.book(state, Part.OPTIMIZER_STATES)
+
+    def is_complete(parameter: torch.Tensor) -> None:
+        if parameter.grad is not None:
+            tracker.book(parameter.grad, Part.GRADIENTS)
+
+    for parameter in step.trained:
+        parameter.register_post_accumulate_grad_hook(is_complete)
