@@ -103,7 +103,7 @@ def trace_step(plan: TrainingPlan, dimensions: ModelDimensions, device: Device =
     """Traces one step in the middle of a training: optimizer states are there already."""
     step = TrainingStep(plan, dimensions)
     ledger = Ledger()
-    with FakeTensorMode(allow_non_fake_inputs=True), _kernels(device):
+    with FakeTensorMode(allow_non_fake_inputs=True), _kernels(device), _one_sequence_a_row():
         step.prepare()
         tracker = StorageTracker(ledger, device.round_bytes, device.workspaces, dimensions.vocab_size)
         _book_what_is_there(tracker, step)
@@ -131,6 +131,23 @@ def trace_step(plan: TrainingPlan, dimensions: ModelDimensions, device: Device =
 def _kernels(device: Device) -> Iterator[None]:
     with cuda_kernels() if device.has_cuda_kernels else nullcontext():
         yield
+
+
+@contextmanager
+def _one_sequence_a_row() -> Iterator[None]:
+    """transformers looks into the positions for packed sequences, finds none, and needs no mask.
+
+    Fake tensors have no values, so it would take them for packed, and attention for masked.
+    """
+    from transformers import masking_utils
+
+    patched: Any = masking_utils
+    find = patched.find_packed_sequence_indices
+    patched.find_packed_sequence_indices = lambda _positions: None
+    try:
+        yield
+    finally:
+        patched.find_packed_sequence_indices = find
 
 
 def _phases(tracker: StorageTracker) -> Callable[[Phase, Part], None]:
