@@ -1,6 +1,6 @@
-"""One layer of a Whisper, or what is before and after its layers, played on a tape: what a step is made of."""
+"""One layer of a Whisper, or what is before and after its layers, played on a tape: pieces of a step."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from studio.memory.operators import Operators, Shape
 from studio.memory.plan import TrainingPlan
@@ -8,6 +8,8 @@ from studio.memory.tape import Moment, Tape, Tensor
 from studio.registry.spec import ModelDimensions
 
 _ZERO = Moment(0.0, 0.0, 0.0)
+_OWNERS = 2
+"""Of a tensor that the segment is given and never lets go of."""
 
 
 @dataclass(frozen=True)
@@ -21,9 +23,13 @@ class Segment:
     backward: Moment
     """The worst moment of its backward pass, with what it keeps and the gradient it is given."""
     after: Moment
-    """What stays when its backward pass is done: gradients of weights, and what only the graph's end frees."""
+    """What its backward pass leaves: gradients of weights, and what only the graph's end frees."""
     cached: float = 0.0
     """Casted weights that only autocast's cache holds, until the end of the forward pass."""
+    keeps_states: bool = False
+    """Whether a decoder layer keeps the encoder's states themselves, rather than copies in another type."""
+    pins_states: bool = False
+    """Whether it does so until the graph's end."""
     passed_on: float = 0.0
     """Gradient of the encoder's states that a decoder layer makes, once for all layers."""
 
@@ -46,7 +52,7 @@ class Pieces:
         self.trains_encoder = plan.method != "frozen_encoder"
 
     def layer(self, half: str, *, needs: bool) -> Segment:
-        """An encoder or decoder layer that keeps its activations; `needs`: whether its input needs a gradient."""
+        """A layer that keeps its activations; `needs`: whether its input needs a gradient."""
         tape = Tape()
         operators = Operators(self.plan, tape, has_gradients=self.has_gradients)
         shape = self.audio if half == "encoder" else self.text
@@ -57,10 +63,12 @@ class Pieces:
         self._end_region(tape)
         tape.drop(x)
         kept = self._without(tape.now(), y)
-        return self._backward(tape, y, x, states, kept, forward)
+        keeps, pins = states.owners > _OWNERS, states in tape.pinned
+        segment = self._backward(tape, y, x, states, kept, forward)
+        return replace(segment, keeps_states=keeps, pins_states=pins)
 
     def recomputed_layer(self, half: str) -> Segment:
-        """A layer under gradient checkpointing: keeps its input, and is computed again in the backward pass."""
+        """A layer under gradient checkpointing: keeps its input, and is computed again on the way back."""
         tape = Tape()
         operators = Operators(self.plan, tape, has_gradients=self.has_gradients)
         shape = self.audio if half == "encoder" else self.text
@@ -76,7 +84,8 @@ class Pieces:
         pinned = tape.pinned
         tape.peak = tape.now() if tape.live > recomputed.live else recomputed
         tape.backward(y, gradient)
-        leak = sum(t.numbers * t.width for t in {id(t): t for t in pinned}.values())
+        own = {id(t): t for t in pinned if t is not states}.values()
+        leak = sum(t.numbers * t.width for t in own)
         leaks = leak if not self.plan.use_reentrant else 0.0
         passed = states.grad.numbers * states.grad.width if states.grad else 0.0
         return Segment(
@@ -85,6 +94,8 @@ class Pieces:
             backward=Moment(tape.peak.live + leaks, tape.peak.casts, tape.peak.gradients),
             after=Moment(tape.gradients + leaks, 0.0, tape.gradients),
             cached=cached,
+            keeps_states=True,
+            pins_states=states in pinned and not self.plan.use_reentrant,
             passed_on=passed,
         )
 
@@ -105,7 +116,7 @@ class Pieces:
         is_pure = plan.precision == "pure_bf16"
         frames = 2 * self.audio.rows
         features = Tensor(float(frames * d.num_mel_bins), 2 if is_pure else 4, needs=False)
-        features.owners = 2
+        features.owners = _OWNERS
         width = operators.base
         convolutions = [
             operators.weight(3.0 * inputs * d.d_model, width, is_trained=operators.is_trained)
@@ -127,12 +138,13 @@ class Pieces:
         cached = self._end_region(tape)
         kept = self._without(tape.now(), y)
         segment = self._backward(tape, y, features, self._states(), kept, forward)
-        return Segment(kept, forward, segment.backward, segment.after, cached)
+        return replace(segment, cached=cached)
 
     def last_norm(self, half: str, *, needs: bool) -> Segment:
         """The layer norm after the last layer."""
         tape = Tape()
         operators = Operators(self.plan, tape)
+        operators.is_trained = operators.is_trained and needs
         shape = self.audio if half == "encoder" else self.text
         x = tape.new(float(shape.rows * self.dimensions.d_model), self.stream, needs)
         y = operators.norm(x, shape.rows)
@@ -142,7 +154,7 @@ class Pieces:
         return self._backward(tape, y, x, self._states(), kept, forward)
 
     def head(self) -> tuple[Segment, float]:
-        """Logits and loss with the decoder's last layer norm; and the bytes of the logits at the worst moment."""
+        """Last layer norm, logits and loss; and what of the forward pass's worst moment is logits."""
         d, plan = self.dimensions, self.plan
         tape = Tape()
         operators = Operators(plan, tape, has_gradients=self.has_gradients)
@@ -171,14 +183,15 @@ class Pieces:
         tape.drop(x)
         kept = self._without(tape.now(), loss)
         segment = self._backward(tape, loss, x, self._states(), kept, forward)
-        return Segment(kept, forward, segment.backward, segment.after, cached), forward - before
+        casted = 2.0 * embedding.numbers if operators.ready(embedding) is not embedding else 0.0
+        return replace(segment, cached=cached), forward - before - casted
 
     def _states(self) -> Tensor:
         """The encoder's states as decoder layers read them; others count their bytes."""
         states = Tensor(
             float(self.audio.rows * self.dimensions.d_model), self.states, needs=self._states_need_gradient()
         )
-        states.owners = 2
+        states.owners = _OWNERS
         return states
 
     def _states_need_gradient(self) -> bool:

@@ -60,7 +60,7 @@ class Operators:
         return self.cast(x, self.arithmetic if self.plan.is_autocast else x.width)
 
     def ready(self, weight: Tensor) -> Tensor:
-        """A weight as autocast hands it to a product: trained ones are casted once a region, others each time."""
+        """A weight as autocast hands it to a product: trained ones are casted once, others at each use."""
         if not self.plan.is_autocast or weight.width == self.arithmetic:
             return weight
         known = self.tape.cache.get(id(weight))
@@ -75,7 +75,7 @@ class Operators:
         return out
 
     def product(self, x: Tensor, weight: Tensor, numbers: float) -> Tensor:
-        """`x` times a weight: keeps `x` if the weight is trained, and a casted weight if `x` needs a gradient."""
+        """`x` times a weight: keeps `x` if the weight is trained, a casted weight if `x` needs a gradient."""
         x = self.lowered(x)
         ready = self.ready(weight)
         out = self.tape.new(numbers, x.width)
@@ -236,7 +236,7 @@ class Operators:
         return self.product(x, weight, float(rows * outputs))
 
     def _linear_8bit(self, x: Tensor, rows: int, numbers: float, outputs: int) -> Tensor:
-        """Input in float16 and int8, sums in int32 and float16; the input itself hangs on the graph's node."""
+        """Input in float16 and int8, sums in int32 and float16; the input itself hangs on the node."""
         tape = self.tape
         tape.touch(x.numbers * (2 + 1 + 2 + 1))
         tape.touch(6.0 * rows * outputs)
@@ -303,7 +303,7 @@ class Operators:
         if self.plan.quantization == "8bit":
             total = self.add(result, divided)
         else:
-            total = tape.record_in_place(result, divided)
+            total = tape.record_in_place(result, divided, is_view=self.plan.quantization == "none")
         tape.drop(divided)
         return total
 

@@ -119,7 +119,7 @@ class TrainingPlan:
             )
         if self.precision == "fp32" and self.base_dtype != "fp32" and self.quantization == "none":
             raise ConfigError(
-                "A {base_dtype} base cannot be fed with fp32: give precision {base_dtype}, or base_dtype fp32.",
+                "A {base_dtype} base cannot be fed with fp32: give both the same type.",
                 base_dtype=self.base_dtype,
             )
         if "fp32" not in (self.precision, self.base_dtype) and self.arithmetic_dtype != self.base_dtype:
@@ -261,7 +261,9 @@ def _require_between(plan: TrainingPlan, name: str, low: float, high: float) -> 
     if value < low:
         raise ConfigError("{name} must be at least {low:g}, got {value:g}.", name=name, low=low, value=value)
     if not value <= high:
-        raise ConfigError("{name} must be at most {high:g}, got {value:g}.", name=name, high=high, value=value)
+        raise ConfigError(
+            "{name} must be at most {high:g}, got {value:g}.", name=name, high=high, value=value
+        )
 
 
 def _require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -62,6 +62,8 @@ class Step:
     """AdaLoRA's regularisation keeps a square matrix of the rank for each of its matrices."""
     encoder_forward: float
     """A frozen encoder's layer at work."""
+    embedded_audio: float
+    """What the convolutions give out: the encoder's program holds it while its layers run."""
 
 
 def measure(plan: TrainingPlan, dimensions: ModelDimensions) -> Step:
@@ -108,6 +110,9 @@ def measure(plan: TrainingPlan, dimensions: ModelDimensions) -> Step:
         states=float(plan.batch_size * d.max_source_positions * d.d_model * pieces.states),
         orthogonality=float(adapted * rank_bytes) if plan.method == "adalora" else 0.0,
         encoder_forward=pieces.untaped_encoder_layer() if is_frozen else 0.0,
+        embedded_audio=float(
+            plan.batch_size * d.max_source_positions * d.d_model * DTYPE_BYTES[plan.arithmetic_dtype]
+        ),
     )
 
 
@@ -138,14 +143,17 @@ class Walk:
 
     def _forward(self) -> None:
         step = self.step
-        segments = (Stretch(step.stem, 1), step.first_layer, step.encoder)
-        cached = 0.0
-        for stretch in segments:
-            self._note(Phase.FORWARD, self.base.live + stretch.segment.forward + cached, casts=cached)
+        cached = held = 0.0
+        for stretch in (Stretch(step.stem, 1), step.first_layer, step.encoder):
+            if stretch.count:
+                self._note(
+                    Phase.FORWARD, self.base.live + stretch.segment.forward + cached + held, casts=cached
+                )
             self._add(stretch.segment.kept, stretch.count)
             cached += stretch.segment.cached * stretch.count
+            held = step.embedded_audio
         if step.encoder_forward:
-            self._note(Phase.FORWARD, self.base.live + step.encoder_forward + cached, casts=cached)
+            self._note(Phase.FORWARD, self.base.live + step.encoder_forward + cached + held, casts=cached)
         self._add(step.encoder_norm.kept, 1)
         self._note(Phase.FORWARD, self.base.live + step.decoder.segment.forward + step.states + cached)
         self._add(step.decoder.segment.kept, step.decoder.count)
@@ -161,25 +169,22 @@ class Walk:
     @property
     def _kept_states(self) -> float:
         """The encoder's states, where decoder layers keep them as they are rather than casted copies."""
-        plan = self.step.plan
-        is_kept = plan.gradient_checkpointing or (not plan.is_autocast and not plan.is_adapter)
-        return self.step.states if is_kept else 0.0
+        return self.step.states if self.step.decoder.segment.keeps_states else 0.0
 
     def _backward(self) -> None:
         step = self.step
         self._play(Stretch(step.head, 1))
         self.base = Moment(self.base.live - step.orthogonality, self.base.casts, self.base.gradients)
         self._play(step.decoder)
-        self.base = Moment(self.base.live - self._kept_states, self.base.casts, self.base.gradients)
+        if not step.decoder.segment.pins_states:
+            self.base = Moment(self.base.live - self._kept_states, self.base.casts, self.base.gradients)
         passed = step.decoder.segment.passed_on
         if step.embedding_gradient:
             ties = self._ties * step.embedding_gradient
             self._note(Phase.BACKWARD, self.base.live + passed + step.embedding_bytes + ties)
             if step.plan.gradient_accumulation_steps > 1:
                 gradient = step.embedding_gradient
-                self.base = Moment(
-                    self.base.live - gradient, self.base.casts, self.base.gradients - gradient
-                )
+                self.base = Moment(self.base.live - gradient, self.base.casts, self.base.gradients - gradient)
         if step.encoder.count and step.encoder.segment.backward.live:
             self._play(Stretch(step.encoder_norm, 1))
             self._play(step.encoder)
@@ -188,12 +193,12 @@ class Walk:
 
     @property
     def _ties(self) -> int:
-        """Gradients of the embedding beside the projection's: its own, and their sum unless that is in place."""
+        """Gradients of the embedding beside the projection's: its own, and their sum unless in place."""
         plan = self.step.plan
         return 1 if plan.is_autocast and plan.weights_dtype == "fp32" else 2
 
     def _play(self, stretch: Stretch) -> None:
-        """Backward through a stretch: the first segment has the most below it, the last the most gradients."""
+        """Backward through a stretch: its first segment has the most below it, its last most gradients."""
         segment = stretch.segment
         if not stretch.count:
             return

@@ -1,9 +1,9 @@
 """A tape of one layer: what its forward pass keeps, and what its backward pass has alive at its worst moment.
 
 Autograd in miniature, without numbers and without torch: tensors that only know their size, operations that
-say what they keep and which gradients they make. The rules are those of PyTorch's engine: a node makes all its
-gradients while its input gradient and what it kept are alive, then lets go of them; a gradient is added in
-place if nobody else holds the buffer (`torch/csrc/autograd/engine.cpp`, `input_buffer.cpp`).
+say what they keep and which gradients they make. The rules are those of PyTorch's engine: a node makes all
+its gradients while its input gradient and what it kept are alive, then lets go of them; a gradient is added
+in place if nobody else holds the buffer (`torch/csrc/autograd/engine.cpp`, `input_buffer.cpp`).
 """
 
 from dataclasses import dataclass
@@ -108,11 +108,17 @@ class Tape:
             self._nodes.append(_Node(output, kept, to, workspace))
         return output
 
-    def record_in_place(self, total: Tensor, part: Tensor) -> Tensor:
-        """`part` is added into `total`: another place in the graph for the same storage."""
+    def record_in_place(self, total: Tensor, part: Tensor, *, is_view: bool) -> Tensor:
+        """`part` is added into `total`: another place in the graph for the same storage.
+
+        Into a view, autograd copies the gradient of the whole and clones that of the view (`CopySlices`).
+        """
         out = Tensor(total.numbers, total.width, needs=False)
         self.live += out.numbers * out.width
-        return self.record(out, (), ((total, 0), (part, part.width if part.width != out.width else 0)))
+        if not is_view:
+            return self.record(out, (), ((total, 0), (part, part.width if part.width != out.width else 0)))
+        size = total.numbers * total.width
+        return self.record(out, (), ((total, total.width), (part, part.width)), workspace=size)
 
     def backward(self, output: Tensor, gradient: Tensor) -> None:
         """Plays everything recorded, from the last to the first; the tape is empty then."""

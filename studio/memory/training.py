@@ -1,13 +1,16 @@
 """Memory of a training step in closed form: under two milliseconds, for every move of a slider.
 
-The highest moment is looked for at the corners of the step: end of the forward pass, start and end of the
-backward pass through decoder and encoder, optimizer step, and generation in evaluation. Weights, gradients
-and optimizer states are exact; the rest was fitted to traces of the real step (see `activations`).
+The highest moment is looked for at the corners of the step: the worst moment of each stretch of the forward
+and backward pass (`step`), the optimizer step, and generation in evaluation. Weights, gradients and optimizer
+states are counted tensor by tensor (`weights`); activations and temporaries are those of one layer of each
+kind, played on a tape that only knows sizes (`layers`). Nothing in it is fitted; it is checked against traces
+of the real step (`trace`).
 """
 
 from studio.memory.inference import generation_bytes
 from studio.memory.overhead import assemble
 from studio.memory.plan import MemoryEstimate, Part, Phase, TrainingPlan
+from studio.memory.sharding import Shares, shares
 from studio.memory.step import Step, measure
 from studio.memory.step import corners as step_corners
 from studio.memory.weights import DTYPE_BYTES
@@ -23,26 +26,36 @@ def estimate_training(plan: TrainingPlan, dimensions: ModelDimensions) -> Memory
     step = measure(plan, dimensions)
     corners = list(step_corners(step))
     optimizer: Parts = {
+        Part.ACTIVATIONS: step.inputs,
         Part.GRADIENTS: step.static.gradients,
         Part.TEMPORARIES: step.static.optimizer_temporaries,
     }
     corners.append((Phase.OPTIMIZER_STEP, optimizer))
     if plan.eval_batch_size:
         corners.append((Phase.EVALUATION, _evaluation(plan, dimensions)))
+    shared = shares(plan, dimensions, step.static)
     constant: Parts = {
-        Part.WEIGHTS_TRAINABLE: step.static.weights_trainable,
-        Part.WEIGHTS_FROZEN: step.static.weights_frozen,
-        Part.WEIGHTS_QUANTIZED: step.static.weights_quantized,
-        Part.OPTIMIZER_STATES: step.static.optimizer_states,
+        Part.WEIGHTS_TRAINABLE: shared.weights * step.static.weights_trainable,
+        Part.WEIGHTS_FROZEN: shared.weights * step.static.weights_frozen,
+        Part.WEIGHTS_QUANTIZED: shared.weights * step.static.weights_quantized,
+        Part.OPTIMIZER_STATES: shared.optimizer_states * step.static.optimizer_states,
     }
     return assemble(
-        [(phase, constant | parts) for phase, parts in corners],
+        [(phase, constant | _on_one_gpu(parts, shared)) for phase, parts in corners],
         _formulas(plan, dimensions, step),
         trainable_parameters=step.static.trainable_parameters,
         all_parameters=step.static.all_parameters,
         has_checkpointing=plan.gradient_checkpointing,
-        is_emulated=plan.quantization != "none" or plan.method in ("dora", "adalora"),
+        is_emulated=plan.quantization != "none",
     )
+
+
+def _on_one_gpu(parts: Parts, shared: Shares) -> Parts:
+    """A corner of one of several GPUs."""
+    return parts | {
+        Part.GRADIENTS: shared.gradients * parts.get(Part.GRADIENTS, 0.0),
+        Part.TEMPORARIES: shared.exchange_bytes + parts.get(Part.TEMPORARIES, 0.0),
+    }
 
 
 def _evaluation(plan: TrainingPlan, dimensions: ModelDimensions) -> Parts:

@@ -68,6 +68,7 @@ def static_bytes(plan: TrainingPlan, dimensions: ModelDimensions) -> StaticBytes
     linear = sum(group.total for group in tensors(dimensions) if group.is_linear)
     # Adapters are float32 whatever the base is: PEFT raises them to it so that they can be trained.
     width = 4 if plan.is_adapter else DTYPE_BYTES[plan.weights_dtype]
+    held = DTYPE_BYTES[plan.weights_dtype]
     frozen = base if plan.is_adapter else base - trainable
     is_quantized = plan.quantization != "none"
     # AdaLoRA also holds the rank of each of its layers, one number that is not trained.
@@ -76,7 +77,7 @@ def static_bytes(plan: TrainingPlan, dimensions: ModelDimensions) -> StaticBytes
         trainable_parameters=trainable,
         all_parameters=base + (trainable + ranks if plan.is_adapter else 0),
         weights_trainable=trainable * width,
-        weights_frozen=(frozen - (linear if is_quantized else 0)) * DTYPE_BYTES[plan.weights_dtype] + 4 * ranks,
+        weights_frozen=(frozen - (linear if is_quantized else 0)) * held + 4 * ranks,
         weights_quantized=quantized_bytes(plan.quantization, dimensions),
         gradients=trainable * width,
         optimizer_states=sum(_states(plan.optimizer, group, width) * group.count for group in trained)

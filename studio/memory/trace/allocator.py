@@ -1,9 +1,9 @@
 """PyTorch's caching allocator, replayed: what a step's requests make it take from the device. No torch here.
 
-Sizes are those of `c10/cuda/CUDACachingAllocator.cpp` (native backend, default settings): requests are rounded
-to 512 bytes; up to 1 MiB they come from segments of 2 MiB, up to 10 MiB from segments of 20 MiB, larger ones
-from segments of their own in multiples of 2 MiB; the smallest free block that fits is taken and split, and
-neighbours that are free are joined.
+Sizes are those of `c10/cuda/CUDACachingAllocator.cpp` (native backend, default settings): requests are
+rounded to 512 bytes; up to 1 MiB they come from segments of 2 MiB, up to 10 MiB from segments of 20 MiB,
+larger ones from segments of their own in multiples of 2 MiB; the smallest free block that fits is taken and
+split, and neighbours that are free are joined.
 """
 
 import bisect

@@ -1,8 +1,8 @@
-"""What CUDA does otherwise than a CPU, replayed on fake CPU tensors: autocast, attention, dropout.
+"""What CUDA does otherwise than a CPU, replayed on meta tensors: autocast, attention, dropout.
 
-A build of PyTorch without CUDA cannot run a backward pass on fake CUDA tensors, so the step runs on fake CPU
-tensors and calls what CUDA would have called. The lists are those of `aten/src/ATen/autocast_mode.h`
-(PyTorch 2.13), as far as a Whisper meets them.
+A build of PyTorch without CUDA cannot run a backward pass on fake CUDA tensors, so the step runs on meta
+tensors, which have sizes, types and storages but no values, and calls what CUDA would have called. The lists
+are those of `aten/src/ATen/autocast_mode.h` (PyTorch 2.13), as far as a Whisper meets them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -67,7 +67,7 @@ class _Autocast(TorchFunctionMode):
 
 
 def _cross_entropy(logits: torch.Tensor, target: torch.Tensor, *_args: Any, **_kwargs: Any) -> torch.Tensor:
-    """`cross_entropy_loss` names the type of its log-softmax, which so stays half; `nll_loss` is of float32."""
+    """`cross_entropy_loss` names the type of its log-softmax, which so stays half; `nll_loss` is float32."""
     log_probabilities = torch.log_softmax(logits, 1, dtype=logits.dtype)
     return F.nll_loss(log_probabilities.to(torch.float32), target)
 
@@ -156,7 +156,9 @@ def _attention(
     return result
 
 
-def _dropout(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
+def _dropout(
+    input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> torch.Tensor:
     """CUDA's fused dropout keeps a mask of one byte a number."""
     if not training or p == 0:
         return input

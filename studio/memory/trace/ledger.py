@@ -1,6 +1,7 @@
 """The books of a trace: which bytes are alive, what for, and when there were most of them. No torch here."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from studio.memory.plan import Part, Phase
 
@@ -98,7 +99,7 @@ class Ledger:
             share = round(_TIMELINE_POINTS * len(stretch) / len(self._samples))
             count = min(len(stretch), max(_FEWEST_POINTS_OF_A_PHASE, share))
             borders = [round(index * len(stretch) / count) for index in range(count + 1)]
-            for start, end in zip(borders, borders[1:], strict=False):
+            for start, end in pairwise(borders):
                 points.append(max(stretch[start:end], key=lambda sample: sample.total))
         return tuple(points)
 

@@ -1,4 +1,4 @@
-"""The model of a plan on fake tensors: transformers' own Whisper, with PEFT's own adapters."""
+"""The model of a plan on meta tensors: transformers' own Whisper, with PEFT's own adapters."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -87,7 +87,7 @@ def _with_adapter(model: Any, plan: TrainingPlan) -> Any:
 
 
 def place(model: nn.Module, plan: TrainingPlan) -> None:
-    """Gives every parameter a storage of its type; to be called within `FakeTensorMode`. Keeps ties.
+    """Gives every parameter a storage of its type; on the default device. Keeps ties.
 
     Adapters are float32, packed weights as they are, and beside packed weights everything is raised to
     float32 (PEFT's `prepare_model_for_kbit_training`).

@@ -1,4 +1,4 @@
-"""Linear layers of bitsandbytes 0.50 on fake tensors: what their CUDA kernels allocate, without the kernels.
+"""Linear layers of bitsandbytes 0.50 on meta tensors: what their CUDA kernels allocate, without the kernels.
 
 The classes derive from bitsandbytes' own, so that PEFT puts its own wrappers around them; the packed weights
 are plain tensors, because bitsandbytes' parameter classes cannot be made without data.
@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from bitsandbytes.autograd._functions import MatmulLtState
-from bitsandbytes.nn import Linear4bit, Linear8bitLt
+from bitsandbytes.nn.modules import Linear4bit, Linear8bitLt
 from torch import nn
 
 _THRESHOLD = 6.0
@@ -53,7 +53,9 @@ class _MatMul4bit(torch.autograd.Function):
     """`MatMul4Bit`: the weight is unpacked for each use, forward and backward."""
 
     @staticmethod
-    def forward(ctx: Any, inputs: torch.Tensor, layer: "Traced4bit", bias: torch.Tensor | None) -> torch.Tensor:
+    def forward(
+        ctx: Any, inputs: torch.Tensor, layer: "Traced4bit", bias: torch.Tensor | None
+    ) -> torch.Tensor:
         ctx.layer = layer
         return torch.nn.functional.linear(inputs, layer.unpacked(inputs.dtype), bias)
 
@@ -122,8 +124,8 @@ def _packed(tensor: torch.Tensor) -> nn.Parameter:
 
 
 def quantize(model: nn.Module, bits: str, compute_dtype: torch.dtype) -> None:
-    """Replaces the linear layers of encoder and decoder, as transformers does: all but the output projection."""
-    owners = {name: module for name, module in model.named_modules()}
+    """Replaces the layers' linear layers, as transformers does: all but the output projection."""
+    owners = dict(model.named_modules())
     for name, module in owners.items():
         if type(module) is not nn.Linear or name.endswith("proj_out"):
             continue

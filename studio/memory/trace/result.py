@@ -17,14 +17,14 @@ class Trace:
     """One training step, byte by byte. Sizes are of live tensors, each rounded to 512 bytes."""
 
     peak_bytes: int
-    """The most bytes alive at once: what `torch.cuda.max_memory_allocated` tells, without cuBLAS's workspace."""
+    """The most bytes alive at once: `torch.cuda.max_memory_allocated` without cuBLAS's workspace."""
     peak_phase: Phase
     parts: Mapping[Part, int]
     """At the peak; they add up to `peak_bytes`."""
     phases: Mapping[Phase, int]
     """Highest total of each phase."""
     timeline: tuple[Sample, ...]
-    """The step in a few hundred moments: forward, backward, optimizer step, and evaluation if there is one."""
+    """The step in a few hundred moments: forward, backward, optimizer step."""
     reserved_bytes: int
     """What the caching allocator holds at the end of the step, by simulation."""
     slack_bytes: int

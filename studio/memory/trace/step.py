@@ -1,12 +1,12 @@
 """One training step under the tracker: forward, backward, optimizer, as transformers' trainer runs them."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from studio.memory.plan import Part, Phase, TrainingPlan
 from studio.memory.trace.allocator import replay
@@ -20,7 +20,7 @@ from studio.memory.trace.model import (
 )
 from studio.memory.trace.optimizer import TracedOptimizer
 from studio.memory.trace.result import Trace
-from studio.memory.trace.tracker import StorageTracker
+from studio.memory.trace.tracker import StorageTracker, Workspace
 from studio.registry.spec import ModelDimensions
 
 _FRAMES_PER_POSITION = 2
@@ -31,19 +31,21 @@ _MICRO_BATCHES = 2
 
 @dataclass(frozen=True)
 class Device:
-    """What a trace imitates: a GPU, or the CPU that checks the tracer against real tensors."""
+    """What a trace imitates."""
 
     round_bytes: Callable[[int], int]
-    workspaces: Any
-    has_cuda_kernels: bool
+    """Bytes that its allocator takes for a request."""
+    workspaces: Mapping[Any, Workspace]
+    """Bytes that operators allocate within themselves."""
+    kernels: Callable[[], AbstractContextManager[None]]
+    """Within it, functions with kernels of their own are those of the device."""
 
 
-CUDA = Device(rounded, WORKSPACES, has_cuda_kernels=True)
-CPU = Device(lambda size: size, {}, has_cuda_kernels=False)
+CUDA = Device(rounded, WORKSPACES, cuda_kernels)
 
 
 class TrainingStep:
-    """A model in the middle of its training, ready for one step; on fake tensors, or on real ones."""
+    """A model in the middle of its training, ready for one step; on meta tensors, or on real ones."""
 
     def __init__(self, plan: TrainingPlan, dimensions: ModelDimensions) -> None:
         self.plan = plan
@@ -52,7 +54,7 @@ class TrainingStep:
         self.autocast = AutocastRegion(arithmetic_dtype(plan) if plan.is_autocast else None)
 
     def prepare(self) -> None:
-        """Gives model and optimizer their storages; to be called within `FakeTensorMode`, or without it."""
+        """Gives model and optimizer their storages, on the device that is the default."""
         place(self.model, self.plan)
         self.model.train()
         if self.plan.gradient_checkpointing:
@@ -65,10 +67,11 @@ class TrainingStep:
         d = self.dimensions
         frames = _FRAMES_PER_POSITION * d.max_source_positions
         is_pure = self.plan.precision == "pure_bf16"
-        features = torch.zeros(
-            (self.plan.batch_size, d.num_mel_bins, frames), dtype=torch.bfloat16 if is_pure else torch.float32
-        )
-        return features, torch.zeros((self.plan.batch_size, self.plan.label_length), dtype=torch.long)
+        device = self.trained[0].device
+        dtype = torch.bfloat16 if is_pure else torch.float32
+        features = torch.zeros((self.plan.batch_size, d.num_mel_bins, frames), dtype=dtype, device=device)
+        shape = (self.plan.batch_size, self.plan.label_length)
+        return features, torch.zeros(shape, dtype=torch.long, device=device)
 
     def loss(self, features: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """The forward pass; under autocast, accelerate then copies its results to float32."""
@@ -103,8 +106,9 @@ def trace_step(plan: TrainingPlan, dimensions: ModelDimensions, device: Device =
     """Traces one step in the middle of a training: optimizer states are there already."""
     step = TrainingStep(plan, dimensions)
     ledger = Ledger()
-    with FakeTensorMode(allow_non_fake_inputs=True), _kernels(device), _one_sequence_a_row():
-        step.prepare()
+    with device.kernels(), _one_sequence_a_row(), _no_garbage_collection():
+        with torch.device("meta"):
+            step.prepare()
         tracker = StorageTracker(ledger, device.round_bytes, device.workspaces, dimensions.vocab_size)
         _book_what_is_there(tracker, step)
         with tracker:
@@ -128,16 +132,23 @@ def trace_step(plan: TrainingPlan, dimensions: ModelDimensions, device: Device =
 
 
 @contextmanager
-def _kernels(device: Device) -> Iterator[None]:
-    with cuda_kernels() if device.has_cuda_kernels else nullcontext():
+def _no_garbage_collection() -> Iterator[None]:
+    """Cycles would be broken up at a moment that depends on what the process did before."""
+    gc.collect()
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
         yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @contextmanager
 def _one_sequence_a_row() -> Iterator[None]:
     """transformers looks into the positions for packed sequences, finds none, and needs no mask.
 
-    Fake tensors have no values, so it would take them for packed, and attention for masked.
+    Meta tensors have no values to look into.
     """
     from transformers import masking_utils
 

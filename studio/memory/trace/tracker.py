@@ -30,7 +30,7 @@ class _Sum:
     """Key of the result's storage."""
 
 
-class StorageTracker(TorchDispatchMode):
+class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Books the storages of all results into a ledger.
 
     `round_bytes` gives the bytes that the allocator takes for a request; `workspaces` what an operator
@@ -45,7 +45,7 @@ class StorageTracker(TorchDispatchMode):
         workspaces: Mapping[Any, Workspace],
         vocab_size: int,
     ) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.ledger = ledger
         self.part = Part.ACTIVATIONS
         """What new storages are for, unless it shows in the operator."""

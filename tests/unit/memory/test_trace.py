@@ -1,23 +1,16 @@
 """The memory oracle, against the allocator of real steps on this machine, and against its own rules."""
 
 import dataclasses
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from studio.memory.plan import Part, Phase, TrainingPlan
-from studio.memory.trace.ledger import PARTS, Ledger
-from studio.memory.trace.result import Trace
-from studio.memory.trace.store import traced
+from studio.memory.plan import TrainingPlan
 from studio.registry.catalog import find_released
-from studio.registry.parameters import count_parameters
 from studio.registry.spec import ModelDimensions
-from tests.unit.memory.real_step import measured_peak_bytes
-from tests.unit.whisper_on_meta import DEMO_LIKE
+from tests.unit.memory.real_step import measured_peak_bytes, traced_peak_bytes
 
-_POSITIONS = {"tiny": 750, "base": 400, "small": 150}
+_POSITIONS = {"tiny": 300, "base": 200, "small": 100}
 """Shorter windows than 30 seconds, so that the larger models run in seconds on one core."""
 _QUERY_VALUE = ("q_proj", "v_proj")
 
@@ -47,10 +40,8 @@ def dimensions_of(name: str, **values: Any) -> ModelDimensions:
 
 @pytest.mark.parametrize(("name", "values"), STEPS, ids=lambda value: str(value))
 def test_a_trace_tells_what_the_allocator_of_a_real_step_saw(name: str, values: dict[str, Any]) -> None:
-    from studio.memory.trace.step import CPU, trace_step
-
     plan = TrainingPlan(**{"batch_size": 1, "label_length": 24, "lora_r": 8, **values})
     dimensions = dimensions_of(name, max_source_positions=_POSITIONS[name])
-    assert trace_step(plan, dimensions, CPU).peak_bytes == pytest.approx(
+    assert traced_peak_bytes(plan, dimensions) == pytest.approx(
         measured_peak_bytes(plan, dimensions), rel=0.005
     )
