@@ -49,6 +49,7 @@ class Pieces:
         """Bytes of a number in the residual stream."""
         self.states = 2 if plan.precision == "pure_bf16" else 4
         """Bytes of a number in the encoder's states, which a layer norm gives out."""
+        self._before_activation = _ZERO
         self.trains_encoder = plan.method != "frozen_encoder"
 
     def layer(self, half: str, *, needs: bool) -> Segment:
@@ -78,10 +79,13 @@ class Pieces:
         states = self._states()
         y = self._forward(operators, half, x, states)
         cached = self._end_region(tape)
-        recomputed = tape.peak
+        recomputed, pinned = tape.peak, tape.pinned
         if not self.plan.use_reentrant:
             tape.drop(y)
-        pinned = tape.pinned
+            if self.plan.quantization == "8bit" and "fc2" not in self.plan.target_modules:
+                # Nothing after the activation is kept in a way that checkpoints see: there they stop.
+                recomputed = self._before_activation
+                tape.drop(pinned[-1])
         tape.peak = tape.now() if tape.live > recomputed.live else recomputed
         tape.backward(y, gradient)
         own = {id(t): t for t in pinned if t is not states}.values()
@@ -253,6 +257,7 @@ class Pieces:
         tape, width = operators.tape, self.dimensions.d_model
         normed = operators.norm(x, rows)
         wide = operators.linear(normed, "fc1", rows, width, inner)
+        self._before_activation = tape.peak
         active = operators.gelu(wide)
         tape.drop(wide)
         tape.drop(normed)

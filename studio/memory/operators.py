@@ -80,7 +80,7 @@ class Operators:
         ready = self.ready(weight)
         out = self.tape.new(numbers, x.width)
         kept = (*((x,) if weight.needs else ()), *((ready,) if x.needs else ()))
-        self.tape.record(out, kept, ((x, x.width), (ready, ready.width)))
+        self.tape.record(out, kept, ((x, x.width), (ready, ready.width)), makes_views=True)
         self.tape.drop(x)
         self.tape.drop(ready)
         return out
@@ -245,7 +245,7 @@ class Operators:
         if x.needs:
             x.owners += 1
             tape.pinned.append(x)
-        return tape.record(out, (), ((x, x.width),), workspace=numbers * x.width)
+        return tape.record(out, (), ((x, x.width),), workspace=numbers * x.width, makes_views=True)
 
     def _linear_4bit(self, x: Tensor, rows: int, numbers: float, outputs: int) -> Tensor:
         """The weight is unpacked for each product; input and result are casted to its type and back."""

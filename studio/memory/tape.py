@@ -3,7 +3,7 @@
 Autograd in miniature, without numbers and without torch: tensors that only know their size, operations that
 say what they keep and which gradients they make. The rules are those of PyTorch's engine: a node makes all
 its gradients while its input gradient and what it kept are alive, then lets go of them; a gradient is added
-in place if nobody else holds the buffer (`torch/csrc/autograd/engine.cpp`, `input_buffer.cpp`).
+in place if nobody else holds the buffer and it is no view (`torch/csrc/autograd/engine.cpp`, `input_buffer.cpp`).
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 class Tensor:
     """A storage of `numbers` × `width` bytes, and a place in the graph."""
 
-    __slots__ = ("grad", "is_cast", "is_weight", "needs", "numbers", "owners", "width")
+    __slots__ = ("grad", "is_cast", "is_view", "is_weight", "needs", "numbers", "owners", "width")
 
     def __init__(self, numbers: float, width: int, needs: bool, *, is_weight: bool = False) -> None:
         self.numbers = numbers
@@ -20,7 +20,7 @@ class Tensor:
         self.needs = needs
         """Whether the backward pass has to reach it."""
         self.is_weight = is_weight
-        self.is_cast = False
+        self.is_cast = self.is_view = False
         self.owners = 1
         """Who holds the storage: the program, the graph, a cache."""
         self.grad: Tensor | None = None
@@ -33,6 +33,8 @@ class _Node:
     to: tuple[tuple[Tensor, int], ...]
     """Inputs that get a gradient, and the width of the new one; 0 passes the same gradient on."""
     workspace: float
+    makes_views: bool
+    """Whether the gradients are views: of a product of matrices, seen as a batch of sequences."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ class Tape:
         kept: tuple[Tensor, ...],
         to: tuple[tuple[Tensor, int], ...],
         workspace: float = 0.0,
+        makes_views: bool = False,
     ) -> Tensor:
         """Notes an operation if the backward pass reaches it; gives back its output."""
         to = tuple((tensor, width) for tensor, width in to if tensor.needs)
@@ -105,7 +108,7 @@ class Tape:
             output.needs = True
             for tensor in kept:
                 tensor.owners += 1
-            self._nodes.append(_Node(output, kept, to, workspace))
+            self._nodes.append(_Node(output, kept, to, workspace, makes_views))
         return output
 
     def record_in_place(self, total: Tensor, part: Tensor, *, is_view: bool) -> Tensor:
@@ -133,7 +136,9 @@ class Tape:
         if gradient is not None:
             for tensor, width in node.to:
                 if width:
-                    made.append((tensor, self.new(tensor.numbers, width)))
+                    new = self.new(tensor.numbers, width)
+                    new.is_view = node.makes_views
+                    made.append((tensor, new))
                 else:
                     gradient.owners += 1
                     made.append((tensor, gradient))
@@ -151,7 +156,7 @@ class Tape:
             tensor.grad = part
             if tensor.is_weight:
                 self.gradients += part.numbers * part.width
-        elif tensor.grad.owners == 1:
+        elif tensor.is_weight or (tensor.grad.owners == 1 and not tensor.grad.is_view):
             self.drop(part)
         else:
             total = self.new(part.numbers, part.width)
