@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from studio.memory.operators import Operators, Shape
+from studio.memory.adapter_operators import LayerOperators
+from studio.memory.operators import Shape
 from studio.memory.plan import TrainingPlan
 from studio.memory.tape import Moment, Tape, Tensor
 from studio.registry.spec import ModelDimensions
@@ -55,7 +56,7 @@ class Pieces:
     def layer(self, half: str, *, needs: bool) -> Segment:
         """A layer that keeps its activations; `needs`: whether its input needs a gradient."""
         tape = Tape()
-        operators = Operators(self.plan, tape, has_gradients=self.has_gradients)
+        operators = LayerOperators(self.plan, tape, has_gradients=self.has_gradients)
         shape = self.audio if half == "encoder" else self.text
         x = tape.new(float(shape.rows * self.dimensions.d_model), self.stream, needs)
         states = self._states()
@@ -71,7 +72,7 @@ class Pieces:
     def recomputed_layer(self, half: str) -> Segment:
         """A layer under gradient checkpointing: keeps its input, and is computed again on the way back."""
         tape = Tape()
-        operators = Operators(self.plan, tape, has_gradients=self.has_gradients)
+        operators = LayerOperators(self.plan, tape, has_gradients=self.has_gradients)
         shape = self.audio if half == "encoder" else self.text
         x = tape.new(float(shape.rows * self.dimensions.d_model), self.stream, needs=True)
         border = Moment(tape.live, 0.0, 0.0)
@@ -106,7 +107,7 @@ class Pieces:
     def untaped_encoder_layer(self) -> float:
         """Live bytes at the worst moment of an encoder layer whose backward pass never comes."""
         tape = Tape()
-        operators = Operators(self.plan, tape)
+        operators = LayerOperators(self.plan, tape)
         x = tape.new(float(self.audio.rows * self.dimensions.d_model), self.stream)
         self._forward(operators, "encoder", x, self._states())
         return tape.peak.live
@@ -115,7 +116,7 @@ class Pieces:
         """Two convolutions on the features, and the positions."""
         d, plan = self.dimensions, self.plan
         tape = Tape()
-        operators = Operators(self.plan, tape, has_gradients=self.has_gradients)
+        operators = LayerOperators(self.plan, tape, has_gradients=self.has_gradients)
         operators.is_trained = operators.is_trained and self.trains_encoder
         is_pure = plan.precision == "pure_bf16"
         frames = 2 * self.audio.rows
@@ -147,7 +148,7 @@ class Pieces:
     def last_norm(self, half: str, *, needs: bool) -> Segment:
         """The layer norm after the last layer."""
         tape = Tape()
-        operators = Operators(self.plan, tape)
+        operators = LayerOperators(self.plan, tape)
         operators.is_trained = operators.is_trained and needs
         shape = self.audio if half == "encoder" else self.text
         x = tape.new(float(shape.rows * self.dimensions.d_model), self.stream, needs)
@@ -161,7 +162,7 @@ class Pieces:
         """Last layer norm, logits and loss; and what of the forward pass's worst moment is logits."""
         d, plan = self.dimensions, self.plan
         tape = Tape()
-        operators = Operators(plan, tape, has_gradients=self.has_gradients)
+        operators = LayerOperators(plan, tape, has_gradients=self.has_gradients)
         x = tape.new(float(self.text.rows * d.d_model), self.stream, needs=True)
         states = operators.norm(x, self.text.rows)
         embedding = operators.weight(
@@ -203,7 +204,7 @@ class Pieces:
             return self.trains_encoder
         return True
 
-    def _forward(self, operators: Operators, half: str, x: Tensor, states: Tensor) -> Tensor:
+    def _forward(self, operators: LayerOperators, half: str, x: Tensor, states: Tensor) -> Tensor:
         """The layer as `WhisperEncoderLayer` and `WhisperDecoderLayer` run it; gives back its output."""
         d = self.dimensions
         if half == "encoder":
@@ -223,7 +224,7 @@ class Pieces:
 
     def _attend(
         self,
-        operators: Operators,
+        operators: LayerOperators,
         x: Tensor,
         residual: Tensor,
         states: Tensor | None,
@@ -253,7 +254,7 @@ class Pieces:
         tape.drop(x)
         return total
 
-    def _feed_forward(self, operators: Operators, x: Tensor, rows: int, inner: int) -> Tensor:
+    def _feed_forward(self, operators: LayerOperators, x: Tensor, rows: int, inner: int) -> Tensor:
         tape, width = operators.tape, self.dimensions.d_model
         normed = operators.norm(x, rows)
         wide = operators.linear(normed, "fc1", rows, width, inner)

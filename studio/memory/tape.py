@@ -3,7 +3,8 @@
 Autograd in miniature, without numbers and without torch: tensors that only know their size, operations that
 say what they keep and which gradients they make. The rules are those of PyTorch's engine: a node makes all
 its gradients while its input gradient and what it kept are alive, then lets go of them; a gradient is added
-in place if nobody else holds the buffer and it is no view (`torch/csrc/autograd/engine.cpp`, `input_buffer.cpp`).
+in place if nobody else holds the buffer and it is no view (`engine.cpp` and `input_buffer.cpp` in
+`torch/csrc/autograd`).
 """
 
 from dataclasses import dataclass
