@@ -46,6 +46,7 @@ def estimate_training(plan: TrainingPlan, dimensions: ModelDimensions) -> Memory
         trainable_parameters=step.static.trainable_parameters,
         all_parameters=step.static.all_parameters,
         has_checkpointing=plan.gradient_checkpointing,
+        has_eager_attention=plan.attention == "eager",
         is_emulated=plan.quantization != "none",
     )
 

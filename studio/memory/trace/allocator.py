@@ -30,11 +30,17 @@ class _Block:
 
 
 class CachingAllocator:
-    """An allocator on a device without a limit, asked by one stream."""
+    """The allocator of a device, asked by one stream.
 
-    def __init__(self) -> None:
-        self.reserved_bytes = 0
-        """Segments taken from the device; they are never given back."""
+    On a device with room it keeps every segment. On a full one it first gives back all empty segments
+    whenever it needs a new one (`is_full`): what it then holds at most is what the step cannot do without.
+    """
+
+    def __init__(self, *, is_full: bool = False) -> None:
+        self.peak_reserved_bytes = 0
+        """The most that its segments took from the device."""
+        self._reserved = 0
+        self._is_full = is_full
         self.peak_allocated_bytes = 0
         self._allocated = 0
         self._blocks: dict[int, _Block] = {}
@@ -96,8 +102,23 @@ class CachingAllocator:
             segment = _LARGE_SEGMENT
         else:
             segment = -(-size // _OWN_ROUNDING) * _OWN_ROUNDING
-        self.reserved_bytes += segment
+        if self._is_full:
+            self._give_back()
+        self._reserved += segment
+        self.peak_reserved_bytes = max(self.peak_reserved_bytes, self._reserved)
         return self._add(_Block(segment, is_small))
+
+    def _give_back(self) -> None:
+        for free in self._free.values():
+            empty = [
+                (size, number)
+                for size, number in free
+                if self._blocks[number].before is None and self._blocks[number].after is None
+            ]
+            for size, number in empty:
+                free.remove((size, number))
+                del self._blocks[number]
+                self._reserved -= size
 
     def _split(self, number: int, size: int, rest: int) -> None:
         block = self._blocks[number]
@@ -108,9 +129,9 @@ class CachingAllocator:
         bisect.insort(self._free[block.is_small], (rest, other))
 
 
-def replay(events: Iterable[tuple[int, int]]) -> CachingAllocator:
+def replay(events: Iterable[tuple[int, int]], *, is_full: bool = False) -> CachingAllocator:
     """The allocator after these requests: block and size each, a negative size releases the block."""
-    allocator = CachingAllocator()
+    allocator = CachingAllocator(is_full=is_full)
     for block, size in events:
         if size > 0:
             allocator.allocate(block, size)

@@ -26,9 +26,11 @@ class Trace:
     timeline: tuple[Sample, ...]
     """The step in a few hundred moments: forward, backward, optimizer step."""
     reserved_bytes: int
-    """What the caching allocator holds at the end of the step, by simulation."""
+    """What the caching allocator takes on a device with room, by simulation: `max_memory_reserved`."""
+    needed_bytes: int
+    """What it takes on a device that is just large enough, where it gives back every empty segment."""
     slack_bytes: int
-    """What of it no tensor ever needed at once: rounding, rests of segments, fragments."""
+    """What of that no tensor ever needed at once: rounding, rests of segments, fragments."""
     trainable_parameters: int
     all_parameters: int
     operations: int

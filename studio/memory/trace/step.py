@@ -115,7 +115,7 @@ def trace_step(plan: TrainingPlan, dimensions: ModelDimensions, device: Device =
             step.run(_phases(tracker))
             tracker.settle()
     peak = ledger.peak
-    allocator = replay(ledger.events)
+    needed = replay(ledger.events, is_full=True).peak_reserved_bytes
     parameters = list(step.model.parameters())
     return Trace(
         peak_bytes=peak.total,
@@ -123,8 +123,9 @@ def trace_step(plan: TrainingPlan, dimensions: ModelDimensions, device: Device =
         parts=dict(zip(PARTS, peak.sizes, strict=True)),
         phases=ledger.phase_peaks(),
         timeline=ledger.timeline(),
-        reserved_bytes=allocator.reserved_bytes,
-        slack_bytes=allocator.reserved_bytes - peak.total,
+        reserved_bytes=replay(ledger.events).peak_reserved_bytes,
+        needed_bytes=needed,
+        slack_bytes=needed - peak.total,
         trainable_parameters=sum(p.numel() for p in step.trained),
         all_parameters=sum(p.numel() for p in parameters),
         operations=tracker.operations,

@@ -77,7 +77,8 @@ def test_a_trace_is_made_in_a_process_of_its_own_and_kept(tmp_path: Path) -> Non
 
     assert sum(trace.parts.values()) == trace.peak_bytes == max(trace.phases.values())
     assert trace.all_parameters == count_parameters(DEMO_LIKE) + trace.trainable_parameters
-    assert trace.peak_bytes + trace.slack_bytes == trace.reserved_bytes > trace.peak_bytes
+    assert trace.peak_bytes < trace.peak_bytes + trace.slack_bytes == trace.needed_bytes
+    assert trace.needed_bytes <= trace.reserved_bytes
     phases = [sample.phase for sample in trace.timeline]
     assert set(phases) == {Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER_STEP}
     assert phases == sorted(phases, key=[Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER_STEP].index)
@@ -130,11 +131,17 @@ def test_the_timeline_keeps_the_peak_and_every_phase() -> None:
     ],
 )
 def test_the_allocator_takes_segments_as_pytorch_does(sizes: list[int], reserved: int) -> None:
-    assert replay(enumerate(sizes)).reserved_bytes == reserved
+    assert replay(enumerate(sizes)).peak_reserved_bytes == reserved
 
 
 def test_the_allocator_joins_free_neighbours_and_uses_them_again() -> None:
     allocator = replay([(1, 5 * MIB), (2, 5 * MIB), (3, 5 * MIB), (1, -5 * MIB), (2, -5 * MIB)])
     allocator.allocate(4, 9 * MIB)
-    assert allocator.reserved_bytes == 20 * MIB
+    assert allocator.peak_reserved_bytes == 20 * MIB
     assert allocator.peak_allocated_bytes == 15 * MIB
+
+
+def test_a_full_device_is_given_back_what_is_empty() -> None:
+    events = [(1, 30 * MIB), (1, -30 * MIB), (2, 40 * MIB), (3, 4 * MIB), (2, -40 * MIB), (4, 50 * MIB)]
+    assert replay(events).peak_reserved_bytes == (30 + 40 + 20 + 50) * MIB
+    assert replay(events, is_full=True).peak_reserved_bytes == (20 + 50) * MIB
