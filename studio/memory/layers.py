@@ -95,7 +95,7 @@ class Pieces:
         passed = states.grad.numbers * states.grad.width if states.grad else 0.0
         return Segment(
             kept=Moment(border.live + leaks, 0.0, 0.0),
-            forward=recomputed.live,
+            forward=self.untaped_layer(half),
             backward=Moment(tape.peak.live + leaks, tape.peak.casts, tape.peak.gradients),
             after=Moment(tape.gradients + leaks, 0.0, tape.gradients),
             cached=cached,
@@ -104,12 +104,16 @@ class Pieces:
             passed_on=passed,
         )
 
-    def untaped_encoder_layer(self) -> float:
-        """Live bytes at the worst moment of an encoder layer whose backward pass never comes."""
+    def untaped_layer(self, half: str) -> float:
+        """Live bytes at the worst moment of a layer that keeps nothing for a backward pass."""
         tape = Tape()
         operators = LayerOperators(self.plan, tape)
-        x = tape.new(float(self.audio.rows * self.dimensions.d_model), self.stream)
-        self._forward(operators, "encoder", x, self._states())
+        operators.is_taped = operators.is_trained = False
+        shape = self.audio if half == "encoder" else self.text
+        x = tape.new(float(shape.rows * self.dimensions.d_model), self.stream)
+        states = self._states()
+        states.needs = False
+        self._forward(operators, half, x, states)
         return tape.peak.live
 
     def stem(self) -> Segment:
@@ -193,16 +197,10 @@ class Pieces:
 
     def _states(self) -> Tensor:
         """The encoder's states as decoder layers read them; others count their bytes."""
-        states = Tensor(
-            float(self.audio.rows * self.dimensions.d_model), self.states, needs=self._states_need_gradient()
-        )
+        needs = self.plan.is_adapter or self.trains_encoder
+        states = Tensor(float(self.audio.rows * self.dimensions.d_model), self.states, needs)
         states.owners = _OWNERS
         return states
-
-    def _states_need_gradient(self) -> bool:
-        if not self.plan.is_adapter:
-            return self.trains_encoder
-        return True
 
     def _forward(self, operators: LayerOperators, half: str, x: Tensor, states: Tensor) -> Tensor:
         """The layer as `WhisperEncoderLayer` and `WhisperDecoderLayer` run it; gives back its output."""

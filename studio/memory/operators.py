@@ -37,10 +37,13 @@ class Operators:
         self.arithmetic = _WIDTHS[plan.arithmetic_dtype]
         self.base = _WIDTHS[plan.weights_dtype]
         self.is_trained = not plan.is_adapter
+        self.is_taped = True
+        """Whether anything is kept for a backward pass."""
         self._has_gradients = has_gradients
 
     def weight(self, numbers: float, width: int, *, is_trained: bool) -> Tensor:
         """A weight; its own bytes are counted elsewhere."""
+        is_trained = is_trained and self.is_taped
         weight = Tensor(numbers, width, is_trained, is_weight=True)
         if is_trained and self._has_gradients:
             weight.grad = Tensor(numbers, width, needs=False)

@@ -15,8 +15,8 @@ _CONTEXT_LOW_BYTES = round(0.3 * GIB)
 _CONTEXT_HIGH_BYTES = round(0.8 * GIB)
 
 # Slack of PyTorch's caching allocator on a device that is just large enough (rounding, segments of 2 and
-# 20 MiB, fragments), by simulation on traces: 2 to 13 %. The scores of eager attention are blocks so large that
-# rests between them cannot be used: 4 to 32 %.
+# 20 MiB, fragments), by simulation on traces: 2 to 13 %. The scores of eager attention are blocks so large
+# that rests between them cannot be used: 4 to 32 %.
 _SLACK = 0.03
 _SLACK_CHECKPOINTING = 0.08
 _SLACK_EAGER = 0.25

@@ -109,7 +109,7 @@ def measure(plan: TrainingPlan, dimensions: ModelDimensions) -> Step:
         else float(d.vocab_size * d.d_model * DTYPE_BYTES[plan.weights_dtype]),
         states=float(plan.batch_size * d.max_source_positions * d.d_model * pieces.states),
         orthogonality=float(adapted * rank_bytes) if plan.method == "adalora" else 0.0,
-        encoder_forward=pieces.untaped_encoder_layer() if is_frozen else 0.0,
+        encoder_forward=pieces.untaped_layer("encoder") if is_frozen else 0.0,
         embedded_audio=float(
             plan.batch_size * d.max_source_positions * d.d_model * DTYPE_BYTES[plan.arithmetic_dtype]
         ),
@@ -145,19 +145,14 @@ class Walk:
         step = self.step
         cached = held = 0.0
         for stretch in (Stretch(step.stem, 1), step.first_layer, step.encoder):
-            if stretch.count:
-                self._note(
-                    Phase.FORWARD, self.base.live + stretch.segment.forward + cached + held, casts=cached
-                )
-            self._add(stretch.segment.kept, stretch.count)
             cached += stretch.segment.cached * stretch.count
+            self._rise(stretch, cached, held)
             held = step.embedded_audio
         if step.encoder_forward:
             self._note(Phase.FORWARD, self.base.live + step.encoder_forward + cached + held, casts=cached)
         self._add(step.encoder_norm.kept, 1)
-        self._note(Phase.FORWARD, self.base.live + step.decoder.segment.forward + step.states + cached)
-        self._add(step.decoder.segment.kept, step.decoder.count)
         cached += step.decoder.segment.cached * step.decoder.count
+        self._rise(step.decoder, cached, step.states)
         live = self.base.live + step.head.forward + step.states + cached + step.orthogonality
         casts = self.base.casts + cached + step.head.kept.casts
         self._note(Phase.FORWARD, live, logits=step.logits, casts=casts)
@@ -165,6 +160,14 @@ class Walk:
         self.base = Moment(
             self.base.live + step.orthogonality + self._kept_states, self.base.casts, self.base.gradients
         )
+
+    def _rise(self, stretch: Stretch, cached: float, held: float) -> None:
+        """Forward through a stretch: its last segment has the most below it."""
+        if stretch.count:
+            segment = stretch.segment
+            self._add(segment.kept, stretch.count)
+            live = self.base.live - segment.kept.live + segment.forward + cached + held
+            self._note(Phase.FORWARD, live, casts=self.base.casts + cached)
 
     @property
     def _kept_states(self) -> float:
