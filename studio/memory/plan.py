@@ -244,7 +244,7 @@ class MemoryEstimate:
 
 
 _BOUNDS: tuple[tuple[str, float, float], ...] = (
-    ("lora_r", 1, 1024),
+    ("lora_r", 1, 2048),
     ("lora_dropout", 0, 0.9),
     ("batch_size", 1, 1024),
     ("gradient_accumulation_steps", 1, 4096),
