@@ -93,16 +93,8 @@ class LayerOperators(Operators):
         else:
             base = self.add(result, Tensor(0, result.width, needs=False))
         magnitude = self.weight(float(outputs), 4, is_trained=True)
-        width = 4
-        scaled_base = tape.new(base.numbers, width)
-        tape.record(
-            scaled_base, (base,), ((base, base.width), (magnitude, 4)), workspace=_product_workspace(base)
-        )
-        scaled_low = tape.new(low_rank.numbers, width)
-        tape.record(
-            scaled_low, (low_rank,), ((low_rank, low_rank.width), (magnitude, 4)),
-            workspace=_product_workspace(low_rank),
-        )  # fmt: skip
+        scaled_base = self._by_magnitude(base, magnitude)
+        scaled_low = self._by_magnitude(low_rank, magnitude)
         again = self.scaled(scaled_low)
         tape.drop(scaled_low)
         dora = self.add(scaled_base, again)
@@ -111,6 +103,15 @@ class LayerOperators(Operators):
         total = self.add(result, dora)
         tape.drop(dora)
         return total
+
+    def _by_magnitude(self, x: Tensor, magnitude: Tensor) -> Tensor:
+        """Times the float32 magnitudes over the norm: kept, since the magnitudes are trained.
+
+        Their gradient is summed up from a float32 product; that of `x` is lowered after another one.
+        """
+        out = self.tape.new(x.numbers, 4)
+        workspace = 4 * x.numbers * (2 if x.width == 2 else 1)
+        return self.tape.record(out, (x,), ((x, x.width), (magnitude, 4)), workspace=workspace)
 
     def _weight_norm(
         self, x: Tensor, pair: tuple[Tensor, Tensor], inputs: int, outputs: int
@@ -134,8 +135,3 @@ class LayerOperators(Operators):
             weight = tape.new_cast(numbers, x.width, needs=False)
         tape.touch(2 * numbers * x.width)
         return weight, raised
-
-
-def _product_workspace(x: Tensor) -> float:
-    """The gradient of a magnitude is summed from a float32 product; the other one is lowered after it."""
-    return 4 * x.numbers + (4 * x.numbers if x.width == 2 else 0)

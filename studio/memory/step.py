@@ -17,6 +17,8 @@ from studio.registry.spec import ModelDimensions
 Parts = dict[Part, float]
 Corner = tuple[Phase, Parts]
 
+_ZERO = Moment(0.0, 0.0, 0.0)
+_NOTHING = Segment(_ZERO, 0.0, _ZERO, _ZERO)
 _FRAMES_PER_POSITION = 2
 _LABEL_COPIES = 3
 """Labels, decoder inputs and positions: eight bytes a token each."""
@@ -71,9 +73,9 @@ def measure(plan: TrainingPlan, dimensions: ModelDimensions) -> Step:
     d = dimensions
     pieces = Pieces(plan, d)
     is_frozen = plan.method == "frozen_encoder"
-    first = Segment(*_NOTHING)
+    first = _NOTHING
     if is_frozen:
-        encoder = Segment(*_NOTHING)
+        encoder = _NOTHING
     elif plan.gradient_checkpointing:
         encoder = pieces.recomputed_layer("encoder")
     else:
@@ -114,10 +116,6 @@ def measure(plan: TrainingPlan, dimensions: ModelDimensions) -> Step:
             plan.batch_size * d.max_source_positions * d.d_model * DTYPE_BYTES[plan.arithmetic_dtype]
         ),
     )
-
-
-_ZERO = Moment(0.0, 0.0, 0.0)
-_NOTHING = (_ZERO, 0.0, _ZERO, _ZERO)
 
 
 def _input_bytes(plan: TrainingPlan, d: ModelDimensions) -> float:
