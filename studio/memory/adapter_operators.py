@@ -86,7 +86,7 @@ class LayerOperators(Operators):
         has_dropout = bool(self.plan.lora_dropout)
         x = self.dropout(x)
         pair = self._adapter(inputs, outputs)
-        weight, delta = self._weight_norm(x, pair, inputs, outputs)
+        weight, *held = self._weight_norm(x, pair, inputs, outputs)
         low_rank = self._low_rank(x, pair, rows, outputs)
         if has_dropout:
             base = self.product(x, weight, float(rows * outputs))
@@ -98,7 +98,7 @@ class LayerOperators(Operators):
         again = self.scaled(scaled_low)
         tape.drop(scaled_low)
         dora = self.add(scaled_base, again)
-        for tensor in (scaled_base, again, x, low_rank, base, weight, delta):
+        for tensor in (scaled_base, again, x, low_rank, base, weight, *held):
             tape.drop(tensor)
         total = self.add(result, dora)
         tape.drop(dora)
@@ -115,15 +115,18 @@ class LayerOperators(Operators):
 
     def _weight_norm(
         self, x: Tensor, pair: tuple[Tensor, Tensor], inputs: int, outputs: int
-    ) -> tuple[Tensor, Tensor]:
-        """Weight and adapter multiplied out, in the type of the input; both live to the end of the layer."""
+    ) -> tuple[Tensor, ...]:
+        """Weight and adapter multiplied out, in the type of the input; both live to the end of the layer.
+
+        So does the unit matrix that the adapter was multiplied with: its graph keeps it.
+        """
         tape = self.tape
         numbers = float(inputs * outputs)
         eye = tape.new(float(inputs * inputs), 4)
         eye_low = self.lowered(eye)
         downs, ups = self.ready(pair[0]), self.ready(pair[1])
         delta = tape.new(numbers, eye_low.width)
-        for tensor in (eye, eye_low, downs, ups):
+        for tensor in (eye, downs, ups):
             tape.drop(tensor)
         raised = self.cast(delta, x.width)
         tape.drop(delta)
@@ -134,4 +137,4 @@ class LayerOperators(Operators):
                 tape.touch(8 * numbers)
             weight = tape.new_cast(numbers, x.width, needs=False)
         tape.touch(2 * numbers * x.width)
-        return weight, raised
+        return weight, raised, eye_low
