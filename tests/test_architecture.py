@@ -38,6 +38,10 @@ MAY_BE_HEAVY = {
     *(f"studio.training.{name}" for name in ("collator", "trainer", "callback", "adapters", "worker")),
     *(f"studio.training.{name}" for name in ("attempt", "preparation")),
     *(f"studio.inference.{name}" for name in ("hugging_face", "long_form")),
+    *(
+        f"studio.memory.trace.{name}"
+        for name in ("tracker", "cuda", "quantized", "model", "optimizer", "step")
+    ),
 }
 READS_ENVIRONMENT = {"studio/settings.py", "studio/jobs/process.py"}
 LONGEST_FILE, LONGEST_FUNCTION = 330, 60

@@ -11,9 +11,11 @@ SCHEMA_VERSION = 1
 ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")
 METHODS = ("lora", "dora", "adalora", "full", "frozen_encoder")
 QUANTIZATIONS = ("none", "8bit", "4bit")
+PRECISIONS = ("fp32", "fp16", "bf16", "pure_bf16")
 DTYPES = ("fp32", "fp16", "bf16")
 OPTIMIZERS = ("adamw_torch_fused", "adamw_torch", "adamw_bnb_8bit", "adafactor", "sgd")
-ATTENTIONS = ("sdpa", "eager")
+ATTENTIONS = ("sdpa", "flash_attention_2", "eager")
+SHARDINGS = ("ddp", "zero1", "zero2", "zero3", "fsdp")
 ENGINES = ("transformers", "faster-whisper")
 INFERENCE_PRECISIONS = ("fp32", "fp16", "bf16", "int8")
 
@@ -63,9 +65,9 @@ class TrainingPlan:
     quantization: str = "none"
     """Bits of the frozen linear layers."""
     precision: str = "bf16"
-    """Arithmetic: fp32, or autocast to fp16 or bf16."""
+    """Arithmetic: fp32, autocast to fp16 or bf16, or everything in bf16 without autocast."""
     base_dtype: str = "fp32"
-    """Type in which weights are held; with autocast, trained weights stay fp32."""
+    """Type in which the model is held: half precision for a frozen base. pure_bf16 holds it in bf16."""
     optimizer: str = "adamw_torch_fused"
     batch_size: int = 8
     gradient_accumulation_steps: int = 1
@@ -79,6 +81,9 @@ class TrainingPlan:
     """Clips generated at once in evaluation; 0: no evaluation."""
     generation_max_length: int = 225
     generation_num_beams: int = 1
+    num_gpus: int = 1
+    sharding: str = "ddp"
+    """What several GPUs divide among them; nothing with one."""
 
     def __post_init__(self) -> None:
         """Refuses what cannot be computed.
@@ -88,30 +93,60 @@ class TrainingPlan:
         """
         _require_choice("method", self.method, METHODS)
         _require_choice("quantization", self.quantization, QUANTIZATIONS)
-        _require_choice("precision", self.precision, DTYPES)
+        _require_choice("precision", self.precision, PRECISIONS)
         _require_choice("base_dtype", self.base_dtype, DTYPES)
         _require_choice("optimizer", self.optimizer, OPTIMIZERS)
         _require_choice("attention", self.attention, ATTENTIONS)
-        _require_positive(
-            self, "batch_size", "gradient_accumulation_steps", "label_length", "generation_num_beams"
-        )
+        _require_choice("sharding", self.sharding, SHARDINGS)
+        for name, low, high in _BOUNDS:
+            if name != "lora_r" or self.is_adapter:
+                _require_between(self, name, low, high)
         if self.is_adapter:
-            _require_positive(self, "lora_r")
             if not self.target_modules:
                 raise ConfigError("An adapter needs at least one of target_modules.")
             for name in self.target_modules:
                 _require_choice("target_modules", name, ALL_LINEAR)
-        elif self.quantization != "none":
+        self._check_together()
+
+    def _check_together(self) -> None:
+        """Refuses what no trainer can run, and says what comes nearest."""
+        if self.quantization != "none":
+            self._check_quantized()
+        if not self.is_adapter and self.base_dtype == "fp16":
             raise ConfigError(
-                "{quantization} weights cannot be trained themselves: use method lora, dora or adalora.",
-                quantization=self.quantization,
+                "Weights in fp16 cannot be trained themselves (their gradients cannot be scaled): give "
+                "base_dtype fp32 or bf16."
             )
-        if "fp32" not in (self.precision, self.base_dtype) and self.precision != self.base_dtype:
+        if self.precision == "fp32" and self.base_dtype != "fp32" and self.quantization == "none":
+            raise ConfigError(
+                "A {base_dtype} base cannot be fed with fp32: give both the same type.",
+                base_dtype=self.base_dtype,
+            )
+        if "fp32" not in (self.precision, self.base_dtype) and self.arithmetic_dtype != self.base_dtype:
             raise ConfigError(
                 "A {base_dtype} base under {precision} autocast is promoted to fp32 everywhere: give both "
                 "the same type.",
                 base_dtype=self.base_dtype,
                 precision=self.precision,
+            )
+        if self.attention == "flash_attention_2" and self.precision == "fp32":
+            raise ConfigError("Flash attention needs half precision: give precision bf16 or fp16, or sdpa.")
+
+    def _check_quantized(self) -> None:
+        if not self.is_adapter:
+            raise ConfigError(
+                "{quantization} weights cannot be trained themselves: use method lora, dora or adalora.",
+                quantization=self.quantization,
+            )
+        if self.precision == "pure_bf16":
+            raise ConfigError(
+                "Beside {quantization} weights everything is raised to fp32: give precision bf16.",
+                quantization=self.quantization,
+            )
+        if self.num_gpus > 1 and self.sharding in ("zero3", "fsdp"):
+            raise ConfigError(
+                "{quantization} weights cannot be divided among GPUs: give sharding ddp, zero1 or zero2.",
+                quantization=self.quantization,
             )
 
     @property
@@ -121,8 +156,20 @@ class TrainingPlan:
 
     @property
     def is_autocast(self) -> bool:
-        """Whether the arithmetic is of half precision."""
-        return self.precision != "fp32"
+        """Whether float32 is lowered to half precision at each operation."""
+        return self.precision in ("fp16", "bf16")
+
+    @property
+    def arithmetic_dtype(self) -> str:
+        """Type of the matrix products."""
+        return "bf16" if self.precision == "pure_bf16" else self.precision
+
+    @property
+    def weights_dtype(self) -> str:
+        """Type of the model's weights; what is beside packed weights is raised to float32 by PEFT."""
+        if self.quantization != "none":
+            return "fp32"
+        return "bf16" if self.precision == "pure_bf16" else self.base_dtype
 
 
 @dataclass(frozen=True)
@@ -196,6 +243,29 @@ class MemoryEstimate:
         }
 
 
+_BOUNDS: tuple[tuple[str, float, float], ...] = (
+    ("lora_r", 1, 2048),
+    ("lora_dropout", 0, 0.9),
+    ("batch_size", 1, 1024),
+    ("gradient_accumulation_steps", 1, 4096),
+    ("label_length", 1, 448),
+    ("eval_batch_size", 0, 1024),
+    ("generation_max_length", 1, 448),
+    ("generation_num_beams", 1, 32),
+    ("num_gpus", 1, 1024),
+)
+
+
+def _require_between(plan: TrainingPlan, name: str, low: float, high: float) -> None:
+    value = getattr(plan, name)
+    if value < low:
+        raise ConfigError("{name} must be at least {low:g}, got {value:g}.", name=name, low=low, value=value)
+    if not value <= high:
+        raise ConfigError(
+            "{name} must be at most {high:g}, got {value:g}.", name=name, high=high, value=value
+        )
+
+
 def _require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ConfigError(
@@ -206,7 +276,7 @@ def _require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
         )
 
 
-def _require_positive(plan: TrainingPlan | InferencePlan, *names: str) -> None:
+def _require_positive(plan: InferencePlan, *names: str) -> None:
     for name in names:
         value = getattr(plan, name)
         if value < 1:

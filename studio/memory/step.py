@@ -1,157 +1,263 @@
-"""The sizes that a training step is made of, in bytes: what `training` puts together at each corner."""
+"""A training step put together from its segments: the worst moment of each stretch, in bytes by part.
 
+Stem, encoder layers, layer norm, embedding, decoder layers, head; then back. Layers of one kind are alike, so
+that the worst moment of a stretch of them is in its first or in its last one.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from studio.memory.activations import (
-    again_encoder_bytes,
-    arithmetic,
-    layer_bytes,
-    reentrant_leak_bytes,
-)
-from studio.memory.plan import TrainingPlan
-from studio.memory.weights import DTYPE_BYTES, StaticBytes, static_bytes, trainable_tensors
-from studio.registry.parameters import linear_layers, tensors
+from studio.memory.layers import Pieces, Segment
+from studio.memory.plan import Part, Phase, TrainingPlan
+from studio.memory.tape import Moment
+from studio.memory.weights import DTYPE_BYTES, StaticBytes, static_bytes
+from studio.registry.parameters import linear_layers
 from studio.registry.spec import ModelDimensions
 
-HEAD_BYTES = 12.1
-"""Per logit: half and float32 copies under autocast, logits and log-probabilities in float32 without."""
-HEAD_BYTES_HALF = 6.1
-MEL_FRAMES = 3000
+Parts = dict[Part, float]
+Corner = tuple[Phase, Parts]
+
+_ZERO = Moment(0.0, 0.0, 0.0)
+_NOTHING = Segment(_ZERO, 0.0, _ZERO, _ZERO)
+_FRAMES_PER_POSITION = 2
+_LABEL_COPIES = 3
+"""Labels, decoder inputs and positions: eight bytes a token each."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Some segments of one kind, one after the other."""
+
+    segment: Segment
+    count: int
+
+    @property
+    def kept(self) -> float:
+        """Bytes that all of them keep."""
+        return self.count * self.segment.kept.live
 
 
 @dataclass(frozen=True)
 class Step:
-    """One training step of one plan on one model."""
+    """The segments of one plan's step, and what lives through all of it."""
 
+    plan: TrainingPlan
+    dimensions: ModelDimensions
     static: StaticBytes
-    audio: float
-    """Numbers in one hidden state of the encoder (batch × positions × d_model)."""
-    tokens: float
-    """Numbers in one hidden state of the decoder."""
-    encoder_layer: float
-    decoder_layer: float
-    again_encoder: float
-    """One encoder layer at the highest moment of its backward pass."""
-    stem: float
-    """What the convolutions keep, with the features and the encoder's last hidden state."""
-    casts: float
-    """Half-precision copies of weights that live until the backward pass."""
-    encoder_casts: float
-    """Those of them that are still there when the backward pass has left the decoder."""
-    layer_cast: float
-    """Copies of one layer's weights while it is computed again."""
+    inputs: float
+    """Features and labels of all micro-batches, on the device from the step's beginning."""
+    stem: Segment
+    first_layer: Stretch
+    """The encoder's first layer, where its input needs no gradient."""
+    encoder: Stretch
+    encoder_norm: Segment
+    embedding_bytes: float
+    """The decoder's embedded tokens."""
+    decoder: Stretch
+    head: Segment
     logits: float
+    """Logits and loss at the worst moment of the forward pass."""
     embedding_gradient: float
-    decoder_gradients: float
-    """Of the decoder's layers."""
-    tied_gradients: int
-    """Copies of the embedding's gradient that meet where output projection and embedding are tied."""
-    half: float
-    """Width of the arithmetic in units of half precision: 1, or 2 for float32."""
-    stream: int
-    """Bytes of a number in the residual stream."""
-    boundary: int
-    """Bytes of a number that checkpointing keeps at the border of a layer."""
-    leak: float
-    """What non-reentrant checkpointing cannot drop of 8-bit layers."""
+    states: float
+    """The encoder's states."""
+    orthogonality: float
+    """AdaLoRA's regularisation keeps a square matrix of the rank for each of its matrices."""
+    encoder_forward: float
+    """A frozen encoder's layer at work."""
+    embedded_audio: float
+    """What the convolutions give out: the encoder's program holds it while its layers run."""
 
 
 def measure(plan: TrainingPlan, dimensions: ModelDimensions) -> Step:
-    """All sizes of a plan's step."""
-    d = dimensions.d_model
-    kind = arithmetic(plan)
-    audio = float(plan.batch_size * dimensions.max_source_positions * d)
-    tokens = float(plan.batch_size * plan.label_length * d)
-    layers = layer_bytes(plan, dimensions)
-    width = 4 if plan.is_adapter else DTYPE_BYTES[plan.base_dtype]
-    trained = [group for group in trainable_tensors(plan, dimensions) if group.half == "decoder"]
-    is_half = kind == "full_half"
-    has_half_border = plan.gradient_checkpointing and plan.is_adapter and plan.base_dtype != "fp32"
-    casts = cast_bytes(plan, dimensions)
-    frozen_encoder = plan.method == "frozen_encoder"
-    return Step(
-        static=static_bytes(plan, dimensions),
-        audio=audio,
-        tokens=tokens,
-        encoder_layer=layers.encoder,
-        decoder_layer=layers.decoder,
-        again_encoder=again_encoder_bytes(plan, dimensions),
-        stem=_stem_bytes(plan, dimensions, audio),
-        casts=casts,
-        encoder_casts=2.0 * casted(dimensions, ("encoder",)) if casts and not frozen_encoder else 0.0,
-        layer_cast=_layer_cast_bytes(plan, dimensions),
-        logits=plan.batch_size
-        * plan.label_length
-        * dimensions.vocab_size
-        * (HEAD_BYTES_HALF if is_half else HEAD_BYTES),
-        embedding_gradient=0.0 if plan.is_adapter else dimensions.vocab_size * d * width,
-        decoder_gradients=width * sum(group.total for group in trained if not group.is_embedding),
-        tied_gradients=2 if plan.is_autocast and not is_half else 3,
-        half=1.0 if plan.is_autocast else 2.0,
-        stream=2 if is_half else 4,
-        boundary=2 if is_half or has_half_border else 4,
-        leak=reentrant_leak_bytes(plan, dimensions),
-    )
-
-
-def casted(dimensions: ModelDimensions, halves: tuple[str, ...]) -> int:
-    """Numbers of the weights that autocast copies: all but positions."""
-    return sum(
-        group.total
-        for group in tensors(dimensions)
-        if group.half in halves and group.name != "embed_positions"
-    )
-
-
-def cast_bytes(plan: TrainingPlan, dimensions: ModelDimensions) -> float:
-    """Copies of weights that live from the forward to the backward pass."""
-    if plan.method == "dora" and not plan.gradient_checkpointing:
-        # The norm of each adapted weight is taken from a copy in the type of the arithmetic.
-        adapted = (row for row in linear_layers(dimensions) if row.name in plan.target_modules)
-        norms = (2.0 if plan.is_autocast else 4.0) * sum(row.weights * row.count for row in adapted)
+    """Plays one segment of each kind."""
+    d = dimensions
+    pieces = Pieces(plan, d)
+    is_frozen = plan.method == "frozen_encoder"
+    first = _NOTHING
+    if is_frozen:
+        encoder = _NOTHING
+    elif plan.gradient_checkpointing:
+        encoder = pieces.recomputed_layer("encoder")
     else:
-        norms = 0.0
-    if (
-        has_casts(plan)
-        and plan.is_adapter
-        and plan.quantization == "none"
-        and not plan.gradient_checkpointing
-    ):
-        # A frozen weight is copied at each use, and the backward pass needs the copy.
-        return norms + 2.0 * casted(dimensions, ("encoder", "decoder"))
-    return norms + cached_cast_bytes(plan, dimensions)
-
-
-def cached_cast_bytes(plan: TrainingPlan, dimensions: ModelDimensions) -> float:
-    """Copies that autocast itself holds: of all trained weights, or of the largest frozen one at its use."""
-    if not has_casts(plan):
-        return 0.0
-    if plan.is_adapter:
-        return 2.0 * dimensions.vocab_size * dimensions.d_model
-    return 2.0 * casted(
-        dimensions, ("decoder",) if plan.method == "frozen_encoder" else ("encoder", "decoder")
+        encoder = pieces.layer("encoder", needs=True)
+        if plan.is_adapter:
+            first = pieces.layer("encoder", needs=False)
+    decoder = (
+        pieces.recomputed_layer("decoder")
+        if plan.gradient_checkpointing
+        else pieces.layer("decoder", needs=True)
+    )
+    head, logits = pieces.head()
+    has_first = plan.is_adapter and not plan.gradient_checkpointing
+    rank_bytes = DTYPE_BYTES[plan.arithmetic_dtype] * plan.lora_r**2
+    adapted = sum(2 * row.count for row in linear_layers(d) if row.name in plan.target_modules)
+    tokens = float(plan.batch_size * plan.label_length)
+    static = static_bytes(plan, d)
+    return Step(
+        plan=plan,
+        dimensions=d,
+        static=static,
+        inputs=plan.gradient_accumulation_steps * _input_bytes(plan, d),
+        stem=pieces.stem(),
+        first_layer=Stretch(first, 1 if has_first else 0),
+        encoder=Stretch(encoder, d.encoder_layers - (1 if has_first else 0)),
+        encoder_norm=pieces.last_norm("encoder", needs=not is_frozen),
+        embedding_bytes=tokens * d.d_model * pieces.stream,
+        decoder=Stretch(decoder, d.decoder_layers),
+        head=head,
+        logits=logits,
+        embedding_gradient=0.0
+        if plan.is_adapter
+        else float(d.vocab_size * d.d_model * DTYPE_BYTES[plan.weights_dtype]),
+        states=float(plan.batch_size * d.max_source_positions * d.d_model * pieces.states),
+        orthogonality=float(adapted * rank_bytes) if plan.method == "adalora" else 0.0,
+        encoder_forward=pieces.untaped_layer("encoder") if is_frozen else 0.0,
+        embedded_audio=float(
+            plan.batch_size * d.max_source_positions * d.d_model * DTYPE_BYTES[plan.arithmetic_dtype]
+        ),
     )
 
 
-def has_casts(plan: TrainingPlan) -> bool:
-    """Whether float32 weights meet arithmetic in half precision."""
-    return plan.is_autocast and plan.base_dtype == "fp32"
+def _input_bytes(plan: TrainingPlan, d: ModelDimensions) -> float:
+    width = 2 if plan.precision == "pure_bf16" else 4
+    frames = _FRAMES_PER_POSITION * d.max_source_positions
+    return float(plan.batch_size * (width * d.num_mel_bins * frames + 8 * _LABEL_COPIES * plan.label_length))
 
 
-def _layer_cast_bytes(plan: TrainingPlan, dimensions: ModelDimensions) -> float:
-    if not has_casts(plan) or plan.quantization != "none":
-        return 0.0
-    return 2.0 * (4 * dimensions.d_model**2 + 2 * dimensions.d_model * dimensions.encoder_ffn_dim)
+class Walk:
+    """Goes through the step and notes its corners. `base` is what is alive beside the segment at work."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.corners: list[Corner] = []
+        gradients = step.static.gradients if step.plan.gradient_accumulation_steps > 1 else 0
+        self.base = Moment(step.inputs + gradients, 0.0, float(gradients))
+
+    def go(self) -> list[Corner]:
+        """All corners of forward and backward pass, without weights and optimizer states."""
+        self._forward()
+        self._backward()
+        return self.corners
+
+    def _forward(self) -> None:
+        step = self.step
+        cached = held = 0.0
+        for stretch in (Stretch(step.stem, 1), step.first_layer, step.encoder):
+            cached += stretch.segment.cached * stretch.count
+            self._rise(stretch, cached, held)
+            held = step.embedded_audio
+        if step.encoder_forward:
+            self._note(Phase.FORWARD, self.base.live + step.encoder_forward + cached + held, casts=cached)
+        self._add(step.encoder_norm.kept, 1)
+        cached += step.decoder.segment.cached * step.decoder.count
+        self._rise(step.decoder, cached, step.states)
+        live = self.base.live + step.head.forward + step.states + cached + step.orthogonality
+        casts = self.base.casts + cached + step.head.kept.casts
+        self._note(Phase.FORWARD, live, logits=step.logits, casts=casts)
+        self._add(step.head.kept, 1)
+        self.base = Moment(
+            self.base.live + step.orthogonality + self._kept_states, self.base.casts, self.base.gradients
+        )
+
+    def _rise(self, stretch: Stretch, cached: float, held: float) -> None:
+        """Forward through a stretch: its last segment has the most below it."""
+        if stretch.count:
+            segment = stretch.segment
+            self._add(segment.kept, stretch.count)
+            live = self.base.live - segment.kept.live + segment.forward + cached + held
+            self._note(Phase.FORWARD, live, casts=self.base.casts + cached)
+
+    @property
+    def _kept_states(self) -> float:
+        """The encoder's states, where decoder layers keep them as they are rather than casted copies."""
+        return self.step.states if self.step.decoder.segment.keeps_states else 0.0
+
+    def _backward(self) -> None:
+        step = self.step
+        self._play(Stretch(step.head, 1))
+        self.base = Moment(self.base.live - step.orthogonality, self.base.casts, self.base.gradients)
+        self._play(step.decoder)
+        if not step.decoder.segment.pins_states:
+            self.base = Moment(self.base.live - self._kept_states, self.base.casts, self.base.gradients)
+        passed = step.decoder.segment.passed_on
+        if step.embedding_gradient:
+            ties = self._ties * step.embedding_gradient
+            self._note(Phase.BACKWARD, self.base.live + passed + step.embedding_bytes + ties)
+            if step.plan.gradient_accumulation_steps > 1:
+                gradient = step.embedding_gradient
+                self.base = Moment(self.base.live - gradient, self.base.casts, self.base.gradients - gradient)
+        if step.encoder.count and step.encoder.segment.backward.live:
+            self._play(Stretch(step.encoder_norm, 1))
+            self._play(step.encoder)
+            self._play(step.first_layer)
+            self._play(Stretch(step.stem, 1))
+
+    @property
+    def _ties(self) -> int:
+        """Gradients of the embedding beside the projection's: its own, and their sum unless in place."""
+        plan = self.step.plan
+        return 1 if plan.is_autocast and plan.weights_dtype == "fp32" else 2
+
+    def _play(self, stretch: Stretch) -> None:
+        """Backward through a stretch: its first segment has the most below it, its last most gradients."""
+        segment = stretch.segment
+        if not stretch.count:
+            return
+        live = self.base.live - segment.kept.live + segment.backward.live
+        drift = segment.after.live - segment.kept.live
+        last = (stretch.count - 1) * drift
+        gradients = self.base.gradients + segment.backward.gradients
+        casts = self.base.casts - segment.kept.casts + segment.backward.casts
+        self._note(Phase.BACKWARD, live, casts=casts, gradients=gradients)
+        if last > 0:
+            self._note(
+                Phase.BACKWARD,
+                live + last,
+                casts=casts - (stretch.count - 1) * segment.kept.casts,
+                gradients=gradients + (stretch.count - 1) * segment.after.gradients,
+            )
+        self.base = Moment(
+            self.base.live + stretch.count * drift,
+            self.base.casts - stretch.count * segment.kept.casts,
+            self.base.gradients + stretch.count * segment.after.gradients,
+        )
+
+    def _add(self, kept: Moment, count: int) -> None:
+        self.base = Moment(
+            self.base.live + count * kept.live,
+            self.base.casts + count * kept.casts,
+            self.base.gradients,
+        )
+
+    def _note(
+        self,
+        phase: Phase,
+        live: float,
+        *,
+        logits: float = 0.0,
+        casts: float | None = None,
+        gradients: float | None = None,
+    ) -> None:
+        """A moment by part: what the step keeps below the segment at work are activations."""
+        casts = self.base.casts if casts is None else casts
+        gradients = self.base.gradients if gradients is None else gradients
+        rest = max(0.0, live - casts - gradients - logits)
+        kept = min(rest, max(0.0, self.base.live - self.base.casts - self.base.gradients))
+        activations = rest if phase is Phase.FORWARD else kept
+        self.corners.append(
+            (
+                phase,
+                {
+                    Part.ACTIVATIONS: activations,
+                    Part.WEIGHT_CASTS: casts,
+                    Part.GRADIENTS: gradients,
+                    Part.LOGITS_AND_LOSS: logits,
+                    Part.TEMPORARIES: rest - activations,
+                },
+            )
+        )
 
 
-def _stem_bytes(plan: TrainingPlan, dimensions: ModelDimensions, audio: float) -> float:
-    features = float(plan.batch_size * dimensions.num_mel_bins * MEL_FRAMES)
-    if plan.method == "frozen_encoder":
-        return 4 * audio + 4 * features
-    if plan.is_adapter:
-        if not plan.gradient_checkpointing:
-            return 8 * audio + 4 * features
-        return (10 if plan.is_autocast else 20) * audio + 4 * features
-    if arithmetic(plan) == "full_half":
-        return 14 * audio + 4 * features
-    return 18 * audio + 6 * features if plan.is_autocast else 28 * audio + 4 * features
+def corners(step: Step) -> Iterator[Corner]:
+    """The worst moments of forward and backward pass."""
+    yield from Walk(step).go()

@@ -12,6 +12,8 @@ DTYPE_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
 _BLOCK_8BIT_OPTIMIZER = 256
 _MIN_8BIT_OPTIMIZER = 4096
 """bitsandbytes keeps smaller tensors, and embeddings, in float32 states."""
+_IMPORTANCES = 3
+"""AdaLoRA keeps importance, its mean and its uncertainty of each number (PEFT's `RankAllocator`)."""
 _BLOCK_4BIT = 64
 _BLOCK_4BIT_NESTED = 256
 
@@ -65,7 +67,8 @@ def static_bytes(plan: TrainingPlan, dimensions: ModelDimensions) -> StaticBytes
     base = sum(group.total for group in tensors(dimensions))
     linear = sum(group.total for group in tensors(dimensions) if group.is_linear)
     # Adapters are float32 whatever the base is: PEFT raises them to it so that they can be trained.
-    width = 4 if plan.is_adapter else DTYPE_BYTES[plan.base_dtype]
+    width = 4 if plan.is_adapter else DTYPE_BYTES[plan.weights_dtype]
+    held = DTYPE_BYTES[plan.weights_dtype]
     frozen = base if plan.is_adapter else base - trainable
     is_quantized = plan.quantization != "none"
     # AdaLoRA also holds the rank of each of its layers, one number that is not trained.
@@ -74,10 +77,11 @@ def static_bytes(plan: TrainingPlan, dimensions: ModelDimensions) -> StaticBytes
         trainable_parameters=trainable,
         all_parameters=base + (trainable + ranks if plan.is_adapter else 0),
         weights_trainable=trainable * width,
-        weights_frozen=(frozen - (linear if is_quantized else 0)) * DTYPE_BYTES[plan.base_dtype] + 4 * ranks,
+        weights_frozen=(frozen - (linear if is_quantized else 0)) * held + 4 * ranks,
         weights_quantized=quantized_bytes(plan.quantization, dimensions),
         gradients=trainable * width,
-        optimizer_states=sum(_states(plan.optimizer, group, width) * group.count for group in trained),
+        optimizer_states=sum(_states(plan.optimizer, group, width) * group.count for group in trained)
+        + (_IMPORTANCES * 4 * trainable if plan.method == "adalora" else 0),
         optimizer_temporaries=_optimizer_temporaries(plan.optimizer, trained, width),
     )
 
@@ -122,8 +126,9 @@ def _states(optimizer: str, group: TensorGroup, width: int) -> int:
 
 def _optimizer_temporaries(optimizer: str, trained: tuple[TensorGroup, ...], width: int) -> int:
     """What one step allocates beside the states."""
-    if optimizer == "adamw_torch":  # the foreach variant holds one more copy of every trained weight
+    if optimizer == "adamw_torch":  # the foreach variant holds the roots of all second moments at once
         return sum(group.total for group in trained) * width
     if optimizer == "adafactor":
-        return 3 * 4 * max(group.size for group in trained)
+        # The squared gradient twice; half precision also raises gradient and weight.
+        return (2 if width == 4 else 4) * 4 * max(group.size for group in trained)
     return 0

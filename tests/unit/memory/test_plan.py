@@ -22,6 +22,15 @@ from tests.unit.whisper_on_meta import TINY
         ({"target_modules": ()}, "at least one of target_modules"),
         ({"method": "full", "quantization": "8bit"}, "8bit weights cannot be trained themselves"),
         ({"precision": "fp16", "base_dtype": "bf16"}, "promoted to fp32 everywhere"),
+        ({"precision": "pure_bf16", "base_dtype": "fp16"}, "promoted to fp32 everywhere"),
+        ({"precision": "fp32", "base_dtype": "bf16"}, "cannot be fed with fp32"),
+        ({"method": "full", "base_dtype": "fp16", "precision": "fp16"}, "gradients cannot be scaled"),
+        ({"precision": "fp32", "attention": "flash_attention_2"}, "needs half precision"),
+        ({"precision": "pure_bf16", "quantization": "4bit"}, "Beside 4bit weights everything is raised"),
+        ({"batch_size": 10**6}, "batch_size must be at most 1024, got 1e"),
+        ({"label_length": 449}, "label_length must be at most 448, got 449"),
+        ({"lora_dropout": float("nan")}, "lora_dropout must be at most 0.9, got nan"),
+        ({"sharding": "zero4"}, "sharding must be one of ddp, zero1"),
     ],
 )
 def test_a_plan_that_cannot_be_is_refused_with_a_sentence(values: dict[str, Any], sentence: str) -> None:

@@ -1,0 +1,298 @@
+"""One layer of a Whisper, or what is before and after its layers, played on a tape: pieces of a step."""
+
+from dataclasses import dataclass, replace
+
+from studio.memory.adapter_operators import LayerOperators
+from studio.memory.operators import Shape
+from studio.memory.plan import TrainingPlan
+from studio.memory.tape import Moment, Tape, Tensor
+from studio.registry.spec import ModelDimensions
+
+_ZERO = Moment(0.0, 0.0, 0.0)
+_OWNERS = 2
+"""Of a tensor that the segment is given and never lets go of."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A piece of the step: bytes that it keeps, and its worst moments, all without the rest of the step."""
+
+    kept: Moment
+    """From its forward pass to its backward pass, its input included and its output not."""
+    forward: float
+    """Live bytes at the worst moment of its forward pass, its input included."""
+    backward: Moment
+    """The worst moment of its backward pass, with what it keeps and the gradient it is given."""
+    after: Moment
+    """What its backward pass leaves: gradients of weights, and what only the graph's end frees."""
+    cached: float = 0.0
+    """Casted weights that only autocast's cache holds, until the end of the forward pass."""
+    keeps_states: bool = False
+    """Whether a decoder layer keeps the encoder's states themselves, rather than copies in another type."""
+    pins_states: bool = False
+    """Whether it does so until the graph's end."""
+    passed_on: float = 0.0
+    """Gradient of the encoder's states that a decoder layer makes, once for all layers."""
+
+
+class Pieces:
+    """Makes the segments of one plan's step."""
+
+    def __init__(self, plan: TrainingPlan, dimensions: ModelDimensions) -> None:
+        self.plan = plan
+        self.dimensions = dimensions
+        d = dimensions
+        self.audio = Shape(plan.batch_size, d.max_source_positions, d.encoder_attention_heads)
+        self.text = Shape(plan.batch_size, plan.label_length, d.decoder_attention_heads)
+        self.has_gradients = plan.gradient_accumulation_steps > 1
+        is_half_base = plan.weights_dtype != "fp32"
+        self.stream = 2 if is_half_base else 4
+        """Bytes of a number in the residual stream."""
+        self.states = 2 if plan.precision == "pure_bf16" else 4
+        """Bytes of a number in the encoder's states, which a layer norm gives out."""
+        self._before_activation = _ZERO
+        self.trains_encoder = plan.method != "frozen_encoder"
+
+    def layer(self, half: str, *, needs: bool) -> Segment:
+        """A layer that keeps its activations; `needs`: whether its input needs a gradient."""
+        tape = Tape()
+        operators = LayerOperators(self.plan, tape, has_gradients=self.has_gradients)
+        shape = self.audio if half == "encoder" else self.text
+        x = tape.new(float(shape.rows * self.dimensions.d_model), self.stream, needs)
+        states = self._states()
+        y = self._forward(operators, half, x, states)
+        forward = tape.peak.live
+        self._end_region(tape)
+        tape.drop(x)
+        kept = self._without(tape.now(), y)
+        keeps, pins = states.owners > _OWNERS, states in tape.pinned
+        segment = self._backward(tape, y, x, states, kept, forward)
+        return replace(segment, keeps_states=keeps, pins_states=pins)
+
+    def recomputed_layer(self, half: str) -> Segment:
+        """A layer under gradient checkpointing: keeps its input, and is computed again on the way back."""
+        tape = Tape()
+        operators = LayerOperators(self.plan, tape, has_gradients=self.has_gradients)
+        shape = self.audio if half == "encoder" else self.text
+        x = tape.new(float(shape.rows * self.dimensions.d_model), self.stream, needs=True)
+        border = Moment(tape.live, 0.0, 0.0)
+        gradient = tape.new(x.numbers, x.width)
+        states = self._states()
+        y = self._forward(operators, half, x, states)
+        # In the forward pass, where nothing is kept, only autocast's cache holds them.
+        cached = sum(cast.numbers * cast.width for cast in tape.cache.values())
+        self._end_region(tape)
+        recomputed, pinned = tape.peak, tape.pinned
+        if not self.plan.use_reentrant:
+            tape.drop(y)
+            if self.plan.quantization == "8bit" and "fc2" not in self.plan.target_modules:
+                # Nothing after the activation is kept in a way that checkpoints see: there they stop.
+                recomputed = self._before_activation
+                tape.drop(pinned[-1])
+        tape.peak = tape.now() if tape.live > recomputed.live else recomputed
+        tape.backward(y, gradient)
+        own = {id(t): t for t in pinned if t is not states}.values()
+        leak = sum(t.numbers * t.width for t in own)
+        leaks = leak if not self.plan.use_reentrant else 0.0
+        passed = states.grad.numbers * states.grad.width if states.grad else 0.0
+        return Segment(
+            kept=Moment(border.live + leaks, 0.0, 0.0),
+            forward=self.untaped_layer(half),
+            backward=Moment(tape.peak.live + leaks, tape.peak.casts, tape.peak.gradients),
+            after=Moment(tape.gradients + leaks, 0.0, tape.gradients),
+            cached=cached,
+            keeps_states=True,
+            pins_states=states in pinned and not self.plan.use_reentrant,
+            passed_on=passed,
+        )
+
+    def untaped_layer(self, half: str) -> float:
+        """Live bytes at the worst moment of a layer that keeps nothing for a backward pass."""
+        tape = Tape()
+        operators = LayerOperators(self.plan, tape)
+        operators.is_taped = operators.is_trained = False
+        shape = self.audio if half == "encoder" else self.text
+        x = tape.new(float(shape.rows * self.dimensions.d_model), self.stream)
+        states = self._states()
+        states.needs = False
+        self._forward(operators, half, x, states)
+        return tape.peak.live
+
+    def stem(self) -> Segment:
+        """Two convolutions on the features, and the positions."""
+        d, plan = self.dimensions, self.plan
+        tape = Tape()
+        operators = LayerOperators(self.plan, tape, has_gradients=self.has_gradients)
+        operators.is_trained = operators.is_trained and self.trains_encoder
+        is_pure = plan.precision == "pure_bf16"
+        frames = 2 * self.audio.rows
+        features = Tensor(float(frames * d.num_mel_bins), 2 if is_pure else 4, needs=False)
+        features.owners = _OWNERS
+        width = operators.base
+        convolutions = [
+            operators.weight(3.0 * inputs * d.d_model, width, is_trained=operators.is_trained)
+            for inputs in (d.num_mel_bins, d.d_model)
+        ]
+        first = operators.product(features, convolutions[0], float(frames * d.d_model))
+        active = operators.gelu(first)
+        tape.drop(first)
+        second = operators.product(active, convolutions[1], float(self.audio.rows * d.d_model))
+        tape.drop(active)
+        if plan.is_adapter and plan.gradient_checkpointing:
+            second.needs = True
+        states = operators.gelu(second)
+        tape.drop(second)
+        positions = Tensor(states.numbers, width, needs=False, is_weight=True)
+        y = operators.add(states, positions)
+        tape.drop(states)
+        forward = tape.peak.live
+        cached = self._end_region(tape)
+        kept = self._without(tape.now(), y)
+        segment = self._backward(tape, y, features, self._states(), kept, forward)
+        return replace(segment, cached=cached)
+
+    def last_norm(self, half: str, *, needs: bool) -> Segment:
+        """The layer norm after the last layer."""
+        tape = Tape()
+        operators = LayerOperators(self.plan, tape)
+        operators.is_trained = operators.is_trained and needs
+        shape = self.audio if half == "encoder" else self.text
+        x = tape.new(float(shape.rows * self.dimensions.d_model), self.stream, needs)
+        y = operators.norm(x, shape.rows)
+        forward = tape.peak.live
+        tape.drop(x)
+        kept = self._without(tape.now(), y)
+        return self._backward(tape, y, x, self._states(), kept, forward)
+
+    def head(self) -> tuple[Segment, float]:
+        """Last layer norm, logits and loss; and what of the forward pass's worst moment is logits."""
+        d, plan = self.dimensions, self.plan
+        tape = Tape()
+        operators = LayerOperators(plan, tape, has_gradients=self.has_gradients)
+        x = tape.new(float(self.text.rows * d.d_model), self.stream, needs=True)
+        states = operators.norm(x, self.text.rows)
+        embedding = operators.weight(
+            float(d.vocab_size * d.d_model), operators.base, is_trained=operators.is_trained
+        )
+        # Its gradient waits for that of the embedding, whatever was summed up before.
+        embedding.grad = None
+        count = float(self.text.rows * d.vocab_size)
+        before = tape.live
+        logits = operators.product(states, embedding, count)
+        tape.drop(states)
+        log_probabilities = tape.new(count, logits.width)
+        tape.record(log_probabilities, (log_probabilities,), ((logits, logits.width),))
+        raised = operators.cast(log_probabilities, 4 if plan.is_autocast else log_probabilities.width)
+        tape.drop(log_probabilities)
+        loss = tape.record(tape.new(1.0, 4), (raised,), ((raised, raised.width),))
+        tape.drop(raised)
+        cached = self._end_region(tape)
+        if plan.is_autocast:
+            tape.touch(4 * count)
+        forward = tape.peak.live
+        tape.drop(logits)
+        tape.drop(x)
+        kept = self._without(tape.now(), loss)
+        segment = self._backward(tape, loss, x, self._states(), kept, forward)
+        casted = 2.0 * embedding.numbers if operators.ready(embedding) is not embedding else 0.0
+        return replace(segment, cached=cached), forward - before - casted
+
+    def _states(self) -> Tensor:
+        """The encoder's states as decoder layers read them; others count their bytes."""
+        needs = self.plan.is_adapter or self.trains_encoder
+        states = Tensor(float(self.audio.rows * self.dimensions.d_model), self.states, needs)
+        states.owners = _OWNERS
+        return states
+
+    def _forward(self, operators: LayerOperators, half: str, x: Tensor, states: Tensor) -> Tensor:
+        """The layer as `WhisperEncoderLayer` and `WhisperDecoderLayer` run it; gives back its output."""
+        d = self.dimensions
+        if half == "encoder":
+            operators.is_trained = operators.is_trained and self.trains_encoder
+            x.owners += 1
+            x = self._attend(operators, x, x, None, self.audio, self.audio, mask=False)
+            x = self._feed_forward(operators, x, self.audio.rows, d.encoder_ffn_dim)
+            if x.width == 2 and self.plan.base_dtype == "fp16" and self.stream == 2:
+                clamped = operators.clamp(x)
+                operators.tape.drop(x)
+                return clamped
+            return x
+        x.owners += 1
+        x = self._attend(operators, x, x, None, self.text, self.text, mask=True)
+        x = self._attend(operators, x, x, states, self.text, self.audio, mask=False)
+        return self._feed_forward(operators, x, self.text.rows, d.decoder_ffn_dim)
+
+    def _attend(
+        self,
+        operators: LayerOperators,
+        x: Tensor,
+        residual: Tensor,
+        states: Tensor | None,
+        queries: Shape,
+        keys: Shape,
+        *,
+        mask: bool,
+    ) -> Tensor:
+        """Norm, attention, sum; lets go of `x`. With `states` it reads those of the encoder."""
+        tape, width = operators.tape, self.dimensions.d_model
+        normed = operators.norm(x, queries.rows)
+        projected = operators.linear(normed, "q_proj", queries.rows, width, width)
+        scaled = operators.scaled(projected)
+        tape.drop(projected)
+        heads = [operators.contiguous(scaled)]
+        tape.drop(scaled)
+        for name in ("k_proj", "v_proj"):
+            projected = operators.linear(states or normed, name, keys.rows, width, width)
+            heads.append(operators.contiguous(projected))
+            tape.drop(projected)
+        context = operators.attention(heads[0], heads[1], heads[2], queries, keys, mask)
+        out = operators.linear(context, "out_proj", queries.rows, width, width)
+        for tensor in (*heads, context, normed):
+            tape.drop(tensor)
+        total = operators.add(residual, out)
+        tape.drop(out)
+        tape.drop(x)
+        return total
+
+    def _feed_forward(self, operators: LayerOperators, x: Tensor, rows: int, inner: int) -> Tensor:
+        tape, width = operators.tape, self.dimensions.d_model
+        normed = operators.norm(x, rows)
+        wide = operators.linear(normed, "fc1", rows, width, inner)
+        self._before_activation = tape.peak
+        active = operators.gelu(wide)
+        tape.drop(wide)
+        tape.drop(normed)
+        out = operators.linear(active, "fc2", rows, inner, width)
+        tape.drop(active)
+        total = operators.add(x, out)
+        tape.drop(out)
+        tape.drop(x)
+        return total
+
+    @staticmethod
+    def _end_region(tape: Tape) -> float:
+        """Autocast lets go of its casts; gives back the bytes that nobody else held."""
+        before = tape.casts
+        for cast in tape.cache.values():
+            tape.drop(cast)
+        tape.cache.clear()
+        return before - tape.casts
+
+    @staticmethod
+    def _without(moment: Moment, y: Tensor) -> Moment:
+        return Moment(moment.live - y.numbers * y.width, moment.casts, moment.gradients)
+
+    def _backward(
+        self, tape: Tape, y: Tensor, x: Tensor, states: Tensor, kept: Moment, forward: float
+    ) -> Segment:
+        """Plays the tape with a gradient of `y`, which the next segment holds by now."""
+        if not y.needs:
+            return Segment(kept, forward, _ZERO, _ZERO)
+        tape.drop(y)
+        gradient = tape.new(y.numbers, y.width)
+        tape.peak = tape.now()
+        tape.backward(y, gradient)
+        out = x.grad.numbers * x.grad.width if x.grad else 0.0
+        passed = states.grad.numbers * states.grad.width if states.grad else 0.0
+        after = Moment(tape.live - out - passed, 0.0, tape.gradients)
+        return Segment(kept, forward, tape.peak, after, passed_on=passed)

@@ -1,0 +1,145 @@
+"""The model of a plan on meta tensors: transformers' own Whisper, with PEFT's own adapters."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from studio.memory.plan import TrainingPlan
+from studio.memory.trace.cuda import AutocastRegion
+from studio.registry.spec import ModelDimensions
+
+DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+_ALPHA_PER_RANK = 2
+_TOTAL_STEPS = 1000
+"""AdaLoRA's plan of ranks; no size depends on it."""
+
+
+def arithmetic_dtype(plan: TrainingPlan) -> torch.dtype:
+    """Type of the matrix products."""
+    return DTYPES[plan.arithmetic_dtype]
+
+
+def build_model(plan: TrainingPlan, dimensions: ModelDimensions) -> Any:
+    """The plan's model on the meta device, with what is trained marked; to be given storages by `place`."""
+    import transformers as typed_transformers
+
+    transformers: Any = typed_transformers
+    config = transformers.WhisperConfig(
+        **dimensions.__dict__,
+        **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"), 0),
+        decoder_start_token_id=1,
+        dropout=0.0,
+        use_cache=False,
+    )
+    config._attn_implementation = "eager" if plan.attention == "eager" else "sdpa"
+    with torch.device("meta"), _no_initialization():
+        model = transformers.WhisperForConditionalGeneration(config)
+        model.tie_weights()
+        model.model.encoder.embed_positions.requires_grad_(False)
+        if plan.method == "frozen_encoder":
+            model.freeze_encoder()
+        if plan.is_adapter:
+            model = _with_adapter(model, plan)
+    return model
+
+
+@contextmanager
+def _no_initialization() -> Iterator[None]:
+    """Values do not matter: initialisation of each layer is passed over."""
+    from transformers import initialization
+
+    with initialization.no_init_weights():
+        yield
+
+
+def _with_adapter(model: Any, plan: TrainingPlan) -> Any:
+    import peft as typed_peft
+
+    peft: Any = typed_peft
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    if plan.quantization != "none":
+        from studio.memory.trace.quantized import dequantized_weight, quantize
+
+        quantize(model, plan.quantization, arithmetic_dtype(plan))
+        peft.tuners.lora.dora.dequantize_module_weight = dequantized_weight
+    shared: dict[str, Any] = {
+        "lora_alpha": _ALPHA_PER_RANK * plan.lora_r,
+        "lora_dropout": plan.lora_dropout,
+        "target_modules": list(plan.target_modules),
+        "bias": "none",
+    }
+    if plan.method == "adalora":
+        config = peft.AdaLoraConfig(
+            init_r=plan.lora_r,
+            target_r=max(1, plan.lora_r // 2),
+            total_step=_TOTAL_STEPS,
+            tinit=_TOTAL_STEPS // 10,
+            tfinal=_TOTAL_STEPS * 3 // 10,
+            **shared,
+        )
+    else:
+        config = peft.LoraConfig(r=plan.lora_r, use_dora=plan.method == "dora", **shared)
+    return peft.get_peft_model(model, config, low_cpu_mem_usage=True)
+
+
+def place(model: nn.Module, plan: TrainingPlan) -> None:
+    """Gives every parameter a storage of its type; on the default device. Keeps ties.
+
+    Adapters are float32, packed weights as they are, and beside packed weights everything is raised to
+    float32 (PEFT's `prepare_model_for_kbit_training`).
+    """
+    base = DTYPES[plan.weights_dtype]
+    made: dict[int, nn.Parameter] = {}
+    for name, module in model.named_modules():
+        for attribute, parameter in list(module._parameters.items()):
+            if parameter is None:
+                continue
+            if id(parameter) not in made:
+                is_own = "lora_" in f"{name}.{attribute}" or "ranknum" in name
+                dtype = torch.float32 if is_own else base
+                made[id(parameter)] = nn.Parameter(
+                    torch.empty(
+                        parameter.shape, dtype=dtype if parameter.is_floating_point() else parameter.dtype
+                    ),
+                    requires_grad=parameter.requires_grad,
+                )
+            module._parameters[attribute] = made[id(parameter)]
+        for attribute, buffer in list(module._buffers.items()):
+            if buffer is not None:
+                module._buffers[attribute] = torch.empty(buffer.shape, dtype=buffer.dtype)
+
+
+def whisper_of(model: Any) -> Any:
+    """The Whisper itself, inside PEFT's wrapping or not."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
+def enable_checkpointing(model: Any, plan: TrainingPlan, autocast: AutocastRegion) -> None:
+    """Gradient checkpointing as the trainer switches it on; layers computed again are autocasted again."""
+    whisper = whisper_of(model)
+    whisper.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": plan.use_reentrant})
+    encoder, decoder = whisper.get_encoder(), whisper.get_decoder()
+    for layer in (*encoder.layers, *decoder.layers):
+        layer._gradient_checkpointing_func = _within(layer._gradient_checkpointing_func, autocast)
+    if plan.is_adapter:
+
+        def require(_module: Any, _inputs: Any, output: torch.Tensor) -> None:
+            output.requires_grad_(True)
+
+        encoder.conv2.register_forward_hook(require)
+        decoder.embed_tokens.register_forward_hook(require)
+
+
+def _within(checkpoint: Any, autocast: AutocastRegion) -> Any:
+    def run(forward: Any, *inputs: Any) -> Any:
+        def forward_again(*again: Any) -> Any:
+            with autocast():
+                return forward(*again)
+
+        return checkpoint(forward_again, *inputs)
+
+    return run

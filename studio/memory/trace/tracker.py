@@ -1,0 +1,137 @@
+"""Follows every storage that the step makes, from its allocation to its last reference."""
+
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from studio.memory.plan import Part, Phase
+from studio.memory.trace.ledger import Ledger
+
+_aten = torch.ops.aten
+_WEIGHTS = (Part.WEIGHTS_TRAINABLE, Part.WEIGHTS_FROZEN, Part.WEIGHTS_QUANTIZED)
+
+Workspace = Callable[..., int]
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """A sum of gradients of which it is not known yet whether it would have been made in place."""
+
+    mark: int
+    """Number of the first event that belongs to it."""
+    operand: int
+    """Key of the first operand's storage, and its block."""
+    operand_block: int
+    made: int
+    """Key of the result's storage."""
+
+
+class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Books the storages of all results into a ledger.
+
+    `round_bytes` gives the bytes that the allocator takes for a request; `workspaces` what an operator
+    allocates within itself beside its results, from its arguments; `vocab_size` tells logits from other
+    activations.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        round_bytes: Callable[[int], int],
+        workspaces: Mapping[Any, Workspace],
+        vocab_size: int,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.ledger = ledger
+        self.part = Part.ACTIVATIONS
+        """What new storages are for, unless it shows in the operator."""
+        self.operations = 0
+        self._round_bytes = round_bytes
+        self._workspaces = workspaces
+        self._vocab_size = vocab_size
+        self._blocks: dict[int, tuple[int, weakref.ref[Any]]] = {}
+        self._pending: _Sum | None = None
+
+    def book(self, tensor: torch.Tensor, part: Part) -> None:
+        """Counts the tensor's storage as `part`, whether it is known or not."""
+        known = self._blocks.get(tensor.untyped_storage()._cdata)
+        if known is None:
+            self._add(tensor.untyped_storage(), part)
+        else:
+            self.ledger.move(known[0], part)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Runs the operator and books what is new in its result."""
+        self.settle()
+        self.operations += 1
+        mark = len(self.ledger.events)
+        result = func(*args, **(kwargs or {}))
+        made = [
+            key
+            for tensor in (result if isinstance(result, (tuple, list)) else (result,))
+            if isinstance(tensor, torch.Tensor) and (key := self._book_result(func, tensor, args))
+        ]
+        if made and self._may_be_in_place(func, args):
+            operand = args[0].untyped_storage()._cdata
+            self._pending = _Sum(mark, operand, self._blocks[operand][0], made[0])
+        elif func in self._workspaces:
+            self.ledger.observe(self._workspaces[func](*args, **(kwargs or {})))
+        elif made:
+            self.ledger.observe()
+        return result
+
+    def settle(self) -> None:
+        """Decides whether the sum before would have been made in place; also to be called at the end."""
+        if self._pending is None:
+            return
+        pending, self._pending = self._pending, None
+        known = self._blocks.get(pending.operand)
+        made = self._blocks.get(pending.made)
+        if made is not None and (known is None or known[0] != pending.operand_block):
+            self.ledger.forget_out_of_place(pending.mark, pending.operand_block, made[0])
+            self._blocks[pending.made] = (pending.operand_block, made[1])
+        self.ledger.observe()
+
+    def _may_be_in_place(self, func: Any, args: Any) -> bool:
+        """Under a dispatch mode the autograd engine adds gradients out of place, where it else adds in place.
+
+        It adds into a buffer that nobody else holds, so whether it would have shows once the operand is
+        gone; a view (the transposed gradient of a linear layer) it really adds out of place.
+        """
+        return (
+            self.ledger.phase is Phase.BACKWARD
+            and func is _aten.add.Tensor
+            and not args[0]._is_view()
+            and args[0].untyped_storage()._cdata in self._blocks
+        )
+
+    def _book_result(self, func: Any, tensor: torch.Tensor, args: Any) -> int | None:
+        storage = tensor.untyped_storage()
+        if storage._cdata in self._blocks:
+            return None
+        part = self.part
+        if func is _aten._to_copy.default and args and self._is_weight(args[0]):
+            part = Part.WEIGHT_CASTS
+        elif tensor.dim() >= 2 and tensor.shape[-1] == self._vocab_size:
+            part = Part.LOGITS_AND_LOSS
+        return self._add(storage, part)
+
+    def _is_weight(self, tensor: Any) -> bool:
+        block = self._blocks.get(tensor.untyped_storage()._cdata)
+        return block is not None and self.ledger.part_of(block[0]) in _WEIGHTS
+
+    def _add(self, storage: Any, part: Part) -> int | None:
+        size = self._round_bytes(storage.nbytes())
+        if size == 0:
+            return None
+        key: int = storage._cdata
+
+        def forget(_reference: Any) -> None:
+            self.ledger.release(self._blocks.pop(key)[0])
+
+        self._blocks[key] = (self.ledger.allocate(size, part), weakref.ref(storage, forget))
+        return key

@@ -1,0 +1,147 @@
+"""The memory oracle, against the allocator of real steps on this machine, and against its own rules."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from studio.errors import RunError
+from studio.memory.plan import Part, Phase, TrainingPlan
+from studio.memory.trace.allocator import replay
+from studio.memory.trace.ledger import Ledger
+from studio.memory.trace.result import Trace
+from studio.memory.trace.store import traced
+from studio.registry.catalog import find_released
+from studio.registry.parameters import count_parameters
+from studio.registry.spec import ModelDimensions
+from studio.units import MIB
+from tests.unit.memory.real_step import measured_peak_bytes, traced_peak_bytes
+from tests.unit.whisper_on_meta import DEMO_LIKE
+
+_POSITIONS = {"tiny": 300, "base": 200, "small": 100}
+"""Shorter windows than 30 seconds, so that the larger models run in seconds on one core."""
+_QUERY_VALUE = ("q_proj", "v_proj")
+
+STEPS: list[tuple[str, dict[str, Any]]] = [
+    ("tiny", {"method": "full", "precision": "fp32", "batch_size": 2}),
+    ("tiny", {"method": "full", "precision": "bf16", "gradient_checkpointing": True, "batch_size": 2}),
+    ("tiny", {"method": "full", "attention": "eager", "gradient_accumulation_steps": 2}),
+    ("tiny", {"method": "frozen_encoder", "optimizer": "adamw_torch", "label_length": 128}),
+    ("tiny", {"method": "lora", "base_dtype": "bf16"}),
+    ("tiny", {"method": "dora", "precision": "fp32", "target_modules": _QUERY_VALUE}),
+    (
+        "tiny",
+        {
+            "method": "adalora",
+            "precision": "fp32",
+            "gradient_checkpointing": True,
+            "optimizer": "adafactor",
+        },
+    ),
+    ("tiny", {"method": "lora", "quantization": "8bit", "gradient_checkpointing": True}),
+    ("base", {"method": "full", "precision": "pure_bf16", "optimizer": "adamw_torch"}),
+    ("base", {"method": "lora", "precision": "fp32", "gradient_checkpointing": True, "use_reentrant": True}),
+    ("base", {"method": "lora", "quantization": "4bit", "target_modules": _QUERY_VALUE}),
+    ("base", {"method": "full", "precision": "fp32", "optimizer": "adafactor"}),
+    ("small", {"method": "full", "precision": "fp32", "gradient_checkpointing": True}),
+    ("small", {"method": "lora", "precision": "bf16"}),
+]
+
+
+def dimensions_of(name: str, **values: Any) -> ModelDimensions:
+    model = find_released(name)
+    assert model is not None
+    return dataclasses.replace(model.dimensions, **values)
+
+
+@pytest.mark.parametrize(("name", "values"), STEPS, ids=lambda value: str(value))
+def test_a_trace_tells_what_the_allocator_of_a_real_step_saw(name: str, values: dict[str, Any]) -> None:
+    plan = TrainingPlan(**{"batch_size": 1, "label_length": 24, "lora_r": 8, **values})
+    dimensions = dimensions_of(name, max_source_positions=_POSITIONS[name])
+    assert traced_peak_bytes(plan, dimensions) == pytest.approx(
+        measured_peak_bytes(plan, dimensions), rel=0.005
+    )
+
+
+def test_a_trace_is_made_in_a_process_of_its_own_and_kept(tmp_path: Path) -> None:
+    plan = TrainingPlan(
+        batch_size=1, label_length=8, target_modules=_QUERY_VALUE, gradient_checkpointing=True
+    )
+    trace = traced(plan, DEMO_LIKE, tmp_path)
+    (kept,) = (tmp_path / "traces").iterdir()
+    assert Trace.from_json(json.loads(kept.read_text(encoding="utf-8"))) == trace
+    kept.write_text("{}", encoding="utf-8")
+    assert traced(plan, DEMO_LIKE, tmp_path) == trace
+
+    assert sum(trace.parts.values()) == trace.peak_bytes == max(trace.phases.values())
+    assert trace.all_parameters == count_parameters(DEMO_LIKE) + trace.trainable_parameters
+    assert trace.peak_bytes < trace.peak_bytes + trace.slack_bytes == trace.needed_bytes
+    assert trace.needed_bytes <= trace.reserved_bytes
+    phases = [sample.phase for sample in trace.timeline]
+    assert set(phases) == {Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER_STEP}
+    assert phases == sorted(phases, key=[Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER_STEP].index)
+    assert 100 <= len(trace.timeline) <= 400
+    assert max(sample.total for sample in trace.timeline) == trace.peak_bytes
+
+
+def test_a_step_that_cannot_be_run_is_an_error_with_its_reason(tmp_path: Path) -> None:
+    odd_heads = dataclasses.replace(DEMO_LIKE, encoder_attention_heads=3)
+    with pytest.raises(RunError, match=r"cannot be traced .*divisible by num_heads"):
+        traced(TrainingPlan(), odd_heads, tmp_path)
+    assert not (tmp_path / "traces").exists()
+
+
+def test_a_sum_in_place_needs_no_second_block() -> None:
+    ledger = Ledger()
+    kept = ledger.allocate(512, Part.TEMPORARIES)
+    mark = len(ledger.events)
+    made = ledger.allocate(512, Part.TEMPORARIES)
+    ledger.release(kept)
+    ledger.forget_out_of_place(mark, kept, made)
+    ledger.observe()
+    ledger.release(kept)
+    assert ledger.events == [(kept, 512), (kept, -512)]
+    assert ledger.peak.total == 512
+
+
+def test_the_timeline_keeps_the_peak_and_every_phase() -> None:
+    ledger = Ledger()
+    for phase, size in ((Phase.FORWARD, 1024), (Phase.BACKWARD, 512), (Phase.OPTIMIZER_STEP, 256)):
+        ledger.phase = phase
+        for _ in range(5000 if phase is not Phase.OPTIMIZER_STEP else 2):
+            ledger.observe()
+        ledger.observe(size)
+    assert ledger.phase_peaks() == {Phase.FORWARD: 1024, Phase.BACKWARD: 512, Phase.OPTIMIZER_STEP: 256}
+    timeline = ledger.timeline()
+    assert max(sample.total for sample in timeline) == 1024
+    assert {sample.phase for sample in timeline} == set(ledger.phase_peaks())
+
+
+@pytest.mark.parametrize(
+    ("sizes", "reserved"),
+    [
+        ([1], 2 * MIB),
+        ([MIB, MIB], 2 * MIB),
+        ([MIB + 1], 20 * MIB),
+        ([9 * MIB, 9 * MIB, 9 * MIB], 40 * MIB),
+        ([10 * MIB], 10 * MIB),
+        ([11 * MIB], 12 * MIB),
+    ],
+)
+def test_the_allocator_takes_segments_as_pytorch_does(sizes: list[int], reserved: int) -> None:
+    assert replay(enumerate(sizes)).peak_reserved_bytes == reserved
+
+
+def test_the_allocator_joins_free_neighbours_and_uses_them_again() -> None:
+    allocator = replay([(1, 5 * MIB), (2, 5 * MIB), (3, 5 * MIB), (1, -5 * MIB), (2, -5 * MIB)])
+    allocator.allocate(4, 9 * MIB)
+    assert allocator.peak_reserved_bytes == 20 * MIB
+    assert allocator.peak_allocated_bytes == 15 * MIB
+
+
+def test_a_full_device_is_given_back_what_is_empty() -> None:
+    events = [(1, 30 * MIB), (1, -30 * MIB), (2, 40 * MIB), (3, 4 * MIB), (2, -40 * MIB), (4, 50 * MIB)]
+    assert replay(events).peak_reserved_bytes == (30 + 40 + 20 + 50) * MIB
+    assert replay(events, is_full=True).peak_reserved_bytes == (20 + 50) * MIB
