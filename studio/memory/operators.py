@@ -64,6 +64,7 @@ class Operators:
     def ready(self, weight: Tensor) -> Tensor:
         """A weight as autocast hands it to a product: trained ones are casted once, others at each use."""
         if not self.plan.is_autocast or weight.width == self.arithmetic:
+            weight.owners += 1
             return weight
         known = self.tape.cache.get(id(weight))
         if known is not None:
