@@ -10,6 +10,8 @@ from studio.memory.fit import cards_for, largest_within
 from studio.memory.gpus import Gpu, card, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
 from studio.memory.plan import ENGINES, INFERENCE_PRECISIONS, MemoryEstimate, Part
+from studio.memory.trace.result import Trace
+from studio.memory.trace.store import traced
 from studio.memory.training import estimate_training
 from studio.services import Services
 from studio.settings import Settings
@@ -27,6 +29,7 @@ def parser() -> Parser:
     made = Parser("estimate", "Tell how much memory a training run, or a transcription, needs.")
     made.option("gpu", "A GPU's name, such as 'RTX 4090', or a size, such as 24GiB.")
     made.flag("cards", "Also tell which cards of the table run it.")
+    made.flag("trace", "Also run one training step on tensors without memory, and tell its bytes.")
     made.flag("json", "Print JSON.")
     made.option("label_length", "Tokens of the longest label of a batch.", kind=int, default=64)
     made.option("use", "What the memory is for.", choices=("train", "transcribe"), default="train")
@@ -68,11 +71,17 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             for note in notes:
                 say(note)
             sized = _training_sizes(services, config, given.label_length)
+            if given.trace:
+                say("tracing one training step")
+                sized = replace(sized, traced=_trace(services, config, given.label_length))
     finally:
         services.close()
     if given.json:
         cards = {row.name: said for row, said in cards_for(sized.estimate)} if given.cards else None
-        show_json({**sized.estimate.to_json(), **_fit(sized, gpu), **({"cards": cards} if cards else {})})
+        trace = {"trace": sized.traced.to_json()} if sized.traced else {}
+        show_json(
+            {**sized.estimate.to_json(), **_fit(sized, gpu), **({"cards": cards} if cards else {}), **trace}
+        )
     else:
         show(_summary(sized, gpu))
         if given.cards:
@@ -86,6 +95,7 @@ class _Sized:
 
     estimate: MemoryEstimate
     for_batch: Callable[[int], MemoryEstimate]
+    traced: Trace | None = None
 
 
 def _training_sizes(services: Services, config: TrainingConfig, label_length: int) -> _Sized:
@@ -95,6 +105,11 @@ def _training_sizes(services: Services, config: TrainingConfig, label_length: in
         estimate_training(plan, dimensions),
         lambda size: estimate_training(replace(plan, batch_size=size), dimensions),
     )
+
+
+def _trace(services: Services, config: TrainingConfig, label_length: int) -> Trace:
+    dimensions = shape_of(config.base_model, services.registry)
+    return traced(planned(config, label_length), dimensions, services.settings.cache)
 
 
 def training_estimate(
@@ -157,6 +172,8 @@ def _summary(sized: _Sized, gpu: Gpu | None) -> str:
         f"{format_count(estimate.trainable_parameters)} of {format_count(estimate.all_parameters)} "
         "parameters are trained",
     ]
+    if sized.traced is not None:
+        lines.append(_traced_line(sized.traced, estimate))
     if gpu is not None:
         usable = usable_bytes(gpu)
         largest = largest_within(sized.for_batch, usable)
@@ -165,3 +182,12 @@ def _summary(sized: _Sized, gpu: Gpu | None) -> str:
             f"; {f'the largest batch that fits is {largest}' if largest else 'no batch fits'}"
         )
     return "\n".join(lines)
+
+
+def _traced_line(trace: Trace, estimate: MemoryEstimate) -> str:
+    """The traced peak beside the highest of the estimate's."""
+    off = max(estimate.phases.values()) / trace.peak_bytes - 1
+    return (
+        f"traced: {format_bytes(trace.peak_bytes)} of tensors at the highest moment, in {trace.peak_phase}; "
+        f"the formulas are {off:+.2%} off"
+    )

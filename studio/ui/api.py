@@ -18,6 +18,7 @@ from studio.inference.engine import TranscribeOptions
 from studio.jobs.status import RunStatus
 from studio.memory.claims import claims
 from studio.memory.oom import explain
+from studio.memory.trace.store import traced
 from studio.registry.spec import ModelSpec
 from studio.services import Services
 from studio.training.arguments import config_from_dict, config_to_dict
@@ -105,7 +106,16 @@ def _about_models(services: Services) -> tuple[Callable[..., Any], ...]:
         found = answer(question, services.registry)
         return {**found.estimate.to_json(), "gpu": found.gpu.name, "verdict": found.verdict}
 
-    return models, estimate
+    def trace(config: dict[str, Any], label_length: int = 64) -> dict[str, Any]:
+        """One training step run on tensors without memory: bytes a part at the peak, and over the step.
+
+        `config` holds options of `python -m studio train`.
+        """
+        run = config_from_dict(config)
+        dimensions = shape_of(run.base_model, services.registry)
+        return traced(planned(run, label_length), dimensions, services.settings.cache).to_json()
+
+    return models, estimate, trace
 
 
 def _about_memory(services: Services) -> tuple[Callable[..., Any], ...]:

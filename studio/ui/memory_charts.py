@@ -1,11 +1,12 @@
-"""Figures of memory over the batch size."""
+"""Figures of memory over the batch size, and over one training step."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gradio.components.plot import PlotData
 
-from studio.ui.charts import BLUE, GREY, ROSE, TEAL, axis, figure
+from studio.memory.trace.ledger import PARTS
+from studio.ui.charts import BLUE, GREY, PART_COLOURS, ROSE, TEAL, axis, figure
 from studio.ui.i18n import tr
 from studio.units import GIB
 
@@ -76,3 +77,60 @@ def _dots(points: Sequence[Point], marked: Sequence[tuple[int, str]]) -> list[di
 def _text(text: str, y: float, **more: Any) -> dict[str, Any]:
     left = {"x": 0.01, "xref": "paper", "xanchor": "left", "yanchor": "bottom", "showarrow": False}
     return {**left, "y": y, "text": text, **more}
+
+
+def step_chart(
+    samples: Sequence[tuple[str, Sequence[int]]],
+    part_names: Mapping[str, str],
+    phase_names: Mapping[str, str],
+    locale: str,
+) -> PlotData:
+    """Live bytes over one training step, stacked by part; samples: phase, and sizes in the order of `PARTS`."""
+    places = list(range(len(samples)))
+    data = []
+    for index, part in enumerate(PARTS):
+        sizes = [round(sample[index] / GIB, 4) for _phase, sample in samples]
+        if not any(sizes):
+            continue
+        name = part_names.get(part, part)
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "stackgroup": "parts",
+                "x": places,
+                "y": sizes,
+                "name": name,
+                "line": {"width": 0.5, "color": PART_COLOURS[part]},
+                "fillcolor": PART_COLOURS[part],
+                "hovertemplate": f"{name}: %{{y:.2f}} GiB<extra></extra>",
+            }
+        )
+    shapes, notes = _phase_marks([phase for phase, _sizes in samples], phase_names)
+    return figure(
+        data,
+        height=300,
+        showlegend=False,
+        hovermode="x unified",
+        margin={"l": 8, "r": 16, "t": 30, "b": 8},
+        xaxis=axis(tr("One training step", locale), showticklabels=False),
+        yaxis=axis(tr("GiB of tensors", locale), rangemode="tozero"),
+        shapes=shapes,
+        annotations=notes,
+    )
+
+
+def _phase_marks(
+    phases: Sequence[str], names: Mapping[str, str]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """A line across where a phase begins, and its name above it."""
+    shapes, notes = [], []
+    for place, phase in enumerate(phases):
+        if place and phases[place - 1] == phase:
+            continue
+        line = {"color": GREY, "width": 1, "dash": "dot"}
+        shapes.append(
+            {"type": "line", "x0": place, "x1": place, "y0": 0, "y1": 1, "yref": "paper", "line": line}
+        )
+        notes.append(_text(names.get(phase, phase), 1.02, x=place, xref="x", yref="paper"))
+    return shapes, notes

@@ -12,6 +12,7 @@ from studio.memory.fit import cards_for
 from studio.memory.gpus import GPUS
 from studio.memory.plan import ENGINES
 from studio.registry.store import ModelRegistry
+from studio.settings import Settings
 from studio.training.config import METHODS, PRECISIONS, QUANTIZATIONS
 from studio.ui.charts import memory_chart
 from studio.ui.errors import shows_errors
@@ -21,6 +22,7 @@ from studio.ui.i18n import _, request_locale
 from studio.ui.links import plan_link
 from studio.ui.markup import Html, tag
 from studio.ui.memory_charts import batch_chart
+from studio.ui.memory_step import build_step, wire_step
 from studio.ui.memory_views import cards_view
 from studio.ui.sizing import (
     TRAIN,
@@ -75,7 +77,7 @@ class EstimateSection:
     handover: Handover
 
 
-def build_estimate(registry: ModelRegistry, tab: gr.Tab) -> EstimateSection:
+def build_estimate(settings: Settings, registry: ModelRegistry, tab: gr.Tab) -> EstimateSection:
     """The section's content; it answers at every change of a value."""
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
@@ -98,6 +100,7 @@ def build_estimate(registry: ModelRegistry, tab: gr.Tab) -> EstimateSection:
                 ),
                 gr.HTML(elem_id="memory-link"),
             )
+            step = build_step()
             gr.Markdown(
                 _(
                     "An estimate by closed formulas, worked out from the model's dimensions. The range says "
@@ -107,6 +110,7 @@ def build_estimate(registry: ModelRegistry, tab: gr.Tab) -> EstimateSection:
                 elem_classes="subdued",
             )
     _wire(registry, tab, form, answers, use)
+    wire_step(registry, settings.cache, form, step)
     return EstimateSection(form, use)
 
 

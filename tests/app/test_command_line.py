@@ -302,6 +302,14 @@ def test_an_estimate_tells_the_largest_batch_and_the_cards(run_studio: RunStudio
     assert "the largest batch that fits is" in spoken.stdout
 
 
+def test_an_estimate_is_held_against_a_trace(run_studio: RunStudio) -> None:
+    options = ("estimate", "--base_model", "tiny", "--trace")
+    row = json.loads(run_studio(*options, "--json").stdout)
+    formulas = max(row["phases"].values())
+    assert abs(formulas / row["trace"]["peak_bytes"] - 1) < 0.02
+    assert "% off" in run_studio(*options).stdout
+
+
 def test_presets_stand_beside_what_guides_say(run_studio: RunStudio) -> None:
     shown = run_studio("fit", "--presets")
     assert shown.returncode == 0 and "breeze" in shown.stdout and "75 %" in shown.stdout

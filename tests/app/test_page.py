@@ -78,6 +78,13 @@ def test_an_estimate_comes_in_parts_with_a_verdict(client: Client) -> None:
     assert answer["weights_trainable_bytes"] > 0 and answer["peak_phase"]
 
 
+def test_a_step_is_traced_over_its_phases(client: Client) -> None:
+    trace = client.predict(config={"base_model": "demo", "train_data": "demo"}, api_name="/trace")
+    assert sum(trace["parts"].values()) == trace["peak_bytes"]
+    assert {moment[0] for moment in trace["timeline"]} == {"forward", "backward", "optimizer_step"}
+    assert max(sum(moment[1:]) for moment in trace["timeline"]) == trace["peak_bytes"]
+
+
 def test_a_run_is_found_for_a_card_and_its_config_can_be_started(client: Client) -> None:
     found = client.predict(gpu="RTX 3060", base_model="openai/whisper-large-v3", api_name="/fit")
     assert found["fits"] and found["config"]["gradient_checkpointing"] is True

@@ -174,3 +174,15 @@ def test_the_largest_batch_and_the_cards_follow_the_form(open_page: OpenPage) ->
 def choose_label(page: Page, label: str, option: str) -> None:
     page.get_by_label(label, exact=True).first.click()
     page.get_by_role("option", name=option).first.click()
+
+
+def test_a_training_step_is_drawn_and_goes_when_the_form_changes(open_page: OpenPage) -> None:
+    page = open_page()
+    page.locator("#memory-trace").click()
+    expect(page.locator("#memory-step .js-plotly-plot")).to_be_visible()
+    expect(page.locator("#memory-step-said")).to_contain_text("operation by operation")
+    page.get_by_label("Gradient checkpointing").first.check()
+    expect(page.locator("#memory-step-said")).to_be_hidden()
+    page.get_by_label("Transcribe with it").check()
+    page.locator("#memory-trace").click()
+    expect(page.get_by_test_id("toast-body")).to_contain_text("Only a training step can be traced")

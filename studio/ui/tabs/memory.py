@@ -53,7 +53,7 @@ def build_memory_tab(settings: Settings, registry: ModelRegistry, tab: gr.Tab) -
     )
     with gr.Tabs(elem_id="memory-sections") as sections:
         with gr.Tab(_("Estimate"), id="estimate"):
-            estimate = build_estimate(registry, tab)
+            estimate = build_estimate(settings, registry, tab)
         with gr.Tab(_("Fit for me"), id=FIT) as section:
             fit = build_fit(registry, section)
         with gr.Tab(_("Why did I run out?"), id="oom") as section:

@@ -1,0 +1,110 @@
+"""One training step as a picture: the memory of each moment by part, from a trace of the real code."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.errors import ConfigError
+from studio.memory.plan import TrainingPlan
+from studio.memory.trace.result import Trace
+from studio.memory.trace.store import traced
+from studio.memory.training import estimate_training
+from studio.registry.spec import ModelDimensions
+from studio.registry.store import ModelRegistry
+from studio.training.fitting import shape_of
+from studio.training.plan import planned
+from studio.ui.errors import shows_errors
+from studio.ui.i18n import N_, _, request_locale, tr
+from studio.ui.markup import Html
+from studio.ui.memory_charts import step_chart
+from studio.ui.sizing import TRAIN, Question, training_config
+from studio.ui.views import note, part_names
+from studio.units import format_bytes
+
+PHASE_NAMES = {
+    "forward": N_("Forward pass"),
+    "backward": N_("Backward pass"),
+    "optimizer_step": N_("Optimizer step"),
+}
+_QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "queue": False}
+
+
+@dataclass(frozen=True)
+class StepSection:
+    """Components of the picture."""
+
+    draw: gr.Button
+    chart: gr.Plot
+    said: gr.HTML
+
+
+def build_step() -> StepSection:
+    """The button, and where the picture will be."""
+    draw = gr.Button(_("Draw the memory of one training step"), size="sm", elem_id="memory-trace")
+    return StepSection(
+        draw,
+        gr.Plot(show_label=False, visible=False, elem_id="memory-step"),
+        gr.HTML(visible=False, elem_id="memory-step-said"),
+    )
+
+
+def wire_step(registry: ModelRegistry, cache: Path, form: dict[str, Block], step: StepSection) -> None:
+    """The picture is drawn when asked for, and goes when the form says something else."""
+
+    @shows_errors
+    def show(request: gr.Request, **values: Any) -> list[Any]:
+        plan, dimensions = traceable(Question(**values), registry)
+        trace = traced(plan, dimensions, cache)
+        return _shown(plan, dimensions, trace, request_locale(request))
+
+    def hide() -> list[Any]:
+        return [gr.update(visible=False), gr.update(visible=False)]
+
+    outputs = [step.chart, step.said]
+    step.draw.click(show, inputs_kwargs=form, outputs=outputs, api_visibility="private", concurrency_limit=2)
+    changes = [component.change for component in form.values()]  # type: ignore[attr-defined]
+    gr.on(changes, hide, None, outputs, **_QUIET)
+
+
+def traceable(question: Question, registry: ModelRegistry) -> tuple[TrainingPlan, ModelDimensions]:
+    """The plan behind a question and the model's dimensions.
+
+    Raises:
+        ConfigError: if the question is about transcribing, or has a value that cannot be.
+        ModelNotFoundError: if there is no such model.
+    """
+    if question.use != TRAIN:
+        raise ConfigError(
+            "Only a training step can be traced: choose train instead of {use}.", use=question.use
+        )
+    return planned(training_config(question), question.label_length), shape_of(question.base_model, registry)
+
+
+def _shown(plan: TrainingPlan, dimensions: ModelDimensions, trace: Trace, locale: str) -> list[Any]:
+    samples = [(str(sample.phase), sample.sizes) for sample in trace.timeline]
+    phases = {phase: tr(name, locale) for phase, name in PHASE_NAMES.items()}
+    chart = step_chart(samples, part_names(locale), phases, locale)
+    return [
+        gr.update(value=chart, visible=True),
+        gr.update(value=_said(plan, dimensions, trace, locale), visible=True),
+    ]
+
+
+def _said(plan: TrainingPlan, dimensions: ModelDimensions, trace: Trace, locale: str) -> Html:
+    """The traced peak beside the estimate's."""
+    estimated = max(estimate_training(plan, dimensions).phases.values())
+    off = estimated / trace.peak_bytes - 1
+    return note(
+        tr(
+            "Traced, operation by operation: {peak} of tensors at the highest moment ({phase}). The formulas "
+            "say {estimate}: {off} off.",
+            locale,
+            peak=format_bytes(trace.peak_bytes),
+            phase=tr(PHASE_NAMES[str(trace.peak_phase)], locale),
+            estimate=format_bytes(estimated),
+            off=f"{off:+.2%}",
+        )
+    )
