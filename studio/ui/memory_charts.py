@@ -85,7 +85,7 @@ def step_chart(
     phase_names: Mapping[str, str],
     locale: str,
 ) -> PlotData:
-    """Live bytes over one training step, stacked by part; samples: phase, and sizes in the order of `PARTS`."""
+    """Live bytes over a training step, stacked by part; samples: phase and sizes, in the order of `PARTS`."""
     places = list(range(len(samples)))
     data = []
     for index, part in enumerate(PARTS):
