@@ -91,9 +91,10 @@ def _formulas(plan: TrainingPlan, dimensions: ModelDimensions, step: Step) -> di
     frozen = f"{static.all_parameters - static.trainable_parameters:,} frozen parameters"
     layers = (
         f"{d.encoder_layers} × {format_bytes(step.encoder.segment.kept.live)} (encoder layers) + "
-        f"{d.decoder_layers} × {format_bytes(step.decoder.segment.kept.live)} (decoder layers) + "
-        f"{format_bytes(step.stem.kept.live)} (input)"
+        f"{d.decoder_layers} × {format_bytes(step.decoder.segment.kept.live)} (decoder layers)"
     )
+    if step.stem.kept.live:
+        layers += f" + {format_bytes(step.stem.kept.live)} (input)"
     again = ", and one layer computed again at a time" if plan.gradient_checkpointing else ""
     return {
         Part.WEIGHTS_TRAINABLE: f"{count} × {width} B",
@@ -101,7 +102,7 @@ def _formulas(plan: TrainingPlan, dimensions: ModelDimensions, step: Step) -> di
         f"{format_bytes(static.weights_frozen)}",
         Part.WEIGHTS_QUANTIZED: f"linear layers in {plan.quantization}: "
         f"{format_bytes(static.weights_quantized)}",
-        Part.WEIGHT_CASTS: f"{plan.arithmetic_dtype} copies of {plan.weights_dtype} weights that are kept: "
+        Part.WEIGHT_CASTS: "copies of weights in the type of the arithmetic that are kept: "
         f"{format_bytes(_casts(step))} at the end of the forward pass",
         Part.GRADIENTS: f"{count} × {width} B = {format_bytes(static.gradients)} at the end of the "
         "backward pass",
