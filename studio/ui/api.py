@@ -106,16 +106,7 @@ def _about_models(services: Services) -> tuple[Callable[..., Any], ...]:
         found = answer(question, services.registry)
         return {**found.estimate.to_json(), "gpu": found.gpu.name, "verdict": found.verdict}
 
-    def trace(config: dict[str, Any], label_length: int = 64) -> dict[str, Any]:
-        """One training step run on tensors without memory: bytes a part at the peak, and over the step.
-
-        `config` holds options of `python -m studio train`.
-        """
-        run = config_from_dict(config)
-        dimensions = shape_of(run.base_model, services.registry)
-        return traced(planned(run, label_length), dimensions, services.settings.cache).to_json()
-
-    return models, estimate, trace
+    return models, estimate
 
 
 def _about_memory(services: Services) -> tuple[Callable[..., Any], ...]:
@@ -158,7 +149,16 @@ def _about_memory(services: Services) -> tuple[Callable[..., Any], ...]:
         """What is here, what of it works, and what to do about the rest."""
         return examine(services.settings).to_json()
 
-    return fit, explain_oom, presets, memory_claims, doctor
+    def trace(config: dict[str, Any], label_length: int = 64) -> dict[str, Any]:
+        """One training step run on tensors without memory: bytes a part at the peak, and over the step.
+
+        `config` holds options of `python -m studio train`.
+        """
+        run = config_from_dict(config)
+        dimensions = shape_of(run.base_model, services.registry)
+        return traced(planned(run, label_length), dimensions, services.settings.cache).to_json()
+
+    return fit, explain_oom, presets, memory_claims, doctor, trace
 
 
 def _about_runs(services: Services) -> tuple[Callable[..., Any], ...]:
