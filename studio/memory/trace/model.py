@@ -62,10 +62,9 @@ def _with_adapter(model: Any, plan: TrainingPlan) -> Any:
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     if plan.quantization != "none":
-        from studio.memory.trace.quantized import dequantized_weight, quantize
+        from studio.memory.trace.quantized import quantize
 
         quantize(model, plan.quantization, arithmetic_dtype(plan))
-        peft.tuners.lora.dora.dequantize_module_weight = dequantized_weight
     shared: dict[str, Any] = {
         "lora_alpha": _ALPHA_PER_RANK * plan.lora_r,
         "lora_dropout": plan.lora_dropout,

@@ -104,9 +104,9 @@ class TrainingStep:
 
 def trace_step(plan: TrainingPlan, dimensions: ModelDimensions, device: Device = CUDA) -> Trace:
     """Traces one step in the middle of a training: optimizer states are there already."""
-    step = TrainingStep(plan, dimensions)
     ledger = Ledger()
-    with device.kernels(), _one_sequence_a_row(), _no_garbage_collection():
+    with _packed_weights(plan), device.kernels(), _one_sequence_a_row(), _no_garbage_collection():
+        step = TrainingStep(plan, dimensions)
         with torch.device("meta"):
             step.prepare()
         tracker = StorageTracker(ledger, device.round_bytes, device.workspaces, dimensions.vocab_size)
@@ -160,6 +160,25 @@ def _one_sequence_a_row() -> Iterator[None]:
         yield
     finally:
         patched.find_packed_sequence_indices = find
+
+
+@contextmanager
+def _packed_weights(plan: TrainingPlan) -> Iterator[None]:
+    """DoRA takes the norm of a packed weight, which is unpacked as bitsandbytes does it."""
+    if plan.quantization == "none":
+        yield
+        return
+    from peft.tuners.lora import dora
+
+    from studio.memory.trace.quantized import dequantized_weight
+
+    patched: Any = dora
+    unpack = patched.dequantize_module_weight
+    patched.dequantize_module_weight = dequantized_weight
+    try:
+        yield
+    finally:
+        patched.dequantize_module_weight = unpack
 
 
 def _phases(tracker: StorageTracker) -> Callable[[Phase, Part], None]:

@@ -60,7 +60,10 @@ def build_evaluate_tab(settings: Settings, registry: ModelRegistry, engines: Mod
         with gr.Column(scale=2, min_width=300):
             form = _form()
             with gr.Row():
-                start = gr.Button(_("Evaluate"), variant="primary", elem_id="evaluate-start")
+                # Greyed until the models to choose from are there, a moment after the tab opens.
+                start = gr.Button(
+                    _("Evaluate"), variant="primary", interactive=False, elem_id="evaluate-start"
+                )
                 cancel = gr.Button(_("Cancel"), elem_id="evaluate-cancel")
         with gr.Column(scale=3, min_width=320):
             status = gr.HTML(elem_id="evaluate-status")
@@ -116,7 +119,7 @@ def _wire(
     stops = Stops()
 
     def refresh(chosen: list[str] | None, request: gr.Request) -> list[Any]:
-        return _choices(registry, chosen or [], request_locale(request))
+        return [*_choices(registry, chosen or [], request_locale(request)), gr.Button(interactive=True)]
 
     @shows_errors
     def run(request: gr.Request, **values: Any) -> Iterator[list[Any]]:
@@ -131,7 +134,7 @@ def _wire(
         "show_progress": "hidden",
         "concurrency_limit": None,
     }
-    tab.select(refresh, form["models"], [form["models"], form["language"]], **quiet)
+    tab.select(refresh, form["models"], [form["models"], form["language"], start], **quiet)
     start.click(
         run,
         inputs_kwargs=form,
