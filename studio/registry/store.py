@@ -68,6 +68,11 @@ class ModelRegistry:
             raise self._listing.not_found(name, rows)
         return spec
 
+    def has(self, id_or_path: str) -> bool:
+        """Whether `get` would give a model."""
+        rows = self._listing.rows()
+        return self._listing.find(str(id_or_path).strip(), rows) is not None
+
     def local_path(
         self,
         id_or_path: str,

@@ -18,8 +18,11 @@ QUIET = (
     "--autoplay-policy=no-user-gesture-required",
 )
 PATIENCE_MILLISECONDS = 90_000
-LEFT_THE_PAGE = ("AbortError", "Connection errored out", "Failed to load resource", "Failed to fetch")
-"""What the front end says of its open streams when the page is left or loaded again."""
+NO_FAULTS = (
+    *("AbortError", "Connection errored out", "Failed to load resource", "Failed to fetch"),
+    "Waveform load error",
+)
+"""What the front end says of its open streams when the page is left, and of a file that is no sound."""
 TABS = ("memory", "train", "playground", "evaluate", "models")
 
 OpenPage = Callable[..., Page]
@@ -51,7 +54,7 @@ def open_page(browser: Browser, studio_server: StudioProcess) -> Iterator[OpenPa
     contexts = []
 
     def console(message: ConsoleMessage) -> None:
-        if message.type == "error" and not any(words in message.text for words in LEFT_THE_PAGE):
+        if message.type == "error" and not any(words in message.text for words in NO_FAULTS):
             faults.append(message.text)
 
     def open_tab(

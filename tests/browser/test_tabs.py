@@ -84,6 +84,31 @@ def test_a_sample_becomes_a_transcript_with_times_that_play(open_page: OpenPage)
     assert "-->" in Path(download.value.path()).read_text(encoding="utf-8")
 
 
+def test_a_file_that_is_no_sound_is_refused_by_its_name(open_page: OpenPage, tmp_path: Path) -> None:
+    (tmp_path / "words.wav").write_text("turn on the kitchen light", encoding="utf-8")
+    page = open_page("playground")
+    page.locator("#transcribe-audio input[type=file]").set_input_files(tmp_path / "words.wav")
+    expect(page.locator("#transcribe-audio audio, #transcribe-audio #waveform").first).to_be_attached()
+    page.get_by_role("button", name="Transcribe", exact=True).click()
+    toast = page.get_by_test_id("toast-body")
+    expect(toast).to_contain_text("words.wav is not a sound file")
+    expect(toast).not_to_contain_text("/")
+    expect(page.locator("#transcribe-status")).not_to_contain_text("Loading")
+
+
+def test_a_folder_can_be_named_as_the_model(open_page: OpenPage, demo_model: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(demo_model, tmp_path / "my-whisper")
+    page = open_page("playground")
+    chosen = page.locator("#transcribe-model input")
+    expect(chosen).to_have_value(re.compile("Demo model|adapter of"))
+    chosen.fill(str(folder))
+    chosen.press("Enter")
+    page.get_by_role("button", name="Kitchen light").click()
+    page.get_by_role("button", name="Transcribe", exact=True).click()
+    expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
+    expect(page.locator("#transcript-facts")).to_contain_text("my-whisper")
+
+
 def test_an_evaluation_shows_rates_and_every_clip(open_page: OpenPage) -> None:
     page = open_page("evaluate")
     page.get_by_label("At most so many clips").fill("2")

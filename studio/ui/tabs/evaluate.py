@@ -81,8 +81,9 @@ def _form() -> dict[str, Block]:
     form["models"] = gr.Dropdown(
         [],
         label=_("Models"),
-        info=_("Two or more are compared pair by pair."),
+        info=_("Two or more are compared pair by pair; folders and Hub ids, too."),
         multiselect=True,
+        allow_custom_value=True,
         interactive=True,
         elem_id="evaluate-models",
     )
@@ -149,7 +150,7 @@ def _wire(
 def _choices(registry: ModelRegistry, chosen: list[str], locale: str) -> list[Any]:
     """Models and languages to choose from; at first the demo model and the newest adapter of it."""
     specs = [spec for spec in registry.all() if not spec.problem]
-    kept = [model for model in chosen if model in {spec.id for spec in specs}]
+    kept = [model for model in chosen if registry.has(model)]
     if not kept:
         adapters = [s.id for s in specs if s.kind is ModelKind.ADAPTER and s.base_model == DEMO_ID]
         kept = [DEMO_ID, *adapters[:1]] if any(s.id == DEMO_ID for s in specs) else []

@@ -9,7 +9,7 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.errors import AudioError
+from studio.errors import AudioError, StudioError
 from studio.inference.captions import FORMATS, render
 from studio.inference.engine import Progress, TranscribeOptions, Transcript
 from studio.inference.model_cache import ModelCache
@@ -111,7 +111,14 @@ def _form() -> dict[str, Block]:
     samples = sample_clips()
     if samples:
         _sample_buttons(samples, form["audio"])
-    form["model"] = gr.Dropdown([], label=_("Model"), interactive=True, elem_id="transcribe-model")
+    form["model"] = gr.Dropdown(
+        [],
+        label=_("Model"),
+        info=_("From the list, or a folder or Hub id."),
+        interactive=True,
+        allow_custom_value=True,
+        elem_id="transcribe-model",
+    )
     gr.Markdown(
         _(
             "The demo model is tiny: it knows a small set of spoken commands (lights, timers, weather, "
@@ -209,7 +216,7 @@ def _choices(registry: ModelRegistry, model: str | None, known: list[str], local
     trained = [spec.id for spec in specs if spec.source is ModelSource.TRAINED]
     new = [model_id for model_id in trained if model_id not in known]
     chosen = new[0] if new else model
-    if chosen not in ids:
+    if not chosen or not registry.has(chosen):
         chosen = DEMO_ID if DEMO_ID in ids else None
     return [
         gr.Dropdown(choices=model_choices(specs, locale), value=chosen),
@@ -236,6 +243,11 @@ def _transcribe(
         for progress in work:
             yield _partial(progress, locale)
         yield _whole(work.result, path, event.is_set(), locale)
+    except StudioError as error:
+        yield [""] * 5
+        # The recording lies in a folder of the server, whose name says nothing to the visitor.
+        values = {name: path.name if str(v) == str(path) else v for name, v in error.values.items()}
+        raise type(error)(error.template, **values) from error
     finally:
         stops.end(visitor, event)
 
