@@ -59,6 +59,7 @@ def test_the_preview_names_bad_rows(open_page: OpenPage, demo_speech: Path, tmp_
     manifest.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
     page = open_page("train")
     page.locator("#train-train_data input").fill(str(manifest))
+    page.keyboard.press("Tab")  # the field may grow with its text, and move the button below
     page.get_by_role("button", name="Preview and check the data").click()
     preview = page.locator("#data-preview")
     expect(preview).to_contain_text("1 rows can be used, 1 cannot")

@@ -24,7 +24,7 @@ from studio.ui.sizing import (
 )
 
 PUBLIC = {
-    *("fit", "explain_oom", "presets", "memory_claims", "doctor"),
+    *("fit", "explain_oom", "presets", "memory_claims", "doctor", "trace"),
     *("models", "estimate", "start_run", "runs", "run_status", "stop_run", "resume_run", "transcribe"),
 }
 
