@@ -79,7 +79,11 @@ def read_json_lines(path: Path, offset: int = 0) -> tuple[list[dict[str, Any]], 
 
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Turns a full disk and a missing permission into a `StorageError` that names `path`."""
+    """Turns a full disk and a missing permission into a sentence that names `path`.
+
+    Raises:
+        StorageError: if what is done within raises an `OSError`.
+    """
     try:
         yield
     except PermissionError as error:

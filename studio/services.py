@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from studio.inference.model_cache import ModelCache
+from studio.inference.sharing import Sharing
 from studio.jobs.manager import JobManager
+from studio.jobs.probe import Prober
 from studio.registry.store import ModelRegistry
 from studio.settings import DEMO_MODEL, Settings
 
@@ -16,14 +18,15 @@ class Services:
     registry: ModelRegistry
     jobs: JobManager
     engines: ModelCache
+    prober: Prober
 
     @classmethod
     def open(cls, settings: Settings, *, device: str = "auto") -> "Services":
         """Makes the folders and the services; nothing is loaded and no thread starts here.
 
-        `device` is where transcription computes: auto, cpu or cuda. Two links cross the parts: loaded models
-        leave memory before a run starts, and the registry asks the runs which models they use before it
-        renames or deletes one.
+        `device` is where transcription computes: auto, cpu or cuda. These links cross the parts: loaded
+        models leave memory before a run starts, and the GPU while it is at work; the registry asks the runs
+        which models they use before it renames or deletes one.
 
         Raises:
             StorageError: if the studio's folder cannot be written.
@@ -36,12 +39,18 @@ class Services:
             in_use=lambda: jobs.models_in_use(),
         )
         engines = ModelCache(
-            registry, idle_seconds=settings.model_idle_seconds, threads=settings.threads, device=device
+            registry,
+            idle_seconds=settings.model_idle_seconds,
+            threads=settings.threads,
+            device=device,
+            sharing=Sharing(settings.cache / "transcribing", lambda: jobs.at_work()),
         )
-        jobs = JobManager(settings, registry, before_start=engines.unload_all)
-        return cls(settings, registry, jobs, engines)
+        jobs = JobManager(settings, registry, before_start=engines.make_room)
+        prober = Prober(settings, busy=jobs.running, before_start=engines.make_room)
+        return cls(settings, registry, jobs, engines, prober)
 
     def close(self) -> None:
-        """Stops the threads and frees the models. Runs go on: they have processes of their own."""
+        """Stops the threads, a measurement, and frees the models. Runs go on in processes of their own."""
+        self.prober.stop()
         self.jobs.close()
         self.engines.close()

@@ -42,12 +42,24 @@ class Settings:
     """Largest file the page accepts, in megabytes; 50 on Spaces unless set."""
     threads: int = field(default=0, metadata={"env": "STUDIO_THREADS"})
     """CPU threads for torch; 0 lets torch decide."""
+    machine_wait_seconds: float = field(default=600.0, metadata={"env": "STUDIO_MACHINE_WAIT_SECONDS"})
+    """How long a run on several machines waits for the others to come."""
     hf_cache: Path = field(default=Path(), metadata={"env": "HF_HUB_CACHE"})
     """The Hugging Face cache, listed by the registry."""
     server_port: int | None = field(default=None, metadata={"env": "GRADIO_SERVER_PORT"})
     """Port asked for through Gradio's own variable."""
     server_name: str = field(default="", metadata={"env": "GRADIO_SERVER_NAME"})
     """Address to listen on through Gradio's own variable; empty: this machine only, on Spaces all."""
+
+    mcp: bool = field(default=False, metadata={"env": "STUDIO_MCP"})
+    """Whether programs may use the interface as tools of the Model Context Protocol."""
+
+    world_size: int = field(default=1, metadata={"env": "WORLD_SIZE"})
+    """How many processes share a list, as `accelerate launch` and `torchrun` say."""
+    rank: int = field(default=0, metadata={"env": "RANK"})
+    """Which of them this one is."""
+    local_rank: int = field(default=0, metadata={"env": "LOCAL_RANK"})
+    """The same among those of this machine."""
 
     @property
     def runs(self) -> Path:
@@ -63,6 +75,16 @@ class Settings:
     def quarantine(self) -> Path:
         """Rows set aside by the data check."""
         return self.home / "quarantine"
+
+    @property
+    def calibration(self) -> Path:
+        """Receipts of memory that was measured on this machine."""
+        return self.home / "calibration"
+
+    @property
+    def recordings(self) -> Path:
+        """One folder a list of sentences read aloud."""
+        return self.home / "recordings"
 
     @property
     def cache(self) -> Path:
@@ -87,9 +109,14 @@ class Settings:
             stop_grace_seconds=_number(env, "STUDIO_STOP_GRACE_SECONDS", 60.0),
             max_upload_mb=_number(env, "STUDIO_MAX_UPLOAD_MB", 50.0 if on_spaces else 500.0),
             threads=int(_number(env, "STUDIO_THREADS", 0)),
+            machine_wait_seconds=_number(env, "STUDIO_MACHINE_WAIT_SECONDS", 600.0),
             hf_cache=_hf_cache(env),
             server_port=_port(env),
             server_name=env.get("GRADIO_SERVER_NAME", ""),
+            rank=int(_number(env, "RANK", 0)),
+            local_rank=int(_number(env, "LOCAL_RANK", 0)),
+            world_size=int(_number(env, "WORLD_SIZE", 1)),
+            mcp=_flag(env, "STUDIO_MCP", default=False),
         )
 
     def prepare(self) -> None:
@@ -98,7 +125,7 @@ class Settings:
         Raises:
             StorageError: if the home folder cannot be written.
         """
-        for folder in (self.runs, self.models, self.quarantine, self.cache):
+        for folder in (self.runs, self.models, self.quarantine, self.calibration, self.cache):
             try:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
@@ -106,6 +133,12 @@ class Settings:
                     "Cannot write the studio's folder {folder}: set STUDIO_HOME to a folder you own.",
                     folder=self.home,
                 ) from error
+
+
+def local_rank(environ: Mapping[str, str] | None = None) -> int:
+    """Which of a run's processes on this machine this is, as its launcher numbered them; 0 without one."""
+    value = (os.environ if environ is None else environ).get("LOCAL_RANK", "0")
+    return int(value) if value.isdecimal() else 0
 
 
 def environment_variables() -> list[str]:

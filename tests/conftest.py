@@ -33,6 +33,8 @@ QUICK_FIRST = (
     "test_readme.py",
 )
 
+SLOW_FIRST = ("browser", "app", "faults", "test_readme.py", "test_house.py", "unit")
+
 os.environ.update(NO_HUB)
 
 
@@ -41,12 +43,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--screenshots", default="", help="folder that the browser tests keep pictures in")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Quick tests first: a slip shows in seconds, not after the browser is done."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Quick tests first: a slip shows in seconds, not after the browser is done.
+
+    Several processes begin with what takes long, so that none of them is left alone with it at the end.
+    """
+    order = SLOW_FIRST if hasattr(config, "workerinput") else QUICK_FIRST
 
     def rank(item: pytest.Item) -> int:
         place = item.path.relative_to(ROOT / "tests").parts[0]
-        return QUICK_FIRST.index(place) if place in QUICK_FIRST else len(QUICK_FIRST)
+        return order.index(place) if place in order else len(order)
 
     items.sort(key=rank)
 

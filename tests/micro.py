@@ -95,7 +95,8 @@ def make_tones(folder: Path, count: int = 8, seconds: float = 1.0, **row: object
     rows = []
     for index in range(count):
         times = np.arange(int(seconds * SAMPLING_RATE)) / SAMPLING_RATE
-        tone = 0.3 * np.sin(2 * math.pi * 200 * (1 + index % 4) * times)
+        hertz = 200 * (1 + index % 4) + index // 4  # clips of one word are alike, but not the same
+        tone = 0.3 * np.sin(2 * math.pi * hertz * times)
         path = folder / f"tone{index}.wav"
         soundfile.write(path, tone, SAMPLING_RATE)
         text = ("low", "high", "sharp", "flat")[index % 4]

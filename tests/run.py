@@ -1,8 +1,8 @@
 """Runs the whole test suite from a bare checkout: `python3 tests/run.py [arguments for pytest]`.
 
-Makes or reuses `.venv`, installs `tests/requirements.txt` into it, finds or installs Chromium, and hands over
-to pytest, whose exit code it returns. Needs nothing but Python's standard library, so any Python 3 can start
-it; a suitable one (3.11 to 3.13) is then looked for.
+Makes or reuses `.venv`, installs `tests/requirements*.txt` into it, finds or installs Chromium, and hands
+over to pytest, whose exit code it returns. Needs nothing but Python's standard library, so any Python 3 can
+start it; a suitable one (3.11 to 3.13) is then looked for.
 """
 
 import os
@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv"
+MOST_PROCESSES = 4
 OLDEST, NEWEST = (3, 11), (3, 13)
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM_PACKAGES = ("chromium", "fonts-noto-cjk")
@@ -20,8 +21,10 @@ CHROMIUM_PACKAGES = ("chromium", "fonts-noto-cjk")
 
 def main() -> int:
     python = virtual_environment()
-    say("Installing what the tests need (tests/requirements.txt)")
-    call([python, "-m", "pip", "install", "--quiet", "-r", str(ROOT / "tests" / "requirements.txt")])
+    say("Installing what the tests need (tests/requirements*.txt)")
+    install = [python, "-m", "pip", "install", "--quiet"]
+    call([*install, "-r", str(ROOT / "tests" / "requirements.txt")])
+    call([*install, "--no-deps", "-r", str(ROOT / "tests" / "requirements-no-deps.txt")])
     environ = dict(os.environ)
     chromium = environ.get("STUDIO_TEST_CHROMIUM") or system_chromium()
     if chromium:
@@ -29,9 +32,19 @@ def main() -> int:
     else:
         say("No Chromium from the system: installing Playwright's own")
         call([python, "-m", "playwright", "install", "chromium"])
+    arguments = sys.argv[1:] or side_by_side()
+    if not sys.argv[1:]:
+        environ.setdefault("OMP_NUM_THREADS", "1")
     say("Running the tests")
-    command = [python, "-m", "pytest", *sys.argv[1:]]
+    command = [python, "-m", "pytest", *arguments]
     return subprocess.run(command, cwd=ROOT, env=environ, stdin=subprocess.DEVNULL).returncode
+
+
+def side_by_side() -> "list[str]":
+    """Arguments that run the whole suite on all cores, at most four: each has a browser and trains models."""
+    processes = min(MOST_PROCESSES, os.cpu_count() or 1)
+    # A file shares its server; files that take long are collected first, see `tests/conftest.py`.
+    return ["-n", str(processes), "--dist", "loadfile", "--no-loadscope-reorder"] if processes > 1 else []
 
 
 def virtual_environment() -> str:

@@ -71,6 +71,12 @@ class StudioProcess:
             self.kill()
             raise AssertionError(f"{error}\n{self.log()}") from None
 
+    @property
+    def pid(self) -> int:
+        """Of the server's process."""
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """SIGKILL to the server alone: what a crash or a power cut does to it. Workers live on."""
         if self._process:
@@ -107,13 +113,29 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+def words_of(process: psutil.Process) -> list[str]:
+    """The command line of a process; of one that has ended, whoever started it, nothing."""
+    try:
+        return list(process.cmdline())
+    except psutil.NoSuchProcess:
+        return []
+
+
 def end_processes_of(home: Path) -> None:
-    """Ends every worker whose run lies under `home`; a run's folder is an argument of its worker."""
+    """Ends every worker whose run lies under `home`; a run's folder is an argument of its worker.
+
+    All at once, as when the power fails: one that saw another go would stop in order.
+    """
+    found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             if any(argument.startswith(f"{home}/") for argument in process.cmdline()):
-                process.kill()
-                process.wait(10)
+                process.suspend()
+                found.append(process)
+    for process in found:
+        with suppress(psutil.Error):
+            process.kill()
+            process.wait(10)
 
 
 def copy_checkout(target: Path) -> None:

@@ -29,3 +29,11 @@ def test_files_are_formatted() -> None:
 
 def test_types_hold_in_strict_mode() -> None:
     run_tool("mypy")
+
+
+def test_coroutines_run_in_a_loop_of_their_own() -> None:
+    """A browser test leaves a loop at work in its process: there, no other one can be started."""
+    own = ROOT / "tests" / "event_loop.py"
+    call = "asyncio." + "run("
+    files = [path for path in (ROOT / "tests").rglob("*.py") if path != own]
+    assert [str(path) for path in files if call in path.read_text(encoding="utf-8")] == []

@@ -20,7 +20,7 @@ from tests.studio_process import ROOT, copy_checkout, free_port, wait_for_page
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = [path for path in (*ROOT.glob("*.md"), *ROOT.glob("assets/*.md")) if path.is_file()]
-FORWARDED = {"train", "estimate", "explain-oom"}
+FORWARDED = {"train", "estimate", "explain-oom", "probe"}
 """Commands that hand the options of `TrainingConfig` on to its own parser."""
 
 

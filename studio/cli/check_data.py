@@ -1,18 +1,21 @@
 """`check-data`: listens to every clip of a data set and names what is wrong, row by row."""
 
-import argparse
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from studio.cli.output import ProgressLine, require_place, say, show, show_json
+from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json
 from studio.cli.parsing import Parser
-from studio.dataset.labels import label_counter
-from studio.dataset.report import WARNINGS, DatasetReport, check_dataset
+from studio.dataset.report import WARNINGS
 from studio.errors import ConfigError
+from studio.evaluation.normalize import NORMALIZERS
+from studio.files import write_text
 from studio.services import Services
 from studio.settings import Settings
-from studio.units import format_percent
+from studio.ui.data_check import TRANSCRIBING, CheckAnswer, CheckQuestion, check
+from studio.units import format_duration, format_percent
 
+_SHOWN_LABELS = 10
 _SHOWN = 50
 """Problems printed for people; JSON and the quarantine have all."""
 
@@ -28,8 +31,18 @@ def parser() -> Parser:
     made.option("base_model", "Model whose tokens labels are counted in.", aliases=("model",))
     made.option("min_audio_len", "Shortest clip, in seconds.", kind=float, default=0.2)
     made.option("max_audio_len", "Longest clip, in seconds.", kind=float, default=30.0)
-    made.option("max_rows", "Look at so many rows.", kind=int)
-    made.option("quarantine", "Write the rows that cannot be used to this JSONL file.", kind=Path)
+    made.option("max_rows", "Look at no more than this many rows.", kind=int)
+    made.option(
+        "quarantine",
+        "Lists rows that cannot be used; unless named, in STUDIO_HOME/quarantine.",
+        kind=Path,
+    )
+    made.option(
+        "transcribe", "Transcribe this many clips, or all, with base_model; list the labels it doubts."
+    )
+    made.option("language", "Language of the clips, name or code, or auto.", default="auto")
+    made.option("normalizer", "Show what it does to labels.", choices=NORMALIZERS, default="none")
+    made.option("html", "Write the report to this HTML file.", kind=Path)
     made.flag("local_files_only", "Never ask the model hub.")
     made.flag("json", "Print JSON.")
     return made
@@ -41,49 +54,71 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     given.source = given.source or given.train_data
     if not given.source:
         raise ConfigError("check-data needs the data: name a manifest, an audio folder or a Hub dataset.")
-    if given.quarantine:
-        require_place(given.quarantine)
-    report = _check(given, _label_length(given, settings))
+    for place in (given.quarantine, given.html):
+        if place:
+            require_place(place)
+    question = CheckQuestion(
+        given.source,
+        given.test_data or "",
+        given.base_model or "",
+        _count(given.transcribe, given.base_model),
+        given.normalizer,
+        given.language,
+        given.min_audio_len,
+        given.max_audio_len,
+        given.max_rows,
+        given.local_files_only,
+    )
+    answer = _answer(question, settings, given.quarantine)
+    if given.html:
+        from studio.ui.data_report import html_report
+
+        write_text(given.html, html_report(answer.report, answer.labels, answer.examples, "en"))
+        say(f"The report is in {given.html}.")
     if given.json:
-        show_json(report.to_json())
+        show_json(answer.to_json())
     else:
-        show(_summary(report))
-    if given.quarantine:
-        say(f"Rows that cannot be used are in {given.quarantine}.")
-    return 0 if report.good_rows == report.rows else 1
+        show(_summary(answer))
+    if answer.quarantine:
+        say(f"Rows that cannot be used are in {answer.quarantine}.")
+    return 0 if answer.report.good_rows == answer.report.rows else 1
 
 
-def _label_length(given: argparse.Namespace, settings: Settings) -> Callable[[str], int] | None:
-    """Counts tokens as the model does that was named; None if none was."""
-    if not given.base_model:
-        return None
+def _count(text: str | None, base_model: str | None) -> int:
+    """`--transcribe`: a number of clips, or -1 for all."""
+    if text is None:
+        return 0
+    if not base_model:
+        raise ConfigError("--transcribe needs --base_model: name the model that shall listen.")
+    if text.lower() == "all":
+        return -1
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigError("--transcribe takes a number of clips or all, got {value!r}.", value=text)
+    return int(text)
+
+
+def _answer(question: CheckQuestion, settings: Settings, quarantine: Path | None) -> CheckAnswer:
+    line = ProgressLine()
+    began: dict[str, float] = {}
+
+    def progress(kind: str, done: int, total: int) -> None:
+        seconds = time.monotonic() - began.setdefault(kind, time.monotonic())
+        doing = "transcribed" if kind == TRANSCRIBING else "listened to"
+        left = f", {format_duration(seconds / done * (total - done))} left" if seconds > 1 else ""
+        line.update(f"{doing} {done} of {total} clips{left}")
+
     services = Services.open(settings)
     try:
-        folder = services.registry.local_path(given.base_model, local_files_only=given.local_files_only)
-    finally:
-        services.close()
-    return label_counter(folder)
-
-
-def _check(given: argparse.Namespace, label_length: Callable[[str], int] | None) -> DatasetReport:
-    line = ProgressLine()
-    try:
-        return check_dataset(
-            given.source,
-            label_length=label_length,
-            test_source=given.test_data,
-            min_audio_len=given.min_audio_len,
-            max_audio_len=given.max_audio_len,
-            quarantine=given.quarantine,
-            on_progress=lambda done, total: line.update(f"listened to {done} of {total} clips"),
-            max_rows=given.max_rows,
-            local_files_only=given.local_files_only,
-        )
+        if question.transcribe:
+            say_shared(services.engines)
+        return check(question, services, quarantine=quarantine, on_progress=progress)
     finally:
         line.end()
+        services.close()
 
 
-def _summary(report: DatasetReport) -> str:
+def _summary(answer: CheckAnswer) -> str:
+    report = answer.report
     lines = [
         f"{report.source} ({report.format}): {report.good_rows} of {report.rows} rows can be used, "
         f"{report.hours:.2f} hours"
@@ -98,4 +133,9 @@ def _summary(report: DatasetReport) -> str:
         lines.append(f"line {problem.line}: {problem.reason}")
     if len(report.problems) > _SHOWN:
         lines.append(f"… and {len(report.problems) - _SHOWN} more: --quarantine or --json has all of them.")
+    for label in answer.labels[:_SHOWN_LABELS]:
+        rate = format_percent(label.error_rate)
+        lines.append(f"line {label.line}: {rate} of {label.text!r} differs from {label.heard!r}")
+    for before, after in answer.examples:
+        lines.append(f"{before!r} is taught as {after!r}")
     return "\n".join(lines)

@@ -1,19 +1,23 @@
 """`evaluate`: models side by side on one test set."""
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from studio.cli.output import ProgressLine, require_place, say, show, show_json, table
+from studio.cli.decoding import add_engine_options, choice_of
+from studio.cli.export import on_step
+from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json, table
 from studio.cli.parsing import Parser, names
 from studio.errors import ConfigError
 from studio.evaluation.compare import evaluate
+from studio.evaluation.side_by_side import hear_side_by_side, marked
 from studio.files import write_json
-from studio.inference.engine import TranscribeOptions
+from studio.inference.engine import EngineChoice, TranscribeOptions
 from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.config import NORMALIZERS, TASKS
+from studio.training.source_options import NORMALIZERS, TASKS
 from studio.units import format_percent
 
 
@@ -31,12 +35,15 @@ def parser() -> Parser:
         "Manifest, audio folder, Hub dataset id or demo.",
         aliases=("test_data", "test_file", "validation_file"),
     )
+    made.option("audio_path", "One recording instead of a test set.", kind=Path)
+    made.option("reference", "What is said in that recording.", default="")
     made.option("split", "Part of a Hub dataset or of the demo speech.", default="test")
-    made.option("max_samples", "Use only so many clips.", aliases=("max_eval_samples",), kind=int)
+    made.option("max_samples", "Use at most this many clips.", aliases=("max_eval_samples",), kind=int)
     made.option("normalizer", "Applied to both texts.", choices=NORMALIZERS, default="none")
     made.option("language", "Name or code; auto takes each row's, or detects it.", default="auto")
     made.option("task", "What to write.", choices=TASKS, default="transcribe")
     made.option("num_beams", "Beams of the search.", kind=int, default=1)
+    add_engine_options(made)
     made.option("output_file", "JSON file with rates, comparisons and every utterance.", kind=Path)
     made.flag("json", "Print JSON.")
     return made
@@ -45,16 +52,19 @@ def parser() -> Parser:
 def run(arguments: Sequence[str], settings: Settings) -> int:
     """Evaluates the models one after the other."""
     given = parser().read(arguments)
-    models = names(given.models)
-    if not given.data or not models:
-        raise ConfigError("evaluate needs --models and --data: name models and a test set.")
+    models, choice = names(given.models), choice_of(given)
     if given.output_file:
         require_place(given.output_file)
+    if given.audio_path:
+        return _one_recording(given, models, choice, settings)
+    if not given.data or not models:
+        raise ConfigError("evaluate needs --models and --data: name models and a test set.")
     services = Services.open(settings)
     line = ProgressLine()
     try:
         for model in models:
             services.registry.get(model)
+        say_shared(services.engines)
         evaluation = evaluate(
             services.engines,
             models,
@@ -65,6 +75,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             normalizer=given.normalizer,
             split=given.split,
             max_samples=given.max_samples,
+            choice=choice,
+            on_step=on_step(line),
             on_progress=lambda done, total: line.update(f"transcribed {done} of {total} clips"),
         )
     finally:
@@ -78,6 +90,44 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         show_json(result)
     else:
         show(_summary(result))
+    return 0
+
+
+def _one_recording(
+    given: argparse.Namespace, models: list[str], choice: EngineChoice, settings: Settings
+) -> int:
+    """The models on one recording: what each wrote, with the differences marked."""
+    if given.data:
+        raise ConfigError("evaluate takes --data or --audio_path: give one of them.")
+    options = TranscribeOptions(language=given.language, task=given.task, num_beams=given.num_beams)
+    services = Services.open(settings)
+    line = ProgressLine()
+    try:
+        say_shared(services.engines)
+        found = hear_side_by_side(
+            services.engines,
+            models,
+            given.audio_path,
+            options,
+            given.reference,
+            choice=choice,
+            on_step=on_step(line),
+        )
+    finally:
+        line.end()
+        services.close()
+    if given.output_file:
+        write_json(given.output_file, found.to_json())
+        say(f"Wrote {given.output_file}")
+    if given.json:
+        show_json(found.to_json())
+        return 0
+    for hearing in found.hearings:
+        rates = ""
+        if hearing.wer is not None and hearing.cer is not None:
+            rates = f"  WER {format_percent(hearing.wer)}  CER {format_percent(hearing.cer)}"
+        show(f"# {hearing.transcript.model}{rates}")
+        show(marked(hearing.pieces))
     return 0
 
 

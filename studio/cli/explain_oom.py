@@ -2,18 +2,20 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from studio.cli.fit import ladder_table
 from studio.cli.output import say, show, show_json
-from studio.cli.parsing import Parser
+from studio.cli.parsing import Parser, run_options
 from studio.errors import ConfigError, StorageError
+from studio.jobs.oom import USUAL_LABEL_LENGTH, ended_run
 from studio.memory.oom import OomDiagnosis, explain
 from studio.memory.oom_text import LONGEST_TEXT, OomKind
 from studio.registry.spec import ModelDimensions
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.arguments import command_line, help_text, parse_training_arguments
+from studio.training.arguments import command_line, help_text
 from studio.training.config import TrainingConfig
 from studio.training.fitting import LARGEST_LABEL, check_between, shape_of
 from studio.training.plan import config_of, planned
@@ -29,7 +31,8 @@ def parser() -> Parser:
         "finds one that fits. Exit code 1: the text says nothing of memory.",
     )
     made.usage = f"{made.prog} [FILE|-] [options]"
-    made.option("label_length", "Tokens of the longest text.", kind=int, default=128)
+    made.option("run", "Explain this run of the studio: its log, with its own plan; see runs.")
+    made.option("label_length", "Tokens of the longest text (default: the run's, else 128).", kind=int)
     made.flag("json", "Print JSON.")
     made.epilog = "Options of the run:\n\n" + help_text()
     return made
@@ -39,10 +42,16 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     """Prints what happened and what helps; 1 if the text says nothing of memory."""
     file, rest = _file_first(arguments)
     given, options = parser().read_known(rest)
-    check_between("label_length", given.label_length, 1, LARGEST_LABEL)
-    config, dimensions = _run(options, settings) if options else (None, None)
-    plan = planned(config, given.label_length) if config else None
-    diagnosis = explain(_text(file), plan, dimensions)
+    if given.run and (options or file != "-"):
+        raise ConfigError(
+            "--run brings its own log and options: leave {words} out.", words=_others(file, options)
+        )
+    asked = _of_run(given.run, settings) if given.run else _of_text(file, options, settings)
+    label_length = asked.label_length if given.label_length is None else given.label_length
+    check_between("label_length", label_length, 1, LARGEST_LABEL)
+    config = asked.config
+    plan = planned(config, label_length) if config else None
+    diagnosis = explain(asked.text, plan, asked.dimensions)
     if given.json:
         show_json({**diagnosis.to_json(), "command": _command(diagnosis, config)})
     else:
@@ -74,12 +83,41 @@ def _text(file: str) -> str:
 
 
 def _run(options: Sequence[str], settings: Settings) -> tuple[TrainingConfig, ModelDimensions]:
-    config, notes = parse_training_arguments(options)
-    for note in notes:
-        say(note)
+    config = run_options(options)
     services = Services.open(settings)
     try:
         return config, shape_of(config.base_model, services.registry)
+    finally:
+        services.close()
+
+
+def _others(file: str, options: Sequence[str]) -> str:
+    return " ".join([*([file] if file != "-" else []), *options])
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is to be explained, and by which run it was said."""
+
+    text: str
+    label_length: int
+    config: TrainingConfig | None = None
+    dimensions: ModelDimensions | None = None
+
+
+def _of_text(file: str, options: Sequence[str], settings: Settings) -> _Asked:
+    if not options:
+        return _Asked(_text(file), USUAL_LABEL_LENGTH)
+    config, dimensions = _run(options, settings)
+    return _Asked(_text(file), USUAL_LABEL_LENGTH, config, dimensions)
+
+
+def _of_run(run_id: str, settings: Settings) -> _Asked:
+    services = Services.open(settings)
+    try:
+        ended = ended_run(services.jobs, run_id)
+        shape = shape_of(ended.config.base_model, services.registry)
+        return _Asked(ended.text, ended.label_length, ended.config, shape)
     finally:
         services.close()
 

@@ -65,7 +65,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     try:
         if given.presets:
             return _show_presets(preset_answers(services.registry), given.json)
-        answer = find_fit(question, services.registry)
+        answer = find_fit(question, services.registry, settings.calibration)
     finally:
         services.close()
     if given.json:
@@ -115,8 +115,11 @@ def _summary(answer: FitAnswer) -> str:
             f"Nothing fits: the least that {answer.base_model} takes is {size}, and {usable} of "
             f"{answer.gpu.name} can be used. See the models below."
         )
-    lines = [head, str(answer.advice.reason), "", ladder_table(result), "", _models(answer)]
-    smallest = next((gpu.name for gpu, verdict in cards_for(estimate) if verdict == "fits"), None)
+    lines = [head, str(answer.advice.reason), "", ladder_table(result), ""]
+    lines += [*(str(row.sentence) for row in result.savings), "", _models(answer)]
+    if estimate.measurements:
+        lines += ["", f"Corrected by {estimate.measurements} measurements on this card."]
+    smallest = next((gpu.name for gpu, verdict in cards_for(result.elsewhere) if verdict == "fits"), None)
     if smallest:
         lines += ["", f"The smallest card of the table that runs this: {smallest}."]
     if result.fits:

@@ -1,12 +1,16 @@
 """Watches a run from the terminal: one line of progress, and what came of it."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from studio.cli.output import ProgressLine, say, show
 from studio.cli.parsing import PROGRAM
+from studio.evaluation.capabilities import verdict_of
+from studio.jobs.disk import LITTLE_SPACE_BYTES
 from studio.jobs.manager import JobManager, JobState, RunStatus
+from studio.training.after_check import CHECK_NAMES
 from studio.training.run_dir import RunDir
 from studio.units import format_bytes, format_duration, format_percent
 
@@ -36,12 +40,15 @@ def follow(jobs: JobManager, run_id: str) -> RunStatus:
 
 
 def _watch(jobs: JobManager, run_id: str, line: ProgressLine) -> RunStatus:
+    was_interrupted = False
     while True:
         status = jobs.status(run_id)
         line.update(progress(status))
-        if status.state in ENDED:
+        if status.state in ENDED and (status.state is not JobState.INTERRUPTED or was_interrupted):
             return status
-        time.sleep(_LOOK_SECONDS)
+        # A worker that was killed may have a successor in a moment: only a second look is believed.
+        was_interrupted = status.state is JobState.INTERRUPTED
+        time.sleep(3 * _LOOK_SECONDS if was_interrupted else _LOOK_SECONDS)
 
 
 def progress(status: RunStatus) -> str:
@@ -51,26 +58,46 @@ def progress(status: RunStatus) -> str:
     parts = [status.state.value if status.state is not JobState.RUNNING else status.phase.replace("_", " ")]
     if status.max_steps:
         parts.append(f"step {status.step} of {status.max_steps}")
+    if status.retries:
+        parts.append(f"attempt {len(status.retries) + 1}")
     if status.loss_points:
         parts.append(f"loss {status.loss_points[-1][1]:.3f}")
     if status.samples_per_second:
         parts.append(f"{status.samples_per_second:.1f} samples/s")
+    if status.speedup:
+        parts.append(f"{status.speedup:.1f} × padded")
     if status.memory_bytes:
         parts.append(format_bytes(status.memory_bytes))
     if status.eta_seconds is not None and status.state is JobState.RUNNING:
         parts.append(f"{format_duration(status.eta_seconds)} left")
+    if status.disk_free_bytes is not None and status.disk_free_bytes < LITTLE_SPACE_BYTES:
+        parts.append(f"only {format_bytes(status.disk_free_bytes)} of disk free")
     return " · ".join(parts)
 
 
 def tell(status: RunStatus, result: Tell = show) -> None:
     """What came of a run, through `result`, and beside it what to do next."""
+    for retry in status.retries:
+        say("Note: {} {}".format(*retry.sentences()))
     for warning in status.warnings:
         say(f"Note: {warning}")
     if status.state is JobState.FINISHED:
         for line in before_and_after(status):
             result(line)
-        result(f"Model: {status.model_id}")
-        say(f"Try it: {PROGRAM} transcribe --model {status.model_id} recording.wav")
+        for check in (status.capabilities or {}).get("checks", ()):
+            verdict = verdict_of(check)
+            word = "worse than the base" if verdict == "worse" else verdict
+            name = CHECK_NAMES[check["check"]]
+            result(f"{name}: {format_percent(check['base'])} → {format_percent(check['tuned'])} ({word})")
+        for line in short_audio_lines(status.short_audio):
+            result(line)
+        if status.config.machine_rank > 0:
+            say("The model is on machine 0.")
+        else:
+            result(f"Model: {status.model_id}")
+            say(f"Try it: {PROGRAM} transcribe --model {status.model_id} recording.wav")
+    for line in memory_lines(status.memory):
+        say(line)
     if status.error:
         say(f"Error: {status.error}")
     if status.state in _ENDINGS:
@@ -91,12 +118,55 @@ def before_and_after(status: RunStatus) -> list[str]:
     base, final = status.metrics.get("base"), status.metrics.get("final")
     if not final:
         return []
+    away = " against the base, padded" if status.config.distill else ""
     return [
-        f"{name.upper()}: {format_percent(base[name])} → {format_percent(final[name])}"
+        f"{name.upper()}{away}: {format_percent(base[name])} → {format_percent(final[name])}"
         if base
-        else f"{name.upper()}: {format_percent(final[name])}"
+        else f"{name.upper()}{away}: {format_percent(final[name])}"
         for name in ("wer", "cer")
     ]
+
+
+def short_audio_lines(report: Mapping[str, Any] | None) -> list[str]:
+    """A line a reading: who read, what the encoder saw, how far that is from the first, how fast it was."""
+    readings = (report or {}).get("readings") or ()
+    if not report or not readings:
+        return []
+    metric = str(report["metric"]).upper()
+    lines = [f"Short windows, on {report['clips']} clips that were not learned from:"]
+    for row in readings:
+        who = "the base" if row["is_base"] else "the model"
+        seen = "the sound" if row["audio_context"] == "short" else "30 seconds"
+        line = f"  {who}, seeing {seen}: {format_percent(row['disagreement'])} away from the first"
+        if row["error"] is not None:
+            line += f", {metric} {format_percent(row['error'])}"
+        speed = readings[0]["seconds"] / max(row["seconds"], 1e-9)
+        lines.append(f"{line}, {speed:.1f} × as fast")
+    return lines
+
+
+def memory_lines(memory: Mapping[str, Any] | None) -> list[str]:
+    """Predicted memory beside measured memory; nothing where nothing was measured."""
+    measured = memory.get("measured") if memory else None
+    if not memory or not measured:
+        return []
+    predicted = memory.get("predicted") or {}
+    if measured.get("device") == "cpu":
+        tensors = predicted.get("tensor_bytes")
+        said = f"{format_bytes(tensors)} of tensors predicted; " if tensors else ""
+        grown = format_bytes(measured.get("process_bytes") or 0)
+        return [f"Memory: {said}the whole process grew by {grown} (without a GPU, tensors are not measured)"]
+    names = (("tensors", "allocated_bytes"), ("allocator", "reserved_bytes"), ("card", "device_bytes"))
+    figures = [
+        f"{name} {_size(predicted.get(key))} → {format_bytes(measured[key])}"
+        for name, key in names
+        if measured.get(key)
+    ]
+    return [f"Memory on {measured.get('device')}, predicted → measured: {', '.join(figures)}"]
+
+
+def _size(size_bytes: int | None) -> str:
+    return format_bytes(size_bytes) if size_bytes else "?"
 
 
 def as_dict(status: RunStatus, folder: RunDir) -> dict[str, Any]:
@@ -114,7 +184,15 @@ def as_dict(status: RunStatus, folder: RunDir) -> dict[str, Any]:
             for point in status.eval_points
         ],
         "metrics": dict(status.metrics),
-        "warnings": list(status.warnings),
+        "capabilities": status.capabilities,
+        "short_audio": status.short_audio,
+        "memory": status.memory,
+        "warnings": [str(warning) for warning in status.warnings],
+        "retries": [
+            {**asdict(retry), "text": " ".join(map(str, retry.sentences()))} for retry in status.retries
+        ],
+        "checkpoints_bytes": status.checkpoints_bytes,
+        "disk_free_bytes": status.disk_free_bytes,
         "can_resume": status.can_resume,
         "created": status.created,
         "ended": status.ended,

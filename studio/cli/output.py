@@ -9,6 +9,7 @@ from typing import TextIO
 
 from studio.errors import StorageError
 from studio.files import storage_errors
+from studio.inference.model_cache import ModelCache
 
 _QUIET_SECONDS = 10.0
 """A log file gets a line of progress so often; a terminal sees each change in place."""
@@ -34,6 +35,13 @@ def show_json(value: object) -> None:
 def say(text: str) -> None:
     """What happens meanwhile."""
     print(text, file=sys.stderr, flush=True)
+
+
+def say_shared(engines: ModelCache) -> None:
+    """Says so if a run is at work, which transcribing shares the machine with."""
+    notice = engines.notice()
+    if notice:
+        say(str(notice))
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -6,7 +6,10 @@ import difflib
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from studio.cli.output import say
 from studio.errors import ConfigError
+from studio.training.arguments import parse_training_arguments
+from studio.training.config import TrainingConfig
 
 PROGRAM = "python -m studio"
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -109,6 +112,18 @@ def unknown_option(argument: str, known: Sequence[str]) -> ConfigError:
 def names(text: str) -> list[str]:
     """`"a, b"` → `["a", "b"]`."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def run_options(arguments: Sequence[str]) -> TrainingConfig:
+    """The options of a run, in any of their spellings; what is read otherwise than it was written is said.
+
+    Raises:
+        ConfigError: names the option, what came, and what is accepted.
+    """
+    config, notes = parse_training_arguments(arguments)
+    for note in notes:
+        say(note)
+    return config
 
 
 def _boolean(text: str) -> bool:

@@ -7,12 +7,18 @@ from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.cli.train import finish
 from studio.errors import ConfigError
+from studio.jobs.comparison import best_rates, differing_options
+from studio.jobs.disk import free_bytes
 from studio.jobs.manager import RunStatus
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.run_dir import RunDir
+from studio.units import format_bytes, format_percent
 
-_ACTIONS = {"list": 0, "status": 1, "follow": 1, "log": 1, "stop": 1, "resume": 1, "delete": 1}
+_ACTIONS = {
+    "list": 0,
+    **dict.fromkeys(("status", "follow", "log", "stop", "resume", "remove-checkpoints", "delete"), 1),
+}
 """Action → how many run ids it takes."""
 
 
@@ -21,6 +27,7 @@ def parser() -> Parser:
     made = Parser("runs", "List, follow, stop, resume and delete training runs.")
     made.add_argument("action", nargs="?", default="list", help=f"{', '.join(_ACTIONS)} (default: list)")
     made.add_argument("run_id", nargs="*", metavar="ID", help="The run.")
+    made.option("search", "With log: only lines that have this text.", default="")
     made.flag("yes", "Delete without being asked again.")
     made.flag("json", "Print JSON.")
     return made
@@ -29,16 +36,24 @@ def parser() -> Parser:
 def run(arguments: Sequence[str], settings: Settings) -> int:
     """Does one action."""
     given = parser().read(arguments)
-    if _ACTIONS.get(given.action) != len(given.run_id):
+    is_comparison = given.action == "compare" and len(given.run_id) > 1
+    if _ACTIONS.get(given.action) != len(given.run_id) and not is_comparison:
         raise ConfigError(
-            "runs takes: list · status ID · follow ID · log ID · stop ID · resume ID · delete ID --yes; "
-            "got {given!r}.",
+            "runs takes: list · status ID · follow ID · log ID · stop ID · resume ID · "
+            "remove-checkpoints ID · compare ID ID … · "
+            "delete ID --yes; got {given!r}.",
             given=" ".join([given.action, *given.run_id]),
         )
     services = Services.open(settings)
     try:
         if given.action == "list":
             _list(services, given.json)
+            return 0
+        if given.action == "log":
+            show(services.jobs.log_tail(given.run_id[0], containing=given.search))
+            return 0
+        if is_comparison:
+            _compare(services, given.run_id, given.json)
             return 0
         return _act(services, given.action, given.run_id[0], is_sure=given.yes, as_json=given.json)
     finally:
@@ -57,6 +72,29 @@ def _list(services: Services, as_json: bool) -> None:
     show(table(("RUN", "STATE", "BASE", "PROGRESS", "MODEL"), rows) if rows else "There are no runs yet.")
 
 
+def _compare(services: Services, run_ids: Sequence[str], as_json: bool) -> None:
+    """What came out of several runs, and the options that differ."""
+    runs = [services.jobs.status(run_id) for run_id in run_ids]
+    options = differing_options(runs)
+    if as_json:
+        show_json(
+            {
+                "schema_version": 1,
+                "runs": [_dict(services, status) for status in runs],
+                "options": {name: list(values) for name, values in options.items()},
+            }
+        )
+        return
+    rates = [best_rates(status) for status in runs]
+    rows = [
+        ("WER", *["–" if wer is None else format_percent(wer) for wer, _ in rates]),
+        ("CER", *["–" if cer is None else format_percent(cer) for _, cer in rates]),
+        ("step", *[str(status.step) for status in runs]),
+        *((name, *map(str, values)) for name, values in options.items()),
+    ]
+    show(table(("", *run_ids), rows))
+
+
 def _act(services: Services, action: str, run_id: str, *, is_sure: bool, as_json: bool) -> int:
     jobs = services.jobs
     if action == "status":
@@ -66,11 +104,15 @@ def _act(services: Services, action: str, run_id: str, *, is_sure: bool, as_json
         else:
             show(f"{run_id}: {status.state.value}, {progress(status)}")
             tell(status)
-    elif action == "log":
-        show(jobs.log_tail(run_id))
+            free, taken = format_bytes(status.disk_free_bytes or 0), format_bytes(status.checkpoints_bytes)
+            say(f"Checkpoints take {taken}; {free} are free on their disk.")
     elif action == "stop":
         jobs.stop(run_id)
         say(f"Run {run_id} was asked to save a checkpoint and end.")
+    elif action == "remove-checkpoints":
+        freed = jobs.remove_checkpoints(run_id)
+        free = format_bytes(free_bytes(services.settings.runs))
+        say(f"Removed {format_bytes(freed)} of checkpoints of run {run_id}; {free} are free.")
     elif action == "delete":
         if not is_sure:
             raise ConfigError("Deleting run {run} cannot be undone: add --yes to do it.", run=run_id)

@@ -5,14 +5,17 @@ from pathlib import Path
 
 from studio.cli.follow import as_dict, follow, tell
 from studio.cli.output import ProgressLine, say, show, show_json
-from studio.cli.parsing import PROGRAM, Parser
-from studio.jobs.manager import JobState
+from studio.cli.parsing import PROGRAM, Parser, run_options
+from studio.files import write_text
+from studio.jobs.manager import JobState, with_absolute_paths
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.arguments import help_text, parse_training_arguments
+from studio.training.arguments import help_text
 from studio.training.config import TrainingConfig
+from studio.training.launch import launch_command
 from studio.training.preflight import check_sources
 from studio.training.run_dir import RunDir
+from studio.training.slurm import slurm_script
 from studio.units import format_bytes
 
 
@@ -20,6 +23,9 @@ def parser() -> Parser:
     """Options of the command itself; those of the run belong to `TrainingConfig`."""
     made = Parser("train", "Fine-tune a model. Ctrl-C saves a checkpoint and ends the run.")
     made.flag("no_wait", "Only queue the run, for a studio that is open or will be.")
+    made.flag("print_command", "Print the command that a run starts underneath, and do nothing.")
+    made.option("write_slurm", "Write a Slurm script for the run, and do nothing.", metavar="FILE")
+    made.flag("resume", "Go on with the latest run of this run_name, if it has not finished.")
     made.flag("json", "Print JSON.")
     made.epilog = "Options of the run:\n\n" + help_text()
     return made
@@ -28,14 +34,23 @@ def parser() -> Parser:
 def run(arguments: Sequence[str], settings: Settings) -> int:
     """Queues the run, starts it when its turn comes, and follows it; 1 if it fails."""
     given, rest = parser().read_known(arguments)
-    config, notes = parse_training_arguments(rest)
-    for note in notes:
-        say(note)
+    config = run_options(rest)
+    if given.print_command:
+        show(launch_command(config, "RUN_DIR"))
+        return 0
+    if given.write_slurm:
+        write_text(Path(given.write_slurm), slurm_script(with_absolute_paths(config), settings.home))
+        say(f"Wrote {given.write_slurm}: submit it with sbatch.")
+        return 0
     services = Services.open(settings)
     try:
         services.registry.get(config.base_model)
         check_sources(config)
         fetch_base(services, config)
+        if given.resume and (unfinished := _unfinished(services, config)):
+            services.jobs.resume(unfinished, config)
+            say(f"Run {unfinished} goes on.")
+            return finish(services, unfinished, as_json=given.json)
         run_id = services.jobs.submit(config)
         folder = RunDir(settings.runs / run_id)
         say(f"Run {run_id}, in {folder.path}")
@@ -49,6 +64,12 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         return finish(services, run_id, as_json=given.json)
     finally:
         services.close()
+
+
+def _unfinished(services: Services, config: TrainingConfig) -> str | None:
+    """The latest run of the same name, if it can go on."""
+    same = [status for status in services.jobs.runs() if status.config.run_name == config.run_name]
+    return same[0].run_id if same and same[0].can_resume else None
 
 
 def fetch_base(services: Services, config: TrainingConfig) -> None:

@@ -5,40 +5,57 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from studio.cli.output import ProgressLine, require_place, say, show, show_json
+from studio.cli.decoding import (
+    add_decoding_options,
+    add_engine_options,
+    add_listening_options,
+    choice_of,
+    options_of,
+)
+from studio.cli.export import on_step
+from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json
 from studio.cli.parsing import Parser, names
-from studio.errors import ConfigError
-from studio.files import write_json
+from studio.errors import ConfigError, DataError
+from studio.evaluation.reading_short import cost_of
 from studio.inference import captions
-from studio.inference.engine import Progress, TranscribeOptions, Transcript
-from studio.inference.many import transcribe_many
+from studio.inference.engine import EngineChoice, Progress, TranscribeOptions, Transcript
+from studio.inference.loaded_base import has_gpu
+from studio.inference.many import distinct_stems, recordings_named, transcribe_many
+from studio.inference.model_cache import ModelCache
+from studio.inference.ranks import gather
+from studio.inference.results import ResultsFile
 from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.config import TASKS
 from studio.units import format_duration
 
-TIMESTAMPS = ("none", "segment", "word")
 DEVICES = ("auto", "cpu", "cuda")
+_LAYOUT = captions.DEFAULT_LAYOUT
 
 
 def parser() -> Parser:
     """Own options, and those of other transcription scripts."""
     made = Parser("transcribe", "Turn recordings into text and captions.")
-    made.add_argument("audio", nargs="*", type=Path, metavar="AUDIO", help="Recordings.")
+    made.add_argument("audio", nargs="*", type=Path, metavar="AUDIO", help="Recordings, or folders.")
     made.option("audio_path", "A recording.", kind=Path)
-    made.option("audio_list", "A text file with the path of a recording on each line.", kind=Path)
+    made.option(
+        "audio_list", "A text file with the path of a recording on each line, or a folder.", kind=Path
+    )
     made.option("model", "Registry id, folder or Hub id.", aliases=("model_path",), default=DEMO_ID)
-    made.option("language", "Name or code; auto detects it.", default="auto")
-    made.option("task", "What to write.", choices=TASKS, default="transcribe")
-    made.option("timestamps", "Times in the result (default: segment).", choices=TIMESTAMPS)
-    made.flag("return_timestamps", "The same as --timestamps segment; False: none.", default=True)
-    made.option("num_beams", "Beams of the search.", kind=int, default=1)
-    made.option("initial_prompt", "Text that comes before, such as names to spell.", default="")
+    add_listening_options(made)
+    add_decoding_options(made)
+    add_engine_options(made)
     made.option("device", "Where to compute.", choices=DEVICES, default="auto")
     made.option("format", f"One or more of {','.join(captions.FORMATS)}, for --output_dir or the screen.")
+    made.option(
+        "max_line_width", "Columns of a caption's widest line.", kind=int, default=_LAYOUT.max_line_width
+    )
+    made.option("max_line_count", "Lines of a caption.", kind=int, default=_LAYOUT.max_line_count)
     made.option("output_dir", "Folder for files in these formats.", kind=Path)
-    made.option("output_file", "JSON file with all results.", kind=Path)
+    made.option(
+        "output_file", "JSON file with all results; what is in it already is not done again.", kind=Path
+    )
+    made.flag("overwrite", "Do everything again.")
     made.flag("json", "Print JSON.")
     return made
 
@@ -47,97 +64,132 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     """Transcribes each recording; one that cannot be used does not keep the others from it."""
     given = parser().read(arguments)
     paths = _recordings(given)
-    formats = _formats(given, len(paths))
-    options = TranscribeOptions(
-        language=given.language,
-        task=given.task,
-        timestamps=given.timestamps or ("segment" if given.return_timestamps else "none"),
-        num_beams=given.num_beams,
-        initial_prompt=given.initial_prompt,
-    )
+    formats = _formats(given)
+    layout = captions.CaptionLayout(given.max_line_width, given.max_line_count)
+    choice = choice_of(given)
+    options = options_of(given)
     if given.output_file:
         require_place(given.output_file)
-    services = Services.open(settings, device=given.device)
-    report = _Report(given, paths, formats)
+    services = Services.open(settings, device=_device(given.device, settings))
     try:
-        rows = transcribe_many(
-            services.engines,
-            given.model,
+        spec = services.registry.get(given.model)
+        model_id = spec.id
+        if (caution := cost_of(spec.card, options.audio_context)) is not None:
+            say(f"Note: {caution}")
+        results = ResultsFile(
+            given.output_file,
             paths,
+            model_id,
+            overwrite=given.overwrite,
+            rank=settings.rank,
+            world_size=settings.world_size,
+        )
+        if results.rows and settings.rank == 0:
+            say(f"{len(results.rows)} of {len(paths)} recordings are done already.")
+        say_shared(services.engines)
+        report = _Report(given, formats, layout, results)
+        _transcribed(services.engines, given, report, options, choice)
+    finally:
+        services.close()
+    if settings.world_size > 1:
+        gather(results.rows, settings.rank, settings.world_size, results.finish)
+        results.forget_part()
+    return 0 if settings.rank else _finish(given, results)
+
+
+def _transcribed(
+    engines: ModelCache,
+    given: argparse.Namespace,
+    report: "_Report",
+    options: TranscribeOptions,
+    choice: EngineChoice,
+) -> None:
+    """Transcribes what is left to do; what is done is kept even if the rest is not."""
+    try:
+        transcribe_many(
+            engines,
+            given.model,
+            report.paths,
             options,
             on_result=report.result,
             on_progress=report.progress,
+            choice=choice,
+            on_step=on_step(report.line),
         )
     finally:
         report.line.end()
-        services.close()
+        if report.results.rows:
+            report.results.save()
+
+
+def _finish(given: argparse.Namespace, results: ResultsFile) -> int:
+    """Writes all results; the exit code says whether a recording could not be used."""
     if given.output_file:
-        write_json(given.output_file, rows)
+        results.finish(())
         say(f"Wrote {given.output_file}")
     if given.json:
-        show_json(rows)
-    return 2 if any(row["error"] for row in rows) else 0
+        show_json(results.rows)
+    return 2 if any(row["error"] for row in results.rows) else 0
+
+
+def _device(name: str, settings: Settings) -> str:
+    """Each process of a machine takes a GPU of its own, if there are several."""
+    return f"cuda:{settings.local_rank}" if settings.world_size > 1 and name != "cpu" and has_gpu() else name
 
 
 class _Report:
     """Shows or writes each recording's text as soon as it is there."""
 
-    def __init__(self, given: argparse.Namespace, paths: Sequence[Path], formats: Sequence[str]) -> None:
+    def __init__(
+        self,
+        given: argparse.Namespace,
+        formats: Sequence[str],
+        layout: captions.CaptionLayout,
+        results: ResultsFile,
+    ) -> None:
+        """`results` gets each row at once, and says what is left to do."""
+        self.results = results
+        self._layout = layout
         self.line = ProgressLine()
         self._given = given
-        self._paths = paths
+        self.paths = results.todo
         self._formats = formats
+        self._stems = distinct_stems(results.paths)
         self._done = 0
 
     def progress(self, progress: Progress) -> None:
         """How far the recording at hand is."""
         done, total = format_duration(progress.done_seconds), format_duration(progress.total_seconds)
-        self.line.update(f"{self._paths[self._done].name}: {done} of {total}")
+        self.line.update(f"{self.paths[self._done].name}: {done} of {total}")
 
-    def result(self, row: dict[str, Any], transcript: Transcript | None) -> None:
+    def result(self, row: dict[str, Any], found: Transcript | DataError) -> None:
         """One recording is done, or cannot be used."""
         self.line.end()
-        path = self._paths[self._done]
+        path = self.paths[self._done]
         self._done += 1
-        if transcript is None:
-            say(f"Error: {row['error']}")
+        self.results.add(row)
+        if isinstance(found, DataError):
+            say(f"Error: {found}")
         elif self._given.output_dir:
+            folder, stem = self._given.output_dir, self._stems[path]
             for name in self._formats:
-                say(f"Wrote {captions.write(transcript, name, self._given.output_dir, self._stem(path))}")
+                say(f"Wrote {captions.write(found, name, folder, stem, self._layout)}")
         elif not self._given.json:
-            if len(self._paths) > 1:
+            if len(self.paths) > 1:
                 show(f"# {path}")
-            show(captions.render(transcript, self._formats[0]).rstrip("\n"))
-
-    def _stem(self, path: Path) -> str:
-        """The file's name; numbered where recordings of several folders share it."""
-        same = [other for other in self._paths[: self._done - 1] if other.stem == path.stem]
-        return f"{path.stem}-{len(same) + 1}" if same else path.stem
+            show(captions.render(found, self._formats[0], self._layout).rstrip("\n"))
 
 
 def _recordings(given: argparse.Namespace) -> list[Path]:
     """The recordings named in any of the ways, in their order."""
-    paths = [*given.audio, *([given.audio_path] if given.audio_path else [])]
-    if given.audio_list:
-        paths += _listed(given.audio_list)
+    named = [*given.audio, *([given.audio_path] if given.audio_path else [])]
+    paths = recordings_named(named, given.audio_list)
     if not paths:
         raise ConfigError("transcribe needs a recording: name one or more, or give --audio_list.")
     return paths
 
 
-def _listed(path: Path) -> list[Path]:
-    """Paths in a text file; relative ones count from the working directory, else from the list."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            "The list {path} cannot be read: give a UTF-8 text file with a path on each line.", path=path
-        ) from error
-    named = [Path(line.strip()).expanduser() for line in text.splitlines() if line.strip()]
-    return [name if name.exists() else path.parent / name for name in named]
-
-
-def _formats(given: argparse.Namespace, count: int) -> list[str]:
+def _formats(given: argparse.Namespace) -> list[str]:
     """Caption formats asked for; plain text unless told."""
     formats = names(given.format or "txt")
     unknown = [name for name in formats if name not in captions.FORMATS]

@@ -12,6 +12,8 @@ from studio.files import storage_errors
 
 SAMPLING_RATE = 16_000
 """Samples a second that Whisper takes."""
+SOUND_FILES = (".wav", ".mp3", ".m4a", ".flac", ".ogg", ".opus", ".webm")
+"""Endings of the files that are taken from a folder."""
 _MOST_CHANNELS = 8
 
 

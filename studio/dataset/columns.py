@@ -16,6 +16,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "start": ("start_time", "audio.start_time", "start", "offset"),
     "end": ("end_time", "audio.end_time", "end"),
     "segments": ("sentences", "segments"),
+    "speaker": ("speaker", "speaker_id", "client_id"),
+    "previous": ("previous_text", "prev_text", "prompt"),
 }
 """Accepted spellings of each field, the one that wins first; capitals do not matter."""
 
@@ -26,11 +28,12 @@ _LOOKS_MISSPELT = 0.85
 class Columns:
     """Which columns of a row hold which field."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], *, needs_text: bool = True) -> None:
         """Finds the fields among a row's column names.
 
         Raises:
-            ManifestError: if there is no audio or no text, or a column looks like a misspelt one.
+            ManifestError: if there is no audio, or no text where it is needed, or a column looks like a
+                misspelt one.
         """
         spelled = {name.strip().lower(): name for name in reversed(names)}
         self._found = {
@@ -41,7 +44,7 @@ class Columns:
         unknown = [name for name in names if name not in known]
         if not self._found["audio"]:
             raise _missing("audio", names, unknown)
-        if not self._found["text"] and not self._found["segments"]:
+        if needs_text and not self._found["text"] and not self._found["segments"]:
             raise _missing("text", names, unknown)
         self._refuse_misspelt(unknown)
 
@@ -66,13 +69,13 @@ class Columns:
 
 
 @lru_cache(maxsize=256)
-def columns_of(names: tuple[str, ...]) -> Columns:
+def columns_of(names: tuple[str, ...], *, needs_text: bool = True) -> Columns:
     """The columns of rows that have these names; cached, as most rows of a manifest have the same.
 
     Raises:
         ManifestError: as `Columns`.
     """
-    return Columns(names)
+    return Columns(names, needs_text=needs_text)
 
 
 def _missing(field: str, names: Sequence[str], unknown: Sequence[str]) -> ManifestError:

@@ -95,9 +95,11 @@ class _SndFileSound:
 
     @property
     def duration_seconds(self) -> float:
+        """Length of the whole sound, as the file says."""
         return float(self._file.frames / self.rate)
 
     def blocks(self, start_seconds: float, end_seconds: float | None) -> Iterator[NDArray[np.float32]]:
+        """Mono blocks (samples,) at `rate`, from start to end (None: to the end of the file)."""
         import soundfile
 
         position = min(round(start_seconds * self.rate), self._file.frames)
@@ -150,6 +152,7 @@ class _ContainerSound:
 
     @property
     def duration_seconds(self) -> float:
+        """Length as the file says, or counted where it says nothing."""
         if self._stream.duration:
             return float(self._stream.duration * self._stream.time_base)
         if self._container.duration:
@@ -166,6 +169,7 @@ class _ContainerSound:
         return max(0.0, end - self._origin_seconds)
 
     def blocks(self, start_seconds: float, end_seconds: float | None) -> Iterator[NDArray[np.float32]]:
+        """Mono blocks (samples,) at `rate`, from start to end (None: to the end of the file)."""
         first = round(start_seconds * self.rate)
         last = None if end_seconds is None else round(end_seconds * self.rate)
         pieces: list[NDArray[np.float32]] = []

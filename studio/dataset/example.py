@@ -1,7 +1,7 @@
 """What a manifest is read into: clips with their texts, and rows that cannot be used."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +38,12 @@ class Example:
     """Line of the manifest, or number of the row where lines mean nothing; from 1."""
     audio_bytes: int = 0
     """Size of the file."""
+    speaker: str | None = None
+    """Who speaks, as the manifest has it."""
+    previous_text: str | None = None
+    """What was said before the clip: as the manifest has it, or the text of the slice before it."""
+    parts: tuple["Example", ...] = ()
+    """The clips that this one is put together of, if it is; the files above are then those of the first."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,8 @@ class RowProblem:
     """As far as it is known."""
     kind: str = "unusable"
     """What sort of problem; see `studio.dataset.report` for those found by listening."""
+    source: str = ""
+    """The manifest, where there are several."""
     template: str = ""
     """`reason` as a `str.format` template, for translation."""
     values: Mapping[str, object] = field(default_factory=dict)
@@ -58,16 +66,17 @@ class RowProblem:
     @classmethod
     def of(cls, line: int, audio_path: str, kind: str, template: str, /, **values: object) -> "RowProblem":
         """A problem whose reason can be translated."""
-        return cls(line, template.format(**values), audio_path, kind, template, values)
+        return cls(line, template.format(**values), audio_path, kind, template=template, values=values)
 
     @classmethod
     def from_error(cls, line: int, audio_path: str, error: StudioError) -> "RowProblem":
         """A problem that was met as an error."""
-        return cls(line, str(error), audio_path, "unusable", error.template, error.values)
+        return cls(line, str(error), audio_path, template=error.template, values=error.values)
 
     def to_json(self) -> dict[str, Any]:
         """For `--json` and the quarantine."""
-        return {"line": self.line, "kind": self.kind, "reason": self.reason, "audio_path": self.audio_path}
+        row = {"line": self.line, "kind": self.kind, "reason": self.reason, "audio_path": self.audio_path}
+        return {**row, "source": self.source} if self.source else row
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,8 @@ class Manifest:
     """As it was asked for."""
     format: str
     """`json`, `jsonl`, `csv`, `tsv`, `folder` or `hub`."""
-    examples: tuple[Example, ...]
+    examples: Sequence[Example]
+    """In memory if they are few; see `studio.dataset.sequences`."""
     problems: tuple[RowProblem, ...]
 
     @cached_property

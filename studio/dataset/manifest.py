@@ -1,19 +1,27 @@
 """Lists of clips from wherever they are: a file, a folder, the demo speech, or a dataset of the model hub."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from studio.dataset import hub
+from studio.dataset.delimited import Row
 from studio.dataset.example import Example, Manifest, RowProblem, TextSegment
 from studio.dataset.rows import example_of
-from studio.dataset.tables import Row, read_text, rows_of
+from studio.dataset.sequences import joined, store
+from studio.dataset.tables import rows_of, sound_rows
 from studio.errors import ManifestError
-from studio.settings import DEMO_SPEECH
+from studio.settings import DEMO_SPEECH, Settings
 
 __all__ = ["Example", "Manifest", "RowProblem", "TextSegment", "read_manifest"]
 
 DEMO = "demo"
 _METADATA = ("metadata.csv", "metadata.jsonl", "metadata.tsv", "metadata.json")
+_OVERLAP_SECONDS, _GAP_SECONDS = 0.5, 5.0
+"""A slice that begins so near the end of the one before it goes on with it."""
 _ENDINGS = (".jsonl", ".json", ".csv", ".tsv")
 
 
@@ -24,6 +32,7 @@ def read_manifest(
     max_rows: int | None = None,
     cache_dir: Path | None = None,
     local_files_only: bool = False,
+    needs_text: bool = True,
 ) -> Manifest:
     """The clips of `source`, and the rows that cannot be used, each with its line and the reason.
 
@@ -32,7 +41,10 @@ def read_manifest(
     - `demo` (the demo speech, its part `split`; `demo:test` names the part),
     - a file: JSON array, JSON lines, CSV or TSV with a header, recognised by what is in it,
     - a folder with `metadata.csv` or `.jsonl`, with one manifest (or one named `split`), or with Parquet,
-    - a dataset of the model hub: `owner/name`, `owner/name:config` or `owner/name:config:split`.
+    - a dataset of the model hub: `owner/name`, `owner/name:config` or `owner/name:config:split`,
+    - without `needs_text` also a folder of sound files, or a text file that lists some, one a line; the text
+      of a clip is then empty where none is given,
+    - several of these, separated by commas, one after the other (`max_rows` counts for each).
 
     At most `max_rows` good rows are read. Audio files are looked up; the header of one is read only where
     its row has no duration. Hub datasets are copied to `cache_dir` (default: the studio's cache), and with
@@ -44,35 +56,74 @@ def read_manifest(
         StorageError: if a hub dataset cannot be written to the cache.
     """
     name = str(source)
+    options: dict[str, Any] = {"split": split, "max_rows": max_rows, "cache_dir": cache_dir}
+    options |= {"local_files_only": local_files_only, "needs_text": needs_text}
+    parts = sources_of(name)
+    if len(parts) == 1:
+        return _read_one(name, **options)
+    return _one_of([_read_one(part, **options) for part in parts], name)
+
+
+def _read_one(
+    name: str,
+    *,
+    split: str,
+    max_rows: int | None,
+    cache_dir: Path | None,
+    local_files_only: bool,
+    needs_text: bool,
+) -> Manifest:
+    """One of the sources that `read_manifest` knows."""
     if name == DEMO or name.startswith(f"{DEMO}:"):
         part = name.partition(":")[2] or split
-        return _read_file(DEMO_SPEECH / f"{part}.jsonl", name, max_rows, None)
-    path = Path(source).expanduser()
+        return _read_file(DEMO_SPEECH / f"{part}.jsonl", name, max_rows)
+    path = Path(name).expanduser()
     if path.is_dir():
-        return _read_folder(path, name, split, max_rows, cache_dir)
+        return _read_folder(path, name, split, max_rows, cache_dir, needs_text=needs_text)
     if path.exists() or path.is_symlink() or path.suffix.lower() in _ENDINGS or not hub.is_dataset_id(name):
-        return _read_file(path, name, max_rows, None)
+        return _read_file(path, name, max_rows, needs_text=needs_text)
     table = hub.fetch(
         name, split=split, max_rows=max_rows, cache_dir=cache_dir, local_files_only=local_files_only
     )
-    return _read_file(table, name, max_rows, "hub")
+    return _read_file(table, name, max_rows, "hub", needs_text=needs_text)
 
 
-def _read_file(path: Path, source: str, max_rows: int | None, format_name: str | None) -> Manifest:
-    found, rows = rows_of(read_text(path), path)
+def _one_of(manifests: list[Manifest], source: str) -> Manifest:
+    formats = dict.fromkeys(manifest.format for manifest in manifests)
+    problems = [
+        replace(problem, source=manifest.source) for manifest in manifests for problem in manifest.problems
+    ]
+    examples = joined([manifest.examples for manifest in manifests])
+    return Manifest(source, ", ".join(formats), examples, tuple(problems))
+
+
+def sources_of(text: str) -> list[str]:
+    """`a.jsonl, b.jsonl` → both: commas and line ends separate, unless all of it names a file."""
+    whole = text.strip()
+    if not re.search("[,\n]", whole) or ("\n" not in whole and Path(whole).expanduser().exists()):
+        return [whole]
+    return [part.strip() for part in re.split("[,\n]", whole) if part.strip()]
+
+
+def _read_file(
+    path: Path, source: str, max_rows: int | None, format_name: str = "", *, needs_text: bool = True
+) -> Manifest:
+    found, rows = rows_of(path, needs_text=needs_text)
     folders = tuple(dict.fromkeys((path.absolute().parent, Path.cwd())))
-    return _collect(rows, folders, source, format_name or found, max_rows)
+    return _collect(rows, folders, source, format_name or found, max_rows, needs_text=needs_text)
 
 
 def _read_folder(
-    folder: Path, source: str, split: str, max_rows: int | None, cache_dir: Path | None
+    folder: Path, source: str, split: str, max_rows: int | None, cache_dir: Path | None, *, needs_text: bool
 ) -> Manifest:
     manifest = _manifest_in(folder, split)
     if manifest is not None:
-        return _read_file(manifest, source, max_rows, "folder")
+        return _read_file(manifest, source, max_rows, "folder", needs_text=needs_text)
     if any(folder.rglob("*.parquet")):
         table = hub.copy_local(folder, split=split, max_rows=max_rows, cache_dir=cache_dir)
-        return _read_file(table, source, max_rows, "folder")
+        return _read_file(table, source, max_rows, "folder", needs_text=needs_text)
+    if not needs_text and any(sound_rows(folder)):
+        return _collect(sound_rows(folder), (folder,), source, "folder", max_rows, needs_text=False)
     raise ManifestError(
         "The folder {folder} has no metadata.csv, metadata.jsonl or other manifest: "
         "add one that names each audio file and its text.",
@@ -97,21 +148,41 @@ def _manifest_in(folder: Path, split: str) -> Path | None:
 
 
 def _collect(
-    rows: Iterable[Row], folders: tuple[Path, ...], source: str, format_name: str, max_rows: int | None
+    rows: Iterable[Row],
+    folders: tuple[Path, ...],
+    source: str,
+    format_name: str,
+    max_rows: int | None,
+    *,
+    needs_text: bool,
 ) -> Manifest:
-    examples: list[Example] = []
     problems: list[RowProblem] = []
-    for row in rows:
-        if max_rows is not None and len(examples) >= max_rows:
-            break
-        result = example_of(row, folders)
-        if isinstance(result, Example):
-            examples.append(result)
-        else:
-            problems.append(result)
+
+    def good() -> Iterator[Example]:
+        """Rows that can be used; what is wrong with the others is noted on the way."""
+        before = None
+        for row in rows:
+            result = example_of(row, folders, needs_text=needs_text)
+            if isinstance(result, Example):
+                before = _after(before, result)
+                yield before
+            else:
+                problems.append(result)
+
+    examples = store(islice(good(), max_rows), Settings.from_env().cache / "rows")
     if not examples:
         raise _nothing_usable(source, problems)
-    return Manifest(source, format_name, tuple(examples), tuple(problems))
+    return Manifest(source, format_name, examples, tuple(problems))
+
+
+def _after(before: Example | None, example: Example) -> Example:
+    """The example with the text of the slice of its recording that ends where it begins, if there is one."""
+    if before is None or example.previous_text or example.audio_path != before.audio_path:
+        return example
+    end, start = before.end_seconds, example.start_seconds
+    if end is None or start is None or not -_OVERLAP_SECONDS <= start - end <= _GAP_SECONDS:
+        return example
+    return replace(example, previous_text=before.text)
 
 
 def _nothing_usable(source: str, problems: list[RowProblem]) -> ManifestError:

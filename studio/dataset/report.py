@@ -1,11 +1,12 @@
 """The dataset check: what is in the data, which rows are bad and why, before any training starts."""
 
 import json
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,25 @@ from studio.dataset import text_checks
 from studio.dataset.example import Example, Manifest, RowProblem
 from studio.dataset.listening import Heard, listen
 from studio.dataset.manifest import read_manifest
+from studio.dataset.row_checks import RowChecks
+from studio.dataset.sequences import Chosen
 from studio.errors import AudioError
 from studio.files import write_text
 
 SCHEMA_VERSION = 1
-MAX_LABEL_TOKENS = 448
-"""Positions of Whisper's decoder."""
-SILENT_DB = -60.0
-CLIPPED_SHARE = 0.001
-WARNINGS = frozenset({"clipped", "duplicate", "speaking_rate", "mixed_script", "leakage"})
+WARNINGS = frozenset(
+    {
+        "clipped",
+        "duplicate",
+        "speaking_rate",
+        "mixed_script",
+        "mixed_punctuation",
+        "other_script",
+        "leakage",
+        "suspicious_label",
+        "other_language",
+    }
+)
 """Kinds of problem that call for a look but do not make a row unusable; all other kinds do."""
 
 _THREADS = 2
@@ -111,32 +122,70 @@ def check_dataset(
     }
     manifest = read_manifest(source, split=split, **options)
     test = read_manifest(test_source, split="test", **options) if test_source else None
-    check = _Check(min_audio_len, max_audio_len, label_length)
-    total = len(manifest.examples) + (len(test.examples) if test else 0)
-    is_complete = True
-    for done, (example, heard) in enumerate(_hear_all(_all_examples(manifest, test)), start=1):
-        if done <= len(manifest.examples):
-            check.take(example, heard)
-        else:
-            check.compare_with_test(example, heard)
-        if on_progress:
-            on_progress(done, total)
-        if should_stop and should_stop():
-            is_complete = done == total
-            break
-    report = check.report(manifest, is_complete=is_complete)
+    checks = RowChecks(manifest.examples, min_audio_len, max_audio_len, label_length)
+    is_complete = _listen(checks, manifest, test, on_progress, should_stop)
+    report = _report(checks, manifest, is_complete=is_complete)
     if quarantine is not None:
-        write_quarantine(report, quarantine)
+        write_quarantine(report.problems, quarantine)
     return report
 
 
-def write_quarantine(report: DatasetReport, path: Path) -> None:
-    """Writes the unusable rows of a report to `path`: line, kind, reason and audio, one JSON object a line.
+def _listen(
+    checks: RowChecks,
+    manifest: Manifest,
+    test: Manifest | None,
+    on_progress: Callable[[int, int], None] | None,
+    should_stop: Callable[[], bool] | None,
+) -> bool:
+    """Goes through all clips; False if it was stopped before the last."""
+    total = len(manifest.examples) + (len(test.examples) if test else 0)
+    for done, (example, heard) in enumerate(_hear_all(_all_examples(manifest, test)), start=1):
+        if done <= len(manifest.examples):
+            checks.take(example, heard)
+        else:
+            checks.compare_with_test(example, heard)
+        if on_progress:
+            on_progress(done, total)
+        if should_stop and should_stop():
+            return done == total
+    return True
+
+
+def _report(checks: RowChecks, manifest: Manifest, *, is_complete: bool) -> DatasetReport:
+    """All that was found, with the checks that need all rows at once."""
+    good = Chosen(manifest.examples, checks.good)
+    rates = text_checks.characters_per_second(good, checks.durations)
+    texts = chain(
+        text_checks.odd_rates(good, rates),
+        text_checks.mixed_scripts(good),
+        text_checks.mixed_punctuation(good),
+        text_checks.other_scripts(good),
+    )
+    problems = sorted((*manifest.problems, *checks.problems, *texts), key=lambda problem: problem.line)
+    return DatasetReport(
+        source=manifest.source,
+        format=manifest.format,
+        data_hash=manifest.hash,
+        rows=checks.rows + len(manifest.problems),
+        good_rows=len(good),
+        hours=sum(checks.durations) / 3600,
+        problems=tuple(problems),
+        durations=_histogram(checks.durations),
+        label_lengths=_histogram(checks.label_lengths),
+        label_unit="tokens" if checks.counts_tokens else "characters",
+        languages=dict(Counter(example.language or "" for example in good).most_common()),
+        median_characters_per_second=text_checks.median(rates),
+        is_complete=is_complete,
+    )
+
+
+def write_quarantine(problems: Iterable[RowProblem], path: Path) -> None:
+    """Writes the unusable rows among them to `path`: line, kind, reason and audio, one JSON object a line.
 
     Raises:
         StorageError: if it cannot be written.
     """
-    bad = [problem.to_json() for problem in report.problems if problem.kind not in WARNINGS]
+    bad = [problem.to_json() for problem in problems if problem.kind not in WARNINGS]
     write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in bad))
 
 
@@ -170,126 +219,11 @@ def _heard(example: Example) -> Heard | AudioError:
         return error
 
 
-class _Check:
-    """Collects what is found, row by row."""
-
-    def __init__(
-        self, min_audio_len: float, max_audio_len: float, label_length: Callable[[str], int] | None
-    ) -> None:
-        self._bounds = (min_audio_len, max_audio_len)
-        self._label_length = label_length
-        self._rows = 0
-        self._good: list[Example] = []
-        self._durations: list[float] = []
-        self._label_lengths: list[int] = []
-        self._problems: list[RowProblem] = []
-        self._by_fingerprint: dict[bytes, Example] = {}
-
-    def take(self, example: Example, heard: Heard | AudioError) -> None:
-        """Judges one row of the training data."""
-        self._rows += 1
-        if isinstance(heard, AudioError):
-            self._problems.append(RowProblem.from_error(example.line, str(example.audio_path), heard))
-            return
-        length = (self._label_length or len)(example.text)
-        problem = self._unusable(example, heard, length)
-        if problem:
-            self._problems.append(problem)
-            return
-        self._good.append(example)
-        self._durations.append(heard.duration_seconds)
-        self._label_lengths.append(length)
-        if heard.clipped_share > CLIPPED_SHARE:
-            self._warn(
-                example,
-                "clipped",
-                "The recording is overdriven: {share:.1%} of its samples are at the limit.",
-                share=heard.clipped_share,
-            )
-        first = self._by_fingerprint.setdefault(heard.fingerprint, example)
-        if first is not example:
-            template = (
-                "The clip and its text are the same as in line {line}."
-                if first.text == example.text
-                else "The clip is the same as in line {line}, but with another text."
-            )
-            self._warn(example, "duplicate", template, line=first.line)
-
-    def compare_with_test(self, example: Example, heard: Heard | AudioError) -> None:
-        """Reports a clip of the test data that is in the training data, too."""
-        if isinstance(heard, AudioError):
-            return
-        first = self._by_fingerprint.get(heard.fingerprint)
-        if first is not None:
-            self._warn(
-                first, "leakage", "The clip is in the test data, too (line {line} there).", line=example.line
-            )
-
-    def report(self, manifest: Manifest, *, is_complete: bool) -> DatasetReport:
-        """All that was found, with the checks that need all rows at once."""
-        rates = text_checks.characters_per_second(self._good, self._durations)
-        odd = [*text_checks.odd_rates(self._good, rates), *text_checks.mixed_scripts(self._good)]
-        problems = sorted((*manifest.problems, *self._problems, *odd), key=lambda problem: problem.line)
-        return DatasetReport(
-            source=manifest.source,
-            format=manifest.format,
-            data_hash=manifest.hash,
-            rows=self._rows + len(manifest.problems),
-            good_rows=len(self._good),
-            hours=sum(self._durations) / 3600,
-            problems=tuple(problems),
-            durations=_histogram(self._durations),
-            label_lengths=_histogram(self._label_lengths),
-            label_unit="tokens" if self._label_length else "characters",
-            languages=dict(Counter(example.language or "" for example in self._good).most_common()),
-            median_characters_per_second=text_checks.median(rates),
-            is_complete=is_complete,
-        )
-
-    def _unusable(self, example: Example, heard: Heard, length: int) -> RowProblem | None:
-        low, high = self._bounds
-        seconds = heard.duration_seconds
-        if seconds < low:
-            return _problem(
-                example,
-                "too_short",
-                "The clip is {seconds:.2f} s long, at least {low:g} s are needed.",
-                seconds=seconds,
-                low=low,
-            )
-        if seconds > high:
-            return _problem(
-                example,
-                "too_long",
-                "The clip is {seconds:.1f} s long, at most {high:g} s can be used.",
-                seconds=seconds,
-                high=high,
-            )
-        if self._label_length and length > MAX_LABEL_TOKENS:
-            return _problem(
-                example,
-                "label_too_long",
-                "The text has {length} tokens, the model can take {most}.",
-                length=length,
-                most=MAX_LABEL_TOKENS,
-            )
-        if heard.rms_db < SILENT_DB:
-            return _problem(example, "silent", "The clip is silent, but it has a text.")
-        return None
-
-    def _warn(self, example: Example, kind: str, template: str, /, **values: object) -> None:
-        self._problems.append(_problem(example, kind, template, **values))
-
-
-def _problem(example: Example, kind: str, template: str, /, **values: object) -> RowProblem:
-    return RowProblem.of(example.line, str(example.audio_path), kind, template, **values)
-
-
-def _histogram(values: list[float] | list[int]) -> Histogram:
+def _histogram(values: "array[float] | array[int]") -> Histogram:
     """Bins of whole width for whole numbers, so that none is empty only because no number fits in."""
     import numpy as np
 
-    if not values:
+    if not len(values):
         return Histogram()
     bins: int | list[int] = _BINS
     if isinstance(values[0], int):

@@ -7,8 +7,9 @@ from typing import Any
 
 from studio.dataset.audio import audio_duration
 from studio.dataset.columns import Columns, columns_of
+from studio.dataset.delimited import Row
 from studio.dataset.example import Example, RowProblem, TextSegment
-from studio.dataset.tables import Row, number_of
+from studio.dataset.tables import number_of
 from studio.errors import DataError, ManifestError
 
 _TASKS = ("transcribe", "translate")
@@ -16,16 +17,17 @@ _TOLERANCE_SECONDS = 0.5
 """How far a segment may end after its clip: times are written by hand and by machines that round."""
 
 
-def example_of(row: Row, folders: Sequence[Path]) -> Example | RowProblem:
+def example_of(row: Row, folders: Sequence[Path], *, needs_text: bool = True) -> Example | RowProblem:
     """The clip of a row, or why there is none. `folders` are where a relative path is looked for, in order.
 
-    The file is looked up, and opened only where the row does not say how long the clip is.
+    The file is looked up, and opened only where the row does not say how long the clip is. Without
+    `needs_text`, a row may have no text.
     """
     audio = ""
     try:
         if row.error:
             raise row.error
-        columns = columns_of(tuple(row.values))
+        columns = columns_of(tuple(row.values), needs_text=needs_text)
         audio, start, end = _audio_of(row.values, columns)
         path, size_bytes = _find(audio, folders)
         duration = number_of(columns.get(row.values, "duration"), "duration")
@@ -33,7 +35,7 @@ def example_of(row: Row, folders: Sequence[Path]) -> Example | RowProblem:
         segments = _segments_of(columns.get(row.values, "segments"), duration)
         return Example(
             audio_path=path,
-            text=_text_of(columns.get(row.values, "text"), segments),
+            text=_text_of(columns.get(row.values, "text"), segments, needs_text=needs_text),
             language=_word(columns.get(row.values, "language"), "language"),
             task=_task_of(columns.get(row.values, "task")),
             start_seconds=start,
@@ -42,6 +44,8 @@ def example_of(row: Row, folders: Sequence[Path]) -> Example | RowProblem:
             segments=segments,
             line=row.line,
             audio_bytes=size_bytes,
+            speaker=_speaker_of(columns.get(row.values, "speaker")),
+            previous_text=_word(columns.get(row.values, "previous"), "previous_text"),
         )
     except DataError as error:
         return RowProblem.from_error(row.line, audio, error)
@@ -128,17 +132,23 @@ def _segment(number: int, part: Any, duration: float) -> TextSegment:
     return TextSegment(start, end, part["text"].strip())
 
 
-def _text_of(value: Any, segments: tuple[TextSegment, ...]) -> str:
+def _text_of(value: Any, segments: tuple[TextSegment, ...], *, needs_text: bool) -> str:
     if value is None and segments:
         value = " ".join(segment.text for segment in segments)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         value = str(value)
     if value is not None and not isinstance(value, str):
         raise ManifestError("The text is {value}, which is no text.", value=repr(value)[:40])
+    if not needs_text and (value is None or not value.strip()):
+        return ""
     if value is None or not value.strip():
         raise ManifestError("The row has no text.")
     text: str = value.strip()
     return text
+
+
+def _speaker_of(value: Any) -> str | None:
+    return None if value is None else str(value).strip() or None
 
 
 def _word(value: Any, name: str) -> str | None:

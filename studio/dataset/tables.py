@@ -1,116 +1,187 @@
-"""Text to rows: JSON array, JSON lines, CSV, TSV, told apart by what they hold, not by the file's ending."""
+"""Text to rows: JSON array, JSON lines, CSV, TSV, told apart by what they hold, not by the file's ending.
 
-import csv
+A file is read a line or a block at a time: the largest needs no more memory than its longest row.
+"""
+
+import codecs
 import json
 import math
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO
 
-from studio.dataset.columns import columns_of
+from studio.dataset.audio import SOUND_FILES
+from studio.dataset.delimited import Row, csv_rows, open_text, tab_rows
 from studio.errors import ManifestError
 
-
-class Row(NamedTuple):
-    """One row as it stands, or why it cannot even be read."""
-
-    line: int
-    values: Mapping[str, Any]
-    error: ManifestError | None = None
+_BLOCK_BYTES = 2**20
+_BETWEEN = re.compile(r"[\s,]*")
+"""What stands between two values of an array."""
+_LARGEST_OBJECT_BYTES = 2**26
+"""A single JSON object larger than this is not looked for."""
 
 
-def read_text(path: Path) -> str:
-    """A text file in UTF-8, with or without a byte order mark.
+def rows_of(path: Path, *, needs_text: bool = True) -> tuple[str, Iterator[Row]]:
+    """The format of a manifest and its rows, read as they are asked for.
+
+    Without `needs_text`, a table needs no column of it, and a file may be a list of sound files, one a line.
 
     Raises:
-        ManifestError: if it is missing, empty, or not UTF-8 text.
+        ManifestError: if it is missing, empty, not UTF-8 text (with or without a byte order mark), none of
+            the formats, or its header lacks a needed column. A JSON array may turn out broken later on.
     """
+    blank_lines, first_line = _check_text(path)
+    if first_line[0] == "[":
+        return "json", array_rows(path)
+    if first_line[0] == "{":
+        return "jsonl", _json_line_rows(path, first_line)
+    if not needs_text and is_sound_list(first_line):
+        return "list", _listed_rows(path)
+    delimiter = max("\t,;", key=first_line.count)
+    if delimiter == "\t":
+        return "tsv", tab_rows(path, first_line, blank_lines, needs_text=needs_text)
+    return "csv", csv_rows(path, delimiter, blank_lines, needs_text=needs_text)
+
+
+def is_sound_list(first_line: str) -> bool:
+    """Whether a file that begins so is a list of sound files rather than a table with a header."""
+    return Path(first_line.strip()).suffix.lower() in SOUND_FILES
+
+
+def sound_rows(folder: Path) -> Iterator[Row]:
+    """The sound files in a folder and those below it, in the order of their names, as rows without text."""
+    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SOUND_FILES)
+    for number, path in enumerate(found, start=1):
+        yield Row(number, {"audio": path.relative_to(folder).as_posix()})
+
+
+def _listed_rows(path: Path) -> Iterator[Row]:
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                yield Row(number, {"audio": line.strip()})
+
+
+def _check_text(path: Path) -> tuple[int, str]:
+    """Goes through the file once; gives back its blank lines at the top and the line after them."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            _check_encoding(path, file)
     except FileNotFoundError as error:
         raise ManifestError("There is no manifest {path}.", path=path) from error
     except OSError as error:
         raise ManifestError(
             "The manifest {path} cannot be read: {reason}.", path=path, reason=error
         ) from error
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+    with open_text(path) as lines:
+        for number, line in enumerate(lines):
+            if line.strip():
+                return number, line.lstrip().splitlines()[0]
+    raise ManifestError("The manifest {path} is empty.", path=path)
+
+
+def _check_encoding(path: Path, file: BinaryIO) -> None:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    lines = 1
+    while block := file.read(_BLOCK_BYTES):
+        try:
+            text = decoder.decode(block)
+        except UnicodeDecodeError as error:
+            line = lines + error.object.count(b"\n", 0, error.start)
+            raise ManifestError(
+                "{path} is not UTF-8 text (line {line}): save it again in UTF-8.", path=path, line=line
+            ) from error
+        if "\0" in text:
+            raise ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=path)
+        lines += block.count(b"\n")
+    if decoder.getstate()[0]:
         raise ManifestError(
-            "{path} is not UTF-8 text (line {line}): save it again in UTF-8.", path=path, line=line
-        ) from error
-    if "\0" in text:
-        raise ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=path)
-    if not text.strip():
-        raise ManifestError("The manifest {path} is empty.", path=path)
-    return text
+            "{path} is not UTF-8 text (line {line}): save it again in UTF-8.", path=path, line=lines
+        )
 
 
-def rows_of(text: str, path: Path) -> tuple[str, Iterator[Row]]:
-    """The format of a manifest's text and its rows.
+def array_rows(path: Path) -> Iterator[Row]:
+    """The values of a JSON array, one at a time.
 
     Raises:
-        ManifestError: if the text is none of the formats, or its header lacks a needed column.
+        ManifestError: where the text stops being JSON.
     """
-    first = text.lstrip()[0]
-    if first == "[":
-        return "json", iter(_array_rows(text, path))
-    if first == "{":
-        return "jsonl", _json_line_rows(text, path)
-    header = text[: len(text) - len(text.lstrip())].count("\n") + 1
-    delimiter = max("\t,;", key=text.lstrip().splitlines()[0].count)
-    if delimiter == "\t":
-        return "tsv", _tab_rows(text, path)
-    return "csv", _csv_rows(text, path, delimiter, header)
+    decoder = json.JSONDecoder()
+    with open_text(path) as file:
+        text, place, line = file.read(_BLOCK_BYTES), 0, 1
+        place = text.index("[") + 1
+        number = 0
+        while True:
+            place = _BETWEEN.match(text, place).end()  # type: ignore[union-attr]
+            more = file.read(_BLOCK_BYTES) if len(text) - place < _BLOCK_BYTES else ""
+            if more:
+                line += text.count("\n", 0, place)
+                text, place = text[place:] + more, 0
+                place = _BETWEEN.match(text, place).end()  # type: ignore[union-attr]
+            if text[place : place + 1] == "]":
+                if text[place + 1 :].strip() or file.read(1).strip():
+                    raise _not_json(path, line + text.count("\n", 0, place), "extra data after the array")
+                return
+            try:
+                value, place = decoder.raw_decode(text, place)
+            except ValueError as error:
+                more = file.read(_BLOCK_BYTES) if len(text) < _LARGEST_OBJECT_BYTES else ""
+                if more:  # perhaps only the end of a long row is missing
+                    line += text.count("\n", 0, place)
+                    text, place = text[place:] + more, 0
+                    continue
+                at = getattr(error, "pos", place)
+                raise _not_json(path, line + text.count("\n", 0, at), str(error)) from error
+            number += 1
+            yield row_of(number, value)
 
 
-def _array_rows(text: str, path: Path) -> list[Row]:
-    try:
-        values = json.loads(text)
-    except ValueError as error:
-        raise _not_json(path, error) from error
-    return [_row(number, value) for number, value in enumerate(values, start=1)]
-
-
-def _not_json(path: Path, error: ValueError) -> ManifestError:
-    line = getattr(error, "lineno", 1)
+def _not_json(path: Path, line: int, reason: str) -> ManifestError:
     return ManifestError(
-        "{path} is not valid JSON (line {line}: {reason}).", path=path, line=line, reason=str(error)
+        "{path} is not valid JSON (line {line}: {reason}).", path=path, line=line, reason=reason
     )
 
 
-def _json_line_rows(text: str, path: Path) -> Iterator[Row]:
-    lines = text.split("\n")
-    if _is_one_object(text, lines):
+def _json_line_rows(path: Path, first_line: str) -> Iterator[Row]:
+    if _is_one_object(path, first_line):
         raise ManifestError(
             "{path} is a single JSON object: give an array of rows, or one object a line.", path=path
         )
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            value = json.loads(line)
-        except ValueError as error:
-            yield Row(number, {}, ManifestError("The line is not valid JSON ({reason}).", reason=str(error)))
-            continue
-        yield _row(number, value)
+    return _parsed_lines(path)
 
 
-def _is_one_object(text: str, lines: list[str]) -> bool:
-    first = next(line for line in lines if line.strip())
+def _parsed_lines(path: Path) -> Iterator[Row]:
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line)
+            except ValueError as error:
+                reason = str(error)
+                yield Row(number, {}, ManifestError("The line is not valid JSON ({reason}).", reason=reason))
+                continue
+            yield row_of(number, value)
+
+
+def _is_one_object(path: Path, first_line: str) -> bool:
     try:
-        json.loads(first)
+        json.loads(first_line)
     except ValueError:
+        if path.stat().st_size > _LARGEST_OBJECT_BYTES:
+            return False
         try:
-            json.loads(text)
+            with open_text(path) as file:
+                json.load(file)
         except ValueError:
             return False
         return True
     return False
 
 
-def _row(number: int, value: Any) -> Row:
+def row_of(number: int, value: Any) -> Row:
+    """A value of a JSON list as a row."""
     if isinstance(value, dict):
         return Row(number, value)
     return Row(
@@ -120,76 +191,6 @@ def _row(number: int, value: Any) -> Row:
             "The row is {value}, where an object with audio and text is needed.", value=repr(value)[:60]
         ),
     )
-
-
-def _csv_rows(text: str, path: Path, delimiter: str, header_line: int) -> Iterator[Row]:
-    reader = csv.reader(text.lstrip().splitlines(keepends=True), delimiter=delimiter, strict=True)
-    try:
-        names = next(reader)
-    except csv.Error as error:
-        raise ManifestError("{path} has no readable header: {reason}.", path=path, reason=error) from error
-    _check_header(names, path)
-    return _records(reader, names, header_line - 1)
-
-
-def _records(reader: Any, names: list[str], offset: int) -> Iterator[Row]:
-    while True:
-        line = reader.line_num + 1 + offset
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            problem = ManifestError(
-                "The quotation marks do not match, or a field is too long ({reason}).", reason=str(error)
-            )
-            yield Row(line, {}, problem)
-            continue
-        if fields:
-            yield _fields_row(line, fields, names)
-
-
-def _tab_rows(text: str, path: Path) -> Iterator[Row]:
-    """TSV as speech corpora write it: quotation marks are text, unless the whole field is in them."""
-    lines = text.split("\n")
-    start = next(number for number, line in enumerate(lines) if line.strip())
-    names = _tab_fields(lines[start])
-    _check_header(names, path)
-    return (
-        _fields_row(number, _tab_fields(line), names)
-        for number, line in enumerate(lines[start + 1 :], start=start + 2)
-        if line.strip()
-    )
-
-
-def _tab_fields(line: str) -> list[str]:
-    return [_unquoted(field) for field in line.rstrip("\r").split("\t")]
-
-
-def _unquoted(field: str) -> str:
-    inner = field[1:-1]
-    if len(field) >= 2 and field[0] == field[-1] == '"' and '"' not in inner.replace('""', ""):
-        return inner.replace('""', '"')
-    return field
-
-
-def _check_header(names: list[str], path: Path) -> None:
-    """A header is wrong for all rows, so it is refused before any of them."""
-    try:
-        columns_of(tuple(names))
-    except ManifestError as error:
-        raise ManifestError("{path}, header: {reason}", path=path, reason=str(error)) from error
-
-
-def _fields_row(line: int, fields: list[str], names: list[str]) -> Row:
-    if len(fields) > len(names):
-        problem = ManifestError(
-            "The line has {found} fields and the header {expected}: put text that has a separator in quotes.",
-            found=len(fields),
-            expected=len(names),
-        )
-        return Row(line, {}, problem)
-    return Row(line, dict(zip(names, fields, strict=False)))
 
 
 def number_of(value: Any, name: str) -> float | None:

@@ -1,4 +1,7 @@
-"""All checks in a row. What varies (GPUs, libraries, hub) is passed in, so that a test can hand it over."""
+"""All checks in a row. What varies (libraries and GPUs, hub) is passed in, so that a test can hand it over.
+
+Whatever may hang or crash is tried in a process of its own; see `studio.doctor.trying`.
+"""
 
 import platform
 import shutil
@@ -12,13 +15,12 @@ from pathlib import Path
 
 import psutil
 
-from studio.dataset.audio import read_audio
-from studio.doctor.gpu import GpuState, gpu_states
+from studio.doctor.gpu import GpuState
 from studio.doctor.libraries import LibraryState, installed_versions, try_libraries
 from studio.doctor.report import Check, DoctorReport, Health
-from studio.errors import AudioError
+from studio.doctor.trying import AUDIO, BITSANDBYTES, GPUS, OK, TORCH
 from studio.sentences import Sentence
-from studio.settings import DEMO_SPEECH, Settings
+from studio.settings import Settings
 from studio.units import GIB, format_bytes
 
 HUB_PATIENCE_SECONDS = 4.0
@@ -31,13 +33,12 @@ _MUCH_HELD = 0.1
 def examine(
     settings: Settings,
     *,
-    gpus: Callable[[], list[GpuState]] = gpu_states,
     libraries: Callable[[], LibraryState] = try_libraries,
     hub: Callable[[], bool] | None = None,
 ) -> DoctorReport:
     """Looks at this machine; takes seconds, and never longer than its processes may."""
-    cards = gpus()
     state = libraries()
+    cards = list(state.gpus)
     versions = installed_versions()
     disk = shutil.disk_usage(settings.home).free
     memory = int(psutil.virtual_memory().available)
@@ -45,12 +46,12 @@ def examine(
     checks = (
         _python(),
         _versions(versions),
-        *_gpus(cards),
+        *_gpus(cards, state),
         _torch(cards, state),
         _bitsandbytes(cards, state),
         _memory(memory),
         _disk(disk, settings.home),
-        _audio(),
+        _audio(state),
         _hub(reaches_hub),
     )
     figures = {
@@ -69,6 +70,7 @@ def reaches_hub_soon(address: str = "", patience_seconds: float = HUB_PATIENCE_S
     answered = threading.Event()
 
     def ask() -> None:
+        """Notes that somebody answered, whatever was said."""
         try:
             request = urllib.request.Request(address or constants.ENDPOINT, method="HEAD")
             with urllib.request.urlopen(request, timeout=patience_seconds):
@@ -103,7 +105,9 @@ def _versions(versions: dict[str, str]) -> Check:
     return Check(name, Health.OK, Sentence("{text}", text=shown))
 
 
-def _gpus(cards: list[GpuState]) -> list[Check]:
+def _gpus(cards: list[GpuState], state: LibraryState) -> list[Check]:
+    if state.stuck_at == GPUS:
+        return [_stuck(Sentence("GPU"), state, _RESTART)]
     if not cards:
         finding = Sentence("no NVIDIA GPU, or no driver for it")
         advice = Sentence(
@@ -148,12 +152,12 @@ def _gpu(card: GpuState) -> Check:
 
 def _torch(cards: list[GpuState], state: LibraryState) -> Check:
     name = Sentence("torch and CUDA")
-    if not state.answered:
-        advice = Sentence("Restart the machine or its driver, then ask again; `nvidia-smi` must answer, too.")
-        return Check(name, Health.PROBLEM, Sentence("torch did not answer in time"), advice)
+    if state.stuck_at == TORCH:
+        return _stuck(name, state, _RESTART if cards else _REINSTALL)
+    if state.stuck_at in (GPUS, AUDIO):
+        return _not_reached(name)
     if state.problem:
-        advice = Sentence("Install torch again: pip install --force-reinstall -r requirements.txt.")
-        return Check(name, Health.PROBLEM, Sentence("{text}", text=state.problem), advice)
+        return Check(name, Health.PROBLEM, Sentence("{text}", text=state.problem), _REINSTALL)
     if state.sees_gpu:
         kinds = "bf16, fp16" if state.has_bf16 else "fp16"
         finding = Sentence(
@@ -171,13 +175,16 @@ def _torch(cards: list[GpuState], state: LibraryState) -> Check:
 
 def _bitsandbytes(cards: list[GpuState], state: LibraryState) -> Check:
     name = Sentence("8 and 4 bits (bitsandbytes)")
-    if state.bitsandbytes == "ok":
+    if state.stuck_at == BITSANDBYTES:
+        return _stuck(name, state, _WITHOUT_BITS)
+    if state.stuck_at:
+        return _not_reached(name)
+    if state.bitsandbytes == OK:
         return Check(name, Health.OK, Sentence("both work on the GPU"))
     if state.bitsandbytes:
-        advice = Sentence("Train without 8 and 4 bits: gradient checkpointing saves more.")
-        return Check(name, Health.PROBLEM, Sentence("{text}", text=state.bitsandbytes), advice)
+        return Check(name, Health.PROBLEM, Sentence("{text}", text=state.bitsandbytes), _WITHOUT_BITS)
     health = Health.PROBLEM if cards else Health.NOTE
-    advice = Sentence("8 and 4 bits need an NVIDIA GPU that torch can use.")
+    advice = Sentence("8 and 4 bits save memory on NVIDIA GPUs; on the processor they work, slowly.")
     return Check(name, health, Sentence("not tried: torch sees no GPU"), advice)
 
 
@@ -202,17 +209,34 @@ def _disk(free: int, home: Path) -> Check:
     return Check(name, health, finding, advice)
 
 
-def _audio() -> Check:
+def _audio(state: LibraryState) -> Check:
     name = Sentence("Reading audio")
-    try:
-        for path in (DEMO_SPEECH / "samples" / "kitchen-light.flac", DEMO_SPEECH / "samples" / "long.ogg"):
-            read_audio(path)
-    except (AudioError, ImportError, OSError) as error:
-        advice = Sentence(
-            "Run pip install --force-reinstall -r requirements.txt: av and soundfile bring all."
-        )
-        return Check(name, Health.PROBLEM, Sentence("{text}", text=str(error)), advice)
+    if state.stuck_at == AUDIO:
+        return _stuck(name, state, _AUDIO_AGAIN)
+    if not state.audio:
+        return _not_reached(name)
+    if state.audio != OK:
+        return Check(name, Health.PROBLEM, Sentence("{text}", text=state.audio), _AUDIO_AGAIN)
     return Check(name, Health.OK, Sentence("FLAC and OGG were decoded; nothing else has to be installed"))
+
+
+def _stuck(name: Sentence, state: LibraryState, advice: Sentence) -> Check:
+    """What hung, or ended the process that tried it."""
+    if state.exit_code is None:
+        return Check(name, Health.PROBLEM, Sentence("it did not answer in time"), advice)
+    finding = Sentence("it ended the process that tried it, with exit code {code}", code=state.exit_code)
+    return Check(name, Health.PROBLEM, finding, advice)
+
+
+def _not_reached(name: Sentence) -> Check:
+    advice = Sentence("Mend what ended the check first, then look again.")
+    return Check(name, Health.NOTE, Sentence("not tried: the check ended before"), advice)
+
+
+_RESTART = Sentence("Restart the machine or its driver, then ask again; `nvidia-smi` must answer, too.")
+_REINSTALL = Sentence("Install torch again: pip install --force-reinstall -r requirements.txt.")
+_WITHOUT_BITS = Sentence("Train without 8 and 4 bits: gradient checkpointing saves more.")
+_AUDIO_AGAIN = Sentence("Run pip install --force-reinstall -r requirements.txt: av and soundfile bring all.")
 
 
 def _hub(is_reached: bool) -> Check:

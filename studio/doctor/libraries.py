@@ -1,16 +1,16 @@
-"""Whether torch and bitsandbytes work here: tried in a process of their own, printed as JSON.
-
-`python -m studio.doctor.libraries`. A driver that hangs or kills takes only that process with it, and the GPU
-memory that torch takes for its context is free again when it ends.
-"""
+"""Whether GPU, audio, torch and bitsandbytes work here: tried in a process of their own (`trying`)."""
 
 import importlib.metadata
 import json
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
+from studio.doctor.gpu import GpuProcess, GpuState
+from studio.doctor.trying import TORCH
 from studio.settings import PROJECT_ROOT
 
 PATIENCE_SECONDS = 90.0
@@ -21,33 +21,68 @@ SHOWN = ("torch", "transformers", "peft", "bitsandbytes", "ctranslate2", "faster
 class LibraryState:
     """What the process of its own has found."""
 
-    answered: bool
-    """False if it hung or was ended."""
+    stuck_at: str = ""
+    """What it was trying when it hung or was ended (a name of `trying`); empty if it came to its end."""
+    exit_code: int | None = None
+    """How it ended where it was stuck; None if it hung."""
+    gpus: tuple[GpuState, ...] = ()
+    audio: str = ""
+    """`ok`, empty if it was not tried, or what it said; as `bitsandbytes`."""
     sees_gpu: bool = False
     torch_cuda: str = ""
     """The CUDA that torch was built for; empty for a build without."""
     has_bf16: bool = False
     bitsandbytes: str = ""
-    """`ok`, empty if it was not tried, or what it said."""
     problem: str = ""
     """What torch said; empty if nothing."""
 
 
-def try_libraries(patience_seconds: float = PATIENCE_SECONDS) -> LibraryState:
-    """Starts the process and waits, but not for ever."""
+def try_libraries(
+    patience_seconds: float = PATIENCE_SECONDS, module: Sequence[str] = ("-m", "studio.doctor.trying")
+) -> LibraryState:
+    """Starts the process and waits, but not for ever; what it found before it hung or died is kept."""
+    with tempfile.TemporaryFile() as output:
+        code = _run([sys.executable, *module], output, patience_seconds)
+        output.seek(0)
+        rows = [row for line in output.read().splitlines() if isinstance(row := _json(line), dict)]
+    return _state(rows, code)
+
+
+def _run(command: Sequence[str], output: IO[bytes], patience_seconds: float) -> int | None:
+    """The exit code; None if it hung. Its output goes to a file: a grandchild could keep a pipe open."""
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "studio.doctor.libraries"],
+        return subprocess.run(
+            command,
             cwd=PROJECT_ROOT,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
+            stdout=output,
+            stderr=subprocess.DEVNULL,
             timeout=patience_seconds,
-        )
-        return LibraryState(answered=True, **json.loads(done.stdout.splitlines()[-1]))
-    except (OSError, subprocess.TimeoutExpired, ValueError, IndexError, TypeError):
-        return LibraryState(answered=False)
+        ).returncode
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+
+
+def _json(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def _state(rows: Sequence[dict[str, Any]], code: int | None) -> LibraryState:
+    found: dict[str, Any] = {}
+    stuck_at = TORCH
+    for row in rows:
+        stuck_at = str(row.pop("trying", stuck_at))
+        found |= row
+    found["gpus"] = tuple(_gpu(row) for row in found.get("gpus", ()))
+    known = {name: value for name, value in found.items() if name in LibraryState.__dataclass_fields__}
+    return LibraryState(stuck_at=stuck_at, exit_code=code if stuck_at else None, **known)
+
+
+def _gpu(row: dict[str, Any]) -> GpuState:
+    return GpuState(**{**row, "processes": tuple(GpuProcess(**each) for each in row["processes"])})
 
 
 def installed_versions() -> dict[str, str]:
@@ -59,40 +94,3 @@ def installed_versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             versions[name] = ""
     return versions
-
-
-def _look() -> dict[str, Any]:
-    try:
-        import torch
-
-        sees_gpu = torch.cuda.is_available()
-        found: dict[str, Any] = {"sees_gpu": sees_gpu, "torch_cuda": torch.version.cuda or ""}
-        if sees_gpu:
-            found["has_bf16"] = torch.cuda.is_bf16_supported()
-            found["bitsandbytes"] = _try_bitsandbytes()
-        return found
-    except (ImportError, OSError, RuntimeError) as error:
-        return {"problem": _first_line(error)}
-
-
-def _try_bitsandbytes() -> str:
-    """One product with weights in 4 and in 8 bits, on the GPU."""
-    try:
-        import bitsandbytes.nn as typed_layers
-        import torch
-
-        layers: Any = typed_layers
-        rows = torch.ones(4, 64, device="cuda", dtype=torch.float16)
-        for layer in (layers.Linear4bit(64, 64), layers.Linear8bitLt(64, 64, has_fp16_weights=False)):
-            layer.half().to("cuda")(rows).sum().item()
-        return "ok"
-    except (ImportError, OSError, RuntimeError, AttributeError, ValueError) as error:
-        return _first_line(error)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
-
-
-if __name__ == "__main__":
-    print(json.dumps(_look()))

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,89 +14,21 @@ from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError, DataError, ManifestError
 from studio.evaluation.metrics import error_rates, paired_bootstrap, utterance_errors
 from studio.evaluation.normalize import NORMALIZERS
-from studio.inference.engine import ShouldStop, TranscribeOptions
+from studio.evaluation.result import ComparisonRow, Evaluation, ModelRow, ProblemRow, UtteranceRow
+from studio.inference.engine import EngineChoice, ShouldStop, TranscribeOptions
 from studio.inference.languages import AUTO, resolve_language
 from studio.inference.model_cache import ModelCache
 
 if TYPE_CHECKING:
-    from studio.inference.hugging_face import HuggingFaceEngine
+    from studio.inference.engine import Engine
+    from studio.inference.export import OnStep
 
-SCHEMA_VERSION = 1
 BATCH_SIZE = 8
 COMPARED_METRICS = ("wer", "cer")
 _LONGEST_IN_A_BATCH = 30 * SAMPLING_RATE
 
 OnProgress = Callable[[int, int], None]
 """Clips done and clips in all, over all models."""
-
-
-@dataclass(frozen=True)
-class ModelRow:
-    """A model's error rates over all clips."""
-
-    id: str
-    wer: float
-    cer: float
-    mer: float
-    normalizer: str
-    n: int
-    """Clips."""
-    real_time_factor: float
-    """Seconds of computing a second of sound, without reading files."""
-
-
-@dataclass(frozen=True)
-class ComparisonRow:
-    """Model b against model a (the first one): `difference` is b minus a, below zero b is better."""
-
-    a: str
-    b: str
-    metric: str
-    difference: float
-    ci_low: float
-    ci_high: float
-    significant: bool
-
-
-@dataclass(frozen=True)
-class UtteranceRow:
-    """What one model wrote for one clip."""
-
-    model: str
-    audio_path: str
-    line: int
-    """Of the manifest."""
-    start_seconds: float | None
-    end_seconds: float | None
-    duration_seconds: float
-    reference: str
-    hypothesis: str
-    wer: float
-    cer: float
-
-
-@dataclass(frozen=True)
-class ProblemRow:
-    """A clip that was left out, for all models."""
-
-    line: int
-    audio_path: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What came out; clip by clip, and for each clip the models in their order."""
-
-    source: str
-    models: tuple[ModelRow, ...]
-    comparisons: tuple[ComparisonRow, ...]
-    utterances: tuple[UtteranceRow, ...]
-    problems: tuple[ProblemRow, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """The answer of `evaluate --json`."""
-        return {"schema_version": SCHEMA_VERSION, **asdict(self)}
 
 
 @dataclass
@@ -156,6 +88,8 @@ def evaluate(
     normalizer: str = "none",
     split: str = "test",
     max_samples: int | None = None,
+    choice: EngineChoice | None = None,
+    on_step: "OnStep | None" = None,
     on_progress: OnProgress | None = None,
     should_stop: ShouldStop | None = None,
 ) -> Evaluation:
@@ -167,7 +101,7 @@ def evaluate(
 
     Raises:
         ConfigError: if no model is given, or one twice, or a model lacks the language, or there is no such
-            normaliser.
+            normaliser, or the engine of `choice` does not play a model.
         ManifestError: if the data cannot be read, or not one of the clips can be used.
         ModelError, HubUnreachableError: if a model cannot be loaded.
     """
@@ -180,7 +114,7 @@ def evaluate(
     for model_id in model_ids:
         if should_stop and should_stop():
             break
-        with engines.lease(model_id) as engine:
+        with engines.lease(model_id, choice, on_step) as engine:
             heard.append(_Heard(engine.model_id, {}))
 
             def report(done: int, before: int = len(tests.examples) * (len(heard) - 1)) -> None:
@@ -206,7 +140,7 @@ def _check(model_ids: Sequence[str], normalizer: str) -> None:
 
 
 def _hear_all(
-    engine: "HuggingFaceEngine",
+    engine: "Engine",
     tests: _TestSet,
     options: TranscribeOptions,
     heard: _Heard,
@@ -228,7 +162,7 @@ def _hear_all(
 
 
 def _texts(
-    engine: "HuggingFaceEngine",
+    engine: "Engine",
     tests: _TestSet,
     batch: list[tuple[int, NDArray[np.float32]]],
     options: TranscribeOptions,

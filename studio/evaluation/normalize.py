@@ -6,17 +6,26 @@
 | `basic` | Whisper's for all languages: lower case, no punctuation, no symbols |
 | `english` | Whisper's for English: contractions, numbers, titles, filler words, spelling |
 | `chinese` | simplified characters, full-width forms to plain, lower case, no punctuation, no spaces |
+| `no_punctuation` | no punctuation but within words (`it's`, `well-known`); letters stay as they are |
 """
 
 import json
+import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 from studio.errors import ConfigError
+from studio.lazy_imports import transformers_library
 
-NORMALIZERS = ("none", "basic", "english", "chinese")
+NORMALIZERS = ("none", "basic", "english", "chinese", "no_punctuation")
+
+_OUTER_MARKS = re.compile(
+    r"(?<!\w)[^\w\s]+|[^\w\s]+(?!\w)|(?<=[^\x00-\x7f])[^\w\s]+|[^\w\s]{2,}|[,;:!?\"()\[\]]+"
+)
+"""Marks at the edge of a word, several in a row, or between letters of languages without spaces."""
 
 _WITHOUT_SPACES = {
     "zh": ("chinese", "mandarin"),
@@ -47,9 +56,21 @@ def normalize(text: str, name: str, *, spelling: Mapping[str, str] | None = None
         return _english(tuple(spelling.items()) if spelling else ())(text).strip()
     if name == "chinese":
         return _chinese(text)
+    if name == "no_punctuation":
+        return " ".join(_OUTER_MARKS.sub(" ", text).split())
     raise ConfigError(
         "There is no normalizer {name!r}: choose one of {known}.", name=name, known=", ".join(NORMALIZERS)
     )
+
+
+def normalization_examples(texts: Iterable[str], name: str, count: int = 5) -> list[tuple[str, str]]:
+    """The first `count` texts that the normal form changes, each before and after.
+
+    Raises:
+        ConfigError: if there is no normaliser of that name.
+    """
+    pairs = ((text, normalize(text, name)) for text in texts)
+    return list(islice((pair for pair in pairs if pair[0] != pair[1]), count))
 
 
 def read_spelling(model_folder: Path) -> dict[str, str]:
@@ -70,6 +91,7 @@ def writes_without_spaces(language: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _basic() -> Callable[[str], str]:
+    transformers_library()
     from transformers.models.whisper.english_normalizer import BasicTextNormalizer
 
     normalizer: Callable[[str], str] = BasicTextNormalizer()
@@ -78,6 +100,7 @@ def _basic() -> Callable[[str], str]:
 
 @lru_cache(maxsize=4)
 def _english(spelling: tuple[tuple[str, str], ...]) -> Callable[[str], str]:
+    transformers_library()
     from transformers.models.whisper.english_normalizer import EnglishTextNormalizer
 
     make: Callable[[dict[str, str]], Callable[[str], str]] = EnglishTextNormalizer

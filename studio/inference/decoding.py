@@ -14,7 +14,11 @@ from numpy.typing import NDArray
 
 from studio.dataset.features import log_mel
 from studio.inference.special_tokens import SpecialTokens
+from studio.inference.time_rules import WithinTheSound
+from studio.inference.token_rules import ChosenLogprobs, Forbidden
 from studio.inference.windows import cut_loop
+from studio.lazy_imports import transformers_library
+from studio.whisper.audio_context import FRAMES_PER_POSITION, audio_context, positions_of
 
 _LATEST_FIRST_TIME = 50
 """A window's first time token is at most 1 s, as in Whisper's own decoding."""
@@ -32,6 +36,16 @@ class Scores:
 
 
 @dataclass(frozen=True)
+class Written:
+    """What a model wrote of a clip."""
+
+    tokens: list[int]
+    """Text and times, without prompt and end token."""
+    average_logprob: float | None = None
+    """As in `Scores`, where the search found it by the way: greedy, and not broken off for want of room."""
+
+
+@dataclass(frozen=True)
 class Search:
     """How to look for the best text."""
 
@@ -40,6 +54,8 @@ class Search:
     """0: the most likely token each time; above: sampling."""
     max_new_tokens: int = 0
     """0: as many as fit."""
+    suppress_tokens: tuple[int, ...] | None = None
+    """Tokens that are never written; None: those that the model names."""
 
 
 class Decoder:
@@ -63,13 +79,32 @@ class Decoder:
         """Positions of the decoder, 448: prompt and text together."""
         return int(self.model.config.max_target_positions)
 
-    def encode(self, clips: Sequence[NDArray[np.float32]]) -> Any:
-        """Hidden states (clips, 1500, d_model) of clips of at most 30 s, each padded with silence."""
+    @property
+    def prompt_room(self) -> int:
+        """Tokens of the prompt for text that comes before, 223: half the context without its first token."""
+        return self.text_context // 2 - 1
+
+    def hint(self, text: str) -> list[int]:
+        """Tokens of text that comes before; it begins with a space, as in Whisper's own decoding."""
+        return self.tokens_of(f" {text.strip()}") if text.strip() else []
+
+    def encode(self, clips: Sequence[NDArray[np.float32]], *, is_short: bool = False) -> Any:
+        """Hidden states (clips, 1500, d_model) of clips of at most 30 s, each padded with silence.
+
+        `is_short`: only a little longer than the longest clip, for a model that was trained so.
+        """
         import torch
 
         features = torch.from_numpy(log_mel(self.extractor, clips))
+        positions = features.shape[-1] // FRAMES_PER_POSITION
+        if is_short:
+            longest = max((len(clip) for clip in clips), default=0)
+            positions = min(positions, positions_of(longest / self.extractor.sampling_rate))
+        features = features[..., : FRAMES_PER_POSITION * positions]
         features = features.to(device=self.model.device, dtype=self.model.dtype)
-        return self.model.get_encoder()(features).last_hidden_state
+        encoder = self.model.get_encoder()
+        with audio_context(encoder, positions):
+            return encoder(features).last_hidden_state
 
     def language_probabilities(self, encoded: Any) -> list[dict[str, float]]:
         """For each clip the probability of each language the model knows, likeliest first."""
@@ -83,13 +118,30 @@ class Decoder:
             dict(sorted(zip(codes, row, strict=True), key=lambda item: item[1], reverse=True)) for row in rows
         ]
 
-    def generate(self, encoded: Any, prompts: Sequence[Sequence[int]], search: Search) -> list[list[int]]:
+    def generate(
+        self,
+        encoded: Any,
+        prompts: Sequence[Sequence[int]],
+        search: Search,
+        seconds: Sequence[float] | None = None,
+    ) -> list[list[int]]:
         """The text and time tokens for each clip, without prompt and end token.
 
-        The prompts must be of one length; a prompt without `<|notimestamps|>` asks for time tokens.
+        The prompts must be of one length; a prompt without `<|notimestamps|>` asks for time tokens. None is
+        later than the clip's end, if `seconds` says how long each is.
         """
+        return [written.tokens for written in self.hear(encoded, prompts, search, seconds)]
+
+    def hear(
+        self,
+        encoded: Any,
+        prompts: Sequence[Sequence[int]],
+        search: Search,
+        seconds: Sequence[float] | None = None,
+    ) -> list[Written]:
+        """The same as `generate`, with how likely the model found its words."""
         import torch
-        from transformers import GenerationMixin
+        from transformers import GenerationMixin, LogitsProcessorList
         from transformers.modeling_outputs import BaseModelOutput
 
         length = len(prompts[0])
@@ -97,6 +149,9 @@ class Decoder:
         room = self.text_context - length
         wanted = min(search.max_new_tokens or room, room)
         config = self._generation_config(search, max_length=length + wanted)
+        is_greedy = search.num_beams == 1 and not search.temperature
+        odds = ChosenLogprobs() if is_greedy else None
+        rules = self._rules(prompts[0], search, config, seconds)
         with torch.random.fork_rng(devices=[encoded.device] if encoded.device.type == "cuda" else []):
             torch.manual_seed(_SEED)
             rows: Any = GenerationMixin.generate(
@@ -104,9 +159,11 @@ class Decoder:
                 encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
                 decoder_input_ids=prompt,
                 generation_config=config,
-                logits_processor=self._time_rules(prompts[0], config),
+                logits_processor=LogitsProcessorList([odds, *rules] if odds else rules),
             )
-        return [self._until_end(row[length:]) for row in rows.tolist()]
+        texts = [self._until_end(row[length:]) for row in rows.tolist()]
+        averages = odds.averages(rows, length, self.tokens.end) if odds else [None] * len(texts)
+        return [Written(text, average) for text, average in zip(texts, averages, strict=True)]
 
     def write(self, encoded: Any, prompts: Sequence[Sequence[int]], search: Search) -> list[list[int]]:
         """As `generate` for prompts without times; a text stuck in a loop ends after its first round."""
@@ -146,9 +203,7 @@ class Decoder:
         return self.model.proj_out(hidden)
 
     def _generation_config(self, search: Search, *, max_length: int) -> Any:
-        import transformers
-
-        make: Any = transformers.GenerationConfig
+        make = transformers_library().GenerationConfig
         sampling = {"do_sample": True, "temperature": search.temperature, "top_k": 0}
         return make(
             max_length=max_length,
@@ -156,19 +211,26 @@ class Decoder:
             eos_token_id=self.tokens.end,
             pad_token_id=self.tokens.end,
             decoder_start_token_id=self.tokens.start,
-            suppress_tokens=self.settings.get("suppress_tokens") or None,
-            begin_suppress_tokens=self.settings.get("begin_suppress_tokens") or None,
             **(sampling if search.temperature else {"do_sample": False}),
         )
 
-    def _time_rules(self, prompt: Sequence[int], config: Any) -> Any:
-        from transformers import LogitsProcessorList, WhisperTimeStampLogitsProcessor
+    def _rules(
+        self, prompt: Sequence[int], search: Search, config: Any, seconds: Sequence[float] | None
+    ) -> list[Any]:
+        """What may be written: no suppressed tokens, and times as Whisper's rules have them."""
+        from transformers import WhisperTimeStampLogitsProcessor
 
+        asked, named = search.suppress_tokens, self.settings.get("suppress_tokens") or []
+        first = self.settings.get("begin_suppress_tokens") or []
+        forbidden = Forbidden(named if asked is None else asked, first, len(prompt))
         if self.tokens.no_timestamps in prompt:
-            return LogitsProcessorList()
+            return [forbidden]
         config.no_timestamps_token_id = self.tokens.no_timestamps
         config.max_initial_timestamp_index = _LATEST_FIRST_TIME
-        return LogitsProcessorList([WhisperTimeStampLogitsProcessor(config, begin_index=len(prompt))])
+        rules: list[Any] = [WhisperTimeStampLogitsProcessor(config, begin_index=len(prompt))]
+        # Before the others: they weigh times that may be written against text.
+        limits: list[Any] = [WithinTheSound(self.tokens.first_time, seconds)] if seconds else []
+        return [forbidden, *limits, *rules]
 
     def _until_end(self, row: list[int]) -> list[int]:
         return row[: row.index(self.tokens.end)] if self.tokens.end in row else row

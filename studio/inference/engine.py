@@ -1,11 +1,25 @@
 """What every engine takes and gives: audio in, a `Transcript` with times out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 Timestamps = Literal["none", "segment", "word"]
+AudioContext = Literal["auto", "full", "short"]
+AUDIO_CONTEXTS: tuple[AudioContext, ...] = ("auto", "full", "short")
+TIMESTAMPS = ("none", "segment", "word")
+TRANSFORMERS = "transformers"
+FASTER_WHISPER = "faster-whisper"
+ENGINES = ("auto", TRANSFORMERS, FASTER_WHISPER)
+PRECISIONS = {
+    TRANSFORMERS: ("auto", "float32", "float16", "bfloat16", "int8", "int4"),
+    FASTER_WHISPER: ("auto", "float32", "float16", "bfloat16", "int8_float32", "int8_float16", "int8"),
+}
+"""Engine → what its weights may be held in; which of them a machine can do, its engine knows."""
 SCHEMA_VERSION = 1
 
 
@@ -44,6 +58,8 @@ class Transcript:
     engine: str
     processing_seconds: float = 0.0
     audio_path: str = ""
+    language_probabilities: Mapping[str, float] = field(default_factory=dict)
+    """Code → probability of the likeliest languages, best first; empty if the language was given."""
 
     @property
     def real_time_factor(self) -> float:
@@ -74,6 +90,7 @@ class Transcript:
             "audio_path": self.audio_path,
             "text": self.text,
             "language": self.language,
+            "language_probabilities": dict(self.language_probabilities),
             "duration_seconds": self.duration_seconds,
             "model": self.model,
             "engine": self.engine,
@@ -82,10 +99,37 @@ class Transcript:
             "error": None,
         }
 
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> "Transcript":
+        """What `to_json` wrote; a row with an `error` is a transcript without text."""
+        segments = tuple(
+            Segment(
+                segment["start"],
+                segment["end"],
+                segment["text"],
+                tuple(
+                    Word(word["start"], word["end"], word["word"], word["probability"])
+                    for word in segment["words"]
+                ),
+            )
+            for segment in row["segments"]
+        )
+        return cls(
+            text=row["text"],
+            segments=segments,
+            language=row["language"],
+            duration_seconds=row["duration_seconds"],
+            model=row["model"],
+            engine=row["engine"],
+            processing_seconds=row["real_time_factor"] * row["duration_seconds"],
+            audio_path=row["audio_path"],
+            language_probabilities=row["language_probabilities"],
+        )
+
 
 @dataclass(frozen=True)
 class TranscribeOptions:
-    """What the user chose; each reaches the engine."""
+    """What the user chose; each reaches the engine. Names are those of transformers."""
 
     language: str = "auto"
     """Name or code; `auto` detects it."""
@@ -93,16 +137,44 @@ class TranscribeOptions:
     """`transcribe` or `translate` (to English)."""
     timestamps: Timestamps = "segment"
     num_beams: int = 1
+    temperature: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+    """The first is used; the next each time that a text repeats itself or is unsure. 0: no sampling."""
     initial_prompt: str = ""
+    """Text that came before the recording: style, and names as they are spelled."""
+    hotwords: str = ""
+    """Words to expect in every window."""
     condition_on_prev_tokens: bool = False
+    """Whether a window is told what was said in the one before."""
     no_speech_threshold: float = 0.6
     """Above this probability of silence, an unsure text is dropped; 1 writes down everything."""
+    compression_ratio_threshold: float = 2.4
+    """A text that zlib makes smaller by more than this repeats itself."""
+    logprob_threshold: float = -1.0
+    """Below this mean log-probability of its tokens, a text is unsure."""
+    suppress_tokens: tuple[int, ...] | None = None
+    """Tokens that are never written; None: those that the model names."""
     max_new_tokens: int = 0
-    """0: as many as the model can take."""
+    """Of a window; 0: as many as the model can take."""
+    audio_context: AudioContext = "auto"
+    """The encoder sees 30 seconds (`full`) or the sound's own length (`short`); `auto`: as it was trained."""
+    vad: bool = True
+    """Whether a detector of voice activity keeps silence and noise from the model."""
+    batch_size: int = 0
+    """Windows, or short recordings, that are decoded together; 0: as many as suit the engine."""
 
     def as_dict(self) -> dict[str, Any]:
         """For records and previews."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """Which engine plays a model, and in which precision."""
+
+    engine: str = "auto"
+    """`transformers` or `faster-whisper`; `auto`: faster-whisper for an export, transformers for the rest."""
+    precision: str = "auto"
+    """transformers: float32, float16, bfloat16, int8, int4. faster-whisper: its compute types."""
 
 
 @dataclass
@@ -122,6 +194,17 @@ ShouldStop = Callable[[], bool]
 class Engine(Protocol):
     """A loaded model that can transcribe. Engines are made and kept by `studio.inference.model_cache`."""
 
+    model_id: str
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Codes that the model knows; none for an English-only model."""
+        ...
+
+    def release(self) -> None:
+        """Lets go of the model: the lease has ended."""
+        ...
+
     def transcribe(
         self,
         audio_path: Path,
@@ -134,5 +217,51 @@ class Engine(Protocol):
         Raises:
             AudioError: if the file cannot be read.
             ConfigError: if the model lacks the language or the task.
+        """
+        ...
+
+    def transcribe_samples(
+        self,
+        blocks: Iterable[NDArray[np.float32]],
+        total_seconds: float,
+        options: TranscribeOptions,
+        on_progress: OnProgress | None = None,
+        should_stop: ShouldStop | None = None,
+        *,
+        audio_path: str = "",
+    ) -> Transcript:
+        """The same for blocks of mono samples at 16 kHz; `total_seconds` is their length as far as known.
+
+        Raises:
+            ConfigError: if the model lacks the language or the task.
+        """
+        ...
+
+    def detect_language(self, samples: NDArray[np.float32]) -> dict[str, float]:
+        """Code → probability, likeliest first, from the first 30 s; empty where nothing is heard."""
+        ...
+
+    def transcribe_clips(
+        self,
+        clips: Sequence[NDArray[np.float32]],
+        options: TranscribeOptions,
+        audio_paths: Sequence[str] = (),
+    ) -> list[Transcript]:
+        """Recordings of at most 30 s, together where that saves time; mono samples at 16 kHz.
+
+        Raises:
+            ConfigError: if the model lacks the language or the task, or an option has no such value.
+        """
+        ...
+
+    def transcribe_batch(
+        self, clips: Sequence[NDArray[np.float32]], options: TranscribeOptions, languages: Sequence[str]
+    ) -> list[str]:
+        """Plain texts of clips of at most 30 s, decoded together and without judging whether anybody speaks.
+
+        `languages` has a name, code or `auto` for each clip.
+
+        Raises:
+            ConfigError: if the model lacks a language or the task.
         """
         ...

@@ -3,74 +3,57 @@
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from studio.dataset.audio import SAMPLING_RATE, audio_duration, stream_audio
-from studio.errors import ConfigError
+from studio.dataset.audio import SAMPLING_RATE
 from studio.inference.decoding import Decoder, Search
-from studio.inference.engine import OnProgress, Segment, ShouldStop, TranscribeOptions, Transcript
+from studio.inference.engine import (
+    TRANSFORMERS,
+    OnProgress,
+    Progress,
+    Segment,
+    ShouldStop,
+    TranscribeOptions,
+    Transcript,
+)
 from studio.inference.hearing import Hearing
 from studio.inference.languages import AUTO, join_texts, resolve_language
+from studio.inference.lent import LentEngine
 from studio.inference.loaded_base import ENGLISH_VOCABULARY, LoadedBase, load_base
 from studio.inference.long_form import hear_recording
+from studio.inference.options import check_prompt, check_suppressed, check_values, windows_together
+from studio.inference.together import CLIPS_TOGETHER, begin_together, hear_windows_together
 from studio.inference.voice_activity import has_voice
-from studio.inference.windows import WINDOW_SECONDS
+from studio.inference.windows import WINDOW_SECONDS, WindowLengths
+from studio.whisper.audio_context import SHORT
 
 __all__ = ["ENGLISH_VOCABULARY", "HuggingFaceEngine", "LoadedBase", "load_base"]
 
-ENGINE = "transformers"
-TIMESTAMPS = ("none", "segment", "word")
+LANGUAGES_TOLD = 5
+"""Of the languages that a model weighed, so many are told."""
 
 
-class HuggingFaceEngine:
+class HuggingFaceEngine(LentEngine[LoadedBase]):
     """A base, or a base with one of its adapters, as an `Engine`."""
 
-    def __init__(self, base: LoadedBase, model_id: str, adapter_id: str | None = None) -> None:
-        """`adapter_id` must have been added to `base`; `model_id` is what transcripts name."""
-        self._lent: LoadedBase | None = base
-        self._adapter_id = adapter_id
-        self.model_id = model_id
-
-    @property
-    def _base(self) -> LoadedBase:
-        assert self._lent is not None, "the lease of this engine has ended"
-        return self._lent
-
-    def release(self) -> None:
-        """Lets go of the model, so that whoever still holds the engine does not keep it in memory."""
-        self._lent = None
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """Codes that the model knows; none for an English-only model."""
-        return tuple(self._base.tokens.languages)
-
-    def transcribe(
+    def __init__(
         self,
-        audio_path: Path,
-        options: TranscribeOptions,
-        on_progress: OnProgress | None = None,
-        should_stop: ShouldStop | None = None,
-    ) -> Transcript:
-        """Transcribes a recording of any length, a window at a time, never holding it whole in memory.
+        base: LoadedBase,
+        model_id: str,
+        adapter_id: str | None = None,
+        audio_context: str = "full",
+        windows: WindowLengths | None = None,
+    ) -> None:
+        """`adapter_id` must have been added to `base`; `model_id` is what transcripts name.
 
-        If `should_stop` says so, the transcript ends with the window at hand.
-
-        Raises:
-            AudioError: if the file cannot be read.
-            ConfigError: if the model lacks the language or the task, or an option has no such value.
+        `audio_context`: what the encoder was trained to see, `full` windows or the sound's length (`short`).
+        `windows`: how a long recording is cut for a model that sees the sound's length.
         """
-        return self.transcribe_samples(
-            stream_audio(audio_path),
-            audio_duration(audio_path),
-            options,
-            on_progress,
-            should_stop,
-            audio_path=str(audio_path),
-        )
+        super().__init__(base, model_id, audio_context, windows)
+        self._adapter_id = adapter_id
 
     def transcribe_samples(
         self,
@@ -90,21 +73,121 @@ class HuggingFaceEngine:
         began = time.perf_counter()
         language = self._checked(options)
         with_times = options.timestamps != "none" or total_seconds > WINDOW_SECONDS
-        hearing = Hearing(self._acquire, options, language, with_times=with_times)
-        segments, duration = hear_recording(blocks, total_seconds, hearing, on_progress, should_stop)
-        written = "en" if options.task == "translate" else hearing.language
+        lengths = self._window_lengths(options)
+        # One window after the other, unless asked: but what a model hears in short windows only, it hears
+        # as quickly together, cut at pauses.
+        usual = 1 if lengths == WindowLengths() else CLIPS_TOGETHER
+        options = replace(options, batch_size=windows_together(options, usual))
+        if options.batch_size > 1 and total_seconds > lengths.longest_seconds:
+            segments, duration, language = self._together(
+                blocks, total_seconds, options, language, on_progress, should_stop
+            )
+            odds: dict[str, float] = {}
+        else:
+            hearing = self._hearing(options, language, with_times=with_times)
+            segments, duration = hear_recording(blocks, total_seconds, hearing, on_progress, should_stop)
+            language, odds = hearing.language, hearing.language_probabilities
+        took = time.perf_counter() - began
+        return self._transcript(segments, duration, language, odds, options, took, audio_path)
+
+    def transcribe_clips(
+        self,
+        clips: Sequence[NDArray[np.float32]],
+        options: TranscribeOptions,
+        audio_paths: Sequence[str] = (),
+    ) -> list[Transcript]:
+        """Recordings of at most 30 s, their first windows decoded together; mono samples at 16 kHz.
+
+        Raises:
+            ConfigError: if the model lacks the language or the task, or an option has no such value.
+        """
+        began = time.perf_counter()
+        lengths = [len(clip) / SAMPLING_RATE for clip in clips]
+        names = [*audio_paths, *[""] * (len(clips) - len(audio_paths))]
+        if any(length > self._window_lengths(options).longest_seconds for length in lengths):
+            # Longer than what the model was trained on: each is cut into windows of its own.
+            return [
+                self.transcribe_samples([clip], length, options, audio_path=name)
+                for clip, length, name in zip(clips, lengths, names, strict=True)
+            ]
+        language = self._checked(options)
+        with_times = options.timestamps != "none"
+        hearings = [self._hearing(options, language, with_times=with_times) for _ in clips]
+        begin_together(self._acquire, clips, hearings)
+        heard = [
+            hear_recording([clip], length, hearing)[0]
+            for clip, length, hearing in zip(clips, lengths, hearings, strict=True)
+        ]
+        took = (time.perf_counter() - began) / max(sum(lengths), 1e-9)
+        return [
+            self._transcript(
+                segments,
+                length,
+                hearing.language,
+                hearing.language_probabilities,
+                options,
+                took * length,
+                name,
+            )
+            for segments, length, hearing, name in zip(heard, lengths, hearings, names, strict=True)
+        ]
+
+    def _together(
+        self,
+        blocks: Iterable[NDArray[np.float32]],
+        total_seconds: float,
+        options: TranscribeOptions,
+        language: str,
+        on_progress: OnProgress | None,
+        should_stop: ShouldStop | None,
+    ) -> tuple[tuple[Segment, ...], float, str]:
+        """A long recording, several windows at a time: segments, length and language."""
+        segments: list[Segment] = []
+        done = 0.0
+        with_times = options.timestamps != "none"
+        windows = hear_windows_together(
+            self._acquire,
+            blocks,
+            options,
+            language,
+            with_times=with_times,
+            is_short=self._is_short(options),
+            lengths=self._window_lengths(options),
+        )
+        for found, done, spoken in windows:
+            language = spoken
+            segments += found
+            if on_progress:
+                on_progress(Progress(done, max(total_seconds, done), tuple(segments)))
+            if should_stop and should_stop():
+                done = max(done, total_seconds)
+                break
+        return tuple(segments), done, "" if language == AUTO else language
+
+    def _transcript(
+        self,
+        segments: tuple[Segment, ...],
+        duration: float,
+        language: str,
+        odds: dict[str, float],
+        options: TranscribeOptions,
+        took: float,
+        audio_path: str,
+    ) -> Transcript:
+        written = "en" if options.task == "translate" else language
         text = join_texts([segment.text for segment in segments], written)
         if options.timestamps == "none":
             segments = (Segment(0.0, duration, text),) if text else ()
         return Transcript(
             text=text,
             segments=segments,
-            language=hearing.language,
+            language=language,
             duration_seconds=duration,
             model=self.model_id,
-            engine=ENGINE,
-            processing_seconds=time.perf_counter() - began,
+            engine=TRANSFORMERS,
+            processing_seconds=took,
             audio_path=audio_path,
+            language_probabilities=dict(list(odds.items())[:LANGUAGES_TOLD]),
         )
 
     def transcribe_batch(
@@ -120,7 +203,7 @@ class HuggingFaceEngine:
         self._checked(options)
         codes = [resolve_language(language, self.languages) for language in languages]
         with self._acquire() as decoder:
-            encoded = decoder.encode(clips)
+            encoded = decoder.encode(clips, is_short=self._is_short(options))
             if AUTO in codes:
                 detected = [next(iter(row)) for row in decoder.language_probabilities(encoded)]
                 codes = [seen if code == AUTO else code for code, seen in zip(codes, detected, strict=True)]
@@ -140,18 +223,25 @@ class HuggingFaceEngine:
         if not self.languages:
             return {"en": 1.0}
         with self._acquire() as decoder:
-            return decoder.language_probabilities(decoder.encode([window]))[0]
+            encoded = decoder.encode([window], is_short=self._audio_context == SHORT)
+            return decoder.language_probabilities(encoded)[0]
+
+    def _hearing(self, options: TranscribeOptions, language: str, *, with_times: bool) -> Hearing:
+        is_short = self._is_short(options)
+        return Hearing(self._acquire, options, language, with_times=with_times, is_short=is_short)
 
     def _acquire(self) -> AbstractContextManager[Decoder]:
-        return self._base.using(self._adapter_id)
+        return self._loaded.using(self._adapter_id)
 
     def _checked(self, options: TranscribeOptions) -> str:
         """The language as a code or `auto`; the other options are what they may be."""
-        if options.timestamps not in TIMESTAMPS:
-            raise ConfigError(
-                "There are no timestamps {given!r}: choose none, segment or word.", given=options.timestamps
-            )
-        if options.num_beams < 1:
-            raise ConfigError("num_beams must be at least 1, got {given}.", given=options.num_beams)
-        self._base.tokens.checked_task(options.task)
-        return resolve_language(options.language, self.languages)
+        check_values(options)
+        tokens = self._loaded.tokens
+        tokens.checked_task(options.task)
+        language = resolve_language(options.language, self.languages)
+        check_suppressed(options, self._loaded.vocabulary)
+        if options.initial_prompt.strip() or options.hotwords.strip():
+            decoder = self._loaded.decoder
+            length = len(decoder.hint(options.initial_prompt)) + len(decoder.hint(options.hotwords))
+            check_prompt(options, length, decoder.prompt_room, has_place=tokens.previous is not None)
+        return language

@@ -7,6 +7,7 @@ from studio.errors import ConfigError
 from studio.registry.languages import LANGUAGES
 
 AUTO = "auto"
+_NAMED_LANGUAGES = 8
 _OTHER_NAMES = {
     "burmese": "my",
     "castilian": "es",
@@ -55,8 +56,15 @@ def resolve_language(text: str, available: Collection[str] | None = None) -> str
     raise ConfigError(
         "This model does not know the language {language!r}: choose one of {known}, or auto.",
         language=text,
-        known=", ".join(f"{code} ({LANGUAGES.get(code, code)})" for code in available),
+        known=_some_of(available),
     )
+
+
+def _some_of(codes: Collection[str]) -> str:
+    """The first of a model's languages, and how many there are if those are not all."""
+    named = [f"{code} ({LANGUAGES.get(code, code)})" for code in codes]
+    more = f" … ({len(named)})" if len(named) > _NAMED_LANGUAGES else ""
+    return ", ".join(named[:_NAMED_LANGUAGES]) + more
 
 
 def _code(text: str) -> str:

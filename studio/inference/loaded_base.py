@@ -11,11 +11,15 @@ from typing import Any
 from studio.errors import ConfigError, ModelBrokenError
 from studio.inference.decoding import Decoder
 from studio.inference.special_tokens import SpecialTokens
+from studio.lazy_imports import transformers_library
 from studio.registry.spec import ModelDimensions
 from studio.registry.tensors import read_json_object
 from studio.registry.validate import check_adapter
+from studio.whisper.audio_context import POSITIONS, SECONDS_PER_POSITION
 
 DEVICES = ("auto", "cpu", "cuda")
+_BITS = ("int8", "int4")
+"""Precisions of bitsandbytes."""
 ENGLISH_VOCABULARY = 51864
 """Tokens of OpenAI's English-only models."""
 
@@ -50,6 +54,16 @@ class LoadedBase:
     def tokens(self) -> SpecialTokens:
         """Its special tokens: which languages and tasks it knows."""
         return self._decoder.tokens
+
+    @property
+    def decoder(self) -> Decoder:
+        """For what needs no weights, such as the tokens of a text; decoding takes the lock with `using`."""
+        return self._decoder
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens it has."""
+        return self._dimensions.vocab_size
 
     def add_adapter(self, adapter_id: str, folder: Path) -> None:
         """Loads a LoRA, DoRA or AdaLoRA adapter beside the base, once, and again if its file changed.
@@ -102,6 +116,15 @@ class LoadedBase:
         self._peft.base_model.disable_adapter_layers()
         self._active = None
 
+    def merge(self, adapter_id: str) -> None:
+        """Folds an adapter's matrices into the weights, for good; no adapter is left beside them."""
+        with self._lock:
+            self._activate(adapter_id)
+            self._decoder.model = self._peft.merge_and_unload(adapter_names=[_module_name(adapter_id)])
+            self._peft = None
+            self._active = None
+            self._adapters.clear()
+
     @contextmanager
     def using(self, adapter_id: str | None) -> Iterator[Decoder]:
         """The decoder with one adapter active, or none, until the block ends; others wait for it."""
@@ -123,29 +146,29 @@ class LoadedBase:
         self._active = adapter_id
 
 
-def load_base(folder: Path, *, device: str = "auto", threads: int = 0) -> LoadedBase:
+def load_base(folder: Path, *, device: str = "auto", precision: str = "auto", threads: int = 0) -> LoadedBase:
     """Loads a Whisper from a folder: float32 on a CPU; on a GPU bfloat16 where it has that, else float16.
 
-    `threads` above 0 sets torch's threads of this process.
+    `precision` may be float32, float16, bfloat16, or int8 and int4 of bitsandbytes. `threads` above 0 sets
+    torch's threads of this process.
 
     Raises:
         ConfigError: if the device is not there.
         ModelBrokenError: if the folder cannot be loaded.
     """
     import torch
-    import transformers as typed_transformers
     from safetensors import SafetensorError
 
-    transformers: Any = typed_transformers
+    transformers = transformers_library()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    place, dtype = _device(device)
+    place = _device(device)
     if threads > 0:
         torch.set_num_threads(threads)
-    dimensions = ModelDimensions.from_config(read_json_object(folder / "config.json"))
+    dimensions = _dimensions(folder)
     try:
         model = transformers.WhisperForConditionalGeneration.from_pretrained(
-            folder, dtype=dtype, use_safetensors=True, local_files_only=True
+            folder, use_safetensors=True, local_files_only=True, **_weights(precision, place)
         )
         tokenizer = transformers.WhisperTokenizer.from_pretrained(folder, local_files_only=True)
         extractor = transformers.WhisperFeatureExtractor.from_pretrained(folder, local_files_only=True)
@@ -161,21 +184,62 @@ def load_base(folder: Path, *, device: str = "auto", threads: int = 0) -> Loaded
         is_multilingual = dimensions.vocab_size != ENGLISH_VOCABULARY
     tokens = SpecialTokens.of(tokenizer, is_multilingual=bool(is_multilingual))
     model.generation_config = transformers.GenerationConfig()
-    model.to(place).eval()
-    return LoadedBase(Decoder(model, tokenizer, extractor, tokens, settings), dimensions)
+    if precision not in _BITS:
+        model.to(place)
+    return LoadedBase(Decoder(model.eval(), tokenizer, extractor, tokens, settings), dimensions)
 
 
-def _device(name: str) -> tuple[str, Any]:
+def _dimensions(folder: Path) -> ModelDimensions:
+    """Those of a model that sees windows of 30 seconds."""
+    dimensions = ModelDimensions.from_config(read_json_object(folder / "config.json"))
+    if dimensions.max_source_positions != POSITIONS:
+        raise ModelBrokenError(
+            "The model in {folder} sees windows of {seconds:g} s (max_source_positions {positions}), and the "
+            "studio gives it 30 s: choose a Whisper with max_source_positions {wanted}.",
+            folder=folder,
+            seconds=dimensions.max_source_positions * SECONDS_PER_POSITION,
+            positions=dimensions.max_source_positions,
+            wanted=POSITIONS,
+        )
+    return dimensions
+
+
+def _device(name: str) -> str:
     import torch
 
     has_gpu = torch.cuda.is_available()
-    if name not in DEVICES:
+    place, _, number = name.partition(":")
+    if place not in DEVICES:
         raise ConfigError("There is no device {name!r}: choose auto, cuda or cpu.", name=name)
-    if name == "cuda" and not has_gpu:
+    if place == "cuda" and not has_gpu:
         raise ConfigError("The device cuda was asked for, and there is no GPU here: choose auto or cpu.")
-    if name == "cpu" or not has_gpu:
-        return "cpu", torch.float32
-    return "cuda", torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+    if place == "cpu" or not has_gpu:
+        return "cpu"
+    return f"cuda:{int(number) % torch.cuda.device_count()}" if number.isdecimal() else "cuda"
+
+
+def _weights(precision: str, place: str) -> dict[str, Any]:
+    """What `from_pretrained` calls the precision."""
+    import torch
+
+    if precision in _BITS:
+        # It says in one line that a kernel nobody needs here is not installed.
+        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+        from transformers import BitsAndBytesConfig
+
+        four: dict[str, Any] = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
+        make: Any = BitsAndBytesConfig
+        bits = make(**four) if precision == "int4" else make(load_in_8bit=True)
+        return {"quantization_config": bits, "device_map": {"": place}, "dtype": _usual_dtype(place)}
+    return {"dtype": _usual_dtype(place) if precision == "auto" else getattr(torch, precision)}
+
+
+def _usual_dtype(place: str) -> Any:
+    import torch
+
+    if place == "cpu":
+        return torch.float32
+    return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
 
 
 def _module_name(adapter_id: str) -> str:
@@ -186,3 +250,10 @@ def _module_name(adapter_id: str) -> str:
 def _first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+def has_gpu() -> bool:
+    """Whether torch sees a GPU."""
+    import torch
+
+    return bool(torch.cuda.is_available())

@@ -59,6 +59,32 @@ class SampleBuffer:
         return self._held[:size]
 
 
+def pieces(
+    blocks: Iterable[NDArray[np.float32]], longest_seconds: float = 600.0
+) -> Iterator[NDArray[np.float32]]:
+    """A recording in pieces of at most `longest_seconds`, cut where the last 20 s of each are quietest."""
+    longest, search = int(longest_seconds * SAMPLING_RATE), 20 * SAMPLING_RATE
+    held: list[NDArray[np.float32]] = []
+    count = 0
+    for block in blocks:
+        held.append(block)
+        count += len(block)
+        while count > longest:
+            whole = np.concatenate(held)
+            at = longest - search + _quietest(whole[longest - search : longest])
+            yield whole[:at]
+            held, count = [whole[at:]], count - at
+    if count:
+        yield held[0] if len(held) == 1 else np.concatenate(held)
+
+
+def _quietest(samples: NDArray[np.float32]) -> int:
+    """The middle of the quietest 200 ms, as an index."""
+    width = SAMPLING_RATE // 5
+    power = np.square(samples[: len(samples) // width * width].reshape(-1, width)).mean(axis=1)
+    return int(power.argmin()) * width + width // 2
+
+
 @dataclass
 class _Recording:
     """The segments of a recording while it is being heard."""
@@ -69,9 +95,9 @@ class _Recording:
     def add(self, heard: HeardWindow, offset_seconds: float, length_seconds: float) -> None:
         """Moves a window's segments to their place and keeps times from going back."""
         for segment in heard.segments:
-            moved = _moved(segment, offset_seconds, self.end_seconds, length_seconds)
-            self.segments.append(moved)
-            self.end_seconds = moved.end_seconds
+            placed = moved(segment, offset_seconds, self.end_seconds, length_seconds)
+            self.segments.append(placed)
+            self.end_seconds = placed.end_seconds
 
 
 def hear_recording(
@@ -107,7 +133,7 @@ def hear_recording(
     return tuple(recording.segments), length
 
 
-def _moved(segment: Segment, offset: float, earliest: float, latest: float) -> Segment:
+def moved(segment: Segment, offset: float, earliest: float, latest: float) -> Segment:
     """A segment `offset` seconds later, its times and those of its words between the two limits."""
 
     def place(seconds: float, not_before: float) -> float:

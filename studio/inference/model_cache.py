@@ -4,21 +4,36 @@ import gc
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from studio.errors import ConfigError
-from studio.inference.engine import OnProgress, ShouldStop, TranscribeOptions, Transcript
+from studio.inference.engine import (
+    FASTER_WHISPER,
+    TRANSFORMERS,
+    Engine,
+    EngineChoice,
+    OnProgress,
+    ShouldStop,
+    TranscribeOptions,
+    Transcript,
+)
+from studio.inference.loading import Load, engine_of, loader
+from studio.inference.sharing import WAIT_SECONDS, Sharing, precision_on_cpu
+from studio.inference.windows import WindowLengths
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
+from studio.sentences import Sentence
 
 if TYPE_CHECKING:
-    from studio.inference.hugging_face import HuggingFaceEngine, LoadedBase
+    from studio.inference.export import Exporter, OnStep
+    from studio.inference.loaded_base import LoadedBase
+    from studio.inference.loaded_export import LoadedExport
 
-LoadBase = Callable[[Path], "LoadedBase"]
+_Key = tuple[str, str, str, str]
+"""Id, engine, precision and device."""
 
 
 @dataclass(frozen=True)
@@ -35,17 +50,18 @@ class LoadedModel:
     """How many use it now."""
     adapters: tuple[str, ...] = ()
     """Adapters in memory beside it."""
+    engine: str = TRANSFORMERS
 
 
 @dataclass
 class _Entry:
-    """A base that is in memory, or is being loaded."""
+    """A base or an export that is in memory, or is being loaded."""
 
-    id: str
+    key: _Key
     folder: Path
     leases: int = 0
     last_used: float = 0.0
-    base: "LoadedBase | None" = None
+    base: "LoadedBase | LoadedExport | None" = None
     is_leaving: bool = False
     """Taken off the list; it goes when the last lease ends."""
     loading: threading.Lock = field(default_factory=threading.Lock)
@@ -61,46 +77,73 @@ class ModelCache:
         idle_seconds: float,
         threads: int = 0,
         device: str = "auto",
-        load: LoadBase | None = None,
+        load: Load | None = None,
+        sharing: Sharing | None = None,
     ) -> None:
         """A base idle for `idle_seconds` leaves memory (0: as soon as nobody uses it).
 
-        `threads` are torch's on a CPU (0: torch decides), `device` is auto, cpu or cuda, `load` replaces the
-        function that loads a base from its folder.
+        `threads` are those of a CPU (0: the libraries decide), `device` is auto, cpu or cuda, `load` replaces
+        the function that loads a model from its folder, `sharing` says how runs and transcripts share the
+        machine (None: nobody trains on it).
         """
         self._registry = registry
+        self._exporter: Exporter | None = None
+        self._making = threading.Lock()
         self._idle_seconds = idle_seconds
-        self._load = load or _loader(device, threads)
-        self._entries: dict[str, _Entry] = {}
+        self._device = device
+        self._sharing = sharing
+        self._load = load or loader(threads)
+        self._entries: dict[_Key, _Entry] = {}
         self._changed = threading.Condition()
         self._leaving: list[_Entry] = []
         self._watcher: threading.Thread | None = None
         self._is_closed = False
 
+    @property
+    def exporter(self) -> "Exporter":
+        """Makes what faster-whisper plays."""
+        with self._making:
+            if self._exporter is None:
+                from studio.inference.export import Exporter
+
+                self._exporter = Exporter(self._registry)
+            return self._exporter
+
     @contextmanager
-    def lease(self, model_id: str) -> Iterator["HuggingFaceEngine"]:
-        """An engine for a base, a merged model or an adapter on its base, loaded if need be, for one block.
+    def lease(
+        self, model_id: str, choice: EngineChoice | None = None, on_step: "OnStep | None" = None
+    ) -> Iterator[Engine]:
+        """An engine for a model of any kind, loaded if need be, for one block.
+
+        faster-whisper plays exports: for any other model one is made at its first use, and `on_step` is told
+        how far it is.
 
         Raises:
             ModelNotFoundError, ModelBrokenError: if there is no such model, or its folder is broken.
             AdapterMismatchError: if it is an adapter of another base.
             HubUnreachableError: if it must be downloaded and cannot.
-            ConfigError: if it is an export, which another engine plays.
+            ConfigError: if the engine does not play it, or has no such precision.
+            StorageError: if there is no room for an export.
         """
+        choice = choice or EngineChoice()
         spec = self._registry.get(model_id)
-        _require_playable(spec)
-        folder = self._registry.local_path(spec.id)
-        adapter = spec.id if spec.kind is ModelKind.ADAPTER else None
-        base_id = spec.base_model or "" if adapter else spec.id
-        entry = self._take(base_id, self._registry.local_path(base_id) if adapter else folder)
-        engine = None
-        try:
-            engine = self._engine(entry, spec, folder)
-            yield engine
-        finally:
-            if engine is not None:
-                engine.release()
-            self._give_back(entry)
+        kind = engine_of(spec, choice)
+        played = self.exporter.ensure(spec.id, on_step) if kind == FASTER_WHISPER else spec
+        folder = self._registry.local_path(played.id)
+        adapter = spec.id if played.kind is ModelKind.ADAPTER else None
+        base_id = played.base_model or "" if adapter else played.id
+        base_folder = self._registry.local_path(base_id) if adapter else folder
+        with self._sharing.under_way() if self._sharing else nullcontext():
+            device, precision = self._place(kind, choice.precision)
+            entry = self._take((base_id, kind, precision, device), base_folder)
+            engine = None
+            try:
+                engine = self._engine(entry, spec, folder)
+                yield engine
+            finally:
+                if engine is not None:
+                    engine.release()
+                self._give_back(entry)
 
     def transcribe(
         self,
@@ -109,10 +152,17 @@ class ModelCache:
         options: TranscribeOptions,
         on_progress: OnProgress | None = None,
         should_stop: ShouldStop | None = None,
+        *,
+        choice: EngineChoice | None = None,
+        on_step: "OnStep | None" = None,
     ) -> Transcript:
         """Transcribes with a model lent for just so long; raises what `lease` and the engine raise."""
-        with self.lease(model_id) as engine:
+        with self.lease(model_id, choice, on_step) as engine:
             return engine.transcribe(audio_path, options, on_progress, should_stop)
+
+    def notice(self) -> Sentence | None:
+        """What somebody who transcribes now is told: that a run is at work; None while none is."""
+        return self._sharing.notice(self._device) if self._sharing else None
 
     def loaded(self) -> tuple[LoadedModel, ...]:
         """What is in memory now."""
@@ -130,6 +180,15 @@ class ModelCache:
             self._changed.wait_for(lambda: not self._leaving, timeout=wait_seconds)
         _free_memory()
 
+    def make_room(self, wait_seconds: float = WAIT_SECONDS) -> None:
+        """Lets all models go before a run starts; waits for transcripts under way, here and elsewhere."""
+        end = time.monotonic() + wait_seconds
+        if self._sharing:
+            self._sharing.give_way(wait_seconds)
+        self.unload_all(wait_seconds)
+        if self._sharing:
+            self._sharing.wait_for_others(max(0.0, end - time.monotonic()))
+
     def close(self) -> None:
         """Lets all models go that nobody uses, and ends the thread that watches for idle ones."""
         with self._changed:
@@ -141,29 +200,45 @@ class ModelCache:
 
     # ------------------------------------------------------------------ leases
 
-    def _take(self, base_id: str, folder: Path) -> _Entry:
+    def _place(self, kind: str, precision: str) -> tuple[str, str]:
+        """Device and precision: a run that has the GPU leaves the CPU, which has other precisions."""
+        device = self._sharing.device(self._device) if self._sharing else self._device
+        if device == self._device or kind != FASTER_WHISPER:
+            return device, precision
+        from studio.inference.loaded_export import compute_types
+
+        return device, precision_on_cpu(kind, precision, compute_types(device))
+
+    def _take(self, key: _Key, folder: Path) -> _Entry:
         with self._changed:
-            entry = self._entries.get(base_id)
+            entry = self._entries.get(key)
             if entry is not None and (entry.folder != folder or (entry.base and entry.base.is_spoiled)):
                 self._dismiss([entry])
                 entry = None
             if entry is None:
-                entry = self._entries[base_id] = _Entry(base_id, folder)
+                entry = self._entries[key] = _Entry(key, folder)
             entry.leases += 1
             self._start_watcher()
             return entry
 
-    def _engine(self, entry: _Entry, spec: ModelSpec, folder: Path) -> "HuggingFaceEngine":
-        """Loads the base if nobody has (who comes meanwhile waits for that one load), and the adapter."""
-        from studio.inference.hugging_face import HuggingFaceEngine
-
+    def _engine(self, entry: _Entry, spec: ModelSpec, folder: Path) -> Engine:
+        """Loads the model if nobody has (who comes meanwhile waits for that one load), and the adapter."""
+        _, kind, precision, device = entry.key
         with entry.loading:
             if entry.base is None:
-                entry.base = self._load(entry.folder)
+                entry.base = self._load(entry.folder, kind, precision, device)
+        base: Any = entry.base
+        windows = WindowLengths.of_clips(spec.clip_seconds)
+        if kind == FASTER_WHISPER:
+            from studio.inference.ctranslate2 import FasterWhisperEngine
+
+            return FasterWhisperEngine(base, spec.id, spec.audio_context, windows)
+        from studio.inference.hugging_face import HuggingFaceEngine
+
         if spec.kind is not ModelKind.ADAPTER:
-            return HuggingFaceEngine(entry.base, spec.id)
-        entry.base.add_adapter(spec.id, folder)
-        return HuggingFaceEngine(entry.base, spec.id, spec.id)
+            return HuggingFaceEngine(base, spec.id, audio_context=spec.audio_context, windows=windows)
+        base.add_adapter(spec.id, folder)
+        return HuggingFaceEngine(base, spec.id, spec.id, spec.audio_context, windows)
 
     def _give_back(self, entry: _Entry) -> None:
         with self._changed:
@@ -180,13 +255,13 @@ class ModelCache:
             entry.is_leaving = True
             if entry.leases:
                 self._leaving.append(entry)
-                del self._entries[entry.id]
+                del self._entries[entry.key]
             else:
                 self._drop(entry)
 
     def _drop(self, entry: _Entry) -> None:
-        if self._entries.get(entry.id) is entry:
-            del self._entries[entry.id]
+        if self._entries.get(entry.key) is entry:
+            del self._entries[entry.key]
         if entry in self._leaving:
             self._leaving.remove(entry)
         entry.base = None
@@ -209,28 +284,11 @@ class ModelCache:
                 self._changed.wait(timeout=max(0.01, min(ends) - now) if ends else None)
 
 
-def _loader(device: str, threads: int) -> LoadBase:
-    def load(folder: Path) -> "LoadedBase":
-        from studio.inference.hugging_face import load_base
-
-        return load_base(folder, device=device, threads=threads)
-
-    return load
-
-
-def _require_playable(spec: ModelSpec) -> None:
-    if spec.kind is ModelKind.EXPORT:
-        raise ConfigError(
-            "{model} is an export for another engine, and the playground plays Hugging Face models: choose "
-            "the model it was made from.",
-            model=spec.id,
-        )
-
-
 def _row(entry: _Entry) -> LoadedModel:
     assert entry.base is not None
     idle = 0.0 if entry.leases else time.monotonic() - entry.last_used
-    return LoadedModel(entry.id, entry.base.size_bytes, idle, entry.leases, entry.base.adapters)
+    name, engine, _, _ = entry.key
+    return LoadedModel(name, entry.base.size_bytes, idle, entry.leases, entry.base.adapters, engine)
 
 
 def _free_memory() -> None:

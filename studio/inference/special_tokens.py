@@ -36,7 +36,15 @@ class SpecialTokens:
         Raises:
             ModelBrokenError: if one that every Whisper has is missing.
         """
-        ids: dict[str, int] = tokenizer.get_added_vocab()
+        return cls.from_ids(tokenizer.get_added_vocab(), is_multilingual=is_multilingual)
+
+    @classmethod
+    def from_ids(cls, ids: Mapping[str, int], *, is_multilingual: bool) -> "SpecialTokens":
+        """The same from the added tokens of any tokenizer: token → id.
+
+        Raises:
+            ModelBrokenError: if one that every Whisper has is missing.
+        """
         for name in ("endoftext", "startoftranscript", "notimestamps", *(TASKS if is_multilingual else ())):
             if f"<|{name}|>" not in ids:
                 raise ModelBrokenError(
@@ -64,9 +72,14 @@ class SpecialTokens:
         """`<|0.00|>`."""
         return self.no_timestamps + 1
 
+    @property
+    def last_time(self) -> int:
+        """`<|30.00|>`."""
+        return self.first_time + _TIME_TOKENS - 1
+
     def is_time(self, token: int) -> bool:
         """Whether it is one of the 1501 time tokens."""
-        return self.first_time <= token < self.first_time + _TIME_TOKENS
+        return self.first_time <= token <= self.last_time
 
     def seconds(self, token: int) -> float:
         """What a time token says, from the beginning of its window."""

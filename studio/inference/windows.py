@@ -21,6 +21,30 @@ _REPEATS_CUT = 3
 
 
 @dataclass(frozen=True)
+class WindowLengths:
+    """How a long recording is cut where nobody speaks, before its windows are decoded together.
+
+    A model tuned on whole windows reads 30 s at once. One tuned in short-audio mode has never read, or
+    written, more than a clip of its own: of a longer window it leaves out most.
+    """
+
+    usual_seconds: float = WINDOW_SECONDS
+    """Speech, with its pauses, is put together up to this length."""
+    longest_seconds: float = WINDOW_SECONDS
+    """Speech without a pause is cut at this length."""
+
+    @classmethod
+    def of_clips(cls, clip_seconds: tuple[float, float] | None) -> "WindowLengths":
+        """For a model tuned on clips of this mean and greatest length; None: on whole windows."""
+        if clip_seconds is None:
+            return cls()
+        mean, longest = (
+            min(max(SHORTEST_ADVANCE_SECONDS, length), WINDOW_SECONDS) for length in clip_seconds
+        )
+        return cls(mean, max(mean, longest))
+
+
+@dataclass(frozen=True)
 class TokenSegment:
     """A segment still in tokens, its times from the beginning of the window."""
 
@@ -62,14 +86,26 @@ def _segment(piece: Sequence[int], special: SpecialTokens, length_seconds: float
     )
 
 
-def is_loop(text: str, tokens: Sequence[int], special: SpecialTokens, *, was_cut: bool) -> bool:
+def compression_ratio(text: str) -> float:
+    """How much smaller zlib makes a text: 2 is half its size; 0 for none."""
+    raw = text.encode("utf-8")
+    return len(raw) / len(zlib.compress(raw)) if raw else 0.0
+
+
+def is_loop(
+    text: str,
+    tokens: Sequence[int],
+    special: SpecialTokens,
+    *,
+    was_cut: bool,
+    threshold: float = LOOP_COMPRESSION_RATIO,
+) -> bool:
     """Whether a text repeats itself as only a model that is stuck does.
 
-    `tokens` are those of the text, `was_cut` tells that it ended for want of room. People repeat themselves
-    too, and come to an end.
+    `tokens` are those of the text, `was_cut` tells that it ended for want of room, `threshold` is the
+    compression ratio from which on it is looked at. People repeat themselves too, and come to an end.
     """
-    raw = text.encode("utf-8")
-    if not raw or len(raw) / len(zlib.compress(raw)) <= LOOP_COMPRESSION_RATIO:
+    if compression_ratio(text) <= threshold:
         return False
     plain = tuple(token for token in tokens if token < special.end)
     return was_cut or _without_repeats(plain, _REPEATS_OF_A_LOOP) != plain

@@ -151,7 +151,7 @@ def words_of(
     words: list[Word] = []
     for piece, first, after in _pieces(decoder, text):
         odd = float(np.mean(odds[first:after])) if after > first else None
-        parts = _parts(piece, language)
+        parts = written_parts(piece)
         length = (edges[after] - edges[first]) / max(1, len(parts))
         for number, part in enumerate(parts):
             begin = edges[first] + number * length
@@ -173,7 +173,7 @@ def _pieces(decoder: Decoder, text: Sequence[int]) -> Iterator[tuple[str, int, i
             first = after
 
 
-def _parts(piece: str, language: str) -> list[str]:
+def written_parts(piece: str) -> list[str]:
     """Characters of a piece in a script without spaces, else the piece as it is."""
     if not any(_is_ideograph(char) for char in piece):
         return [piece]
@@ -215,6 +215,17 @@ def _joined(word: Word, part: Word) -> Word:
         word.text + part.text,
         probability,
     )
+
+
+def spread(start: float, end: float, text: str, probability: float | None) -> list[Word]:
+    """A word as one; one of a script without spaces as its characters, each as long as the others."""
+    parts = written_parts(text.strip()) if text.strip() else []
+    length = (end - start) / max(1, len(parts))
+    return [
+        Word(start + number * length, start + (number + 1) * length, part.strip(), probability)
+        for number, part in enumerate(parts)
+        if part.strip()
+    ]
 
 
 def without_stretched(words: Sequence[Word]) -> list[Word]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.jobs.status import EvalPoint
+from studio.sentences import Sentence, from_plain
 from studio.training.events import read_events
 
 
@@ -22,12 +23,18 @@ class History:
     latest: Mapping[str, Any] = field(default_factory=dict)
     """The newest `step` event."""
     losses: dict[int, float] = field(default_factory=dict)
+    rates: dict[int, float] = field(default_factory=dict)
+    """Learning rate by step."""
     evaluations: dict[int, EvalPoint] = field(default_factory=dict)
     eval_progress: tuple[int, int] | None = None
     samples: tuple[Mapping[str, str], ...] = ()
+    earlier_samples: dict[int, tuple[Mapping[str, str], ...]] = field(default_factory=dict)
+    """Of each evaluation, by step."""
     data: Mapping[str, Any] | None = None
     metric: str = ""
-    warnings: list[str] = field(default_factory=list)
+    memory: Mapping[str, Any] | None = None
+    """The newest `memory` event."""
+    warnings: list[Sentence] = field(default_factory=list)
 
     def add(self, event: Mapping[str, Any]) -> None:
         """Takes in one event; kinds that are not known (of a newer studio) are passed over."""
@@ -40,6 +47,8 @@ class History:
             self.data = event
         elif kind == "plan":
             self.max_steps, self.metric = int(event["max_steps"]), str(event.get("metric", ""))
+        elif kind == "memory":
+            self.memory = {name: event.get(name) for name in ("predicted", "measured")}
         elif kind == "step":
             self._add_step(event)
         elif kind == "eval":
@@ -50,9 +59,9 @@ class History:
         elif kind == "eval_progress":
             self.eval_progress = (int(event["done"]), int(event["total"]))
         elif kind == "samples":
-            self.samples = tuple(event["rows"])
-        elif kind == "warning" and event["text"] not in self.warnings:
-            self.warnings.append(str(event["text"]))
+            self.samples = self.earlier_samples[int(event["step"])] = tuple(event["rows"])
+        elif kind == "warning":
+            self._add_warning(event)
         elif kind == "resumed":
             self._take_back(int(event["step"]))
 
@@ -60,11 +69,22 @@ class History:
         self.latest, self.step, self.max_steps = event, int(event["step"]), int(event["max_steps"])
         if event.get("loss") is not None:
             self.losses[self.step] = float(event["loss"])
+        if event.get("learning_rate") is not None:
+            self.rates[self.step] = float(event["learning_rate"])
+
+    def _add_warning(self, event: Mapping[str, Any]) -> None:
+        template = str(event.get("template") or "")
+        values = from_plain(event["values"]) if template else {"text": event["text"]}
+        sentence = Sentence(template or "{text}", **values)
+        if sentence not in self.warnings:
+            self.warnings.append(sentence)
 
     def _take_back(self, step: int) -> None:
         """A resumption goes on after `step`: what was told about later ones happens again."""
         self.step, self.latest = step, {}
         self.losses = {at: loss for at, loss in self.losses.items() if at <= step}
+        self.earlier_samples = {at: rows for at, rows in self.earlier_samples.items() if at <= step}
+        self.rates = {at: rate for at, rate in self.rates.items() if at <= step}
         self.evaluations = {at: point for at, point in self.evaluations.items() if at <= step}
         self.warnings = []
 
@@ -89,6 +109,8 @@ class Histories:
                 **{
                     **vars(history),
                     "losses": dict(history.losses),
+                    "rates": dict(history.rates),
+                    "earlier_samples": dict(history.earlier_samples),
                     "evaluations": dict(history.evaluations),
                     "warnings": list(history.warnings),
                 }

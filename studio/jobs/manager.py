@@ -4,6 +4,7 @@ Any number of studios may share one home: a lock decides who starts a run.
 """
 
 import logging
+import os
 import re
 import shutil
 import uuid
@@ -15,20 +16,26 @@ from typing import Any
 
 from filelock import FileLock
 
+from studio.dataset.manifest import sources_of
 from studio.errors import RunError, StudioError
 from studio.files import storage_errors, write_json, write_text
+from studio.jobs.disk import remove_checkpoints
 from studio.jobs.history import Histories
 from studio.jobs.queue import RunQueue, close_record
 from studio.jobs.starter import Starter
 from studio.jobs.status import ACTIVE, EvalPoint, JobState, RunStatus, read_run_config, read_state
 from studio.jobs.view import view
+from studio.memory.gpus import detected_gpus
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
 from studio.training.arguments import config_to_dict
+from studio.training.checks import check_window
 from studio.training.config import TrainingConfig
-from studio.training.data import DEMO
 from studio.training.finished_model import check_output_dir
+from studio.training.launch import check_processes
 from studio.training.run_dir import RunDir
+from studio.training.sources import DEMO
+from studio.training.warm_start import warm_started
 
 __all__ = ["EvalPoint", "JobManager", "JobState", "RunStatus"]
 
@@ -65,7 +72,8 @@ class JobManager:
 
         Raises:
             RunError: if training is switched off here.
-            ModelNotFoundError, ConfigError: if the base model or the output folder cannot be used.
+            ModelNotFoundError, ConfigError: if base model, adapter or output folder cannot be used.
+            AdapterMismatchError: if the adapter to go on from is none of this base model.
             StorageError: if the run's folder cannot be written.
         """
         if not self._settings.allow_training:
@@ -75,8 +83,10 @@ class JobManager:
         base = self._registry.get(config.base_model)
         if base.problem:
             raise RunError("{model} cannot be trained: {problem}", model=base.id, problem=base.problem)
-        config = with_absolute_paths(config)
+        check_window(base)
+        config = warm_started(with_absolute_paths(config), self._registry)
         check_output_dir(config)
+        check_processes(config, len(detected_gpus()), os.cpu_count() or 1)
         run = self._new_folder(config)
         write_json(run.record, {"schema_version": 1, "created": datetime.now(UTC).isoformat()})
         write_json(run.config, config_to_dict(config))
@@ -90,7 +100,7 @@ class JobManager:
         Raises:
             RunError: if there is no such run, or it has ended.
         """
-        run = self._folder(run_id)
+        run = self.folder(run_id)
         with self._locked():
             state = self._state(run)
             if state is JobState.QUEUED:
@@ -104,17 +114,23 @@ class JobManager:
                     "Run {run} is {state}: there is nothing to stop.", run=run_id, state=state.value
                 )
 
-    def resume(self, run_id: str) -> None:
+    def resume(self, run_id: str, machines: TrainingConfig | None = None) -> None:
         """Queues a run again that was stopped, interrupted or failed; it goes on from its last checkpoint.
+
+        `machines` says where machine 0 is now, if it may have moved.
 
         Raises:
             RunError: if there is no such run, it is active, or it is finished.
         """
-        run = self._folder(run_id)
+        run = self.folder(run_id)
         with self._locked():
             state = self._state(run)
             if state in ACTIVE or state is JobState.FINISHED:
                 raise RunError("Run {run} is {state}: it cannot be resumed.", run=run_id, state=state.value)
+            if machines is not None:
+                config, _ = read_run_config(run)
+                moved = {name: getattr(machines, name) for name in ("main_process_ip", "main_process_port")}
+                write_json(run.config, config_to_dict(replace(config, **moved)))
             # The result goes last: until then the run counts as ended, and nobody starts it.
             for file in (run.stop_request, run.exit, run.process):
                 file.unlink(missing_ok=True)
@@ -129,7 +145,7 @@ class JobManager:
             RunError: if there is no such run, or it is active.
             StorageError: if it cannot be deleted.
         """
-        run = self._folder(run_id)
+        run = self.folder(run_id)
         with self._locked():
             if self._state(run) in ACTIVE:
                 raise RunError("Run {run} is active: stop it before you delete it.", run=run_id)
@@ -139,6 +155,20 @@ class JobManager:
         self._histories.forget(run.events)
         shutil.rmtree(aside, ignore_errors=True)
 
+    def remove_checkpoints(self, run_id: str) -> int:
+        """Deletes a run's checkpoints, except the last of a run that can be resumed. Gives back the bytes.
+
+        Raises:
+            RunError: if there is no such run, or it is active.
+            StorageError: if they cannot be deleted.
+        """
+        run = self.folder(run_id)
+        with self._locked():
+            state = self._state(run)
+            if state in ACTIVE:
+                raise RunError("Run {run} is active: stop it before you delete its checkpoints.", run=run_id)
+            return remove_checkpoints(run, keep_last=state is not JobState.FINISHED)
+
     # ------------------------------------------------------------------ what the user sees
 
     def status(self, run_id: str) -> RunStatus:
@@ -147,48 +177,66 @@ class JobManager:
         Raises:
             RunError: if there is no such run.
         """
-        run = self._folder(run_id)
-        return self._with_place(view(run, self._histories.read(run.events)))
+        run = self.folder(run_id)
+        return self._completed(view(run, self._histories.read(run.events)))
 
     def runs(self) -> tuple[RunStatus, ...]:
         """All runs, newest first; those that have ended without their curves."""
         found = []
         for run in self._queue.folders():
             history = None if run.result.exists() else self._histories.read(run.events)
-            found.append(self._with_place(view(run, history, with_curves=False)))
+            found.append(self._completed(view(run, history, with_curves=False)))
         return tuple(sorted(found, key=lambda status: (status.created, status.run_id), reverse=True))
 
-    def log_tail(self, run_id: str, lines: int = 200) -> str:
-        """The last lines of the worker's output.
+    def log_tail(self, run_id: str, lines: int = 200, containing: str = "") -> str:
+        """The last lines of the worker's output; with `containing`, the last of those that have that text,
+        whether in capitals or not.
 
         Raises:
             RunError: if there is no such run.
         """
-        run = self._folder(run_id)
+        run = self.folder(run_id)
         if not run.log.exists():
             return ""
         with run.log.open("rb") as file:
             file.seek(max(0, run.log.stat().st_size - _LOG_BYTES))
             text = file.read().decode("utf-8", errors="replace")
-        return "\n".join(text.splitlines()[-lines:])
+        wanted = containing.strip().casefold()
+        return "\n".join([line for line in text.splitlines() if wanted in line.casefold()][-lines:])
 
     def models_in_use(self) -> Mapping[str, str]:
-        """Base models of active runs, each with the reason why it cannot be changed now."""
+        """Base models and adapters of active runs, each with the reason why it cannot be changed now."""
         used: dict[str, str] = {}
         for run in self._queue.folders():
             if run.result.exists() or self._state(run) not in ACTIVE:
                 continue
             config, _ = read_run_config(run)
-            used[config.base_model] = reason = f"run {run.run_id} trains on it"
-            try:
-                used[self._registry.get(config.base_model).id] = reason
-            except StudioError as error:
-                log.info("The base of run %s is gone: %s", run.run_id, error)
+            reason = f"run {run.run_id} trains on it"
+            for model in filter(None, (config.base_model, config.adapter)):
+                used[model] = reason
+                try:
+                    used[self._registry.get(model).id] = reason
+                except StudioError as error:
+                    log.info("The model of run %s is gone: %s", run.run_id, error)
         return used
+
+    def running(self) -> str | None:
+        """Id of a run that has the machine; None if none has."""
+        at_work = ACTIVE - {JobState.QUEUED}
+        return next((run.run_id for run in self._queue.folders() if self._state(run) in at_work), None)
+
+    def at_work(self) -> str | None:
+        """Id of a run with a living worker; quicker than `running`, for what asks often."""
+        return next((run.run_id for run in self._queue.at_work()), None)
 
     # ------------------------------------------------------------------ inside
 
-    def _folder(self, run_id: str) -> RunDir:
+    def folder(self, run_id: str) -> RunDir:
+        """Where a run keeps its record.
+
+        Raises:
+            RunError: if there is no such run.
+        """
         if run_id in {run.run_id for run in self._queue.folders()}:
             return RunDir(self._settings.runs / run_id)
         raise RunError("There is no run {run!r}: the list of runs has those that there are.", run=run_id)
@@ -196,7 +244,11 @@ class JobManager:
     def _state(self, run: RunDir) -> JobState:
         return read_state(run, self._histories.read(run.events).last_event)
 
-    def _with_place(self, status: RunStatus) -> RunStatus:
+    def _completed(self, status: RunStatus) -> RunStatus:
+        """With what only this process and the whole queue know."""
+        run = RunDir(self._settings.runs / status.run_id)
+        if status.state is JobState.INTERRUPTED and self._starter.has_to_see_to(run):
+            return replace(status, state=JobState.RUNNING, error="", error_template="", error_values={})
         if status.state is not JobState.QUEUED:
             return status
         names = [run.run_id for run in self._queue.waiting()]
@@ -223,19 +275,23 @@ class JobManager:
         return self._queue.lock(_LOCK_SECONDS)
 
 
+def _absolute_source(value: str) -> str:
+    path = Path(value).expanduser()
+    is_demo = value.partition(":")[0] == DEMO
+    is_path = value and not is_demo and (path.exists() or value.startswith((".", "~")))
+    return str(path.absolute()) if is_path else value
+
+
 def with_absolute_paths(config: TrainingConfig) -> TrainingConfig:
     """Paths that hold in any working directory: a run may be resumed from another one."""
     changed: dict[str, Any] = {}
-    for name in ("output_dir", "cache_dir"):
+    for name in ("output_dir", "cache_dir", "noise_dir", "augment_config_path"):
         if value := getattr(config, name):
             changed[name] = str(Path(value).expanduser().absolute())
     for name in ("train_data", "test_data"):
-        value = getattr(config, name)
-        path = Path(value).expanduser()
-        is_demo = value.partition(":")[0] == DEMO
-        if value and not is_demo and (path.exists() or value.startswith((".", "~"))):
-            changed[name] = str(path.absolute())
-    model = Path(config.base_model).expanduser()
-    if len(model.parts) > 1 and model.exists():
-        changed["base_model"] = str(model.absolute())
+        changed[name] = ",".join(map(_absolute_source, sources_of(getattr(config, name))))
+    for name in ("base_model", "adapter"):
+        model = Path(getattr(config, name)).expanduser()
+        if len(model.parts) > 1 and model.exists():
+            changed[name] = str(model.absolute())
     return replace(config, **changed)

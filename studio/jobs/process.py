@@ -10,6 +10,9 @@ import psutil
 
 from studio.files import read_json, write_json
 from studio.settings import PROJECT_ROOT, Settings
+from studio.training.arguments import read_config
+from studio.training.config import TrainingConfig
+from studio.training.launch import network_interface, worker_command
 from studio.training.run_dir import RunDir
 
 _START_TIME_SLACK_SECONDS = 1.0
@@ -21,24 +24,35 @@ def spawn(run: RunDir, settings: Settings) -> subprocess.Popen[bytes]:
     """Starts the worker of a run in a session of its own and records it in the run's folder.
 
     Its output goes to a file, never to a pipe that somebody would have to drain.
+
+    Raises:
+        ConfigError: if its configuration cannot be used.
     """
+    config = read_config(run.config)
     with run.log.open("ab") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "studio.training.worker", str(run.path)],
+            worker_command(config, str(run.path)),
             cwd=run.path,
-            env=_environment(settings),
+            env={**environment(settings), **devices(config), **_reporting(run, config)},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            **_own_group(),
+            **own_group(),
         )
-    write_json(run.process, {"schema_version": 1, "pid": process.pid, "started": _start_time(process.pid)})
+    record = {"pid": process.pid, "started": _start_time(process.pid), "ticks": _ticks(process.pid)}
+    write_json(run.process, {"schema_version": 1, **record})
     return process
 
 
 def is_alive(run: RunDir) -> bool:
     """Whether the recorded worker still runs: a process of that pid that started at that time."""
     return _worker(run) is not None
+
+
+def recorded_pid(run: RunDir) -> int | None:
+    """Process id of the worker that was started last."""
+    record = _record(run)
+    return int(record["pid"]) if record else None
 
 
 def start_time(run: RunDir) -> float | None:
@@ -50,8 +64,12 @@ def start_time(run: RunDir) -> float | None:
 def terminate_tree(run: RunDir) -> None:
     """Ends the worker and everything it started: asks first, then kills."""
     worker = _worker(run)
-    if worker is None:
-        return
+    if worker is not None:
+        end_tree(worker)
+
+
+def end_tree(worker: psutil.Process) -> None:
+    """Ends a process and everything it started: asks first, then kills."""
     try:
         family = [*worker.children(recursive=True), worker]
     except psutil.NoSuchProcess:
@@ -77,11 +95,28 @@ def _worker(run: RunDir) -> psutil.Process | None:
         return None
     try:
         process = psutil.Process(int(record["pid"]))
-        is_same = abs(process.create_time() - float(record["started"])) < _START_TIME_SLACK_SECONDS
+        is_same = _is_same(process, record)
         is_running = process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return None
     return process if is_same and is_running else None
+
+
+def _is_same(process: psutil.Process, record: dict[str, Any]) -> bool:
+    """Whether a process of the recorded pid is the recorded one, even if the clock was set meanwhile."""
+    ticks = _ticks(process.pid)
+    if ticks is not None and record.get("ticks") is not None:
+        return bool(ticks == record["ticks"])
+    return bool(abs(process.create_time() - float(record["started"])) < _START_TIME_SLACK_SECONDS)
+
+
+def _ticks(pid: int) -> int | None:
+    """Start of a process in ticks since the machine was switched on, where the system tells: on Linux."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        return int(stat.rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _record(run: RunDir) -> dict[str, Any] | None:
@@ -96,8 +131,8 @@ def _start_time(pid: int) -> float:
     return float(psutil.Process(pid).create_time())
 
 
-def _environment(settings: Settings) -> dict[str, str]:
-    """This process's environment with the settings of this studio."""
+def environment(settings: Settings) -> dict[str, str]:
+    """Of a child process: this process's environment with the settings of this studio."""
     env = dict(os.environ)
     env["STUDIO_HOME"] = str(settings.home)
     env["STUDIO_THREADS"] = str(settings.threads)
@@ -110,11 +145,45 @@ def _environment(settings: Settings) -> dict[str, str]:
     env["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
     env["TOKENIZERS_PARALLELISM"] = "false"
     # A second GPU would make the trainer wrap the model in DataParallel.
-    env.setdefault("CUDA_VISIBLE_DEVICES", "0")
+    env["CUDA_VISIBLE_DEVICES"] = env.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
     return env
 
 
-def _own_group() -> dict[str, Any]:
+def devices(config: TrainingConfig) -> dict[str, str]:
+    """What several processes see beside or instead: all GPUs, and the network between their machines."""
+    if config.num_processes == 1:
+        return {}
+    seen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    env = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, range(64))) if seen is None else seen}
+    if interface := network_interface(config):
+        for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+            env[name] = os.environ.get(name, interface)
+    return env
+
+
+def _reporting(run: RunDir, config: TrainingConfig) -> dict[str, str]:
+    """Where the package of `report_to` writes, and under which name, unless the user's environment says."""
+    if config.report_to == "tensorboard":
+        name = "TENSORBOARD_LOGGING_DIR"
+        return {name: os.environ.get(name, str(run.path / "tensorboard"))}
+    if config.report_to != "wandb":
+        return {}
+    ours = {
+        "WANDB_DIR": str(run.path),
+        "WANDB_PROJECT": config.project or "whisper-studio",
+        "WANDB_RUN_ID": run.run_id,
+        "WANDB_RESUME": "allow",
+        "WANDB_SILENT": "true",
+    }
+    netrc = Path.home() / ".netrc"
+    has_account = "WANDB_API_KEY" in os.environ or (netrc.is_file() and "wandb" in netrc.read_text("utf-8"))
+    if not has_account:  # it would ask for a key where nobody can answer
+        ours["WANDB_MODE"] = "offline"
+    return {name: os.environ.get(name, value) for name, value in ours.items()}
+
+
+def own_group() -> dict[str, Any]:
+    """Options of `Popen` for a process that no signal to this one's group reaches."""
     if sys.platform == "win32":
         return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
     return {"start_new_session": True}

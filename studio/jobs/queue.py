@@ -45,9 +45,11 @@ class RunQueue:
         waiting = self.waiting()
         return waiting[0] if waiting and not self.at_work() else None
 
-    def enter(self, run: RunDir) -> None:
-        """Puts a run at the end of the queue."""
-        write_json(run.queue_entry, {"schema_version": 1, "queued": time.time()})
+    def enter(self, run: RunDir, *, first: bool = False) -> None:
+        """Puts a run at the end of the queue, wherever the clock is meanwhile, or before all others."""
+        places = [queued_at(other) or 0.0 for other in self.waiting()]
+        place = 0.0 if first else max([time.time(), *(last + 1e-3 for last in places)])
+        write_json(run.queue_entry, {"schema_version": 1, "queued": place})
 
     def lock(self, timeout_seconds: float) -> FileLock:
         """Whoever changes a run's place, or starts one, holds this. Raises filelock.Timeout."""

@@ -13,7 +13,8 @@ from studio.errors import StudioError
 from studio.files import write_json
 from studio.jobs import process
 from studio.jobs.queue import RunQueue, close_record
-from studio.jobs.status import JobState, read_result
+from studio.jobs.status import JobState, is_killed, read_result, read_run_config
+from studio.training.retry import KILLED, Shortage, last_known, plan_retry
 from studio.training.run_dir import RunDir
 
 _LOOK_SECONDS = 0.5
@@ -29,6 +30,8 @@ class Starter:
         self._settings = queue.settings
         self._before_start = before_start
         self._children: dict[Path, subprocess.Popen[bytes]] = {}
+        self._asked: dict[Path, float] = {}
+        """When a stop was first seen, on a clock that nobody sets."""
         self._wake = threading.Event()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
@@ -75,21 +78,34 @@ class Starter:
             code = child.poll()
             if code is None:
                 continue
-            del self._children[path]
             run = RunDir(path)
-            if path.exists() and read_result(run) is None:
-                write_json(run.exit, {"schema_version": 1, "exit_code": code})
+            try:
+                if path.exists() and read_result(run) is None and process.recorded_pid(run) == child.pid:
+                    self._record_end(run, code)
+            finally:
+                del self._children[path]
+
+    def _record_end(self, run: RunDir, code: int) -> None:
+        """A killed worker is followed by one that takes less memory; of any other the exit code is kept."""
+        if run.queue_entry.exists():  # it has seen to that itself
+            return
+        if is_killed(code) and not run.stop_request.exists():
+            config, broken = read_run_config(run)
+            phase, step = last_known(run)
+            if not broken and plan_retry(run, config, Shortage(KILLED, phase, step)):
+                self._queue.enter(run, first=True)
+                return
+        write_json(run.exit, {"schema_version": 1, "exit_code": code})
 
     def _end_overdue(self) -> None:
         """Ends workers that were asked to stop and did not within the grace time."""
         for run in self._queue.at_work():
-            try:
-                asked = run.stop_request.stat().st_mtime
-            except FileNotFoundError:
+            if not run.stop_request.exists():
+                self._asked.pop(run.path, None)
                 continue
-            if time.time() - asked < self._settings.stop_grace_seconds:
-                continue
-            process.terminate_tree(run)
+            asked = self._asked.setdefault(run.path, time.monotonic())
+            if time.monotonic() - asked >= self._settings.stop_grace_seconds:
+                process.terminate_tree(run)
 
     def _start_next(self) -> None:
         try:
@@ -104,6 +120,10 @@ class Starter:
                 run.queue_entry.unlink(missing_ok=True)
         except Timeout:
             return  # another studio on this home is starting one
+
+    def has_to_see_to(self, run: RunDir) -> bool:
+        """Whether a worker started here may be gone, and what follows is not decided yet."""
+        return run.path in self._children
 
     def wake(self) -> None:
         """Something changed: looks now rather than a moment later."""

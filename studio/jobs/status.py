@@ -9,11 +9,14 @@ from typing import Any
 from studio.errors import RunError, StudioError
 from studio.files import read_json
 from studio.jobs import process
+from studio.sentences import Sentence
 from studio.training.arguments import read_config
 from studio.training.config import TrainingConfig
+from studio.training.retry import Retry
 from studio.training.run_dir import RunDir
 
-KILLED = 9
+_KILLED = (-9, 137)
+"""As Python tells it, and as a shell or a container does."""
 
 
 class JobState(StrEnum):
@@ -58,25 +61,45 @@ class RunStatus:
     epoch: float = 0.0
     eta_seconds: float | None = None
     samples_per_second: float | None = None
+    speedup: float | None = None
+    """In short-audio mode, against padding every batch, as measured on those that are padded."""
     memory_bytes: int | None = None
+    memory: Mapping[str, Any] | None = None
+    """`predicted` and `measured` bytes, as `studio.training.memory_watch` tells them."""
     loss_points: tuple[tuple[int, float], ...] = ()
     """(step, loss)."""
+    rate_points: tuple[tuple[int, float], ...] = ()
+    """(step, learning rate)."""
     eval_points: tuple[EvalPoint, ...] = ()
     metric: str = ""
     """`wer` or `cer`: what decides which checkpoint is best; empty before the worker knows."""
     metrics: Mapping[str, Any] = field(default_factory=dict)
     """Of a finished run: `base` and `final` evaluation, `best_step`."""
+    short_audio: Mapping[str, Any] | None = None
+    """What short windows gain and cost the finished model (see `studio.evaluation.reading_short`)."""
+    capabilities: Mapping[str, Any] | None = None
+    """What the finished model can still do that the base could (see `studio.evaluation.capabilities`)."""
     eval_progress: tuple[int, int] | None = None
     """Clips done and in all, while an evaluation runs."""
     samples: tuple[Mapping[str, str], ...] = ()
     """`reference` and `hypothesis` of a few clips in the latest evaluation."""
+    earlier_samples: tuple[tuple[int, tuple[Mapping[str, str], ...]], ...] = ()
+    """(step, the same) of each evaluation."""
+    data_wait_share: float | None = None
+    """Share of the latest steps' time in which the model waited for batches."""
+    checkpoints_bytes: int = 0
+    """What they take on the disk."""
+    disk_free_bytes: int | None = None
+    """What is left on the disk of the run; None where it was not looked at."""
     data: Mapping[str, Any] | None = None
     """The `data` event."""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Sentence, ...] = ()
+    retries: tuple[Retry, ...] = ()
+    """Attempts that followed when memory ran out."""
     error: str = ""
     error_template: str = ""
     """The error as a template, for translation, and its values."""
-    error_values: Mapping[str, str] = field(default_factory=dict)
+    error_values: Mapping[str, object] = field(default_factory=dict)
     model_id: str | None = None
     created: str = ""
     """ISO 8601 in UTC, as `started` and `ended`; empty if unknown."""
@@ -133,7 +156,7 @@ def why_interrupted(run: RunDir) -> RunError:
         code = int(read_json(run.exit)["exit_code"])
     except (OSError, ValueError, KeyError, TypeError):
         return RunError("The worker ended without a result: it was killed, or the machine was switched off.")
-    if abs(code) == KILLED:
+    if is_killed(code):
         return RunError(
             "The worker was killed, probably for memory: make per_device_train_batch_size smaller or turn "
             "gradient_checkpointing on before you resume."
@@ -141,6 +164,11 @@ def why_interrupted(run: RunDir) -> RunError:
     return RunError(
         "The worker ended without a result, with exit code {code}. Its log may say why.", code=code
     )
+
+
+def is_killed(code: int) -> bool:
+    """Whether an exit code says that a process was ended from outside at once."""
+    return code in _KILLED
 
 
 def read_run_config(run: RunDir) -> tuple[TrainingConfig, str]:

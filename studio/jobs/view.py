@@ -1,6 +1,10 @@
 """A run's folder as a `RunStatus`."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from studio.jobs import process
+from studio.jobs.disk import checkpoints_bytes, free_bytes
 from studio.jobs.history import History
 from studio.jobs.status import (
     EvalPoint,
@@ -13,6 +17,8 @@ from studio.jobs.status import (
     read_state,
     why_interrupted,
 )
+from studio.sentences import from_plain
+from studio.training.retry import read_retries
 from studio.training.run_dir import RunDir
 
 
@@ -23,12 +29,7 @@ def view(run: RunDir, history: History | None, *, with_curves: bool = True) -> R
     state = read_state(run, history.last_event)
     result = read_result(run) or {}
     error = why_interrupted(run) if state is JobState.INTERRUPTED else None
-    points = tuple(history.evaluations[step] for step in sorted(history.evaluations))
     metrics = result.get("metrics") or {}
-    if not points:
-        points = tuple(
-            EvalPoint(**point) for point in (metrics.get("base"), metrics.get("final")) if point is not None
-        )
     max_steps = history.max_steps or int(result.get("max_steps") or 0)
     step = max_steps if state is JobState.FINISHED else history.step or int(result.get("step") or 0)
     return RunStatus(
@@ -41,24 +42,47 @@ def view(run: RunDir, history: History | None, *, with_curves: bool = True) -> R
         epoch=float(history.latest.get("epoch") or 0.0),
         eta_seconds=history.latest.get("eta_seconds") if state is JobState.RUNNING else None,
         samples_per_second=history.latest.get("samples_per_second"),
+        speedup=history.latest.get("speedup"),
         memory_bytes=history.latest.get("memory_bytes") or result.get("memory_bytes"),
-        loss_points=tuple(sorted(history.losses.items())) if with_curves else (),
-        eval_points=points,
+        memory=history.memory or result.get("memory"),
+        data_wait_share=history.latest.get("data_wait_share"),
+        eval_points=_evaluations(history, metrics),
         metric=str(history.metric or metrics.get("metric") or ""),
         metrics=metrics,
+        capabilities=result.get("capabilities"),
+        short_audio=result.get("short_audio"),
         eval_progress=history.eval_progress,
         samples=history.samples,
         data=history.data,
         warnings=tuple(history.warnings),
+        retries=read_retries(run),
         error=broken or str(result.get("error") or error or ""),
         error_template=str(result.get("error_template") or (error.template if error else "")),
-        error_values=result.get("error_values")
-        or {k: str(v) for k, v in (error.values if error else {}).items()},
+        error_values=error.values if error else from_plain(result.get("error_values") or {}),
         model_id=result.get("model_id"),
         created=created_at(run),
         started=iso(process.start_time(run)),
         ended=str(result.get("ended") or (iso(history.last_event) if error else "")),
+        **(_long_parts(run, history) if with_curves else {}),
     )
+
+
+def _long_parts(run: RunDir, history: History) -> dict[str, Any]:
+    """What takes longest to look up or to send; a list of runs does without."""
+    return {
+        "checkpoints_bytes": checkpoints_bytes(run),
+        "disk_free_bytes": free_bytes(run.path),
+        "rate_points": tuple(sorted(history.rates.items())),
+        "loss_points": tuple(sorted(history.losses.items())),
+        "earlier_samples": tuple(sorted(history.earlier_samples.items())),
+    }
+
+
+def _evaluations(history: History, metrics: Mapping[str, Any]) -> tuple[EvalPoint, ...]:
+    """Those that were told; where nothing was read, those of the base and of the result."""
+    if history.evaluations:
+        return tuple(history.evaluations[step] for step in sorted(history.evaluations))
+    return tuple(EvalPoint(**metrics[name]) for name in ("base", "final") if metrics.get(name) is not None)
 
 
 def _phase(state: JobState, history: History) -> str:

@@ -11,6 +11,7 @@ from studio.registry.parameters import count_parameters
 from studio.registry.spec import ModelDimensions
 from studio.sentences import Sentence
 from studio.units import format_bytes, format_count, format_percent
+from studio.whisper.audio_context import positions_of
 
 _LORA = TrainingPlan(target_modules=("q_proj", "v_proj"), base_dtype="bf16")
 _FULL = TrainingPlan(method="full")
@@ -59,9 +60,12 @@ def _batch() -> Sentence:
 
 
 def _audio() -> Sentence:
+    plan = replace(_LORA, loss_chunk_size=256)
     return Sentence(
-        "Nothing, as long as clips are padded to 30 seconds as Whisper wants them: one of a second takes as "
-        "much memory as one of thirty."
+        "Nothing, as long as clips are padded to 30 seconds as Whisper wants them. Where the encoder sees "
+        "their own length (short audio), LoRA on large-v3 goes from {padded} to {short}.",
+        padded=format_bytes(_size(plan)),
+        short=format_bytes(_size(replace(plan, audio_positions=positions_of(15), has_padded_batches=True))),
     )
 
 

@@ -11,9 +11,11 @@ from functools import cached_property
 from typing import Any
 
 from studio.errors import ConfigError
+from studio.memory.calibration import Calibration
 from studio.memory.gpus import GPUS, LARGEST_MEMORY_GIB, Gpu, Verdict, usable_bytes, verdict
-from studio.memory.ladder import Rung, estimate_of, ladder
+from studio.memory.ladder import Rung, estimate_of, ladder, sized
 from studio.memory.plan import MemoryEstimate, TrainingPlan
+from studio.memory.savings import Saving, savings
 from studio.registry.spec import ModelDimensions
 from studio.units import GIB, format_bytes
 
@@ -43,11 +45,23 @@ class FitResult:
     """What the plan that was wished for would take."""
     rungs: tuple[Rung, ...]
     """Empty if the wish fits as it is."""
+    known: Calibration | None = None
+    """What was measured on the card, and has corrected all of this."""
+
+    @property
+    def elsewhere(self) -> MemoryEstimate:
+        """What the plan takes on any other card."""
+        return estimate_of(self.plan, self.dimensions)
 
     @cached_property
     def largest_batch_size(self) -> int:
         """Of that plan with all else as it is; 0 if none fits."""
-        return largest_batch_size(self.plan, self.dimensions, self.budget_bytes)
+        return largest_batch_size(self.plan, self.dimensions, self.budget_bytes, self.known)
+
+    @cached_property
+    def savings(self) -> tuple[Saving, ...]:
+        """What short audio and the loss in chunks save, or would save."""
+        return savings(self.plan, self.dimensions, self.known)
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`: the verdict, the plan's estimate in bytes, and the ladder."""
@@ -58,6 +72,7 @@ class FitResult:
             "wished_device_bytes": self.wished.device_bytes,
             "largest_batch_size": self.largest_batch_size,
             "rungs": [rung.to_json() for rung in self.rungs],
+            "savings": [row.to_json() for row in self.savings],
             "estimate": {**self.estimate.to_json(), "verdict": verdict(self.estimate, self.budget_bytes)},
         }
 
@@ -67,11 +82,13 @@ def fit(
     budget_bytes: int,
     wish: TrainingPlan | None = None,
     keep: Collection[str] = (),
+    known: Calibration | None = None,
 ) -> FitResult:
     """The best plan whose whole range is within `budget_bytes`.
 
     `wish` is what would be run if memory did not matter; its batch × accumulation is what every plan learns
-    from in one step of the optimizer. `keep` names those of `FREEDOMS` that stay as wished.
+    from in one step of the optimizer. `keep` names those of `FREEDOMS` that stay as wished; `known` is what
+    was measured on the card.
 
     Raises:
         ConfigError: for a budget that is none, or something to keep that is none of `FREEDOMS`.
@@ -86,13 +103,14 @@ def fit(
     wish = wish or TrainingPlan(base_dtype="bf16")
     kinds = tuple(_kinds(wish, keep))
     for kind in kinds:
-        found = _quickest(kind, dimensions, budget_bytes, keep)
+        found = _quickest(kind, dimensions, budget_bytes, keep, known)
         if found is not None:
-            return _result(wish, found, dimensions, budget_bytes)
+            return _result(wish, found, dimensions, budget_bytes, known)
     smallest = min(
-        (_smallest(kind, keep) for kind in kinds), key=lambda plan: estimate_of(plan, dimensions).high_bytes
+        (_smallest(kind, keep) for kind in kinds),
+        key=lambda plan: sized(plan, dimensions, known).high_bytes,
     )
-    return _result(wish, smallest, dimensions, budget_bytes)
+    return _result(wish, smallest, dimensions, budget_bytes, known)
 
 
 def for_card(wish: TrainingPlan, gpu: Gpu | None) -> TrainingPlan:
@@ -104,9 +122,11 @@ def for_card(wish: TrainingPlan, gpu: Gpu | None) -> TrainingPlan:
     )
 
 
-def largest_batch_size(plan: TrainingPlan, dimensions: ModelDimensions, budget_bytes: int) -> int:
+def largest_batch_size(
+    plan: TrainingPlan, dimensions: ModelDimensions, budget_bytes: int, known: Calibration | None = None
+) -> int:
     """The most clips a step for which the whole range is within the budget; 0 if not even one."""
-    return largest_within(lambda size: estimate_of(replace(plan, batch_size=size), dimensions), budget_bytes)
+    return largest_within(lambda size: sized(replace(plan, batch_size=size), dimensions, known), budget_bytes)
 
 
 def largest_within(estimate: Callable[[int], MemoryEstimate], budget_bytes: int) -> int:
@@ -182,18 +202,22 @@ def _smallest(plan: TrainingPlan, keep: Collection[str]) -> TrainingPlan:
 
 
 def _quickest(
-    plan: TrainingPlan, dimensions: ModelDimensions, budget_bytes: int, keep: Collection[str]
+    plan: TrainingPlan,
+    dimensions: ModelDimensions,
+    budget_bytes: int,
+    keep: Collection[str],
+    known: Calibration | None,
 ) -> TrainingPlan | None:
     """Of a kind, the quickest plan that fits; None if none does."""
-    if estimate_of(_smallest(plan, keep), dimensions).high_bytes > budget_bytes:
+    if sized(_smallest(plan, keep), dimensions, known).high_bytes > budget_bytes:
         return None
     for way in _ways(plan, keep):
-        if estimate_of(replace(way, eval_batch_size=0), dimensions).high_bytes > budget_bytes:
+        if sized(replace(way, eval_batch_size=0), dimensions, known).high_bytes > budget_bytes:
             continue
         size = way.eval_batch_size
         while True:
             tried = replace(way, eval_batch_size=size)
-            if estimate_of(tried, dimensions).high_bytes <= budget_bytes:
+            if sized(tried, dimensions, known).high_bytes <= budget_bytes:
                 return tried
             if size <= 1:
                 break
@@ -202,15 +226,20 @@ def _quickest(
 
 
 def _result(
-    wish: TrainingPlan, plan: TrainingPlan, dimensions: ModelDimensions, budget_bytes: int
+    wish: TrainingPlan,
+    plan: TrainingPlan,
+    dimensions: ModelDimensions,
+    budget_bytes: int,
+    known: Calibration | None,
 ) -> FitResult:
-    estimate = estimate_of(plan, dimensions)
+    estimate = sized(plan, dimensions, known)
     return FitResult(
         dimensions=dimensions,
         budget_bytes=budget_bytes,
         fits=estimate.high_bytes <= budget_bytes,
         plan=plan,
         estimate=estimate,
-        wished=estimate_of(wish, dimensions),
-        rungs=ladder(wish, plan, dimensions),
+        wished=sized(wish, dimensions, known),
+        rungs=ladder(wish, plan, dimensions, known),
+        known=known,
     )

@@ -116,6 +116,7 @@ def card(text: str, memory_gib: float = 0) -> Gpu | None:
         names = [gpu.name for gpu in GPUS]
         raise ConfigError(
             "There is no GPU {text!r} in the table: give its memory, such as 24GiB, or a name: {names}.",
+            name="gpu",
             text=text,
             names=", ".join(get_close_matches(text, names, n=3, cutoff=0.3) or names[:3]),
         ) from None
@@ -147,6 +148,22 @@ def detected_gpus() -> list[Gpu]:
         return [_detected(index) for index in range(pynvml.nvmlDeviceGetCount())]
     except pynvml.NVMLError:
         return []
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def driver_version() -> str:
+    """Of NVIDIA's driver; empty without one."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return ""
+    try:
+        return str(pynvml.nvmlSystemGetDriverVersion())
+    except pynvml.NVMLError:
+        return ""
     finally:
         pynvml.nvmlShutdown()
 

@@ -6,11 +6,13 @@ transformers needs is counted; for CTranslate2, which manages memory itself, two
 
 import dataclasses
 
+from studio.memory.inference_plan import INTEGERS, InferencePlan
 from studio.memory.overhead import assemble
-from studio.memory.plan import InferencePlan, MemoryEstimate, Part, Phase, TrainingPlan
-from studio.memory.weights import adapter_tensors
+from studio.memory.plan import MemoryEstimate, Part, Phase, TrainingPlan
+from studio.memory.weights import adapter_tensors, quantized_bytes
 from studio.registry.parameters import count_parameters, tensors
 from studio.registry.spec import ModelDimensions
+from studio.sentences import Sentence
 from studio.units import GIB, MIB, format_bytes, format_count
 
 BATCHED_TEXT_TOKENS = 100
@@ -27,8 +29,8 @@ _CTRANSLATE2_ERROR = 0.10
 """All 13 are met within that; the worst by 7.4 %."""
 _CONTEXT_SPREAD_BYTES = round(0.3 * GIB)
 """How much more the context takes on another card or driver."""
-_WIDTH = {"fp32": 4, "fp16": 2, "bf16": 2, "int8": 2}
-"""Bytes of a number in activations and caches; int8 (int8_float16) is of weights only."""
+_WIDTH = {"fp32": 4, "fp16": 2, "bf16": 2, "int8": 2, "int8_float16": 2}
+"""Bytes of a number in activations and caches; int8 is of weights only."""
 
 
 def cross_cache_bytes(dimensions: ModelDimensions, width: int) -> int:
@@ -79,20 +81,65 @@ def _transformers(plan: InferencePlan, dimensions: ModelDimensions, length: int)
     encoding, decoding = generation_bytes(
         dimensions, width=width, batch_size=plan.batch_size, num_beams=plan.num_beams, length=length
     )
-    weights = float(parameters * width + 4 * adapter)
-    beside = f", adapter of {format_count(adapter)} in fp32" if adapter else ""
+    packed = quantized_bytes(plan.quantization, dimensions)
+    linear = sum(group.total for group in tensors(dimensions) if group.is_linear) if packed else 0
+    weights = {
+        Part.WEIGHTS_FROZEN: float((parameters - linear) * width + 4 * adapter),
+        Part.WEIGHTS_QUANTIZED: float(packed),
+    }
+    workspace, how = _quantized_workspace(plan, dimensions)
+    floats = Sentence("{count} parameters × {width} B", count=f"{parameters - linear:,}", width=width)
+    if adapter:
+        count = format_count(adapter)
+        floats = Sentence("{formula} + {count} of an adapter × 4 B", formula=floats, count=count)
     return assemble(
         [
-            (Phase.ENCODING, {Part.WEIGHTS_FROZEN: weights, Part.ACTIVATIONS: encoding}),
-            (Phase.DECODING, {Part.WEIGHTS_FROZEN: weights, Part.ACTIVATIONS: decoding}),
+            (Phase.ENCODING, {**weights, Part.ACTIVATIONS: encoding, Part.TEMPORARIES: workspace}),
+            (Phase.DECODING, {**weights, Part.ACTIVATIONS: decoding}),
         ],
         {
-            Part.WEIGHTS_FROZEN: f"{parameters:,} parameters in {plan.precision}{beside}",
+            Part.WEIGHTS_FROZEN: floats,
+            Part.WEIGHTS_QUANTIZED: Sentence(
+                "{count} parameters of linear layers in {quantization}, with their scales: {size}",
+                count=f"{linear:,}",
+                quantization=plan.quantization,
+                size=format_bytes(packed),
+            ),
             Part.ACTIVATIONS: _caches_text(plan, dimensions, length, plan.num_beams),
+            **({Part.TEMPORARIES: how} if how else {}),
         },
         trainable_parameters=0,
         all_parameters=parameters + adapter,
+        is_emulated=bool(packed),
     )
+
+
+def _quantized_workspace(plan: InferencePlan, dimensions: ModelDimensions) -> tuple[float, Sentence | None]:
+    """What bitsandbytes needs for the largest product of an encoder layer, and how it comes about.
+
+    8 bits: the input in int8, and the product in int32 before it is float16 (`int8_linear_matmul`).
+    4 bits: the weight itself, unpacked (`dequantize_4bit`).
+    """
+    d = dimensions
+    rows = plan.batch_size * d.max_source_positions
+    if plan.quantization == "8bit":
+        size = rows * (d.d_model + 4 * d.encoder_ffn_dim)
+        return size, Sentence(
+            "the widest product of a layer in int32: {rows} positions × ({width} × 1 B + {inner} × 4 B)",
+            rows=f"{rows:,}",
+            width=f"{d.d_model:,}",
+            inner=f"{d.encoder_ffn_dim:,}",
+        )
+    if plan.quantization == "4bit":
+        width = _WIDTH[plan.precision]
+        size = d.d_model * d.encoder_ffn_dim * width
+        return size, Sentence(
+            "the largest weight unpacked: {rows} × {columns} × {width} B",
+            rows=f"{d.d_model:,}",
+            columns=f"{d.encoder_ffn_dim:,}",
+            width=width,
+        )
+    return 0.0, None
 
 
 def _ctranslate2(plan: InferencePlan, dimensions: ModelDimensions, length: int) -> MemoryEstimate:
@@ -114,11 +161,18 @@ def _ctranslate2(plan: InferencePlan, dimensions: ModelDimensions, length: int) 
     return MemoryEstimate(
         parts={part: parts.get(part, 0) for part in Part},
         formulas={
-            Part.WEIGHTS_FROZEN: f"{format_bytes(floats)} of {parameters:,} parameters held as floats",
-            Part.WEIGHTS_QUANTIZED: f"matrices in int8: {format_bytes(quantized)}",
+            Part.WEIGHTS_FROZEN: Sentence(
+                "{size} of {count} parameters held as floats",
+                size=format_bytes(floats),
+                count=f"{parameters:,}",
+            ),
+            Part.WEIGHTS_QUANTIZED: Sentence("matrices in int8: {size}", size=format_bytes(quantized)),
             Part.ACTIVATIONS: _caches_text(plan, dimensions, length, beams_of_audio=1),
-            Part.OVERHEAD: f"{_CTRANSLATE2_SHARE:.0%} of the weights + "
-            f"{format_bytes(_CTRANSLATE2_CONTEXT_BYTES)}",
+            Part.OVERHEAD: Sentence(
+                "{share} of the weights + {context}",
+                share=f"{_CTRANSLATE2_SHARE:.0%}",
+                context=format_bytes(_CTRANSLATE2_CONTEXT_BYTES),
+            ),
         },
         phases={Phase.ENCODING: weights + encoding, Phase.DECODING: weights + decoding},
         peak_phase=Phase.ENCODING if encoding > decoding else Phase.DECODING,
@@ -132,15 +186,21 @@ def _ctranslate2(plan: InferencePlan, dimensions: ModelDimensions, length: int) 
     )
 
 
-def _caches_text(plan: InferencePlan, dimensions: ModelDimensions, length: int, beams_of_audio: int) -> str:
+def _caches_text(
+    plan: InferencePlan, dimensions: ModelDimensions, length: int, beams_of_audio: int
+) -> Sentence:
     """The caches in numbers, for people."""
     width = _WIDTH[plan.precision]
     length = min(length, dimensions.max_target_positions)
-    audio = format_bytes(cross_cache_bytes(dimensions, width))
-    text = format_bytes(self_cache_bytes(dimensions, length, width))
-    return (
-        f"batch {plan.batch_size} × ({beams_of_audio} × {audio} for the audio + {plan.num_beams} × {text} "
-        f"for {length} tokens), or one encoder layer at work if that is more"
+    return Sentence(
+        "batch {batch} × ({audio_beams} × {audio} for the audio + {beams} × {text} for {tokens} tokens), or "
+        "one encoder layer at work if that is more",
+        batch=plan.batch_size,
+        audio_beams=beams_of_audio,
+        audio=format_bytes(cross_cache_bytes(dimensions, width)),
+        beams=plan.num_beams,
+        text=format_bytes(self_cache_bytes(dimensions, length, width)),
+        tokens=length,
     )
 
 
@@ -153,7 +213,7 @@ def _adapter_parameters(plan: InferencePlan, dimensions: ModelDimensions) -> int
 
 def _weights(plan: InferencePlan, dimensions: ModelDimensions) -> tuple[int, int]:
     """Bytes of weights held as floats, and as int8 with a float32 scale a row."""
-    if plan.precision != "int8":
+    if plan.precision not in INTEGERS:
         return count_parameters(dimensions) * _WIDTH[plan.precision], 0
     floats = quantized = 0
     for group in tensors(dimensions):

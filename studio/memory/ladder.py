@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from studio.memory.calibration import Calibration
 from studio.memory.plan import MemoryEstimate, TrainingPlan
 from studio.memory.training import estimate_training
 from studio.registry.spec import ModelDimensions
@@ -41,12 +42,20 @@ def estimate_of(plan: TrainingPlan, dimensions: ModelDimensions) -> MemoryEstima
     return estimate_training(plan, dimensions)
 
 
-def ladder(wish: TrainingPlan, plan: TrainingPlan, dimensions: ModelDimensions) -> tuple[Rung, ...]:
+def sized(plan: TrainingPlan, dimensions: ModelDimensions, known: Calibration | None) -> MemoryEstimate:
+    """The estimate on a card, corrected by what was measured there."""
+    estimate = estimate_of(plan, dimensions)
+    return known.correct(estimate, plan, dimensions) if known else estimate
+
+
+def ladder(
+    wish: TrainingPlan, plan: TrainingPlan, dimensions: ModelDimensions, known: Calibration | None = None
+) -> tuple[Rung, ...]:
     """The changes from `wish` to `plan` one by one, each with what it saves after those before it."""
     rungs = []
-    size = estimate_of(wish, dimensions).device_bytes
+    size = sized(wish, dimensions, known).device_bytes
     for there, change, cost in _changes(wish, plan):
-        smaller = estimate_of(there, dimensions).device_bytes
+        smaller = sized(there, dimensions, known).device_bytes
         rungs.append(Rung(change, cost, there, smaller, size - smaller))
         size = smaller
     return tuple(rungs)

@@ -1,38 +1,18 @@
 """One layer of a Whisper, or what is before and after its layers, played on a tape: pieces of a step."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from studio.memory.adapter_operators import LayerOperators
+from studio.memory.losses import model_loss, smoothed_loss
 from studio.memory.operators import Shape
 from studio.memory.plan import TrainingPlan
+from studio.memory.segments import Segment, end_region, play_backward, without
 from studio.memory.tape import Moment, Tape, Tensor
 from studio.registry.spec import ModelDimensions
 
 _ZERO = Moment(0.0, 0.0, 0.0)
 _OWNERS = 2
 """Of a tensor that the segment is given and never lets go of."""
-
-
-@dataclass(frozen=True)
-class Segment:
-    """A piece of the step: bytes that it keeps, and its worst moments, all without the rest of the step."""
-
-    kept: Moment
-    """From its forward pass to its backward pass, its input included and its output not."""
-    forward: float
-    """Live bytes at the worst moment of its forward pass, its input included."""
-    backward: Moment
-    """The worst moment of its backward pass, with what it keeps and the gradient it is given."""
-    after: Moment
-    """What its backward pass leaves: gradients of weights, and what only the graph's end frees."""
-    cached: float = 0.0
-    """Casted weights that only autocast's cache holds, until the end of the forward pass."""
-    keeps_states: bool = False
-    """Whether a decoder layer keeps the encoder's states themselves, rather than copies in another type."""
-    pins_states: bool = False
-    """Whether it does so until the graph's end."""
-    passed_on: float = 0.0
-    """Gradient of the encoder's states that a decoder layer makes, once for all layers."""
 
 
 class Pieces:
@@ -42,7 +22,7 @@ class Pieces:
         self.plan = plan
         self.dimensions = dimensions
         d = dimensions
-        self.audio = Shape(plan.batch_size, d.max_source_positions, d.encoder_attention_heads)
+        self.audio = Shape(plan.batch_size, plan.positions(d), d.encoder_attention_heads)
         self.text = Shape(plan.batch_size, plan.label_length, d.decoder_attention_heads)
         self.has_gradients = plan.gradient_accumulation_steps > 1
         is_half_base = plan.weights_dtype != "fp32"
@@ -62,11 +42,11 @@ class Pieces:
         states = self._states()
         y = self._forward(operators, half, x, states)
         forward = tape.peak.live
-        self._end_region(tape)
+        end_region(tape)
         tape.drop(x)
-        kept = self._without(tape.now(), y)
+        kept = without(tape.now(), y)
         keeps, pins = states.owners > _OWNERS, states in tape.pinned
-        segment = self._backward(tape, y, x, states, kept, forward)
+        segment = play_backward(tape, y, x, states, kept, forward)
         return replace(segment, keeps_states=keeps, pins_states=pins)
 
     def recomputed_layer(self, half: str) -> Segment:
@@ -81,7 +61,7 @@ class Pieces:
         y = self._forward(operators, half, x, states)
         # In the forward pass, where nothing is kept, only autocast's cache holds them.
         cached = sum(cast.numbers * cast.width for cast in tape.cache.values())
-        self._end_region(tape)
+        end_region(tape)
         recomputed, pinned = tape.peak, tape.pinned
         if not self.plan.use_reentrant:
             tape.drop(y)
@@ -146,9 +126,9 @@ class Pieces:
         y = operators.add(states, positions)
         tape.drop(states)
         forward = tape.peak.live
-        cached = self._end_region(tape)
-        kept = self._without(tape.now(), y)
-        segment = self._backward(tape, y, features, self._states(), kept, forward)
+        cached = end_region(tape)
+        kept = without(tape.now(), y)
+        segment = play_backward(tape, y, features, self._states(), kept, forward)
         return replace(segment, cached=cached)
 
     def last_norm(self, half: str, *, needs: bool) -> Segment:
@@ -161,8 +141,8 @@ class Pieces:
         y = operators.norm(x, shape.rows)
         forward = tape.peak.live
         tape.drop(x)
-        kept = self._without(tape.now(), y)
-        return self._backward(tape, y, x, self._states(), kept, forward)
+        kept = without(tape.now(), y)
+        return play_backward(tape, y, x, self._states(), kept, forward)
 
     def head(self) -> tuple[Segment, float]:
         """Last layer norm, logits and loss; and what of the forward pass's worst moment is logits."""
@@ -178,24 +158,55 @@ class Pieces:
         embedding.grad = None
         count = float(self.text.rows * d.vocab_size)
         before = tape.live
+        if plan.loss_chunk_size:
+            return self._chunked_head(operators, x, states, embedding)
         logits = operators.product(states, embedding, count)
         tape.drop(states)
-        log_probabilities = tape.new(count, logits.width)
-        tape.record(log_probabilities, (log_probabilities,), ((logits, logits.width),))
-        raised = operators.cast(log_probabilities, 4 if plan.is_autocast else log_probabilities.width)
-        tape.drop(log_probabilities)
-        loss = tape.record(tape.new(1.0, 4), (raised,), ((raised, raised.width),))
-        tape.drop(raised)
-        cached = self._end_region(tape)
-        if plan.is_autocast:
-            tape.touch(4 * count)
+        if plan.label_smoothing_factor:
+            loss, cached = smoothed_loss(operators, logits, is_autocast=plan.is_autocast)
+        else:
+            loss, cached = model_loss(operators, logits, is_autocast=plan.is_autocast)
+            tape.drop(logits)
         forward = tape.peak.live
-        tape.drop(logits)
         tape.drop(x)
-        kept = self._without(tape.now(), loss)
-        segment = self._backward(tape, loss, x, self._states(), kept, forward)
+        kept = without(tape.now(), loss)
+        segment = play_backward(tape, loss, x, self._states(), kept, forward)
         casted = 2.0 * embedding.numbers if operators.ready(embedding) is not embedding else 0.0
         return replace(segment, cached=cached), forward - before - casted
+
+    def _chunked_head(
+        self, operators: LayerOperators, x: Tensor, states: Tensor, embedding: Tensor
+    ) -> tuple[Segment, float]:
+        """`studio.whisper.loss`: gradients are made in the forward pass, beside the logits of one chunk."""
+        tape, plan, d = operators.tape, self.plan, self.dimensions
+        width = operators.arithmetic if plan.is_autocast else states.width
+        tokens = float(min(plan.loss_chunk_size, self.text.rows))
+        logits = tokens * d.vocab_size * (4 if width == 4 else 4 + width)
+        made = [tape.new(states.numbers, states.width)]
+        if embedding.needs:
+            made.append(tape.new(embedding.numbers, embedding.width))
+        is_casted = embedding.width != width
+        lowered = tape.new_cast(embedding.numbers, width, needs=False) if is_casted else None
+        chunk = tokens * d.d_model * (width if states.width != width else 0)
+        product = float(embedding.numbers * width) if embedding.needs and is_casted else tokens * d.d_model
+        tape.touch(logits + chunk)
+        tape.touch(tokens * d.vocab_size * width + chunk + product)
+        if lowered is not None:
+            tape.drop(lowered)
+        loss = tape.record(
+            tape.new(1.0, 4),
+            tuple(made),
+            ((states, states.width), (embedding, embedding.width)),
+            hands_on=True,
+        )
+        for tensor in (*made, states):
+            tape.drop(tensor)
+        cached = end_region(tape)
+        forward = tape.peak.live
+        tape.drop(x)
+        kept = without(tape.now(), loss)
+        segment = play_backward(tape, loss, x, self._states(), kept, forward)
+        return replace(segment, cached=cached), logits
 
     def _states(self) -> Tensor:
         """The encoder's states as decoder layers read them; others count their bytes."""
@@ -268,31 +279,3 @@ class Pieces:
         tape.drop(out)
         tape.drop(x)
         return total
-
-    @staticmethod
-    def _end_region(tape: Tape) -> float:
-        """Autocast lets go of its casts; gives back the bytes that nobody else held."""
-        before = tape.casts
-        for cast in tape.cache.values():
-            tape.drop(cast)
-        tape.cache.clear()
-        return before - tape.casts
-
-    @staticmethod
-    def _without(moment: Moment, y: Tensor) -> Moment:
-        return Moment(moment.live - y.numbers * y.width, moment.casts, moment.gradients)
-
-    def _backward(
-        self, tape: Tape, y: Tensor, x: Tensor, states: Tensor, kept: Moment, forward: float
-    ) -> Segment:
-        """Plays the tape with a gradient of `y`, which the next segment holds by now."""
-        if not y.needs:
-            return Segment(kept, forward, _ZERO, _ZERO)
-        tape.drop(y)
-        gradient = tape.new(y.numbers, y.width)
-        tape.peak = tape.now()
-        tape.backward(y, gradient)
-        out = x.grad.numbers * x.grad.width if x.grad else 0.0
-        passed = states.grad.numbers * states.grad.width if states.grad else 0.0
-        after = Moment(tape.live - out - passed, 0.0, tape.gradients)
-        return Segment(kept, forward, tape.peak, after, passed_on=passed)

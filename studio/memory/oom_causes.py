@@ -49,12 +49,12 @@ def _tensors(plan: TrainingPlan, dimensions: ModelDimensions) -> list[tuple[Part
     """Large single tensors of a step: scores, hidden states, logits, the gradient of the embedding."""
     d = dimensions
     width = 2 if plan.is_autocast else 4
-    hidden = plan.batch_size * d.max_source_positions * d.d_model
-    scores = plan.batch_size * d.encoder_attention_heads * d.max_source_positions**2
+    hidden = plan.batch_size * plan.positions(d) * d.d_model
+    scores = plan.batch_size * d.encoder_attention_heads * plan.positions(d) ** 2
     logits = plan.batch_size * plan.label_length * d.vocab_size
     rows = [
         (Part.ACTIVATIONS, size * bytes_each)
-        for size in (scores, hidden, plan.batch_size * d.max_source_positions * d.encoder_ffn_dim)
+        for size in (scores, hidden, plan.batch_size * plan.positions(d) * d.encoder_ffn_dim)
         for bytes_each in (width, 4)
     ]
     rows += [(Part.LOGITS_AND_LOSS, logits * bytes_each) for bytes_each in (width, 4)]

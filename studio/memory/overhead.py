@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from studio.memory.plan import MemoryEstimate, Part, Phase
+from studio.memory.plan import MemoryEstimate, Part, Phase, TrainingPlan
+from studio.sentences import Sentence
 from studio.units import GIB, MIB, format_bytes
 
 _WORKSPACE_BYTES = round(8.125 * MIB)
@@ -28,10 +29,22 @@ _ERROR_LOW = 0.05
 _ERROR_HIGH = 0.05
 _ERROR_EMULATED = 0.10
 
+STEP_PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER_STEP)
+
+
+def usual_slack(plan: TrainingPlan) -> tuple[float, float]:
+    """Least and most share of slack that is reckoned with where nothing was measured."""
+    return _SLACK_LOW, _SLACK_HIGH_EAGER if plan.attention == "eager" else _SLACK_HIGH
+
+
+def tensor_error(plan: TrainingPlan) -> tuple[float, float]:
+    """By which shares the tensors may be fewer or more than counted, where nothing was measured."""
+    return _ERROR_LOW, _ERROR_EMULATED if plan.quantization != "none" else _ERROR_HIGH
+
 
 def assemble(
     corners: Sequence[tuple[Phase, Mapping[Part, float]]],
-    formulas: Mapping[Part, str],
+    formulas: Mapping[Part, Sentence],
     *,
     trainable_parameters: int,
     all_parameters: int,
@@ -54,13 +67,9 @@ def assemble(
     error_high = _ERROR_EMULATED if is_emulated else _ERROR_HIGH
     low = tensors * (1 - _ERROR_LOW) * (1 + _SLACK_LOW) + _WORKSPACE_BYTES + _CONTEXT_LOW_BYTES
     high = tensors * (1 + error_high) * (1 + slack_high) + _WORKSPACE_HIGH_BYTES + _CONTEXT_HIGH_BYTES
-    text = (
-        f"allocator {format_bytes(slack)} + cuBLAS {format_bytes(_WORKSPACE_BYTES)} + "
-        f"CUDA {format_bytes(_CONTEXT_BYTES)}"
-    )
     return MemoryEstimate(
         parts={part: parts.get(part, 0) for part in Part} | {Part.OVERHEAD: overhead},
-        formulas={**formulas, Part.OVERHEAD: text},
+        formulas={**formulas, Part.OVERHEAD: _formula(share, tensors, slack)},
         phases=phases,
         peak_phase=peak_phase,
         allocated_bytes=allocated,
@@ -71,3 +80,33 @@ def assemble(
         trainable_parameters=trainable_parameters,
         all_parameters=all_parameters,
     )
+
+
+def _formula(share: float, tensors: int, slack: int) -> Sentence:
+    return Sentence(
+        "allocator {share} of {tensors} = {slack} + cuBLAS {workspace} + CUDA {context}",
+        share=f"{share:.0%}",
+        tensors=format_bytes(tensors),
+        slack=format_bytes(slack),
+        workspace=format_bytes(_WORKSPACE_BYTES),
+        context=format_bytes(_CONTEXT_BYTES),
+    )
+
+
+def step_figures(estimate: MemoryEstimate) -> dict[str, int]:
+    """The sums of an estimate as they are for its training steps alone, without evaluation and resuming."""
+    tensors = estimate.device_bytes - estimate.parts[Part.OVERHEAD]
+    step = max(estimate.phases[phase] for phase in STEP_PHASES)
+    share = step / tensors
+    workspace = estimate.allocated_bytes - tensors
+    slack = round((estimate.reserved_bytes - estimate.allocated_bytes) * share)
+    fixed_low = _WORKSPACE_BYTES + _CONTEXT_LOW_BYTES
+    fixed_high = _WORKSPACE_HIGH_BYTES + _CONTEXT_HIGH_BYTES
+    return {
+        "tensor_bytes": step,
+        "allocated_bytes": step + workspace,
+        "reserved_bytes": step + workspace + slack,
+        "device_bytes": step + workspace + slack + estimate.device_bytes - estimate.reserved_bytes,
+        "low_bytes": round((estimate.low_bytes - fixed_low) * share) + fixed_low,
+        "high_bytes": round((estimate.high_bytes - fixed_high) * share) + fixed_high,
+    }

@@ -1,23 +1,28 @@
-"""What is asked of the calculator, and what it answers: frozen values, no arithmetic on models here."""
+"""A training run as the calculator sees it, and its answer: frozen values, no arithmetic on models here."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from studio.errors import ConfigError
+from studio.memory.bounds import BOUNDS, require_between, require_choice
+from studio.registry.spec import ModelDimensions
+from studio.sentences import Sentence
+from studio.whisper.audio_context import POSITIONS
 
 SCHEMA_VERSION = 1
 ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")
-METHODS = ("lora", "dora", "adalora", "full", "frozen_encoder")
+ADAPTER_METHODS = ("lora", "dora", "adalora")
+METHODS = (*ADAPTER_METHODS, "full", "frozen_encoder")
 QUANTIZATIONS = ("none", "8bit", "4bit")
 PRECISIONS = ("fp32", "fp16", "bf16", "pure_bf16")
 DTYPES = ("fp32", "fp16", "bf16")
 OPTIMIZERS = ("adamw_torch_fused", "adamw_torch", "adamw_bnb_8bit", "adafactor", "sgd")
 ATTENTIONS = ("sdpa", "flash_attention_2", "eager")
 SHARDINGS = ("ddp", "zero1", "zero2", "zero3", "fsdp")
-ENGINES = ("transformers", "faster-whisper")
-INFERENCE_PRECISIONS = ("fp32", "fp16", "bf16", "int8")
+LABEL_LENGTH = 128
+"""Tokens of the longest text of a batch unless told otherwise: what 30 seconds of fast speech hold."""
 
 
 class Part(StrEnum):
@@ -46,16 +51,15 @@ class Phase(StrEnum):
     BACKWARD = "backward"
     OPTIMIZER_STEP = "optimizer_step"
     EVALUATION = "evaluation"
+    RESUMING = "resuming"
+    """Weights and optimizer states of a checkpoint are loaded; there are no gradients yet."""
     ENCODING = "encoding"
     DECODING = "decoding"
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """Everything about a training run that decides its memory. Checked when made.
-
-    Audio is always padded to 30 seconds, so its length does not appear here.
-    """
+    """Everything about a training run that decides its memory. Checked when made."""
 
     method: str = "lora"
     lora_r: int = 32
@@ -71,12 +75,19 @@ class TrainingPlan:
     optimizer: str = "adamw_torch_fused"
     batch_size: int = 8
     gradient_accumulation_steps: int = 1
-    label_length: int = 64
+    label_length: int = LABEL_LENGTH
     """Tokens of the longest label in a batch."""
     gradient_checkpointing: bool = False
     use_reentrant: bool = False
     """The variant of checkpointing; transformers 5 takes the non-reentrant one."""
     attention: str = "sdpa"
+    label_smoothing_factor: float = 0.0
+    loss_chunk_size: int = 0
+    """Tokens whose logits are there at once; 0: all."""
+    audio_positions: int = POSITIONS
+    """Of the encoder, for the longest clip of a batch: 50 a second; all 1,500 unless in short-audio mode."""
+    has_padded_batches: bool = False
+    """Whether short-audio mode has batches that are padded to 30 seconds, in pieces as large as others."""
     eval_batch_size: int = 0
     """Clips generated at once in evaluation; 0: no evaluation."""
     generation_max_length: int = 225
@@ -91,68 +102,60 @@ class TrainingPlan:
         Raises:
             ConfigError: names the option, what came, and what is accepted.
         """
-        _require_choice("method", self.method, METHODS)
-        _require_choice("quantization", self.quantization, QUANTIZATIONS)
-        _require_choice("precision", self.precision, PRECISIONS)
-        _require_choice("base_dtype", self.base_dtype, DTYPES)
-        _require_choice("optimizer", self.optimizer, OPTIMIZERS)
-        _require_choice("attention", self.attention, ATTENTIONS)
-        _require_choice("sharding", self.sharding, SHARDINGS)
-        for name, low, high in _BOUNDS:
+        require_choice("method", self.method, METHODS)
+        require_choice("quantization", self.quantization, QUANTIZATIONS)
+        require_choice("precision", self.precision, PRECISIONS)
+        require_choice("base_dtype", self.base_dtype, DTYPES)
+        require_choice("optimizer", self.optimizer, OPTIMIZERS)
+        require_choice("attention", self.attention, ATTENTIONS)
+        require_choice("sharding", self.sharding, SHARDINGS)
+        for name, low, high in BOUNDS:
             if name != "lora_r" or self.is_adapter:
-                _require_between(self, name, low, high)
+                require_between(self, name, low, high)
         if self.is_adapter:
             if not self.target_modules:
-                raise ConfigError("An adapter needs at least one of target_modules.")
+                raise ConfigError("An adapter needs at least one of target_modules.", name="target_modules")
             for name in self.target_modules:
-                _require_choice("target_modules", name, ALL_LINEAR)
-        self._check_together()
-
-    def _check_together(self) -> None:
-        """Refuses what no trainer can run, and says what comes nearest."""
-        if self.quantization != "none":
-            self._check_quantized()
-        if not self.is_adapter and self.base_dtype == "fp16":
-            raise ConfigError(
-                "Weights in fp16 cannot be trained themselves (their gradients cannot be scaled): give "
-                "base_dtype fp32 or bf16."
-            )
-        if self.precision == "fp32" and self.base_dtype != "fp32" and self.quantization == "none":
-            raise ConfigError(
-                "A {base_dtype} base cannot be fed with fp32: give both the same type.",
-                base_dtype=self.base_dtype,
-            )
-        if "fp32" not in (self.precision, self.base_dtype) and self.arithmetic_dtype != self.base_dtype:
-            raise ConfigError(
-                "A {base_dtype} base under {precision} autocast is promoted to fp32 everywhere: give both "
-                "the same type.",
-                base_dtype=self.base_dtype,
-                precision=self.precision,
-            )
-        if self.attention == "flash_attention_2" and self.precision == "fp32":
-            raise ConfigError("Flash attention needs half precision: give precision bf16 or fp16, or sdpa.")
-
-    def _check_quantized(self) -> None:
-        if not self.is_adapter:
-            raise ConfigError(
-                "{quantization} weights cannot be trained themselves: use method lora, dora or adalora.",
-                quantization=self.quantization,
-            )
-        if self.precision == "pure_bf16":
-            raise ConfigError(
-                "Beside {quantization} weights everything is raised to fp32: give precision bf16.",
-                quantization=self.quantization,
-            )
-        if self.num_gpus > 1 and self.sharding in ("zero3", "fsdp"):
+                require_choice("target_modules", name, ALL_LINEAR)
+        check_types(
+            method=self.method,
+            quantization=self.quantization,
+            precision=self.precision,
+            base_dtype=self.base_dtype,
+            attention=self.attention,
+        )
+        if self.quantization != "none" and self.num_gpus > 1 and self.sharding in ("zero3", "fsdp"):
             raise ConfigError(
                 "{quantization} weights cannot be divided among GPUs: give sharding ddp, zero1 or zero2.",
+                name="sharding",
                 quantization=self.quantization,
             )
+
+    def positions(self, dimensions: ModelDimensions) -> int:
+        """Of the encoder of such a model; a test's may have fewer than 1,500."""
+        return min(self.audio_positions, dimensions.max_source_positions)
+
+    @property
+    def padded_batch_size(self) -> int:
+        """Clips of 30 s at once that take no more positions than a batch of shorter ones; at least one."""
+        return min(self.batch_size, max(1, self.batch_size * self.audio_positions // POSITIONS))
+
+    @property
+    def with_padded_batch(self) -> "TrainingPlan":
+        """With a batch that is padded to 30 seconds: its pieces follow each other like micro-batches."""
+        pieces = -(-self.batch_size // self.padded_batch_size)
+        return replace(
+            self,
+            audio_positions=POSITIONS,
+            has_padded_batches=False,
+            batch_size=self.padded_batch_size,
+            gradient_accumulation_steps=min(4096, self.gradient_accumulation_steps * pieces),
+        )
 
     @property
     def is_adapter(self) -> bool:
         """Whether an adapter is trained beside frozen weights."""
-        return self.method in ("lora", "dora", "adalora")
+        return self.method in ADAPTER_METHODS
 
     @property
     def is_autocast(self) -> bool:
@@ -173,42 +176,12 @@ class TrainingPlan:
 
 
 @dataclass(frozen=True)
-class InferencePlan:
-    """Everything about transcribing that decides its memory. Checked when made."""
-
-    engine: str = "transformers"
-    precision: str = "fp16"
-    batch_size: int = 1
-    """Windows of 30 seconds at once."""
-    num_beams: int = 1
-    adapter_rank: int = 0
-    """Rank of an adapter beside the base; 0: none."""
-    adapter_modules: tuple[str, ...] = ALL_LINEAR
-    max_length: int = 448
-    """Longest text of a window, in tokens."""
-
-    def __post_init__(self) -> None:
-        """Refuses what cannot be computed.
-
-        Raises:
-            ConfigError: names the option, what came, and what is accepted.
-        """
-        _require_choice("engine", self.engine, ENGINES)
-        _require_choice("precision", self.precision, INFERENCE_PRECISIONS)
-        _require_positive(self, "batch_size", "num_beams", "max_length")
-        for name in self.adapter_modules:
-            _require_choice("adapter_modules", name, ALL_LINEAR)
-        if self.engine == "transformers" and self.precision == "int8":
-            raise ConfigError("int8 is of faster-whisper: choose that engine, or fp32, fp16 or bf16.")
-
-
-@dataclass(frozen=True)
 class MemoryEstimate:
     """Bytes at the highest moment, part by part, with the numbers that led to them."""
 
     parts: Mapping[Part, int]
     """At the peak; they add up to `device_bytes`."""
-    formulas: Mapping[Part, str]
+    formulas: Mapping[Part, Sentence]
     """The arithmetic of each part, numbers put in."""
     phases: Mapping[Phase, int]
     """Live tensors at the highest moment of each phase, in bytes."""
@@ -224,6 +197,8 @@ class MemoryEstimate:
     """The range in which `device_bytes` will lie."""
     trainable_parameters: int
     all_parameters: int
+    measurements: int = 0
+    """So many on this card have corrected slack, context and range."""
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`: each part as `…_bytes`, then the sums."""
@@ -237,47 +212,67 @@ class MemoryEstimate:
             "high_bytes": self.high_bytes,
             "peak_phase": str(self.peak_phase),
             "phases": {f"{phase}_bytes": size for phase, size in self.phases.items()},
-            "formulas": {str(part): text for part, text in self.formulas.items()},
+            "formulas": {str(part): str(text) for part, text in self.formulas.items()},
             "trainable_parameters": self.trainable_parameters,
             "all_parameters": self.all_parameters,
+            "measurements": self.measurements,
         }
 
 
-_BOUNDS: tuple[tuple[str, float, float], ...] = (
-    ("lora_r", 1, 2048),
-    ("lora_dropout", 0, 0.9),
-    ("batch_size", 1, 1024),
-    ("gradient_accumulation_steps", 1, 4096),
-    ("label_length", 1, 448),
-    ("eval_batch_size", 0, 1024),
-    ("generation_max_length", 1, 448),
-    ("generation_num_beams", 1, 32),
-    ("num_gpus", 1, 1024),
-)
+def check_types(*, method: str, quantization: str, precision: str, base_dtype: str, attention: str) -> None:
+    """Refuses types that no trainer can put together, and says what comes nearest. `auto` goes with anything.
 
-
-def _require_between(plan: TrainingPlan, name: str, low: float, high: float) -> None:
-    value = getattr(plan, name)
-    if value < low:
-        raise ConfigError("{name} must be at least {low:g}, got {value:g}.", name=name, low=low, value=value)
-    if not value <= high:
+    Raises:
+        ConfigError: its value `name` is the option to change.
+    """
+    _check_weights(method in ADAPTER_METHODS, quantization, base_dtype)
+    _check_arithmetic(quantization, precision, base_dtype)
+    if attention == "flash_attention_2" and precision == "fp32":
         raise ConfigError(
-            "{name} must be at most {high:g}, got {value:g}.", name=name, high=high, value=value
+            "Flash attention needs half precision: give precision bf16 or fp16, or sdpa.",
+            name="attn_implementation",
         )
 
 
-def _require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
+def _check_weights(is_adapter: bool, quantization: str, base_dtype: str) -> None:
+    """Weights that are trained themselves need more than 8 bits, and gradients that can be scaled."""
+    if is_adapter:
+        return
+    if quantization != "none":
         raise ConfigError(
-            "{name} must be one of {choices}, got {value!r}.",
-            name=name,
-            choices=", ".join(choices),
-            value=value,
+            "{quantization} weights cannot be trained themselves: use method lora, dora or adalora, or "
+            "quantization none.",
+            name="quantization",
+            quantization=quantization,
+        )
+    if base_dtype == "fp16":
+        raise ConfigError(
+            "Weights in fp16 cannot be trained themselves (their gradients cannot be scaled): give "
+            "base_dtype fp32 or bf16.",
+            name="base_dtype",
         )
 
 
-def _require_positive(plan: InferencePlan, *names: str) -> None:
-    for name in names:
-        value = getattr(plan, name)
-        if value < 1:
-            raise ConfigError("{name} must be at least 1, got {value}.", name=name, value=value)
+def _check_arithmetic(quantization: str, precision: str, base_dtype: str) -> None:
+    """Arithmetic in one type on weights in another is refused where torch would raise both."""
+    if quantization != "none" and precision == "pure_bf16":
+        raise ConfigError(
+            "Beside {quantization} weights everything is raised to fp32: give precision bf16.",
+            name="precision",
+            quantization=quantization,
+        )
+    if precision == "fp32" and base_dtype in ("fp16", "bf16") and quantization == "none":
+        raise ConfigError(
+            "A {base_dtype} base cannot be fed with fp32: give both the same type.",
+            name="base_dtype",
+            base_dtype=base_dtype,
+        )
+    arithmetic = precision.removeprefix("pure_")
+    if not {"fp32", "auto"} & {precision, base_dtype} and arithmetic != base_dtype:
+        raise ConfigError(
+            "A {base_dtype} base under {precision} autocast is promoted to fp32 everywhere: give both "
+            "the same type.",
+            name="base_dtype",
+            base_dtype=base_dtype,
+            precision=precision,
+        )

@@ -18,6 +18,14 @@ from studio.memory.weights import StaticBytes
 from studio.registry.parameters import tensors
 from studio.registry.spec import ModelDimensions
 
+SOURCES = {
+    "ddp": "DDP, Li et al. 2020",
+    "zero1": "ZeRO-1, Rajbhandari et al. 2020",
+    "zero2": "ZeRO-2, Rajbhandari et al. 2020",
+    "zero3": "ZeRO-3, Rajbhandari et al. 2020",
+    "fsdp": "FSDP, Zhao et al. 2023",
+}
+"""What to read about each."""
 _GATHERED_LAYERS = 2
 """The one at work, and the next one, fetched in advance."""
 _BUCKET_NUMBERS = 500_000_000

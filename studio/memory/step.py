@@ -7,8 +7,9 @@ that the worst moment of a stretch of them is in its first or in its last one.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from studio.memory.layers import Pieces, Segment
+from studio.memory.layers import Pieces
 from studio.memory.plan import Part, Phase, TrainingPlan
+from studio.memory.segments import Segment
 from studio.memory.tape import Moment
 from studio.memory.weights import DTYPE_BYTES, StaticBytes, static_bytes
 from studio.registry.parameters import linear_layers
@@ -73,22 +74,8 @@ def measure(plan: TrainingPlan, dimensions: ModelDimensions) -> Step:
     d = dimensions
     pieces = Pieces(plan, d)
     is_frozen = plan.method == "frozen_encoder"
-    first = _NOTHING
-    if is_frozen:
-        encoder = _NOTHING
-    elif plan.gradient_checkpointing:
-        encoder = pieces.recomputed_layer("encoder")
-    else:
-        encoder = pieces.layer("encoder", needs=True)
-        if plan.is_adapter:
-            first = pieces.layer("encoder", needs=False)
-    decoder = (
-        pieces.recomputed_layer("decoder")
-        if plan.gradient_checkpointing
-        else pieces.layer("decoder", needs=True)
-    )
+    first, encoder, decoder = _layers(plan, pieces, d)
     head, logits = pieces.head()
-    has_first = plan.is_adapter and not plan.gradient_checkpointing
     rank_bytes = DTYPE_BYTES[plan.arithmetic_dtype] * plan.lora_r**2
     adapted = sum(2 * row.count for row in linear_layers(d) if row.name in plan.target_modules)
     tokens = float(plan.batch_size * plan.label_length)
@@ -99,28 +86,49 @@ def measure(plan: TrainingPlan, dimensions: ModelDimensions) -> Step:
         static=static,
         inputs=plan.gradient_accumulation_steps * _input_bytes(plan, d),
         stem=pieces.stem(),
-        first_layer=Stretch(first, 1 if has_first else 0),
-        encoder=Stretch(encoder, d.encoder_layers - (1 if has_first else 0)),
+        first_layer=first,
+        encoder=encoder,
         encoder_norm=pieces.last_norm("encoder", needs=not is_frozen),
         embedding_bytes=tokens * d.d_model * pieces.stream,
-        decoder=Stretch(decoder, d.decoder_layers),
+        decoder=decoder,
         head=head,
         logits=logits,
         embedding_gradient=0.0
         if plan.is_adapter
         else float(d.vocab_size * d.d_model * DTYPE_BYTES[plan.weights_dtype]),
-        states=float(plan.batch_size * d.max_source_positions * d.d_model * pieces.states),
+        states=float(plan.batch_size * plan.positions(d) * d.d_model * pieces.states),
         orthogonality=float(adapted * rank_bytes) if plan.method == "adalora" else 0.0,
         encoder_forward=pieces.untaped_layer("encoder") if is_frozen else 0.0,
         embedded_audio=float(
-            plan.batch_size * d.max_source_positions * d.d_model * DTYPE_BYTES[plan.arithmetic_dtype]
+            plan.batch_size * plan.positions(d) * d.d_model * DTYPE_BYTES[plan.arithmetic_dtype]
         ),
+    )
+
+
+def _layers(plan: TrainingPlan, pieces: Pieces, d: ModelDimensions) -> tuple[Stretch, Stretch, Stretch]:
+    """The encoder's first layer where it is unlike the others, the rest of the encoder, and the decoder."""
+    if plan.gradient_checkpointing:
+        decoder = pieces.recomputed_layer("decoder")
+    else:
+        decoder = pieces.layer("decoder", needs=True)
+    has_first = plan.is_adapter and not plan.gradient_checkpointing
+    first = pieces.layer("encoder", needs=False) if has_first else _NOTHING
+    if plan.method == "frozen_encoder":
+        encoder = _NOTHING
+    elif plan.gradient_checkpointing:
+        encoder = pieces.recomputed_layer("encoder")
+    else:
+        encoder = pieces.layer("encoder", needs=True)
+    return (
+        Stretch(first, int(has_first)),
+        Stretch(encoder, d.encoder_layers - int(has_first)),
+        Stretch(decoder, d.decoder_layers),
     )
 
 
 def _input_bytes(plan: TrainingPlan, d: ModelDimensions) -> float:
     width = 2 if plan.precision == "pure_bf16" else 4
-    frames = _FRAMES_PER_POSITION * d.max_source_positions
+    frames = _FRAMES_PER_POSITION * plan.positions(d)
     return float(plan.batch_size * (width * d.num_mel_bins * frames + 8 * _LABEL_COPIES * plan.label_length))
 
 
@@ -196,7 +204,9 @@ class Walk:
     def _ties(self) -> int:
         """Gradients of the embedding beside the projection's: its own, and their sum unless in place."""
         plan = self.step.plan
-        return 1 if plan.is_autocast and plan.weights_dtype == "fp32" else 2
+        is_cast = plan.is_autocast and plan.weights_dtype == "fp32"
+        # The loss in chunks gives a gradient of its own, and no view of one.
+        return 1 if is_cast or plan.loss_chunk_size else 2
 
     def _play(self, stretch: Stretch) -> None:
         """Backward through a stretch: its first segment has the most below it, its last most gradients."""

@@ -36,6 +36,8 @@ class _Node:
     workspace: float
     makes_views: bool
     """Whether the gradients are views: of a product of matrices, seen as a batch of sequences."""
+    hands_on: bool = False
+    """Whether what was kept becomes the gradients, rather than being let go beside new ones."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ class Tape:
         to: tuple[tuple[Tensor, int], ...],
         workspace: float = 0.0,
         makes_views: bool = False,
+        hands_on: bool = False,
     ) -> Tensor:
         """Notes an operation if the backward pass reaches it; gives back its output."""
         to = tuple((tensor, width) for tensor, width in to if tensor.needs)
@@ -109,7 +112,7 @@ class Tape:
             output.needs = True
             for tensor in kept:
                 tensor.owners += 1
-            self._nodes.append(_Node(output, kept, to, workspace, makes_views))
+            self._nodes.append(_Node(output, kept, to, workspace, makes_views, hands_on))
         return output
 
     def record_in_place(self, total: Tensor, part: Tensor, *, is_view: bool) -> Tensor:
@@ -134,6 +137,8 @@ class Tape:
         gradient = node.output.grad
         node.output.grad = None
         made: list[tuple[Tensor, Tensor]] = []
+        for tensor in node.kept if node.hands_on else ():
+            self.drop(tensor)
         if gradient is not None:
             for tensor, width in node.to:
                 if width:
@@ -145,7 +150,7 @@ class Tape:
                     made.append((tensor, gradient))
             if node.workspace:
                 self.touch(node.workspace)
-        for tensor in node.kept:
+        for tensor in () if node.hands_on else node.kept:
             self.drop(tensor)
         if gradient is not None:
             self.drop(gradient)

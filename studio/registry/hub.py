@@ -1,7 +1,8 @@
 """Models from the Hugging Face Hub: what the cache holds, and downloads into it."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +59,10 @@ def download(
         ModelNotFoundError: if the Hub knows no such model, or keeps it from this user.
         StorageError: if the disk has no room for it.
     """
-    import httpx2
     from huggingface_hub import HfApi, snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled
 
     folder = str(cache_dir) if cache_dir else None
-    try:
+    with _hub_errors(hub_id):
         # The first question has a time limit; `snapshot_download` would wait for ever.
         info = HfApi(endpoint=endpoint).model_info(hub_id, timeout=answer_seconds, files_metadata=True)
         _require_space(info, cache_dir)
@@ -79,6 +78,16 @@ def download(
                     tqdm_class=_progress_class(on_progress) if on_progress else None,
                 )
             )
+
+
+@contextmanager
+def _hub_errors(hub_id: str) -> Iterator[None]:
+    """Says what the hub's answer, or its silence, means for a model."""
+    import httpx2
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled
+
+    try:
+        yield
     except HfHubHTTPError as error:
         if error.response is not None and error.response.status_code in (401, 403, 404):
             raise ModelNotFoundError(

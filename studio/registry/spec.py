@@ -95,6 +95,25 @@ class ModelSpec:
     """`model.json`: configuration, data, metrics, how it was made."""
 
     @property
+    def audio_context(self) -> str:
+        """`short` if its encoder was trained to see the audio's own length, else `full`: 30 seconds."""
+        return "short" if self.card.get("audio_context") == "short" else "full"
+
+    @property
+    def clip_seconds(self) -> tuple[float, float] | None:
+        """Mean and greatest length of the clips that a model with `audio_context` short was trained on.
+
+        None for other models, and where its card does not say.
+        """
+        row = self.card.get("clip_seconds")
+        if self.audio_context != "short" or not isinstance(row, Mapping):
+            return None
+        mean, longest = row.get("mean"), row.get("longest")
+        if not all(isinstance(length, int | float) and length > 0 for length in (mean, longest)):
+            return None
+        return float(mean), float(longest)  # type: ignore[arg-type]
+
+    @property
     def is_local(self) -> bool:
         """Whether it can be loaded without a download."""
         return self.path is not None and not self.problem

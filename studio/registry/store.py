@@ -226,6 +226,17 @@ class ModelRegistry:
         released = (name for model in RELEASED for name in model.names)
         return {name.casefold() for name in (DEMO_ID, *released, *(p.name for p in self._listing.folders()))}
 
+    def annotate(self, model_id: str, values: Mapping[str, Any]) -> None:
+        """Adds to the card of a model made here.
+
+        Raises:
+            ModelNotFoundError, ConfigError: if there is no such model, or it belongs to somebody else.
+            StorageError: if it cannot be written.
+        """
+        folder = self._changeable(model_id).path
+        assert folder is not None
+        self._write_card(folder, values)
+
     def _is_own(self, spec: ModelSpec) -> bool:
         return spec.path is not None and spec.path.parent == self.models
 

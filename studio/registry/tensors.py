@@ -31,7 +31,7 @@ def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
         if not 2 <= header_bytes <= _MAX_HEADER_BYTES:
             raise _not_safetensors(path)
         if 8 + header_bytes > size_bytes:
-            raise _cut_short(path, size_bytes, 8 + header_bytes)
+            raise cut_short(path, size_bytes, 8 + header_bytes)
         raw = file.read(header_bytes)
     try:
         header = json.loads(raw)
@@ -42,7 +42,7 @@ def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
         raise _not_safetensors(path) from error
     expected_bytes = 8 + header_bytes + end
     if size_bytes < expected_bytes:
-        raise _cut_short(path, size_bytes, expected_bytes)
+        raise cut_short(path, size_bytes, expected_bytes)
     if size_bytes > expected_bytes:
         raise ModelBrokenError(
             "{file} has {size} bytes where its header tells of {expected}: copy or download it again.",
@@ -109,7 +109,8 @@ def _not_safetensors(path: Path) -> ModelBrokenError:
     return ModelBrokenError("{file} is not a safetensors file: copy or download it again.", file=path.name)
 
 
-def _cut_short(path: Path, size_bytes: int, expected_bytes: int) -> ModelBrokenError:
+def cut_short(path: Path, size_bytes: int, expected_bytes: int) -> ModelBrokenError:
+    """What is said of a file that should be longer."""
     return ModelBrokenError(
         "{file} is cut short ({size} of {expected} bytes): copy or download it again.",
         file=path.name,

@@ -9,7 +9,7 @@ from typing import Any
 from studio.errors import AdapterMismatchError, ModelBrokenError
 from studio.registry.parameters import linear_layers
 from studio.registry.spec import CARD_FILE, ModelDimensions, ModelKind
-from studio.registry.tensors import read_all_shapes, read_json_object, read_shapes
+from studio.registry.tensors import cut_short, read_all_shapes, read_json_object, read_shapes
 
 _PICKLES = ("pytorch_model*.bin", "adapter_model.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _ENGLISH_VOCABULARY = 51864
@@ -173,9 +173,13 @@ def _check_companions(folder: Path) -> None:
     )
     for present, name in ((has_tokenizer, "tokenizer.json"), (has_features, "preprocessor_config.json")):
         if not present:
-            raise ModelBrokenError(
-                "{file} is missing: copy it from the model that this one was trained from.", file=name
-            )
+            raise _missing(name)
+
+
+def _missing(name: str) -> ModelBrokenError:
+    return ModelBrokenError(
+        "{file} is missing: copy it from the model that this one was trained from.", file=name
+    )
 
 
 def _is_multilingual(folder: Path, dimensions: ModelDimensions) -> bool:
@@ -190,6 +194,11 @@ def _inspect_export(folder: Path, card: dict[str, Any]) -> FolderContent:
             "model.bin has no vocabulary beside it, so it is no CTranslate2 export; pickled weights are "
             "refused because loading them can run any program."
         )
+    if not (folder / "tokenizer.json").is_file():  # faster-whisper would take that of another model
+        raise _missing("tokenizer.json")
+    size, expected = (folder / "model.bin").stat().st_size, card.get("weights_bytes")
+    if isinstance(expected, int) and size != expected:
+        raise cut_short(folder / "model.bin", size, expected)
     return FolderContent(kind=ModelKind.EXPORT, base_name=str(card.get("base_model") or ""), card=card)
 
 

@@ -4,23 +4,26 @@ LoRA, DoRA and AdaLoRA on a base that may be quantised; full fine-tuning; decode
 """
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 
-from studio.errors import ModelBrokenError
-from studio.files import read_json, write_json
+from studio.errors import ConfigError, ModelBrokenError
 from studio.inference.decoding import Decoder
 from studio.inference.hugging_face import ENGLISH_VOCABULARY
 from studio.inference.special_tokens import SpecialTokens
+from studio.sentences import Sentence
 from studio.training.config import TrainingConfig
-from studio.training.plan import initial_rank
+from studio.training.plan import base_dtype_of, initial_rank, precision_of
 
-ADALORA_STATE = "adalora.safetensors"
-ADALORA_RANKS = "adalora.json"
+DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+_NO_MEMORY = (
+    *("out of memory", "can't allocate memory", "cannot allocate memory", "not enough memory"),
+    *("bad_alloc", "could not create a primitive"),  # C++ and oneDNN
+)
 
 
 @dataclass(frozen=True)
@@ -28,28 +31,31 @@ class Precision:
     """How the training step calculates."""
 
     name: str
-    """`fp32`, `fp16` or `bf16`."""
-    note: str = ""
-    """Why it is not what was asked for; empty if it is."""
+    """`fp32`, `fp16`, `bf16` (both under autocast) or `pure_bf16`."""
+    note: Sentence | None = None
+    """Why it is not what was asked for; None if it is."""
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of frozen weights on a GPU, and of the arithmetic."""
-        return {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[self.name]
+        """Of the arithmetic."""
+        return DTYPES[self.name.removeprefix("pure_")]
 
 
-def choose_precision(asked: str, has_gpu: bool) -> Precision:
-    """What the machine can do: half precision is for GPUs."""
-    if not has_gpu:
-        if asked in ("fp16", "bf16"):
-            return Precision("fp32", f"{asked} needs a GPU: this run calculates in fp32.")
-        return Precision("fp32")
-    has_bf16 = torch.cuda.is_bf16_supported()
-    if asked == "auto":
-        return Precision("bf16" if has_bf16 else "fp16")
-    if asked == "bf16" and not has_bf16:
-        return Precision("fp16", "This GPU cannot calculate in bf16: this run calculates in fp16.")
-    return Precision(asked)
+def choose_precision(config: TrainingConfig, has_gpu: bool) -> Precision:
+    """What the machine can do; on a CPU half precision only where weights are to be held in it."""
+    has_bf16 = not has_gpu or torch.cuda.is_bf16_supported()
+    name = precision_of(config, has_gpu, has_bf16=has_bf16)
+    if not has_gpu and name == "fp32" and config.precision in ("fp16", "bf16"):
+        return Precision(name, _needs_gpu(config.precision))
+    if not has_gpu and name == "fp32" and config.base_dtype == "fp16":
+        return Precision(name, Sentence("An fp16 base needs a GPU: this run holds it in fp32."))
+    if name == "bf16" and not has_bf16 and config.base_dtype != "bf16":
+        return Precision("fp16", Sentence("This GPU cannot calculate in bf16: this run calculates in fp16."))
+    return Precision(name)
+
+
+def _needs_gpu(precision: str) -> Sentence:
+    return Sentence("{precision} needs a GPU: this run calculates in fp32.", precision=precision)
 
 
 @dataclass(frozen=True)
@@ -62,9 +68,9 @@ class Base:
     """As it came with the model; the model itself has an empty one, so that the decoder alone decides."""
 
 
-def load_base(path: Path, config: TrainingConfig, precision: Precision) -> Base:
-    """Loads the base model. Frozen weights are kept in half precision on a GPU; weights that are trained,
-    and all on a CPU, in float32, whatever the file has.
+def load_model(path: Path, config: TrainingConfig, precision: Precision) -> Any:
+    """The `WhisperForConditionalGeneration` in a folder. Unless told otherwise, frozen weights are kept in
+    half precision on a GPU; weights that are trained, and all on a CPU, in float32, whatever the file has.
 
     Raises:
         ModelBrokenError: if the folder cannot be loaded.
@@ -73,30 +79,40 @@ def load_base(path: Path, config: TrainingConfig, precision: Precision) -> Base:
 
     transformers: Any = typed_transformers
     has_gpu = torch.cuda.is_available()
-    options: dict[str, Any] = {"dtype": torch.float32}
-    if config.is_adapter and has_gpu:
-        options["dtype"] = precision.dtype
+    options: dict[str, Any] = {"dtype": DTYPES[base_dtype_of(config, precision.name, has_gpu)]}
+    if config.attn_implementation != "auto":
+        options["attn_implementation"] = config.attn_implementation
     if config.quantization != "none":
-        options["quantization_config"] = _quantization(config.quantization, options["dtype"])
-        options["device_map"] = {"": 0 if has_gpu else "cpu"}
+        options["quantization_config"] = _quantization(config.quantization, precision.dtype)
+        options["device_map"] = {"": torch.cuda.current_device() if has_gpu else "cpu"}
     try:
         model = transformers.WhisperForConditionalGeneration.from_pretrained(
             path, use_safetensors=True, local_files_only=True, **options
         )
-        tokenizer = transformers.WhisperTokenizer.from_pretrained(path, local_files_only=True)
-        extractor = transformers.WhisperFeatureExtractor.from_pretrained(path, local_files_only=True)
-    except (OSError, ValueError, TypeError, KeyError, RuntimeError, SafetensorError) as error:
-        if is_out_of_memory(error):
-            raise
-        raise ModelBrokenError(
-            "The model in {folder} cannot be loaded ({reason}): copy or download it again.",
-            folder=path,
-            reason=" ".join(str(error).split())[:300],
-        ) from error
-    generation_config = model.generation_config
-    model.generation_config = transformers.GenerationConfig()
+    except _LOADING_ERRORS as error:
+        raise _broken(path, error) from error
     # Whisper's forward takes any keyword, but leaves the division by accumulated steps to the trainer.
     model.accepts_loss_kwargs = False
+    return model
+
+
+def load_base(path: Path, config: TrainingConfig, precision: Precision) -> Base:
+    """Loads the base model with its tokenizer and feature extractor; see `load_model`.
+
+    Raises:
+        ModelBrokenError: if the folder cannot be loaded.
+    """
+    import transformers as typed_transformers
+
+    transformers: Any = typed_transformers
+    model = load_model(path, config, precision)
+    try:
+        tokenizer = transformers.WhisperTokenizer.from_pretrained(path, local_files_only=True)
+        extractor = transformers.WhisperFeatureExtractor.from_pretrained(path, local_files_only=True)
+    except _LOADING_ERRORS as error:
+        raise _broken(path, error) from error
+    generation_config = model.generation_config
+    model.generation_config = transformers.GenerationConfig()
     settings = generation_config.to_dict()
     is_multilingual = settings.get("is_multilingual")
     if is_multilingual is None:
@@ -105,11 +121,28 @@ def load_base(path: Path, config: TrainingConfig, precision: Precision) -> Base:
     return Base(Decoder(model, tokenizer, extractor, tokens, settings), generation_config)
 
 
+_LOADING_ERRORS = (OSError, ValueError, TypeError, KeyError, RuntimeError, SafetensorError)
+
+
+def _broken(path: Path, error: Exception) -> ModelBrokenError:
+    """The error as a sentence; memory that ran out stays what it is.
+
+    Raises:
+        Exception: the error itself, if it is about memory.
+    """
+    if is_out_of_memory(error):
+        raise error
+    return ModelBrokenError(
+        "The model in {folder} cannot be loaded ({reason}): copy or download it again.",
+        folder=path,
+        reason=" ".join(str(error).split())[:300],
+    )
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether memory ran out, on the GPU or off it."""
-    words = ("out of memory", "can't allocate memory", "not enough memory")
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(
-        word in str(error).lower() for word in words
+        word in str(error).lower() for word in _NO_MEMORY
     )
 
 
@@ -129,13 +162,28 @@ def _quantization(bits: str, dtype: torch.dtype) -> Any:
 
 def checkpointing_options(config: TrainingConfig) -> dict[str, Any]:
     """Non-reentrant checkpointing keeps the input of each 8-bit layer; reentrant does not."""
-    return {"use_reentrant": config.quantization == "8bit"}
+    return {"use_reentrant": config.is_reentrant}
 
 
-def prepare_method(model: Any, config: TrainingConfig, max_steps: int) -> Any:
+def check_attention(config: TrainingConfig) -> None:
+    """Refuses a kernel that is not here.
+
+    Raises:
+        ConfigError: if it is flash attention without its package or without a GPU.
+    """
+    is_here = find_spec("flash_attn") is not None and torch.cuda.is_available()
+    if config.attn_implementation == "flash_attention_2" and not is_here:
+        raise ConfigError(
+            "flash_attention_2 needs a GPU and the package flash-attn, which is not here: choose sdpa.",
+            name="attn_implementation",
+        )
+
+
+def prepare_method(model: Any, config: TrainingConfig, max_steps: int, start: Path | None = None) -> Any:
     """Makes exactly the intended weights trainable; for adapters, gives back the base wrapped by PEFT.
 
-    `max_steps` are the run's optimizer steps, which AdaLoRA plans its ranks by.
+    `max_steps` are the run's optimizer steps, which AdaLoRA plans its ranks by; `start` is the folder of an
+    adapter whose weights are the first ones.
     """
     if config.method == "frozen_encoder":
         model.freeze_encoder()
@@ -150,11 +198,17 @@ def prepare_method(model: Any, config: TrainingConfig, max_steps: int) -> Any:
     if config.quantization != "none":
         # Casts what is not quantised to float32; checkpointing is switched on by the trainer, if at all.
         model = peft.prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
+    if config.quantization == "4bit":
+        _never_pack(model)
     if config.quantization == "8bit" and config.method == "dora":
         _keep_scales(model)
     if config.gradient_checkpointing:
         require_input_gradients(model)
     torch.manual_seed(config.seed)
+    if start is not None:
+        kept = peft.PeftConfig.from_pretrained(start)
+        kept.lora_dropout = config.lora_dropout
+        return peft.PeftModel.from_pretrained(model, start, is_trainable=True, config=kept)
     return peft.get_peft_model(model, _peft_config(config, max_steps))
 
 
@@ -168,6 +222,15 @@ def _keep_scales(model: Any) -> None:
     for module in model.modules():
         if type(module).__name__ == "Linear8bitLt":
             module.register_forward_pre_hook(put_back)
+
+
+def _never_pack(model: Any) -> None:
+    """On a CPU with bf16 instructions, an evaluation lays 4-bit weights out so that they cannot be trained
+    beside any more: bitsandbytes' product for that layout has no gradient.
+    """
+    for module in model.modules():
+        if type(module).__name__ == "Linear4bit":
+            module.support_avx512bf16_for_cpu = False
 
 
 def require_input_gradients(model: Any) -> None:
@@ -211,32 +274,3 @@ def count_parameters(model: Any) -> tuple[int, int]:
         packed = getattr(parameter, "quant_state", None)
         total += parameter.numel() if packed is None else int(torch.Size(packed.shape).numel())
     return trainable, total
-
-
-def save_adalora(model: Any, folder: Path) -> None:
-    """What AdaLoRA needs to go on exactly: its weights at full rank, the importance of each, the ranks.
-
-    PEFT's own checkpoint has the weights cut to the ranks of the moment, which the optimizer's do not fit.
-    """
-    allocator, inner = model.base_model.rankallocator, model.base_model.model
-    tensors = {f"weight.{name}": p.detach() for name, p in inner.named_parameters() if "lora_" in name}
-    for kind in ("ipt", "exp_avg_ipt", "exp_avg_unc"):
-        tensors |= {f"{kind}.{name}": tensor for name, tensor in getattr(allocator, kind).items()}
-    save_file({name: tensor.contiguous().clone() for name, tensor in tensors.items()}, folder / ADALORA_STATE)
-    write_json(folder / ADALORA_RANKS, model.peft_config["default"].rank_pattern)
-
-
-def load_adalora(model: Any, folder: Path) -> None:
-    """Puts back what `save_adalora` saved."""
-    allocator = model.base_model.rankallocator
-    parameters = dict(model.base_model.model.named_parameters())
-    allocator.reset_ipt()
-    for full_name, tensor in load_file(folder / ADALORA_STATE).items():
-        kind, _, name = full_name.partition(".")
-        parameter = parameters[name]
-        if kind == "weight":
-            with torch.no_grad():
-                parameter.copy_(tensor)
-        else:
-            getattr(allocator, kind)[name] = tensor.to(parameter.device)
-    model.peft_config["default"].rank_pattern = read_json(folder / ADALORA_RANKS)

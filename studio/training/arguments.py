@@ -7,7 +7,7 @@ Flags are the fields' names and aliases (`--snake_case` or `--kebab-case`; boole
 import difflib
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,12 @@ from typing import Any
 from studio.errors import ConfigError
 from studio.training import dialects
 from studio.training.config import ALL_LINEAR, TrainingConfig
+from studio.training.option_values import BOOLEAN_WORDS, boolean, convert
 
 SCHEMA_VERSION = 1
 
 _FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(TrainingConfig)}
 _ALIASES = {alias: f.name for f in _FIELDS.values() for alias in f.metadata["aliases"]}
-_NOTHING = {"", "none", "null", "auto"}
-_TRUE = {"true", "yes", "on", "1", "t", "y"}
-_FALSE = {"false", "no", "off", "0", "f", "n"}
 
 
 def training_flags() -> tuple[str, ...]:
@@ -140,7 +138,7 @@ def _tokens(argv: Sequence[str]) -> dict[str, Any]:
         if equals:
             given[name] = value
         elif _is_switch(name):
-            is_value = rest and rest[0].lower() in _TRUE | _FALSE
+            is_value = rest and rest[0].lower() in BOOLEAN_WORDS
             given[name] = rest.pop(0) if is_value else True
         else:
             given[name] = _values_of(name, spelling, rest)
@@ -195,83 +193,16 @@ def _config_values(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
             continue
         name = _canonical(str(spelling).replace("-", "_"), str(spelling))
         if name in _FIELDS:
-            values[name] = _convert(name, value)
+            values[name] = convert(name, value)
         elif name in dialects.SWITCHES:
-            foreign[name] = _boolean(name, value)
+            foreign[name] = boolean(name, value)
         else:
             foreign[name] = False if str(value).lower() in ("false", "none") else value
     translated, notes = dialects.translate(foreign)
-    merged = {**{name: _convert(name, value) for name, value in translated.items()}, **values}
+    merged = {**{name: convert(name, value) for name, value in translated.items()}, **values}
     if "eval_steps" in merged and "eval_strategy" not in merged:
         merged["eval_strategy"] = "steps"
     return merged, notes
-
-
-def _convert(name: str, value: Any) -> Any:
-    """A value of the field's type from text or from a plain value of JSON, YAML or a form."""
-    kind = _FIELDS[name].type
-    if kind is bool:
-        return _boolean(name, value)
-    if kind is float:
-        return _number(name, value)
-    if kind in (int | None, float | None) and (value is None or str(value).strip().lower() in _NOTHING):
-        return None
-    if kind == (float | None):
-        return _number(name, value)
-    if kind in (int, int | None):
-        return _whole_number(name, value)
-    if name == "target_modules":
-        return _modules(value)
-    return _text(name, value)
-
-
-def _text(name: str, value: Any) -> str:
-    if isinstance(value, (list, tuple)) and len(value) == 1:
-        value = value[0]
-    if value is False:  # YAML reads a plain `no` (a strategy, Norwegian) as false
-        value = "no"
-    text = "" if value is None else str(value)
-    if name == "language" and text.strip().lower() in ("", "none", "null"):
-        return "auto"
-    if not text and "none" in _FIELDS[name].metadata["choices"]:
-        return "none"
-    return text
-
-
-def _boolean(name: str, value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    word = str(value).strip().lower()
-    if word in _TRUE | _FALSE:
-        return word in _TRUE
-    raise ConfigError("{name} must be True or False, got {value!r}.", name=name, value=value)
-
-
-def _number(name: str, value: Any) -> float:
-    try:
-        if isinstance(value, bool):
-            raise ValueError
-        return float(value)
-    except (TypeError, ValueError):
-        raise ConfigError("{name} must be a number, got {value!r}.", name=name, value=value) from None
-
-
-def _whole_number(name: str, value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    number = _number(name, value)
-    if not number.is_integer():
-        raise ConfigError("{name} must be a whole number, got {value!r}.", name=name, value=value)
-    return int(number)
-
-
-def _modules(value: Any) -> tuple[str, ...]:
-    """`q_proj,v_proj`, a list, or all-linear."""
-    parts: Iterable[str] = value.split(",") if isinstance(value, str) else value or ()
-    names = [str(part).strip() for part in parts if str(part).strip()]
-    if [name.replace("_", "-") for name in names] == ["all-linear"]:
-        return ALL_LINEAR
-    return tuple(names)
 
 
 def _read_mapping(path: Path) -> Mapping[str, Any]:

@@ -1,32 +1,49 @@
 """One training attempt, from its configuration to a model in the registry."""
 
 import logging
-from importlib.util import find_spec
+import shutil
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import PrinterCallback
 
-from studio.errors import AdapterMismatchError, ConfigError
-from studio.evaluation.normalize import writes_without_spaces
-from studio.files import require_free_space
-from studio.registry.spec import ModelKind, ModelSpec
+from studio.dataset.example import Example
 from studio.registry.store import ModelRegistry
+from studio.sentences import Sentence
 from studio.settings import DEMO_MODEL, Settings
 from studio.training import adapters, finished_model
 from studio.training.arguments import read_config
+from studio.training.audio_context import ShortAudio, lengths_of, short_audio
+from studio.training.base_choice import base_path_of, base_spec, check_space
 from studio.training.callback import RunCallback
-from studio.training.collator import Collator, FeatureSource
-from studio.training.data import SourceData, TrainingData, read_source
-from studio.training.events import EventLog, Phase, read_events
-from studio.training.learning_rate import learning_rate_for
-from studio.training.outcome import Outcome, versions
-from studio.training.preparation import prepare
+from studio.training.collator import Collator
+from studio.training.course import Course
+from studio.training.data import TrainingData
+from studio.training.distillation import taught_by_base
+from studio.training.early_stopping import ended_early
+from studio.training.encoder_states import EncoderStates, repeats_itself
+from studio.training.events import EventLog, Phase
+from studio.training.machine import note_machine, versions
+from studio.training.memory_watch import MemoryWatch
+from studio.training.outcome import Outcome
+from studio.training.preflight import check_logger
+from studio.training.preparation import prepare, set_aside
+from studio.training.ready import Ready
+from studio.training.record import evaluations, has_begun
+from studio.training.retry import read_retries, with_retries
 from studio.training.run_dir import RunDir
 from studio.training.schedule import Schedule
+from studio.training.short_trainer import make_trainer
+from studio.training.sources import other_clips, read_source
+from studio.training.start import Start, shared_options
 from studio.training.stop import StopRequested, StopSignal
-from studio.training.trainer import WhisperTrainer, has_evaluated, last_checkpoint, training_arguments
+from studio.training.times_file import TimesFile
+from studio.training.trainer import TrainerParts, WhisperTrainer
+from studio.training.trainer_arguments import training_arguments
+from studio.training.warm_start import adapter_folder, warm_started
+from studio.training.world import World
+from studio.whisper.audio_context import FULL, POSITIONS, SHORT, allow_short_audio
+from studio.whisper.loss import use_chunked_loss
 
 log = logging.getLogger("studio.training")
 
@@ -40,8 +57,13 @@ class Attempt:
         self.settings = settings
         self.stop = stop
         self.outcome = outcome
+        self.world = World()
         self.events = EventLog(run.events)
-        self.config = read_config(run.config)
+        self.eval_examples: tuple[Example, ...] = ()
+        self.config = with_retries(read_config(run.config), read_retries(run))
+        self.short: ShortAudio | None = None
+        self.audio_context = FULL
+        """What the model will see; decided when the clips are known."""
         demo = DEMO_MODEL if DEMO_MODEL.is_dir() else None
         self.registry = ModelRegistry(settings.models, demo=demo, hf_cache=settings.hf_cache)
 
@@ -52,175 +74,191 @@ class Attempt:
             StudioError: if something the user gave cannot be used.
             StopRequested: if a stop was asked for; the run can be resumed from what is there.
         """
-        config = self.config
         if self.settings.threads > 0:
             torch.set_num_threads(self.settings.threads)
-        checkpoint = last_checkpoint(self.run.checkpoints)
+        self.world = world = World.join(self.config)
+        if world.size > 1:
+            self.events = EventLog(self.run.events if world.is_first_here else None)
+            self.stop.follow_parent()
+        world.agree({**versions(), **shared_options(self.config)})
+        start = Start.of(self.run, world)
         if has_begun(self.run):
-            self.events.write("resumed", step=_step_of(checkpoint))
-            log.info("going on from step %s", _step_of(checkpoint))
-        self._check_before()
-        spec = self._base_spec()
+            self.events.write("resumed", step=start.step)
+            log.info("going on from step %s", start.step)
+        if (change := note_machine(self.run, self.events)) is not None:
+            self._warn(change)
+        try:
+            ready = world.together(self._prepare)
+            world.agree({"train_data": ready.fingerprint})
+            best = self._train(ready, start)
+            self._phase(Phase.SAVING)
+            world.together(lambda: self._keep(best, ready))
+            if world.is_first_here:
+                shutil.rmtree(self.run.cache, ignore_errors=True)
+        except StopRequested:
+            world.leave()
+            raise
+        world.leave()
+
+    def _prepare(self) -> Ready:
+        """Everything up to the model in memory and the clips."""
+        config = self.config
+        adapters.check_attention(config)
+        finished_model.check_output_dir(config)
+        check_logger(config)
+        spec = base_spec(config, self.registry)
+        config = self.config = warm_started(config, self.registry)
         self._phase(Phase.READING_DATA)
         source = read_source(config)
+        other_clips(config)  # what cannot be used is told now, not after the training
         self.stop.check()
         self._phase(Phase.LOADING_MODEL)
-        precision = adapters.choose_precision(config.precision, torch.cuda.is_available())
+        precision = adapters.choose_precision(config, torch.cuda.is_available())
         if precision.note:
             self._warn(precision.note)
-        base_path = self._base_path()
-        self._check_space(base_path)
+        base_path = base_path_of(config, self.registry)
+        check_space(config, self.run.path, base_path)
+        memory = MemoryWatch(self.events)
+        self.outcome.memory = memory.to_json
         base = adapters.load_base(base_path, config, precision)
         self.stop.check()
         self._phase(Phase.READING_DATA)
-        data, features = prepare(config, source, base, self.events, self.stop)
-        best = self._train(base, data, features, precision, checkpoint)
-        self._phase(Phase.SAVING)
-        self._keep(best, spec, base_path, base, data, source)
+        times = self._times_file(base_path) if config.make_timestamps else None
+        data, features = prepare(config, source, base, self.events, self.stop, times)
+        teacher = None
+        if config.distill:
+            prepared = (data, features)
+            data, teacher = taught_by_base(config, self.run.cache, base, prepared, self.events, self.stop)
+        if self.world.is_first_here:
+            set_aside(data, self.settings.quarantine / f"{self.run.run_id}.jsonl")
+        short = self.short = self._short_audio(base.decoder.model, data)
+        shape = base.decoder.model.config.to_dict()
+        memory.predict(config, precision.name, shape, data, short.positions if short else POSITIONS)
+        self.eval_examples = tuple(clip.example for clip in data.evaluation)
+        return Ready(spec, base_path, base, source, data, features, precision, memory, teacher)
 
-    def _check_before(self) -> None:
-        finished_model.check_output_dir(self.config)
-        package = self.config.report_to
-        if package != "none" and find_spec(package) is None:
-            raise ConfigError(
-                "report_to {name} needs the package {name}, which is not installed: install it with "
-                "pip install {name}, or choose none.",
-                name=package,
-            )
-
-    def _base_spec(self) -> ModelSpec:
-        spec = self.registry.get(self.config.base_model)
-        if spec.kind is ModelKind.ADAPTER:
-            raise AdapterMismatchError(
-                "{model} is an adapter, which cannot be trained on: choose its base {base}.",
-                model=spec.id,
-                base=spec.base_model or "",
-            )
-        if spec.kind is ModelKind.EXPORT:
-            raise ConfigError(
-                "{model} is an export, which cannot be trained: choose its base.", model=spec.id
-            )
-        return spec
-
-    def _base_path(self) -> Path:
-        config = self.config
-        return self.registry.local_path(
-            config.base_model,
-            local_files_only=config.local_files_only,
-            cache_dir=Path(config.cache_dir) if config.cache_dir else None,
-        )
-
-    def _check_space(self, base: Path) -> None:
-        """Room for the checkpoints kept, one being written, and the model itself."""
-        weights = sum(file.stat().st_size for file in base.glob("*.safetensors"))
-        if self.config.is_adapter:
-            checkpoint = weights * self.config.lora_r // 200
-        else:
-            checkpoint = 6 * weights
-        needed = checkpoint * (self.config.save_total_limit + 2)
-        require_free_space(self.run.path, needed)
-
-    def _train(
-        self,
-        base: adapters.Base,
-        data: TrainingData,
-        features: FeatureSource,
-        precision: adapters.Precision,
-        checkpoint: Path | None,
-    ) -> Path:
+    def _train(self, ready: Ready, start: Start) -> Path:
         """Trains to the last step; gives back the best checkpoint."""
-        config, decoder = self.config, base.decoder
-        schedule = Schedule.of(config, len(data.train))
-        model = adapters.prepare_method(decoder.model, config, schedule.max_steps)
-        metric = self._metric(data)
-        rate = learning_rate_for(config, decoder.model.config.d_model)
-        self._report_plan(model, precision, schedule, metric, rate)
-        arguments = training_arguments(config, rate, self.run.checkpoints, precision, metric, self.run.run_id)
-        callback = RunCallback(
-            self.events,
-            self.stop,
-            lambda: trainer.texts,
-            config.per_device_train_batch_size * config.gradient_accumulation_steps,
-            len(data.evaluation),
-        )
-        collator = Collator(features, decoder.extractor.nb_max_frames, self._warn)
-        trainer = WhisperTrainer(model, arguments, config, data, collator, decoder, callback)
-        trainer.remove_callback(PrinterCallback)
-        step = _step_of(checkpoint)
-        if checkpoint is None:
-            is_known = 0 in evaluations(self.run)
-            trainer.args.eval_on_start = (
-                config.eval_on_start and config.eval_strategy != "no" and not is_known
-            )
-        else:
-            trainer.args.eval_on_start = schedule.evaluates_at(step, config) and not has_evaluated(checkpoint)
-        self.outcome.max_steps = schedule.max_steps
+        base = ready.base.decoder.model
+        course = Course.of(self.config, ready.data, base.config.d_model, self.audio_context)
+        max_steps = course.schedule.max_steps
+        model = self._prepared(base, max_steps)
+        course.tell(model, ready.precision, self.world, self.events)
+        trainer, callback = self._trainer(model, ready, course)
+        trainer.args.eval_on_start = start.evaluates_first(self.config, course.schedule)
+        self.outcome.max_steps = max_steps
         self._phase(Phase.TRAINING)
         try:
-            if checkpoint is not None and step >= schedule.max_steps:
-                trainer.go_on_after_last_step(checkpoint)
-            else:
-                trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+            self._go_on(trainer, start)
         except StopRequested:
             trainer.save_interrupted()
             raise
         finally:
-            self._sum_up(trainer, callback, metric)
-        if trainer.state.global_step < schedule.max_steps:
-            raise StopRequested
+            self._sum_up(trainer, callback, course.metric)
+        if trainer.state.global_step < max_steps:
+            if not trainer.has_ended_early:
+                raise StopRequested
+            self._warn(
+                Sentence(
+                    "Ended at step {step}: no better result in the last {patience} evaluations.",
+                    step=trainer.state.global_step,
+                    patience=self.config.early_stopping_patience,
+                )
+            )
         return self.run.checkpoints / f"checkpoint-{self.outcome.metrics['best_step']}"
 
-    def _report_plan(
-        self, model: Any, precision: adapters.Precision, schedule: Schedule, metric: str, rate: float
-    ) -> None:
-        trainable, total = adapters.count_parameters(model)
-        self.events.write(
-            "plan",
-            max_steps=schedule.max_steps,
-            trainable_parameters=trainable,
-            all_parameters=total,
-            device="cuda" if torch.cuda.is_available() else "cpu",
-            precision=precision.name,
-            metric=metric,
-            learning_rate=rate,
+    def _trainer(self, model: Any, ready: Ready, course: Course) -> tuple[WhisperTrainer, RunCallback]:
+        """The trainer of this run, and what listens to it."""
+        config, world = self.config, self.world
+        arguments = training_arguments(
+            config,
+            course.learning_rate,
+            course.schedule.max_steps,
+            self.run.checkpoints,
+            ready.precision,
+            course.metric,
+            self.run.run_id,
         )
-        log.info(
-            "%s steps, %s of %s parameters are trained, learning rate %g.",
-            schedule.max_steps,
-            trainable,
-            total,
-            rate,
+        callback = RunCallback(
+            self.events,
+            self.stop,
+            lambda: trainer.texts,
+            config.per_device_train_batch_size * config.gradient_accumulation_steps * world.size,
+            len(ready.data.evaluation),
+            ready.memory.look,
+            world,
         )
+        decoder = ready.base.decoder
+        encoder = self._kept_states(ready, course.schedule)
+        collator = Collator(
+            ready.features,
+            decoder.extractor.nb_max_frames,
+            self._warn,
+            is_short=self.short is not None,
+            teacher=ready.teacher,
+            encoder=encoder,
+        )
+        parts = TrainerParts(model, arguments, config, ready.data, collator, decoder, callback, world)
+        trainer = make_trainer(parts, self.short, encoder)
+        return trainer, callback
 
-    def _metric(self, data: TrainingData) -> str:
-        if self.config.metric_for_best_model != "auto":
-            return self.config.metric_for_best_model
-        return "cer" if writes_without_spaces(data.languages[0]) else "wer"
+    def _go_on(self, trainer: WhisperTrainer, start: Start) -> None:
+        """Trains from where the run is; after its last step, only an evaluation may be owed."""
+        checkpoint = start.checkpoint
+        is_over = start.step >= self.outcome.max_steps
+        if checkpoint and (is_over or ended_early(self.config, checkpoint)):
+            trainer.go_on_after_last_step(checkpoint)
+        else:
+            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+
+    def _times_file(self, base_path: Path) -> TimesFile:
+        revision = finished_model.revision_of(base_path)
+        return TimesFile(self.run.times, revision, writes=self.world.is_first_here)
+
+    def _short_audio(self, model: Any, data: TrainingData) -> ShortAudio | None:
+        """How the run reads clips as short as they are; None if it pads them all to 30 seconds."""
+        start = self.registry.get(self.config.adapter or self.config.base_model)
+        schedule = Schedule.of(self.config, len(data.train))
+        short = short_audio(self.config, data, schedule, was_short=start.audio_context == SHORT)
+        if short:
+            self.audio_context = SHORT
+            allow_short_audio(model)
+        return short
+
+    def _kept_states(self, ready: Ready, schedule: Schedule) -> EncoderStates | None:
+        """Where a frozen encoder's states are kept; None if it would not compute the same again."""
+        augmentation = ready.features.augmentation
+        is_augmented = augmentation.is_on or self.config.no_speech_share > 0
+        is_short = self.short is not None
+        if not repeats_itself(self.config, schedule, is_short=is_short, is_augmented=is_augmented):
+            return None
+        log.info("What the frozen encoder makes of each clip is kept until the run is finished.")
+        return EncoderStates(self.run.cache, ready.base_path, ready.precision.name)
+
+    def _prepared(self, model: Any, max_steps: int) -> Any:
+        """The base with what is trained, and with the loss that the run takes."""
+        config = self.config
+        if config.loss_chunk_size:
+            use_chunked_loss(model, config.loss_chunk_size, config.label_smoothing_factor)
+        start = adapter_folder(config, self.registry) if config.adapter else None
+        return adapters.prepare_method(model, config, max_steps, start)
 
     def _sum_up(self, trainer: WhisperTrainer, callback: RunCallback, metric: str) -> None:
         """What is known so far, however the training ended."""
-        outcome, state = self.outcome, trainer.state
+        state = trainer.state
         best_step = state.best_global_step or state.global_step
-        found = evaluations(self.run)
-        base, final = found.get(0), found.get(best_step) if best_step else None
-        outcome.step = state.global_step
-        outcome.metrics = {"metric": metric, "best_step": best_step, "base": base, "final": final}
-        outcome.seconds |= {"training": callback.training_seconds, "evaluating": callback.evaluating_seconds}
-        if state.global_step >= outcome.max_steps and base and final and final[metric] >= base[metric]:
-            self._warn(
-                f"No better than the base on the evaluation clips: {metric.upper()} {base[metric]:.1%} "
-                f"before, {final[metric]:.1%} after."
-            )
+        self.outcome.note_progress(state.global_step, best_step, metric, evaluations(self.run))
+        self.outcome.seconds["training"] = callback.training_seconds
+        self.outcome.seconds["evaluating"] = callback.evaluating_seconds
+        if (warning := self.outcome.no_better()) is not None:
+            self._warn(warning)
 
-    def _keep(
-        self,
-        best: Path,
-        spec: ModelSpec,
-        base_path: Path,
-        base: adapters.Base,
-        data: TrainingData,
-        source: SourceData,
-    ) -> None:
+    def _keep(self, best: Path, ready: Ready) -> None:
+        """Makes the model of the best checkpoint; the main process does, the others are done."""
+        if not self.world.is_main:
+            self.outcome.state = "finished"
+            return
+        base, data, spec, base_path = ready.base, ready.data, ready.spec, ready.base_path
         made = finished_model.made_by(self.registry, self.run.run_id)
         if made is not None:  # killed between the model and its result
             self.outcome.model_id, self.outcome.state = made.id, "finished"
@@ -230,10 +268,13 @@ class Attempt:
         staged = self.run.path / "model"
         finished_model.stage(best, staged, base_path, spec.id, self.config, base.generation_config)
         card = {
-            **finished_model.describe(self.config, spec, base_path, data, source),
+            **finished_model.describe(self.config, spec, base_path, data, ready.source),
             "is_multilingual": is_multilingual,
+            "audio_context": self.audio_context,
+            **({"clip_seconds": lengths_of(data.train)} if self.audio_context == SHORT else {}),
             "metrics": self.outcome.metrics,
             "seconds": self.outcome.seconds,
+            "memory": self.outcome.memory(),
             "versions": versions(),
             "run_id": self.run.run_id,
         }
@@ -246,26 +287,6 @@ class Attempt:
         self.events.write("phase", phase=phase)
         log.info("%s", phase.replace("_", " "))
 
-    def _warn(self, text: str) -> None:
-        self.events.write("warning", text=text)
-        log.info("Note: %s", text)
-
-
-def has_begun(run: RunDir) -> bool:
-    """Whether a worker got as far as data before this one."""
-    return any(event["kind"] == "data" for event in read_events(run.events)[0])
-
-
-def evaluations(run: RunDir) -> dict[int, dict[str, Any]]:
-    """The latest `eval` event of each step, without those of steps that a resumption took back."""
-    found: dict[int, dict[str, Any]] = {}
-    for event in read_events(run.events)[0]:
-        if event["kind"] == "resumed":
-            found = {step: point for step, point in found.items() if step <= event["step"]}
-        elif event["kind"] == "eval":
-            found[event["step"]] = {key: event[key] for key in ("step", "epoch", "wer", "cer", "loss")}
-    return found
-
-
-def _step_of(checkpoint: Path | None) -> int:
-    return int(checkpoint.name.rpartition("-")[2]) if checkpoint else 0
+    def _warn(self, sentence: Sentence) -> None:
+        self.events.warn(sentence)
+        log.info("Note: %s", sentence)

@@ -12,6 +12,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from studio.training.events import EventLog, Phase
 from studio.training.stop import StopRequested, StopSignal
+from studio.training.world import World
 
 log = logging.getLogger("studio.training")
 
@@ -31,16 +32,25 @@ class RunCallback(TrainerCallback):
         texts: Callable[[], list[tuple[str, str]]],
         clips_per_step: int,
         eval_clips: int,
+        look_at_memory: Callable[[], None] = lambda: None,
+        world: World | None = None,
     ) -> None:
-        """`texts` gives reference and hypothesis of each clip of the latest evaluation."""
+        """`texts` gives reference and hypothesis of each clip of the latest evaluation; `look_at_memory` is
+        called after steps and evaluations. `clips_per_step` are those of all processes.
+        """
+        self.speedup: Callable[[], float | None] = lambda: None
+        """How many times as fast the run is as with every batch padded, as far as it is known."""
+        self._world = world or World()
         self._events = events
         self._stop = stop
         self._texts = texts
         self._clips_per_step = clips_per_step
         self._eval_clips = eval_clips
+        self._look_at_memory = look_at_memory
         self._evaluated = 0
         self._eval_seconds = 0.0
         self._step_seconds: deque[float] = deque(maxlen=_STEPS_REMEMBERED)
+        self._waits: deque[float] = deque(maxlen=_STEPS_REMEMBERED)
         self._step_started = 0.0
         self._last_event = 0.0
         self.training_seconds = 0.0
@@ -48,6 +58,10 @@ class RunCallback(TrainerCallback):
         self.evaluating_seconds = 0.0
         self.evaluations: list[dict[str, Any]] = []
         """The `eval` events of this process."""
+
+    def waited(self, seconds: float) -> None:
+        """Called by the trainer with how long the next step's batches took to come."""
+        self._waits.append(seconds)
 
     def on_step_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -72,11 +86,12 @@ class RunCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Ends training with a checkpoint if a stop is asked for; else sees to evaluation and saving."""
-        seconds = time.monotonic() - self._step_started
+        seconds = time.monotonic() - self._step_started + (self._waits[-1] if self._waits else 0.0)
         self._step_seconds.append(seconds)
         self.training_seconds += seconds
         is_last = state.global_step >= state.max_steps
-        if self._stop.is_set and not is_last:
+        # A stop may reach one process before the others: all look in the same step, and all end in it.
+        if self._world.any(self._stop.is_set) and not is_last:
             control.should_training_stop = True
             control.should_evaluate = False
             control.should_save = True
@@ -92,9 +107,11 @@ class RunCallback(TrainerCallback):
     def on_epoch_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """A run that stops does not evaluate first."""
-        if self._stop.is_set and state.global_step < state.max_steps:
+        """A run that stops does not evaluate first: its resumption makes up for it."""
+        if self._world.any(self._stop.is_set) and state.global_step < state.max_steps:
+            control.should_training_stop = True
             control.should_evaluate = False
+            control.should_save = True
 
     def on_log(
         self,
@@ -123,9 +140,10 @@ class RunCallback(TrainerCallback):
         Raises:
             StopRequested: which the worker turns into a checkpoint.
         """
-        self._evaluated = min(self._eval_clips, self._evaluated + args.eval_batch_size)
+        done = self._evaluated + args.eval_batch_size * self._world.size
+        self._evaluated = min(self._eval_clips, done)
         self._events.write("eval_progress", done=self._evaluated, total=self._eval_clips)
-        if self._stop.is_set:
+        if self._world.any(self._stop.is_set):
             raise StopRequested
 
     def on_evaluate(
@@ -161,6 +179,7 @@ class RunCallback(TrainerCallback):
             100 * point["cer"],
             point["loss"],
         )
+        self._look_at_memory()
         self._events.write("phase", phase=Phase.TRAINING)
         control.should_save = state.global_step > 0
 
@@ -182,9 +201,18 @@ class RunCallback(TrainerCallback):
             learning_rate=logs.get("learning_rate"),
             grad_norm=logs.get("grad_norm"),
             samples_per_second=self._clips_per_step / mean_seconds if mean_seconds else None,
+            data_wait_share=self._wait_share(),
+            speedup=self.speedup(),
             eta_seconds=self._eta(args, state, mean_seconds),
             memory_bytes=memory_bytes(),
         )
+        self._look_at_memory()
+
+    def _wait_share(self) -> float | None:
+        """Share of the latest steps' time in which the model waited for batches."""
+        steps = list(self._step_seconds)
+        waits = list(self._waits)[-len(steps) :] if steps else []
+        return sum(waits) / sum(steps) if sum(steps) > 0 else None
 
     def _eta(self, args: TrainingArguments, state: TrainerState, mean_seconds: float) -> float:
         """Seconds that the remaining steps and evaluations take at the present speed."""
@@ -201,6 +229,13 @@ class RunCallback(TrainerCallback):
 
 def _ends_epoch(state: TrainerState) -> bool:
     return state.epoch is not None and abs(state.epoch - round(state.epoch)) < 1e-9
+
+
+def free_bytes() -> int:
+    """What is left on the GPU, or in the machine."""
+    if torch.cuda.is_available():
+        return int(torch.cuda.mem_get_info()[0])
+    return int(psutil.virtual_memory().available)
 
 
 def memory_bytes() -> int:

@@ -5,78 +5,28 @@ metadata (`help`, `group`, `choices`, `aliases`), which the command line, the fo
 This module imports nothing heavy.
 """
 
-import math
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass
 
-from studio.errors import ConfigError
+from studio.memory import plan as memory_plan
+from studio.training.checks import check, weights_of
+from studio.training.option import option
+from studio.training.schedulers import SCHEDULERS
+from studio.training.source_options import SourceOptions
 
-METHODS = ("lora", "dora", "adalora", "full", "frozen_encoder")
-PRECISIONS = ("auto", "fp32", "fp16", "bf16")
-QUANTIZATIONS = ("none", "8bit", "4bit")
-TASKS = ("transcribe", "translate")
-NORMALIZERS = ("none", "basic", "english", "chinese")
-SCHEDULERS = ("linear", "cosine", "constant", "constant_with_warmup")
+METHODS = memory_plan.METHODS
+QUANTIZATIONS = memory_plan.QUANTIZATIONS
+ALL_LINEAR = memory_plan.ALL_LINEAR
+PRECISIONS = ("auto", *memory_plan.PRECISIONS)
+BASE_DTYPES = ("auto", *memory_plan.DTYPES)
+ATTENTIONS = ("auto", *memory_plan.ATTENTIONS)
+REENTRANT = ("auto", "true", "false")
+SHORT_AUDIO = ("auto", "on", "off")
 STRATEGIES = ("epoch", "steps", "no")
-ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")
-
-
-def option(
-    default: Any,
-    group: str,
-    text: str,
-    *,
-    choices: tuple[str, ...] = (),
-    aliases: tuple[str, ...] = (),
-) -> Any:
-    """A dataclass field with what form, command line and documentation need to know about it."""
-    metadata = {"group": group, "help": text, "choices": choices, "aliases": aliases}
-    if isinstance(default, (list, tuple)):
-        return field(default=tuple(default), metadata=metadata)
-    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True)
-class TrainingConfig:
+class TrainingConfig(SourceOptions):
     """Everything that decides what a run does. Checked when made: a value out of range is a `ConfigError`."""
-
-    # model and data
-    base_model: str = option(
-        "demo",
-        "model",
-        "Model to start from: registry id, folder or Hub id.",
-        aliases=("model_name_or_path",),
-    )
-    train_data: str = option(
-        "demo", "data", "Training manifest, audio folder or Hub dataset.", aliases=("train_file",)
-    )
-    test_data: str = option(
-        "",
-        "data",
-        "Manifest for evaluation; empty keeps a share of the training data back.",
-        aliases=("validation_file",),
-    )
-    validation_share: float = option(0.1, "data", "Share kept back when there is no evaluation manifest.")
-    max_train_samples: int | None = option(None, "data", "Use only so many training clips.")
-    max_eval_samples: int | None = option(
-        None, "data", "Use only so many evaluation clips.", aliases=("max_validation_samples",)
-    )
-    min_audio_len: float = option(
-        0.2, "data", "Shortest clip used, in seconds.", aliases=("min_duration_in_seconds",)
-    )
-    max_audio_len: float = option(
-        30.0, "data", "Longest clip used, in seconds.", aliases=("max_duration_in_seconds",)
-    )
-    language: str = option(
-        "auto", "data", "Language of the clips, name or code; auto takes each row's, or detects it."
-    )
-    task: str = option("transcribe", "data", "What the model should learn.", choices=TASKS)
-    timestamps: bool = option(
-        True,
-        "data",
-        "Train half of the clips whose segment times are known with those times, as Whisper was.",
-    )
-    normalizer: str = option("none", "data", "Normalisation applied to labels.", choices=NORMALIZERS)
 
     # method
     method: str = option("lora", "method", "Which weights are trained.", choices=METHODS)
@@ -89,15 +39,80 @@ class TrainingConfig:
         "Linear layers that get an adapter, separated by commas; all-linear for all.",
         aliases=("lora_target_modules",),
     )
+    adapter: str = option(
+        "",
+        "method",
+        "Adapter to go on training from: registry id or folder. Its method, rank and layers are taken over.",
+        aliases=("adapter_name_or_path", "init_adapter"),
+    )
     quantization: str = option("none", "method", "Bits of the frozen base.", choices=QUANTIZATIONS)
     precision: str = option(
         "auto",
         "method",
-        "Arithmetic of the training step; auto takes the best of the machine.",
+        "Arithmetic of the training step; auto takes the best of the machine. pure_bf16 holds weights that "
+        "are trained in bf16, too.",
         choices=PRECISIONS,
+        aliases=("mixed_precision",),
+    )
+    base_dtype: str = option(
+        "auto",
+        "method",
+        "Type in which the base model is held; auto: that of the arithmetic where it is frozen, else fp32.",
+        choices=BASE_DTYPES,
+        aliases=("torch_dtype", "dtype"),
+    )
+    attn_implementation: str = option(
+        "auto",
+        "method",
+        "Kernel of attention; auto takes sdpa. eager takes more than twice the memory.",
+        choices=ATTENTIONS,
     )
     gradient_checkpointing: bool = option(
         False, "method", "Compute activations again in the backward pass instead of keeping them."
+    )
+    loss_chunk_size: int = option(
+        256,
+        "method",
+        "Tokens whose logits exist at once; the loss stays the same. 0 computes all of them at once.",
+    )
+    use_reentrant: str = option(
+        "auto",
+        "method",
+        "Variant of checkpointing; auto is true for an 8-bit base, where the other keeps each layer's input.",
+        choices=REENTRANT,
+    )
+    torch_compile: bool = option(
+        False,
+        "method",
+        "Compile the model: slower to begin, then faster. Its memory is estimated as without.",
+        aliases=("use_compile",),
+    )
+    short_audio: str = option(
+        "auto",
+        "method",
+        "Let the encoder see each batch's own length instead of 30 seconds, in training and afterwards: "
+        "faster and smaller on short clips. auto decides by the clips' lengths and the number of steps.",
+        choices=SHORT_AUDIO,
+    )
+    padded_share: float = option(
+        0.1,
+        "method",
+        "In short-audio mode, the share of batches that is padded to 30 seconds, so that the model stays "
+        "good at those.",
+    )
+
+    distill: bool = option(
+        False,
+        "method",
+        "Teach the base to read short clips as it reads them padded: it is its own teacher, no texts are "
+        "needed, and the adapter makes it faster on short clips.",
+    )
+
+    cache_encoder_states: bool = option(
+        True,
+        "method",
+        "Keep on disk what a frozen encoder makes of each clip, as long as there is room, until the run is "
+        "finished: later epochs do without it.",
     )
 
     # schedule
@@ -111,7 +126,21 @@ class TrainingConfig:
     )
     warmup_steps: float = option(0.1, "schedule", "Steps of warm-up; below 1, a share of all steps.")
     lr_scheduler_type: str = option("linear", "schedule", "How the learning rate falls.", choices=SCHEDULERS)
-    weight_decay: float = option(0.0, "schedule", "Weight decay of AdamW.")
+    lr_scheduler_kwargs: str = option(
+        "",
+        "schedule",
+        'Values of the scheduler as JSON, such as {"num_cycles": 3}; empty: sensible ones.',
+    )
+    optim: str = option(
+        "adamw_torch_fused",
+        "schedule",
+        "Optimizer. adamw_bnb_8bit keeps its states in 8 bits; adafactor and sgd keep hardly any.",
+        choices=memory_plan.OPTIMIZERS,
+    )
+    weight_decay: float = option(0.0, "schedule", "Weight decay of the optimizer.")
+    label_smoothing_factor: float = option(
+        0.0, "schedule", "Share of the loss that is spread over all tokens; 0.1 is common, 0 is off."
+    )
     max_grad_norm: float = option(1.0, "schedule", "Gradients are clipped to this norm.")
     seed: int = option(42, "schedule", "Seed of the order, dropout and new weights.")
 
@@ -130,10 +159,38 @@ class TrainingConfig:
         "wer, cer, or auto: cer for languages written without spaces.",
         choices=("auto", "wer", "cer"),
     )
+    early_stopping_patience: int = option(
+        0, "evaluation", "End the run after this many evaluations without an improvement; 0 never does."
+    )
+    capability_check: bool = option(
+        True,
+        "evaluation",
+        "Check at the end what tuning may have broken: times, long recordings, silence, languages.",
+    )
+    other_languages_data: str = option(
+        "",
+        "evaluation",
+        "Manifest in languages that are not trained, to check that they are kept; empty: some English.",
+    )
     generation_max_length: int = option(225, "evaluation", "Longest text generated in evaluation, in tokens.")
     generation_num_beams: int = option(1, "evaluation", "Beams in evaluation.")
 
-    # the rest
+    num_processes: int = option(1, "processes", "On all machines together, one a GPU.", aliases=("num_gpus",))
+    sharding: str = option(
+        "ddp",
+        "processes",
+        "What they divide: ddp nothing, zero1 to zero3 (DeepSpeed) and fsdp more and more.",
+        choices=memory_plan.SHARDINGS,
+        aliases=("distributed", "distributed_type"),
+    )
+    num_machines: int = option(1, "processes", "Machines that train together.", aliases=("nnodes",))
+    machine_rank: int = option(0, "processes", "From 0; 0 keeps the model.", aliases=("node_rank",))
+    main_process_ip: str = option("", "processes", "Needed by several machines.", aliases=("master_addr",))
+    main_process_port: int = option(
+        29500, "processes", "Must be open on machine 0.", aliases=("master_port",)
+    )
+    ddp_timeout: int = option(1800, "processes", "Seconds of silence after which a process is given up.")
+
     dataloader_num_workers: int = option(
         0, "machine", "Processes that read and decode audio.", aliases=("num_workers",)
     )
@@ -145,6 +202,12 @@ class TrainingConfig:
         "none, tensorboard, wandb or trackio.",
         choices=("none", "tensorboard", "wandb", "trackio"),
     )
+    project: str = option(
+        "whisper-studio",
+        "machine",
+        "Project under which wandb or trackio file the run.",
+        aliases=("wandb_project",),
+    )
     local_files_only: bool = option(False, "machine", "Never ask the model hub.")
     cache_dir: str = option("", "machine", "Cache folder for downloads.")
 
@@ -154,81 +217,35 @@ class TrainingConfig:
         Raises:
             ConfigError: names the option, what came, and what is accepted.
         """
-        for f in fields(self):
-            choices = f.metadata["choices"]
-            value = getattr(self, f.name)
-            if choices and value not in choices:
-                raise ConfigError(
-                    "{name} must be one of {choices}, got {value!r}.",
-                    name=f.name,
-                    choices=", ".join(choices),
-                    value=value,
-                )
-        for name, low, high in _BOUNDS:
-            value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and low <= value <= high):
-                raise ConfigError(
-                    "{name} must be between {low:g} and {high:g}, got {value:g}.",
-                    name=name,
-                    low=low,
-                    high=high,
-                    value=value,
-                )
-        self._check_together()
+        check(self)
 
-    def _check_together(self) -> None:
-        if not self.base_model.strip() or not self.train_data.strip():
-            raise ConfigError("A run needs a base_model and train_data: one of them is empty.")
-        if self.quantization != "none" and self.method not in ("lora", "dora", "adalora"):
-            raise ConfigError(
-                "{quantization} weights cannot be trained themselves: use method lora, dora or adalora, "
-                "or quantization none.",
-                quantization=self.quantization,
-            )
-        unknown = [name for name in self.target_modules if name not in ALL_LINEAR]
-        if unknown or not self.target_modules:
-            raise ConfigError(
-                "target_modules must be some of {known} or all-linear, got {value!r}.",
-                known=", ".join(ALL_LINEAR),
-                value=", ".join(unknown),
-            )
-        if self.min_audio_len >= self.max_audio_len:
-            raise ConfigError(
-                "min_audio_len must be below max_audio_len, got {low:g} and {high:g}.",
-                low=self.min_audio_len,
-                high=self.max_audio_len,
-            )
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """`train_weights` as numbers; empty if there are none.
+
+        Raises:
+            ConfigError: if they are none, or not as many as manifests.
+        """
+        return weights_of(self)
+
+    @property
+    def processes_per_machine(self) -> int:
+        """Processes that one machine starts."""
+        return self.num_processes // self.num_machines
+
+    @property
+    def asks_for_short_audio(self) -> bool:
+        """Whether short-audio mode is on whatever the clips are like."""
+        return self.short_audio == "on" or self.distill
 
     @property
     def is_adapter(self) -> bool:
         """Whether the run makes an adapter rather than a whole model."""
         return self.method in ("lora", "dora", "adalora")
 
-
-_BOUNDS: tuple[tuple[str, float, float], ...] = (
-    ("validation_share", 0.01, 0.9),
-    ("max_train_samples", 1, 10**9),
-    ("max_eval_samples", 1, 10**9),
-    ("min_audio_len", 0.0, 30.0),
-    ("max_audio_len", 0.1, 30.0),
-    ("lora_r", 1, 1024),
-    ("lora_alpha", 1, 4096),
-    ("lora_dropout", 0.0, 0.9),
-    ("num_train_epochs", 0.01, 10_000),
-    ("max_steps", -1, 10**8),
-    ("per_device_train_batch_size", 1, 1024),
-    ("per_device_eval_batch_size", 1, 1024),
-    ("gradient_accumulation_steps", 1, 4096),
-    ("learning_rate", 1e-9, 1.0),
-    ("warmup_steps", 0, 10**7),
-    ("weight_decay", 0.0, 1.0),
-    ("max_grad_norm", 0.0, 1e6),
-    ("seed", 0, 2**32 - 1),
-    ("eval_steps", 1, 10**8),
-    ("save_steps", 0, 10**8),
-    ("save_total_limit", 1, 1000),
-    ("logging_steps", 1, 10**8),
-    ("generation_max_length", 1, 448),
-    ("generation_num_beams", 1, 32),
-    ("dataloader_num_workers", 0, 256),
-)
+    @property
+    def is_reentrant(self) -> bool:
+        """The variant of checkpointing: non-reentrant keeps the input of each 8-bit layer."""
+        if self.use_reentrant == "auto":
+            return self.quantization == "8bit"
+        return self.use_reentrant == "true"

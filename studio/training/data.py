@@ -1,23 +1,30 @@
-"""What a run learns from: manifests read, split, checked, and written as token sequences.
+"""What a run learns from, written as token sequences.
 
 Nothing is decoded here. Rows that cannot be used are listed with their line and the reason, and are never
 replaced by others.
 """
 
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import chain, islice
 from pathlib import Path
 
-from studio.dataset.manifest import Example, Manifest, RowProblem, read_manifest
-from studio.errors import ConfigError, ManifestError
+from studio.dataset.manifest import Example, RowProblem
+from studio.dataset.sequences import Made, chosen, joined
+from studio.errors import ConfigError
 from studio.evaluation.normalize import normalize, writes_without_spaces
 from studio.inference.languages import AUTO, resolve_language
 from studio.inference.special_tokens import SECONDS_PER_TOKEN, SpecialTokens
+from studio.training.augmentation import Draw
 from studio.training.config import TrainingConfig
+from studio.training.sources import SourceData, require
 
-DEMO = "demo"
 WINDOW_SECONDS = 30.0
+_LONGEST_PROMPT = 223
+"""Half of the decoder's positions, as in Whisper's own decoding."""
 
 
 @dataclass(frozen=True)
@@ -32,80 +39,40 @@ class Clip:
     """Language, task, no-timestamps, text, end: without the start token, which the model puts in front."""
     timed_labels: tuple[int, ...] = ()
     """The same with the times of its segments; empty where they are unknown or not to be learned."""
-
-
-@dataclass(frozen=True)
-class SourceData:
-    """The rows of a run before a model is there."""
-
-    train: Manifest
-    train_examples: tuple[Example, ...]
-    eval_examples: tuple[Example, ...]
-    eval_source: str
-    """Where the evaluation clips come from, for people."""
-    problems: tuple[RowProblem, ...]
-    data_hash: str
+    before: tuple[int, ...] = ()
+    """What the decoder may be given before the label: previous text, start token; empty if none is known."""
+    no_speech: int = 0
+    """Number of a clip in which nobody speaks, from 1; 0 for one that is in the data."""
+    draw: Draw | None = field(default=None, compare=False)
+    """How it is augmented this time; None: not at all."""
 
 
 @dataclass(frozen=True)
 class TrainingData:
     """The clips of a run."""
 
-    train: tuple[Clip, ...]
-    evaluation: tuple[Clip, ...]
+    train: Sequence[Clip]
+    evaluation: Sequence[Clip]
     problems: tuple[RowProblem, ...]
 
-    @property
+    @cached_property
     def languages(self) -> tuple[str, ...]:
         """Codes of the training clips, most frequent first."""
-        codes = [clip.language for clip in self.train]
-        return tuple(sorted(set(codes), key=lambda code: (-codes.count(code), code)))
+        counts = Counter(clip.language for clip in self.train)
+        return tuple(sorted(counts, key=lambda code: (-counts[code], code)))
 
-    @property
+    @cached_property
     def train_hours(self) -> float:
-        """Length of the training clips."""
-        return sum(clip.example.duration_seconds or 0.0 for clip in self.train) / 3600
-
-
-def read_source(config: TrainingConfig) -> SourceData:
-    """Reads the manifests and leaves out clips that are too short or too long.
-
-    Without `test_data`, the demo speech has its own validation part, and of anything else a share is kept
-    back, drawn with the seed.
-
-    Raises:
-        ManifestError: if a manifest cannot be used, or nothing is left.
-        HubUnreachableError: if a Hub dataset cannot be reached.
-    """
-    train = _read(config, config.train_data, "train")
-    examples, problems = _within_length(train.examples, config)
-    problems = [*train.problems, *problems]
-    _require(examples, config.train_data, problems)
-    test_source = config.test_data or (f"{DEMO}:validation" if config.train_data == DEMO else "")
-    data_hash = train.hash
-    if test_source:
-        test = _read(config, test_source, "test")
-        held, held_problems = _within_length(test.examples, config)
-        problems += [*test.problems, *held_problems]
-        _require(held, test_source, problems)
-        eval_source = test_source
-    else:
-        examples, held = _split(examples, config)
-        eval_source = f"{config.validation_share:.0%} of {config.train_data}"
-    rng = random.Random(config.seed)
-    if config.max_train_samples and len(examples) > config.max_train_samples:
-        examples = rng.sample(examples, config.max_train_samples)
-    if config.max_eval_samples and len(held) > config.max_eval_samples:
-        held = rng.sample(held, config.max_eval_samples)
-    return SourceData(train, tuple(examples), tuple(held), eval_source, tuple(problems), data_hash)
+        """Length of the training clips, without those that nobody speaks in."""
+        return sum(clip.example.duration_seconds or 0.0 for clip in self.train if not clip.no_speech) / 3600
 
 
 def undecided(source: SourceData, config: TrainingConfig) -> tuple[Example, ...]:
     """Examples whose language nobody told, up to five of them, for the model to listen to."""
     if resolve_language(config.language) != AUTO:
         return ()
-    every = (*source.train_examples, *source.eval_examples)
-    return tuple(example for example in every if not example.language)[:5]
+    every = chain(source.train_examples, source.eval_examples)
+    return tuple(islice((example for example in every if not example.language), 5))
 
 
 def label_data(
@@ -125,100 +92,52 @@ def label_data(
     """
     problems = list(source.problems)
     tokens.checked_task(config.task)
-    default = resolve_language(config.language, tokens.languages)
-    if default == AUTO:
-        default = detected or AUTO
-
-    def clips(examples: Sequence[Example], *, with_times: bool) -> tuple[Clip, ...]:
-        kept = []
-        for example in examples:
-            clip = _clip(example, config, tokens, encode, default, with_times=with_times)
-            if max(len(clip.labels), len(clip.timed_labels)) > longest:
-                problems.append(
-                    RowProblem.of(
-                        example.line,
-                        str(example.audio_path),
-                        "label_too_long",
-                        "The label has {count} tokens, and the model takes {longest}: cut the clip in parts.",
-                        count=max(len(clip.labels), len(clip.timed_labels)),
-                        longest=longest,
-                    )
-                )
-            else:
-                kept.append(clip)
-        return tuple(kept)
-
-    train = clips(source.train_examples, with_times=config.timestamps)
-    evaluation = clips(source.eval_examples, with_times=False)
-    _require(train, config.train_data, problems)
-    _require(evaluation, source.eval_source, problems)
+    default = _default_language(config, tokens, detected)
+    train = partial(_clip, config, tokens, encode, default, with_times=config.timestamps)
+    evaluation = partial(_clip, config, tokens, encode, default, with_times=False)
+    train_clips = _fitting(source.train_examples, train, longest, problems)
+    eval_clips = _fitting(source.eval_examples, evaluation, longest, problems)
+    for clips, name in ((train_clips, config.train_data), (eval_clips, source.eval_source)):
+        require(clips, name, problems)
+    silent = _silent_clips(train_clips, config, tokens)
     # Clips of like length make batches that finish together.
-    by_length = sorted(evaluation, key=lambda clip: -len(clip.labels))
-    return TrainingData(train, tuple(by_length), tuple(problems))
+    lengths = [-len(clip.labels) for clip in eval_clips]
+    by_length = sorted(range(len(lengths)), key=lengths.__getitem__)
+    train_clips = joined([train_clips, silent]) if silent else train_clips
+    return TrainingData(train_clips, chosen(eval_clips, by_length), tuple(problems))
 
 
-def _read(config: TrainingConfig, source: str, split: str) -> Manifest:
-    cache_dir = Path(config.cache_dir) if config.cache_dir else None
-    return read_manifest(source, split=split, cache_dir=cache_dir, local_files_only=config.local_files_only)
-
-
-def _within_length(
-    examples: Sequence[Example], config: TrainingConfig
-) -> tuple[list[Example], list[RowProblem]]:
-    kept, problems = [], []
-    for example in examples:
-        seconds = example.duration_seconds or 0.0
-        if config.min_audio_len <= seconds <= config.max_audio_len:
-            kept.append(example)
+def _fitting(
+    examples: Sequence[Example], make: Callable[[Example], Clip], longest: int, problems: list[RowProblem]
+) -> Sequence[Clip]:
+    """The clips whose labels fit; the others are named. Where there are many, clips are made when read."""
+    kept = []
+    for place, example in enumerate(examples):
+        clip = make(example)
+        count = max(len(clip.labels), len(clip.timed_labels))
+        if count <= longest:
+            kept.append(place)
             continue
-        is_short = seconds < config.min_audio_len
         problems.append(
             RowProblem.of(
                 example.line,
                 str(example.audio_path),
-                "too_short" if is_short else "too_long",
-                "The clip lasts {seconds:.2f} s, and {option} is {limit:g} s.",
-                seconds=seconds,
-                option="min_audio_len" if is_short else "max_audio_len",
-                limit=config.min_audio_len if is_short else config.max_audio_len,
+                "label_too_long",
+                "The label has {count} tokens, and the model takes {longest}: cut the clip in parts.",
+                count=count,
+                longest=longest,
             )
         )
-    return kept, problems
-
-
-def _split(examples: list[Example], config: TrainingConfig) -> tuple[list[Example], list[Example]]:
-    """Keeps a share back for evaluation, at least one clip and never all."""
-    if len(examples) < 2:
-        raise ManifestError(
-            "{source} has a single usable clip: give at least two, or test_data for evaluation.",
-            source=config.train_data,
-        )
-    count = min(len(examples) - 1, max(1, round(config.validation_share * len(examples))))
-    held = set(random.Random(config.seed).sample(range(len(examples)), count))
-    return (
-        [example for index, example in enumerate(examples) if index not in held],
-        [example for index, example in enumerate(examples) if index in held],
-    )
-
-
-def _require(rows: Sequence[object], source: str, problems: Sequence[RowProblem]) -> None:
-    if rows:
-        return
-    raise ManifestError(
-        "No clip of {source} can be used: {count} rows have problems. Line {line}: {reason}",
-        source=source,
-        count=len(problems),
-        line=problems[0].line if problems else 0,
-        reason=problems[0].reason if problems else "",
-    )
+    usable = chosen(examples, kept)
+    return tuple(map(make, usable)) if isinstance(usable, tuple) else Made(usable, make)
 
 
 def _clip(
-    example: Example,
     config: TrainingConfig,
     tokens: SpecialTokens,
     encode: Callable[[str], list[int]],
     default: str,
+    example: Example,
     *,
     with_times: bool,
 ) -> Clip:
@@ -232,13 +151,71 @@ def _clip(
         return encode(space + normalize(text, config.normalizer).strip())
 
     plain = [*tokens.prompt(language, task, with_times=False)[1:], *text_tokens(example.text), tokens.end]
+    before = _before(example, tokens, text_tokens) if config.condition_on_prev_probability else ()
     if not (with_times and example.segments):
-        return Clip(example, language, task, tuple(plain))
+        return Clip(example, language, task, tuple(plain), before=before)
     timed = tokens.prompt(language, task, with_times=True)[1:]
     for segment in example.segments:
         timed += [_time(tokens, segment.start_seconds), *text_tokens(segment.text)]
         timed.append(_time(tokens, segment.end_seconds))
-    return Clip(example, language, task, tuple(plain), (*timed, tokens.end))
+    return Clip(example, language, task, tuple(plain), (*timed, tokens.end), before)
+
+
+def _before(
+    example: Example, tokens: SpecialTokens, text_tokens: Callable[[str], list[int]]
+) -> tuple[int, ...]:
+    if not example.previous_text or tokens.previous is None:
+        return ()
+    return (tokens.previous, *text_tokens(example.previous_text)[-_LONGEST_PROMPT:], tokens.start)
+
+
+def _silent_clips(train: Sequence[Clip], config: TrainingConfig, tokens: SpecialTokens) -> tuple[Clip, ...]:
+    """Clips without speech, `no_speech_share` of all and as long as they; their text is its end."""
+    count = round(config.no_speech_share / (1 - config.no_speech_share) * len(train))
+    rng = random.Random(config.seed)
+    made = []
+    for number in range(1, count + 1):
+        like = rng.choice(train)
+        seconds = like.example.duration_seconds or WINDOW_SECONDS
+        example = Example(Path("no-speech"), "", like.language, like.task, None, None, seconds, (), number)
+        plain = (*tokens.prompt(like.language, like.task, with_times=False)[1:], tokens.end)
+        timed = (*tokens.prompt(like.language, like.task, with_times=True)[1:], tokens.first_time, tokens.end)
+        made.append(
+            Clip(
+                example, like.language, like.task, plain, timed if config.timestamps else (), no_speech=number
+            )
+        )
+    return tuple(made)
+
+
+def with_draw(clip: Clip, draw: Draw, first_time: int) -> Clip:
+    """The clip as it is augmented this time; the times of its label follow its speed.
+
+    `first_time` is the token `<|0.00|>`.
+    """
+    timed = clip.timed_labels
+    if draw.speed != 1.0:
+        timed = tuple(
+            first_time + round((token - first_time) / draw.speed) if token >= first_time else token
+            for token in timed
+        )
+    return replace(clip, draw=draw, timed_labels=timed)
+
+
+def example_language(
+    example: Example, config: TrainingConfig, tokens: SpecialTokens, default: str | None
+) -> str:
+    """Code of the language that an example is taught in; `default` is what was heard, if somebody listened.
+
+    Raises:
+        ConfigError: if it is none of the model's.
+    """
+    return _language(example, config, tokens, _default_language(config, tokens, default))
+
+
+def _default_language(config: TrainingConfig, tokens: SpecialTokens, detected: str | None) -> str:
+    said = resolve_language(config.language, tokens.languages)
+    return (detected or AUTO) if said == AUTO else said
 
 
 def _language(example: Example, config: TrainingConfig, tokens: SpecialTokens, default: str) -> str:
@@ -250,7 +227,7 @@ def _language(example: Example, config: TrainingConfig, tokens: SpecialTokens, d
     try:
         code = resolve_language(example.language, tokens.languages)
     except ConfigError as error:
-        raise ConfigError("Line {line}: {reason}", line=example.line, reason=str(error)) from error
+        raise ConfigError("Line {line}: {reason}", line=example.line, reason=error) from error
     return default if code == AUTO else code
 
 

@@ -3,6 +3,7 @@
 Names that only differ in spelling from a field of `TrainingConfig` are aliases in that field's metadata.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from studio.errors import ConfigError
 SWITCHES: dict[str, tuple[str, str]] = {
     "fp16": ("precision", "fp16"),
     "bf16": ("precision", "bf16"),
+    "pure_bf16": ("precision", "pure_bf16"),
     "use_8bit": ("quantization", "8bit"),
     "load_in_8bit": ("quantization", "8bit"),
     "use_4bit": ("quantization", "4bit"),
@@ -26,10 +28,18 @@ SWITCHES: dict[str, tuple[str, str]] = {
 SWITCHED_OFF = {"precision": "fp32", "quantization": "none", "method": "lora", "report_to": "none"}
 """What the field gets if its switches are all given as False."""
 
+STRATEGIES = {
+    **dict.fromkeys(("MULTI_GPU", "MULTI_CPU", "NO", "DDP"), "ddp"),
+    "FSDP": "fsdp",
+    "DEEPSPEED": "zero2",
+}
+"""What accelerate and the trainer call a strategy → the value of `sharding`."""
+
 _RESUME = "a stopped run is continued with Resume on its page, or with python -m studio runs resume ID"
 _HUB = "the finished model stays on this machine"
 _ALWAYS = "this is always so"
 _NEVER = "the studio decides it"
+_LENGTHS = "clips are padded to 30 seconds, or sorted by length with short_audio"
 
 WITHOUT_EFFECT: dict[str, str] = {
     # published after training
@@ -39,17 +49,13 @@ WITHOUT_EFFECT: dict[str, str] = {
     "hub_token": _HUB,
     "hub_private_repo": _HUB,
     # not here yet
-    "augment_config_path": "audio is not augmented yet",
-    "use_compile": "models are not compiled yet",
-    "torch_compile": "models are not compiled yet",
-    "deepspeed": "runs use one process",
-    "fsdp": "runs use one process",
-    "fsdp_config": "runs use one process",
-    "ddp_find_unused_parameters": "runs use one process",
-    "local_rank": "runs use one process",
+    "deepspeed": "set sharding",
+    "fsdp": "set sharding",
+    "fsdp_config": "set sharding",
+    "ddp_find_unused_parameters": _NEVER,
+    "local_rank": "set num_processes; the launcher numbers them",
     # said elsewhere
     "resume_from_checkpoint": _RESUME,
-    "wandb_project": "set the environment variable WANDB_PROJECT instead",
     "logging_dir": "set the environment variable TENSORBOARD_LOGGING_DIR instead",
     # always so
     "do_train": _ALWAYS,
@@ -63,22 +69,19 @@ WITHOUT_EFFECT: dict[str, str] = {
     "disable_tqdm": "progress goes into the run's events",
     "save_safetensors": _ALWAYS,
     "trust_remote_code": "code from a model repository is never run",
-    "apply_spec_augment": "audio is not augmented yet",
     # decided here
     "dataloader_pin_memory": _NEVER,
     "dataloader_prefetch_factor": _NEVER,
     "dataloader_persistent_workers": _NEVER,
     "dataloader_drop_last": "no clip is dropped",
-    "group_by_length": "every clip is padded to 30 seconds",
-    "train_sampling_strategy": "every clip is padded to 30 seconds",
-    "length_column_name": "every clip is padded to 30 seconds",
+    "group_by_length": _LENGTHS,
+    "train_sampling_strategy": _LENGTHS,
+    "length_column_name": _LENGTHS,
     "auto_find_batch_size": _NEVER,
     "eval_accumulation_steps": _NEVER,
-    "gradient_checkpointing_kwargs": _NEVER,
     "fp16_full_eval": _NEVER,
     "bf16_full_eval": _NEVER,
     "tf32": _NEVER,
-    "optim": "AdamW is used",
     "data_seed": "seed decides the order, too",
     "logging_strategy": "set logging_steps",
     "logging_first_step": "set logging_steps",
@@ -86,11 +89,10 @@ WITHOUT_EFFECT: dict[str, str] = {
     "freeze_feature_encoder": "set method to frozen_encoder to train the decoder alone",
     "use_cpu": "a GPU is used where there is one",
     "no_cuda": "a GPU is used where there is one",
-    "ddp_timeout": "runs use one process",
 }
 """Known flag that changes nothing → why, for one printed line."""
 
-TRANSLATED = ("warmup_ratio", "save_strategy")
+TRANSLATED = ("warmup_ratio", "save_strategy", "gradient_checkpointing_kwargs")
 """Flags whose value has to be rewritten; see `translate`."""
 
 BOOLEAN_WITHOUT_EFFECT = frozenset(
@@ -134,6 +136,8 @@ def translate(foreign: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
                 field=field,
                 other=values[field],
             )
+    if foreign.get("gradient_checkpointing_kwargs"):
+        values["use_reentrant"] = _use_reentrant(foreign["gradient_checkpointing_kwargs"])
     if "warmup_ratio" in foreign:
         values["warmup_steps"] = foreign["warmup_ratio"]
     strategy = foreign.get("save_strategy")
@@ -146,3 +150,18 @@ def translate(foreign: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
             "save_strategy must be one of epoch, steps, best, no, got {value!r}.", value=strategy
         )
     return values, notes
+
+
+def _use_reentrant(value: Any) -> Any:
+    """The one thing that `gradient_checkpointing_kwargs`, a mapping or its JSON, can say here."""
+    try:
+        given = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        given = None
+    if not isinstance(given, Mapping) or set(given) - {"use_reentrant"}:
+        raise ConfigError(
+            '{name} must be {{"use_reentrant": true}} or false, got {value!r}.',
+            name="gradient_checkpointing_kwargs",
+            value=value,
+        )
+    return given.get("use_reentrant", "auto")

@@ -6,17 +6,22 @@ Kinds and their fields beside `v`, `kind` and `time` (seconds since the epoch):
 |---|---|
 | `phase` | `phase`: one of `Phase` |
 | `data` | `train_samples`, `eval_samples`, `train_hours`, `eval_source`, `languages`, |
-| | `detected_language`, `skipped_count`, `skipped` (at most 20 of `{line, reason}`) |
-| `plan` | `max_steps`, `trainable_parameters`, `all_parameters`, `device`, `precision`, |
+| | `detected_language`, `made_times`, `skipped_count`, `skipped` (at most 20 of `{line, reason}`) |
+| `plan` | `max_steps`, `num_processes`, `trainable_parameters`, `all_parameters`, `device`, `precision`, |
 | | `metric` (`wer` or `cer`), `learning_rate` (the peak) |
 | `step` | `step`, `max_steps`, `epoch`, `loss`, `learning_rate`, `grad_norm`, |
-| | `samples_per_second`, `eta_seconds`, `memory_bytes`; loss, learning rate and |
+| | `samples_per_second`, `data_wait_share`, `eta_seconds`, `memory_bytes`, `speedup` (against padding |
+| | every batch, measured on those that are; null if none was or is); loss, learning rate and |
 | | gradient norm are null in the steps between two points of the curve |
+| `memory` | `predicted`: bytes of the estimate, or null; `measured`: see |
+| | `studio.memory.measure.MeasuredPeak`; written again when the peak has risen |
 | `eval` | `step`, `epoch`, `wer`, `cer`, `loss`, `seconds`; step 0 is the base model |
 | `eval_progress` | `done`, `total` |
 | `samples` | `step`, `rows`: a few of `{reference, hypothesis}` |
 | `checkpoint` | `step` |
-| `warning` | `text` |
+| `warning` | `text`; `template` and `values`, to say it in another language |
+| `machine` | `device`, `cpu_capability`, `threads`, `versions`: what the numbers depend on |
+| `out_of_memory` | `phase`, `step`, `asked_bytes`, `free_bytes` (null if not known), `text` |
 | `resumed` | `step`; what was told about later steps is taken back |
 """
 
@@ -27,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.files import append_json_line, read_json_lines
+from studio.sentences import Sentence, to_plain
 
 VERSION = 1
 
@@ -37,20 +43,30 @@ class Phase(StrEnum):
     STARTING = "starting"
     LOADING_MODEL = "loading_model"
     READING_DATA = "reading_data"
+    LISTENING = "listening"
     EVALUATING = "evaluating"
     TRAINING = "training"
     SAVING = "saving"
+    CHECKING = "checking"
 
 
 class EventLog:
     """Writer's side."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None) -> None:
+        """Without a path nothing is written: of several processes on a machine, one keeps the record."""
         self._path = path
 
     def write(self, kind: str, **fields: Any) -> None:
         """Appends one event."""
+        if self._path is None:
+            return
         append_json_line(self._path, {"v": VERSION, "kind": kind, "time": time.time(), **fields})
+
+    def warn(self, sentence: Sentence) -> None:
+        """Appends a `warning`."""
+        values = to_plain(sentence.values)
+        self.write("warning", text=str(sentence), template=sentence.template, values=values)
 
 
 def read_events(path: Path, offset: int = 0) -> tuple[list[Mapping[str, Any]], int]:

@@ -14,7 +14,8 @@ from studio.registry.spec import CARD_FILE, ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.training.arguments import command_line, config_to_dict
 from studio.training.config import TrainingConfig
-from studio.training.data import SourceData, TrainingData
+from studio.training.data import TrainingData
+from studio.training.sources import SourceData
 
 _ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
 _MODEL_FILES = ("config.json", "model.safetensors", "model.safetensors.index.json", "model-*.safetensors")
@@ -107,7 +108,7 @@ def describe(
         "title": config.run_name
         or f"{Path(base.title).name}, {config.method} on {Path(config.train_data).name}",
         "base_model": base.id,
-        "base_revision": _revision(base_path),
+        "base_revision": revision_of(base_path),
         "method": config.method,
         "data": {
             "source": config.train_data,
@@ -128,8 +129,8 @@ def name_of(config: TrainingConfig, run_id: str) -> str:
     return re.sub(r"[^\w.-]+", "-", config.run_name).strip("-.")[:80] or run_id
 
 
-def _revision(base: Path) -> str:
-    """Commit of a Hub model, else a hash of the weights."""
+def revision_of(base: Path) -> str:
+    """Commit of a Hub model in its folder, else a hash of the weights."""
     if base.parent.name == "snapshots":
         return base.name
     digest = hashlib.sha256()

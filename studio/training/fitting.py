@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from studio.errors import ConfigError
+from studio.files import read_json
 from studio.memory.advice import MODELS, Advice, advise
+from studio.memory.calibration import Calibration, calibrate
 from studio.memory.fit import LARGEST_BATCH, FitResult, cards_for, fit, for_card
 from studio.memory.gpus import Gpu, card, usable_bytes
-from studio.memory.plan import ALL_LINEAR, InferencePlan
+from studio.memory.inference_plan import InferencePlan
+from studio.memory.plan import ALL_LINEAR, LABEL_LENGTH
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
 from studio.training.arguments import command_line, config_to_dict
@@ -34,7 +38,7 @@ class FitQuestion:
     method: str = AUTO
     effective_batch_size: int = 16
     """Clips that one step of the optimizer learns from."""
-    label_length: int = 128
+    label_length: int = LABEL_LENGTH
     """Tokens of the longest text of a batch."""
 
 
@@ -83,12 +87,12 @@ class FitAnswer:
                 }
                 for row in self.models
             ],
-            "cards": {gpu.name: verdict for gpu, verdict in cards_for(self.result.estimate)},
+            "cards": {gpu.name: verdict for gpu, verdict in cards_for(self.result.elsewhere)},
         }
 
 
-def find_fit(question: FitQuestion, registry: ModelRegistry) -> FitAnswer:
-    """The best run for a GPU.
+def find_fit(question: FitQuestion, registry: ModelRegistry, receipts: Path | None = None) -> FitAnswer:
+    """The best run for a GPU; `receipts` is the folder of what was measured on this machine.
 
     Raises:
         ConfigError: if a value is out of range, the GPU is unknown, or nothing is known of the model's shape.
@@ -100,13 +104,14 @@ def find_fit(question: FitQuestion, registry: ModelRegistry) -> FitAnswer:
     check_between("effective_batch_size", question.effective_batch_size, 1, LARGEST_BATCH)
     check_between("label_length", question.label_length, 1, LARGEST_LABEL)
     advice = _advice(question)
+    known = calibrate(gpu, receipts) if receipts else None
     models = tuple(
-        ModelFit(model.id, model.title, _fit(question, model.id, model.dimensions, gpu, advice)[0])
+        ModelFit(model.id, model.title, _fit(question, model.id, model.dimensions, gpu, advice, known)[0])
         for model in MODELS
     )
     base_model = question.base_model if question.base_model != AUTO else _best(models)
     dimensions = shape_of(base_model, registry)
-    result, config = _fit(question, base_model, dimensions, gpu, advice)
+    result, config = _fit(question, base_model, dimensions, gpu, advice, known)
     return FitAnswer(gpu, base_model, advice, result, config, models)
 
 
@@ -126,15 +131,25 @@ def shape_of(model: str, registry: ModelRegistry) -> ModelDimensions:
     return spec.dimensions
 
 
-def inference_plan(model: str, registry: ModelRegistry, **options: Any) -> InferencePlan:
-    """A plan of transcribing with a model; an adapter made here brings its rank and layers.
+_COMPUTE_TYPES = {"auto": "fp16", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
+"""Names of CTranslate2 and torch for what is written shorter here; half precision unless told otherwise."""
+
+
+def inference_plan(
+    model: str, registry: ModelRegistry, *, adapter: str = "", precision: str = "auto", **options: Any
+) -> InferencePlan:
+    """A plan of transcribing with a model; an adapter made here, or one beside it, brings rank and layers.
 
     Raises:
         ConfigError: if an option cannot be.
         ModelNotFoundError: if there is no such model.
     """
-    spec = registry.get(model)
+    options["precision"] = _COMPUTE_TYPES.get(precision, precision)
+    spec = registry.get(adapter or model)
     made = spec.card.get("config") if spec.base_model else None
+    if adapter and spec.path is not None and not isinstance(made, Mapping):
+        saved = read_json(spec.path / "adapter_config.json")
+        made = {"lora_r": saved.get("r"), "target_modules": saved.get("target_modules")}
     rank = made.get("lora_r") if isinstance(made, Mapping) else None
     if not isinstance(made, Mapping) or not isinstance(rank, int):
         return InferencePlan(**options)
@@ -163,7 +178,12 @@ def _best(models: tuple[ModelFit, ...]) -> str:
 
 
 def _fit(
-    question: FitQuestion, base_model: str, dimensions: ModelDimensions, gpu: Gpu, advice: Advice
+    question: FitQuestion,
+    base_model: str,
+    dimensions: ModelDimensions,
+    gpu: Gpu,
+    advice: Advice,
+    known: Calibration | None,
 ) -> tuple[FitResult, TrainingConfig]:
     config = TrainingConfig(
         base_model=base_model,
@@ -174,7 +194,7 @@ def _fit(
     )
     wish = for_card(planned(config, question.label_length), gpu)
     keep = () if question.method == AUTO else ("method",)
-    result = fit(dimensions, usable_bytes(gpu), wish, keep)
+    result = fit(dimensions, usable_bytes(gpu), wish, keep, known)
     return result, config_of(result.plan, config)
 
 
@@ -186,7 +206,7 @@ def check_between(name: str, value: float, low: float, high: float) -> None:
     """
     if not low <= value <= high:
         raise ConfigError(
-            "{name} must be between {low:g} and {high:g}, got {value:g}.",
+            "{name} must be between {low:.10g} and {high:.10g}, got {value:.10g}.",
             name=name,
             low=low,
             high=high,

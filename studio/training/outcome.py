@@ -1,12 +1,13 @@
 """What came of an attempt, and the record of it."""
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any
 
 from studio.errors import StudioError
+from studio.sentences import Sentence, to_plain
 
 RESULT_VERSION = 1
 
@@ -22,7 +23,38 @@ class Outcome:
     max_steps: int = 0
     metrics: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    memory: Callable[[], dict[str, Any] | None] = lambda: None
+    """Predicted and measured memory, once there is something to measure."""
+    capabilities: dict[str, Any] | None = None
+    """What the model can still do that the base could, once it was checked."""
+    short_audio: dict[str, Any] | None = None
+    """What short windows gain and cost it, once that was measured."""
     started: float = field(default_factory=time.time)
+    begun: float = field(default_factory=time.monotonic)
+    """On a clock that nobody sets: durations are measured by it."""
+
+    def note_progress(
+        self, step: int, best_step: int, metric: str, found: Mapping[int, Mapping[str, Any]]
+    ) -> None:
+        """How far training came. `found` are the evaluations by their step; that of step 0 is the base's."""
+        self.step = step
+        final = found.get(best_step) if best_step else None
+        self.metrics = {"metric": metric, "best_step": best_step, "base": found.get(0), "final": final}
+
+    def no_better(self) -> Sentence | None:
+        """Says so if training came to its end and made nothing better; else None."""
+        base, final = self.metrics.get("base"), self.metrics.get("final")
+        if self.step < self.max_steps or not base or not final:
+            return None
+        metric = self.metrics["metric"]
+        if final[metric] < base[metric]:
+            return None
+        return Sentence(
+            "No better than the base on the evaluation clips: {metric} {before} before, {after} after.",
+            metric=metric.upper(),
+            before=f"{base[metric]:.1%}",
+            after=f"{final[metric]:.1%}",
+        )
 
     def to_json(self, machine: dict[str, Any]) -> dict[str, Any]:
         """`result.json`; `machine` says what it ran on."""
@@ -33,22 +65,19 @@ class Outcome:
             "state": self.state,
             "error": str(error) if error else "",
             "error_template": error.template if error else "",
-            "error_values": {name: str(value) for name, value in error.values.items()} if error else {},
+            "error_values": to_plain(error.values) if error else {},
             "model_id": self.model_id,
             "step": self.step,
             "max_steps": self.max_steps,
             "metrics": self.metrics,
-            "seconds": {**self.seconds, "total": now - self.started},
+            "memory": self.memory(),
+            "capabilities": self.capabilities,
+            "short_audio": self.short_audio,
+            "seconds": {**self.seconds, "total": time.monotonic() - self.begun},
             "started": _iso(self.started),
             "ended": _iso(now),
-            "versions": versions(),
             **machine,
         }
-
-
-def versions() -> dict[str, str]:
-    """Of the libraries that decide what comes out."""
-    return {name: version(name) for name in ("torch", "transformers", "peft", "accelerate")}
 
 
 def _iso(seconds: float) -> str:

@@ -1,27 +1,50 @@
-"""What can be told about a run's data before a worker is started for it."""
+"""What can be told about a run before it takes long: about its data, and where it reports to."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
-from studio.dataset.manifest import read_manifest
+from studio.dataset.manifest import read_manifest, sources_of
+from studio.errors import ConfigError
+from studio.training.augmentation import Augmentation
 from studio.training.config import TrainingConfig
 
 _FIRST_ROWS = 20
 
 
 def check_sources(config: TrainingConfig) -> None:
-    """Reads the first usable rows of the run's lists, so that a slip is answered at once.
+    """Reads the first usable rows of the run's lists and its augmentation: a slip is answered at once.
 
     Raises:
         ManifestError: if a list is missing, cannot be read, or has no row that can be used.
         HubUnreachableError: if a Hub dataset cannot be reached.
+        ConfigError: if the augmentation's file or folder cannot be used.
     """
+    Augmentation.of(config)
     cache_dir = Path(config.cache_dir) if config.cache_dir else None
     for source, split in ((config.train_data, "train"), (config.test_data, "test")):
-        if source:
+        for part in sources_of(source):
+            if not part:
+                continue
             read_manifest(
-                source,
+                part,
                 split=split,
                 max_rows=_FIRST_ROWS,
                 cache_dir=cache_dir,
                 local_files_only=config.local_files_only,
+                needs_text=not config.distill,
             )
+
+
+def check_logger(config: TrainingConfig) -> None:
+    """Looks whether what the run is to report to is installed.
+
+    Raises:
+        ConfigError: if it is not.
+    """
+    package = config.report_to
+    if package != "none" and find_spec(package) is None:
+        raise ConfigError(
+            "report_to {name} needs the package {name}, which is not installed: install it with "
+            "pip install {name}, or choose none.",
+            name=package,
+        )

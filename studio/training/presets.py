@@ -6,9 +6,14 @@ from typing import Any
 
 from studio.errors import ConfigError
 from studio.memory.claims import Claim, claim
+from studio.memory.gpus import card
 from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
+from studio.training.config import TrainingConfig
 from studio.training.fitting import FitAnswer, FitQuestion, find_fit
+
+MACHINE = "machine"
+"""Key of the preset for the machine that the studio runs on."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,30 @@ class Preset:
 def preset_answers(registry: ModelRegistry) -> tuple[tuple[Preset, FitAnswer], ...]:
     """Every preset with the run that fits its card."""
     return tuple((row, find_fit(row.question, registry)) for row in PRESETS)
+
+
+def preset_config(key: str, base_model: str, registry: ModelRegistry) -> TrainingConfig:
+    """The run of a preset. `machine` is the best for `base_model` on this machine's GPU; without a GPU, one
+    that a processor can do: a small adapter, and few clips at a time.
+
+    Raises:
+        ConfigError: if there is no such preset, or nothing is known of the model's shape.
+        ModelNotFoundError: if there is no such model.
+    """
+    if key != MACHINE:
+        return find_fit(preset(key).question, registry).config
+    if card("") is not None:
+        return find_fit(FitQuestion(base_model=base_model), registry).config
+    registry.get(base_model)
+    return TrainingConfig(
+        base_model=base_model,
+        lora_r=8,
+        lora_alpha=16,
+        precision="fp32",
+        per_device_train_batch_size=4,
+        gradient_accumulation_steps=2,
+        per_device_eval_batch_size=4,
+    )
 
 
 def preset_row(row: Preset, answer: FitAnswer) -> dict[str, Any]:

@@ -41,6 +41,11 @@ class RunDir:
         return self.path / "exit.json"
 
     @property
+    def retries(self) -> Path:
+        """What was changed after memory ran out (see `studio.training.retry`)."""
+        return self.path / "retries.json"
+
+    @property
     def lock(self) -> Path:
         """Held by the worker for as long as it lives."""
         return self.path / "worker.lock"
@@ -61,9 +66,29 @@ class RunDir:
         return self.path / "stop"
 
     @property
+    def failure(self) -> Path:
+        """Why the first of several processes failed that did; the others only see that it is gone."""
+        return self.path / "failure.json"
+
+    @property
     def result(self) -> Path:
         """Written last of all: state, metrics, model id or error."""
         return self.path / "result.json"
+
+    @property
+    def reserve(self) -> Path:
+        """Holds a little space, so that a run on a full disk can still write how it ended."""
+        return self.path / "reserve"
+
+    @property
+    def cache(self) -> Path:
+        """What the run would have to compute again after a break; gone when it is finished."""
+        return self.path / "cache"
+
+    @property
+    def times(self) -> Path:
+        """Times that the base model made for texts without any (see `studio.training.times_file`)."""
+        return self.path / "times.jsonl"
 
     @property
     def checkpoints(self) -> Path:

@@ -15,8 +15,9 @@ class Schedule:
 
     @classmethod
     def of(cls, config: TrainingConfig, clips: int) -> "Schedule":
-        """For that many training clips, on one device."""
+        """For that many training clips; each process takes a batch a step."""
         batches = math.ceil(clips / config.per_device_train_batch_size)
+        batches = math.ceil(batches / config.num_processes)
         steps_per_epoch = math.ceil(batches / config.gradient_accumulation_steps)
         if config.max_steps > 0:
             return cls(steps_per_epoch, config.max_steps)

@@ -1,107 +1,145 @@
-"""`Seq2SeqTrainer` put together for Whisper: arguments, evaluation by generating, checkpoints that resume."""
+"""`Seq2SeqTrainer` put together for Whisper: evaluation by generating, checkpoints that resume."""
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
+from torch.utils.data import DataLoader
+from transformers import Seq2SeqTrainingArguments
 from transformers.modeling_outputs import BaseModelOutput
-from transformers.trainer_callback import TrainerState
+from transformers.trainer_callback import PrinterCallback, TrainerCallback, TrainerState
+from transformers.trainer_utils import EvalLoopOutput
 
-from studio.evaluation.metrics import error_rates
 from studio.inference.decoding import Decoder, Search
-from studio.training.adapters import Precision, checkpointing_options, load_adalora, save_adalora
+from studio.training.adalora import load_adalora, save_adalora
 from studio.training.callback import RunCallback
+from studio.training.checkpoints import STATE_FILE, complete_checkpoints
 from studio.training.collator import IGNORED, ClipDataset, Collator
 from studio.training.config import TrainingConfig
 from studio.training.data import TrainingData
-
-NEVER = 10**9
-"""Steps between things that are not to happen by themselves."""
-_STATE_FILE = "trainer_state.json"
-_CHECKPOINT_FILES = ("optimizer.pt", "scheduler.pt", "rng_state.pth", _STATE_FILE)
-_WEIGHTS = ("adapter_model.safetensors", "model.safetensors", "model.safetensors.index.json")
-
-
-def training_arguments(
-    config: TrainingConfig,
-    learning_rate: float,
-    checkpoints: Path,
-    precision: Precision,
-    metric: str,
-    log_name: str,
-) -> Seq2SeqTrainingArguments:
-    """The trainer's own arguments; names are the same wherever both have one."""
-    return Seq2SeqTrainingArguments(
-        output_dir=str(checkpoints),
-        num_train_epochs=config.num_train_epochs,
-        max_steps=config.max_steps if config.max_steps > 0 else -1,
-        per_device_train_batch_size=config.per_device_train_batch_size,
-        per_device_eval_batch_size=config.per_device_eval_batch_size,
-        gradient_accumulation_steps=config.gradient_accumulation_steps,
-        learning_rate=learning_rate,
-        warmup_steps=config.warmup_steps,
-        lr_scheduler_type=config.lr_scheduler_type,
-        weight_decay=config.weight_decay,
-        max_grad_norm=config.max_grad_norm,
-        seed=config.seed,
-        fp16=precision.name == "fp16",
-        bf16=precision.name == "bf16",
-        gradient_checkpointing=config.gradient_checkpointing,
-        gradient_checkpointing_kwargs=checkpointing_options(config)
-        if config.gradient_checkpointing
-        else None,
-        eval_strategy=config.eval_strategy,
-        eval_steps=config.eval_steps if config.eval_strategy == "steps" else None,
-        eval_on_start=False,
-        save_strategy="steps",
-        save_steps=config.save_steps or NEVER,
-        save_total_limit=config.save_total_limit,
-        metric_for_best_model=metric,
-        greater_is_better=False,
-        logging_steps=config.logging_steps,
-        predict_with_generate=True,
-        dataloader_num_workers=config.dataloader_num_workers,
-        dataloader_persistent_workers=config.dataloader_num_workers > 0,
-        dataloader_pin_memory=torch.cuda.is_available(),
-        remove_unused_columns=False,
-        label_names=["labels"],
-        report_to=config.report_to,
-        run_name=log_name,
-        disable_tqdm=True,
-        log_level="error",
-    )
+from studio.training.early_stopping import is_over
+from studio.training.guarded_trainer import GuardedTrainer, checkpoint_folder
+from studio.training.label_smoothing import smoothed_loss
+from studio.training.sharding import whole_weights
+from studio.training.shared_evaluation import Share, gathered, share_of
+from studio.training.world import World
 
 
-class WhisperTrainer(Seq2SeqTrainer):
+class EpochCallback(TrainerCallback):
+    """Tells the clips their epoch; accelerate's `set_epoch` does not reach them in a run that is resumed."""
+
+    def __init__(self, clips: ClipDataset) -> None:
+        self._clips = clips
+
+    def on_epoch_begin(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:
+        """Before each epoch; in the middle of one when resumed there."""
+        self._clips.begin_epoch(int(state.epoch or 0))
+
+
+@dataclass(frozen=True)
+class TrainerParts:
+    """What a trainer is put together of."""
+
+    model: Any
+    """As it is trained: with an adapter around it, where there is one."""
+    arguments: Seq2SeqTrainingArguments
+    config: TrainingConfig
+    data: TrainingData
+    collator: Collator
+    decoder: Decoder
+    """Holds the same weights as `model`, without PEFT's wrapping."""
+    callback: RunCallback
+    world: World = field(default_factory=World)
+
+
+class WhisperTrainer(GuardedTrainer):
     """Generates with the studio's decoder when it evaluates, and keeps what an exact resumption needs."""
 
-    def __init__(
-        self,
-        model: Any,
-        arguments: Seq2SeqTrainingArguments,
-        config: TrainingConfig,
-        data: TrainingData,
-        collator: Collator,
-        decoder: Decoder,
-        callback: RunCallback,
-    ) -> None:
-        """`decoder` holds the same weights as `model`, without PEFT's wrapping."""
+    def __init__(self, parts: TrainerParts) -> None:
+        decoder, callback = parts.decoder, parts.callback
+        clips = ClipDataset(parts.data.train, parts.collator.augmentation, decoder.tokens.first_time)
         super().__init__(
-            model=model,
-            args=arguments,
-            train_dataset=ClipDataset(data.train),
-            eval_dataset=ClipDataset(data.evaluation),
-            data_collator=collator,
+            model=parts.model,
+            args=parts.arguments,
+            train_dataset=clips,
+            eval_dataset=ClipDataset(parts.data.evaluation),
+            data_collator=parts.collator,
             processing_class=decoder.extractor,
-            callbacks=[callback],
+            callbacks=[callback, EpochCallback(clips)],
         )
-        self._config = config
+        self.remove_callback(PrinterCallback)
+        self._config = parts.config
         self._decoder = decoder
         self._run_callback = callback
-        self.compute_metrics = self._error_rates
+        self.on_wait = callback.waited
+        self.world = parts.world
+        # One process a GPU: never two GPUs behind one process, whatever this one sees.
+        self.args._n_gpu = min(1, self.args.n_gpu)
+        # The loss is divided by the tokens of the whole step below, not by batches and processes.
+        self.model_accepts_loss_kwargs = True
         self.texts: list[tuple[str, str]] = []
         """Reference and hypothesis of each clip in the latest evaluation."""
+
+    def _prepare_inputs(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        prepared: dict[str, Any] = super()._prepare_inputs(inputs)
+        # Nothing else lowers them: there is no autocast.
+        if self._config.precision == "pure_bf16" and "input_features" in prepared:
+            prepared["input_features"] = prepared["input_features"].to(torch.bfloat16)
+        return prepared
+
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Any = None,
+    ) -> Any:
+        """The model's own loss, or that with smoothed labels; in training, the mean over all tokens of a
+        step, however they are spread over processes and batches.
+        """
+        found = self._batch_loss(model, inputs, return_outputs)
+        if num_items_in_batch is None:
+            return found
+        # What came is the mean over this batch's tokens, and gradients are averaged over processes.
+        tokens = (inputs["labels"] != IGNORED).sum()
+        part = tokens / num_items_in_batch * self.world.size
+        return (found[0] * part, *found[1:]) if isinstance(found, tuple) else found * part
+
+    def _batch_loss(self, model: Any, inputs: dict[str, Any], return_outputs: bool) -> Any:
+        """The mean over this batch's tokens."""
+        factor = self._config.label_smoothing_factor
+        if not factor or self._config.loss_chunk_size:  # chunks are smoothed where they are taken
+            return super().compute_loss(model, inputs, return_outputs)
+        return smoothed_loss(model, inputs, self._decoder.model.config, factor)
+
+    def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader[Any]:
+        """This process's share of the clips."""
+        clips: Any = self.eval_dataset
+        return share_of(clips.clips, self.world, self.args, self.data_collator)
+
+    def evaluation_loop(self, dataloader: DataLoader[Any], *_: Any, **__: Any) -> EvalLoopOutput:
+        """Evaluates this process's share, and gathers what all found: every clip once."""
+        assert self.model is not None
+        self.model.eval()
+        batches = iter(dataloader)
+        clips: Any = self.eval_dataset
+        largest_share = -(-len(clips) // self.world.size)
+        shares: list[Share] = []
+        for _number in range(-(-largest_share // self.args.eval_batch_size)):
+            shares.append(self.world.together(lambda: self._evaluate_batch(next(batches, None))))
+            self.control = self.callback_handler.on_prediction_step(self.args, self.state, self.control)
+        self.texts, metrics = gathered(shares, self.world)
+        return EvalLoopOutput(None, None, metrics, len(self.texts))  # type: ignore[arg-type]
+
+    def _evaluate_batch(self, inputs: dict[str, Any] | None) -> Share:
+        """One batch of this process's share; None where it has no more."""
+        if inputs is None:
+            return Share([], 0.0, 0)
+        loss, hypotheses, references = self.prediction_step(self.model, inputs, prediction_loss_only=False)
+        tokens = int((references != IGNORED).sum())
+        texts = [[self._text(row) for row in rows.tolist()] for rows in (references, hypotheses)]
+        return Share(list(zip(*texts, strict=True)), float(loss) * tokens, tokens)
 
     def prediction_step(
         self,
@@ -115,21 +153,27 @@ class WhisperTrainer(Seq2SeqTrainer):
         inputs = self._prepare_inputs(inputs)
         labels = inputs["labels"]
         decoder = self._decoder
-        with torch.no_grad(), self.autocast_smart_context_manager():
-            features = inputs["input_features"].to(decoder.model.dtype)
-            encoded = decoder.model.get_encoder()(features).last_hidden_state
+        with torch.no_grad(), self.accelerator.autocast():
+            encoded = self._encoded(inputs)
             outputs = decoder.model(encoder_outputs=BaseModelOutput(last_hidden_state=encoded), labels=labels)
             search = Search(self._config.generation_num_beams, 0.0, self._config.generation_max_length)
+            loss = outputs.loss.detach().float()
+            del outputs  # whose logits would stay through the writing
             rows = decoder.write(encoded, [self._prompt(row) for row in labels.tolist()], search)
         tokens = torch.full((len(rows), max(1, *map(len, rows))), IGNORED, device=labels.device)
         for index, row in enumerate(rows):
             tokens[index, : len(row)] = torch.tensor(row, device=labels.device)
-        return outputs.loss.detach().float(), tokens, labels
+        return loss, tokens, labels
+
+    def _encoded(self, inputs: dict[str, Any]) -> Any:
+        """States of a batch, (clips, positions, d_model)."""
+        model = self._decoder.model
+        return model.get_encoder()(inputs["input_features"].to(model.dtype)).last_hidden_state
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Evaluates without using up random numbers: training goes on as if it had not been interrupted."""
         self._run_callback.evaluation_begins()
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(), whole_weights(self.model):
             return dict(super().evaluate(*args, **kwargs))
 
     def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
@@ -141,15 +185,27 @@ class WhisperTrainer(Seq2SeqTrainer):
         best = losses.get(self.state.best_global_step or -1)
         if is_equal and best is not None and metrics["eval_loss"] < best:
             self.state.best_global_step = self.state.global_step
-            return True
-        return super()._determine_best_metric(metrics, trial)
+            is_best = True
+        else:
+            is_best = bool(super()._determine_best_metric(metrics, trial))
+        if self.has_ended_early:
+            self.control.should_training_stop = True
+        return is_best
+
+    @property
+    def has_ended_early(self) -> bool:
+        """Whether as many evaluations as `early_stopping_patience` says have brought no improvement."""
+        return is_over(self._config.early_stopping_patience, self.state)
 
     def _evaluate(
         self, trial: Any, ignore_keys_for_eval: Any, skip_scheduler: bool = False
     ) -> dict[str, float]:
-        metrics: dict[str, float] = super()._evaluate(trial, ignore_keys_for_eval, skip_scheduler)
-        # Called so before the first step: at step 0 for the base, else for what a stop cut short.
+        # Called with skip_scheduler before the first step: at step 0 for the base, else for what a stop cut
+        # short.
         is_owed = skip_scheduler and self.state.global_step > 0
+        metrics: dict[str, float] = super()._evaluate(
+            trial, ignore_keys_for_eval, skip_scheduler and not is_owed
+        )
         if is_owed and self._determine_best_metric(metrics, trial):
             self.state.best_model_checkpoint = str(checkpoint_folder(self.args, self.state.global_step))
         return metrics
@@ -157,7 +213,8 @@ class WhisperTrainer(Seq2SeqTrainer):
     def save_interrupted(self) -> None:
         """A checkpoint of a step whose evaluation was cut short by a stop: training has saved none yet."""
         step = self.state.global_step
-        if step > 0 and not _is_complete(checkpoint_folder(self.args, step)):
+        is_there = checkpoint_folder(self.args, step) in complete_checkpoints(Path(str(self.args.output_dir)))
+        if step > 0 and not self.world.share(is_there):
             assert self.model is not None
             self._save_checkpoint(self.model, None)
             self.control = self.callback_handler.on_save(self.args, self.state, self.control)
@@ -165,7 +222,7 @@ class WhisperTrainer(Seq2SeqTrainer):
     def go_on_after_last_step(self, checkpoint: Path) -> None:
         """Takes up a run of which only the last evaluation may be missing."""
         self._load_from_checkpoint(str(checkpoint))
-        self.state = TrainerState.load_from_json(str(checkpoint / _STATE_FILE))
+        self.state = TrainerState.load_from_json(str(checkpoint / STATE_FILE))
         if self.args.eval_on_start:
             self._evaluate(None, None, skip_scheduler=True)
 
@@ -185,46 +242,5 @@ class WhisperTrainer(Seq2SeqTrainer):
         tokens = self._decoder.tokens
         return [tokens.start, *(labels[:2] if tokens.languages else []), tokens.no_timestamps]
 
-    def _error_rates(self, prediction: Any) -> dict[str, float]:
-        hypotheses = [self._text(row) for row in prediction.predictions.tolist()]
-        references = [self._text(row) for row in prediction.label_ids.tolist()]
-        self.texts = list(zip(references, hypotheses, strict=True))
-        rates = error_rates(references, hypotheses)
-        return {"wer": rates.wer, "cer": rates.cer}
-
     def _text(self, row: list[int]) -> str:
         return self._decoder.text_of([token for token in row if token >= 0]).strip()
-
-
-def checkpoint_folder(arguments: Any, step: int) -> Path:
-    """Where the trainer with these arguments writes the checkpoint of that step."""
-    return Path(arguments.output_dir) / f"checkpoint-{step}"
-
-
-def last_checkpoint(checkpoints: Path) -> Path | None:
-    """The latest checkpoint that is complete: one whose writing was cut off is passed over."""
-    found = []
-    for folder in checkpoints.glob("checkpoint-*"):
-        number = folder.name.rpartition("-")[2]
-        if number.isdecimal() and _is_complete(folder):
-            found.append((int(number), folder))
-    return max(found)[1] if found else None
-
-
-def _is_complete(folder: Path) -> bool:
-    """The trainer writes its state last, after weights and optimizer."""
-    if not all((folder / name).is_file() for name in _CHECKPOINT_FILES):
-        return False
-    if not any((folder / name).is_file() for name in _WEIGHTS):
-        return False
-    try:
-        TrainerState.load_from_json(str(folder / _STATE_FILE))
-    except (ValueError, TypeError):
-        return False
-    return True
-
-
-def has_evaluated(checkpoint: Path) -> bool:
-    """Whether the evaluation of that very step is recorded in it."""
-    state = TrainerState.load_from_json(str(checkpoint / _STATE_FILE))
-    return any(entry.get("step") == state.global_step and "eval_wer" in entry for entry in state.log_history)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from studio.dataset.manifest import sources_of
 from studio.errors import ConfigError, RunError
 from studio.settings import Settings
 from studio.ui.i18n import N_
@@ -34,13 +35,18 @@ def require_training(settings: Settings) -> None:
         raise RunError(reason)
 
 
+def _is_path(source: str) -> bool:
+    return Path(source).expanduser().exists()
+
+
 def require_public_data(settings: Settings, source: str) -> None:
     """Keeps visitors of a Space away from the files of its server.
 
     Raises:
         ConfigError: if `source` is a path there.
     """
-    if settings.on_spaces and not settings.allow_training and Path(source).expanduser().exists():
+    parts = sources_of(source)
+    if settings.on_spaces and not settings.allow_training and any(map(_is_path, parts)):
         raise ConfigError(
             "{source} is a path on this Space's server: use demo:test or a dataset of the Hub.", source=source
         )

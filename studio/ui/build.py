@@ -6,25 +6,28 @@ from typing import Any
 
 import gradio as gr
 
+from studio.jobs.oom import ended_run
 from studio.services import Services
 from studio.settings import ASSETS, DEMO_SPEECH
 from studio.ui.api import build_api
 from studio.ui.errors import shows_errors
+from studio.ui.following import QUIET
 from studio.ui.handover import wire_handovers
 from studio.ui.i18n import COOKIE, LOCALES, LocaleMiddleware, _, page_translations
 from studio.ui.markup import Html, tag
-from studio.ui.memory_estimate import QUIET
 from studio.ui.tabs.evaluate import build_evaluate_tab
-from studio.ui.tabs.memory import build_memory_tab
+from studio.ui.tabs.memory import OOM, MemoryTab, build_memory_tab
 from studio.ui.tabs.models import build_models_tab
 from studio.ui.tabs.playground import build_playground_tab
-from studio.ui.tabs.train import build_train_tab
+from studio.ui.tabs.train import TrainTab, build_train_tab
 from studio.ui.theme import studio_theme
 
 TITLE = "Whisper Studio"
 LOGO = ASSETS / "logo.svg"
 STYLE_SHEET = ASSETS / "studio.css"
 UPLOADS_KEPT_SECONDS = 3600
+VISITORS_KEPT = 100
+"""Gradio holds a MiB for each who came, and a program comes anew with each call: so many at most."""
 
 _SWITCH_LANGUAGE = f"""
 element.addEventListener('click', (event) => {{
@@ -64,18 +67,19 @@ def build_app(services: Services) -> gr.Blocks:
         steps = _guided_line()
         with gr.Tabs(elem_id="studio-tabs") as tabs:
             with gr.Tab(_("GPU memory"), id="memory") as tab:
-                memory = build_memory_tab(services.settings, services.registry, tab)
+                memory = build_memory_tab(services, tab)
             with gr.Tab(_("Train"), id="train") as tab:
-                train_form = build_train_tab(services.settings, services.registry, services.jobs, tab)
+                train = build_train_tab(services, tab)
             with gr.Tab(_("Transcribe"), id="playground") as tab:
-                build_playground_tab(services.registry, services.engines, tab)
+                build_playground_tab(services.settings, services.registry, services.engines, tab)
             with gr.Tab(_("Evaluate"), id="evaluate") as tab:
                 build_evaluate_tab(services.settings, services.registry, services.engines, tab)
             with gr.Tab(_("Models"), id="models") as tab:
-                build_models_tab(services.registry, tab)
+                build_models_tab(services.settings, services.registry, services.engines, tab)
         for target, step in steps.items():
             step.click(lambda target=target: gr.Tabs(selected=target), None, tabs, **QUIET)
-        wire_handovers(memory.handovers, train_form, tabs, "train")
+        wire_handovers(memory.handovers, train.form, tabs, "train")
+        _explain_runs(services, train, memory, tabs)
 
         @shows_errors
         def open_link(request: gr.Request) -> list[Any]:
@@ -84,6 +88,19 @@ def build_app(services: Services) -> gr.Blocks:
         app.load(open_link, None, memory.linked(), **QUIET)
         build_api(services)
     return app
+
+
+def _explain_runs(services: Services, train: TrainTab, memory: MemoryTab, tabs: gr.Tabs) -> None:
+    """The button at a run that was out of memory opens what explains it, with that run's log and options."""
+
+    @shows_errors
+    def explain(run_id: str, request: gr.Request) -> list[Any]:
+        del request
+        ended = ended_run(services.jobs, run_id)
+        return [gr.Tabs(selected="memory"), gr.Tabs(selected=OOM), *memory.oom.fill_from_run(ended)]
+
+    outputs = [tabs, memory.sections, *memory.oom.filled()]
+    train.panel.explain.click(explain, train.panel.selected, outputs, **QUIET)
 
 
 def launch_options(services: Services) -> dict[str, Any]:
@@ -98,6 +115,9 @@ def launch_options(services: Services) -> dict[str, Any]:
         "footer_links": ["api"],
         "run_history": False,
         "ssr_mode": False,
+        "state_session_capacity": VISITORS_KEPT,
+        # None: Gradio's own variable decides.
+        "mcp_server": settings.mcp or None,
         "max_file_size": f"{settings.max_upload_mb:g}mb",
         "allowed_paths": [str(DEMO_SPEECH / "samples")],
         "blocked_paths": [str(settings.home)],

@@ -10,6 +10,7 @@ from typing import Any
 
 from gradio.components.plot import PlotData
 
+from studio.jobs.status import RunStatus
 from studio.ui.i18n import tr
 from studio.units import GIB
 
@@ -152,12 +153,20 @@ def _lines(sizes: Sequence[int], reach: float) -> list[int]:
 
 
 def loss_chart(
-    points: Sequence[tuple[int, float]], eval_points: Sequence[tuple[int, float]], locale: str
+    points: Sequence[tuple[int, float]],
+    eval_points: Sequence[tuple[int, float]],
+    locale: str,
+    rates: Sequence[tuple[int, float]] = (),
 ) -> PlotData:
-    """Loss over steps: of training, and of evaluation where there is one."""
+    """Loss over steps: of training, and of evaluation where there is one; the learning rate beside it."""
     traces = [_line(points, tr("Training loss", locale), BLUE, markers=len(points) < 3)]
     if eval_points:
         traces.append(_line(eval_points, tr("Evaluation loss", locale), AMBER, markers=True))
+    if rates:
+        line = _line(rates, tr("Learning rate", locale), GREY, markers=False)
+        look = {"color": GREY, "width": 1.5, "dash": "dot"}
+        hover = f"{line['name']}: %{{y:.2e}} · %{{x}}<extra></extra>"
+        traces.append({**line, "yaxis": "y2", "line": look, "hovertemplate": hover})
     return figure(
         traces,
         title=_title(tr("Loss", locale)),
@@ -166,6 +175,35 @@ def loss_chart(
         legend=_LEGEND,
         xaxis=axis(tr("Step", locale), rangemode="tozero"),
         yaxis=axis(rangemode="tozero"),
+        yaxis2=axis(
+            overlaying="y", side="right", rangemode="tozero", showgrid=False, exponentformat="power", nticks=4
+        ),
+    )
+
+
+def runs_chart(runs: Sequence[RunStatus], locale: str) -> PlotData:
+    """Loss and WER of several runs over their steps, a colour a run."""
+    traces = []
+    for place, run in enumerate(runs):
+        colour = (BLUE, AMBER, TEAL, ROSE, VIOLET, GREY)[place % 6]
+        name = str(run.config.run_name or run.run_id)
+        loss = _line(run.loss_points, name, colour, markers=len(run.loss_points) < 3)
+        points = [(point.step, point.wer) for point in run.eval_points]
+        wer = _line(points, name, colour, markers=True, percent=True)
+        traces.append({**loss, "legendgroup": run.run_id})
+        traces.append({**wer, "legendgroup": run.run_id, "showlegend": False, "xaxis": "x2", "yaxis": "y2"})
+    step = tr("Step", locale)
+    return figure(
+        traces,
+        height=360,
+        showlegend=True,
+        legend=_LEGEND,
+        xaxis=axis(f"{tr('Loss', locale)} · {step}", rangemode="tozero", domain=[0, 0.46]),
+        yaxis=axis(rangemode="tozero"),
+        xaxis2=axis(
+            f"{tr('WER (words)', locale)} · {step}", rangemode="tozero", domain=[0.54, 1], anchor="y2"
+        ),
+        yaxis2=axis(rangemode="tozero", tickformat=".0%", anchor="x2"),
     )
 
 

@@ -8,10 +8,10 @@ from gradio.blocks import Block
 from studio.dataset.manifest import read_manifest
 from studio.settings import Settings
 from studio.ui.access import require_public_data
+from studio.ui.data_views import manifest_preview
 from studio.ui.errors import shows_errors
 from studio.ui.i18n import _, request_locale
 from studio.ui.markup import Html
-from studio.ui.run_views import manifest_preview
 
 
 def build_data_preview(settings: Settings, source: Block) -> None:
@@ -26,4 +26,5 @@ def build_data_preview(settings: Settings, source: Block) -> None:
 
     quiet: dict[str, Any] = {"api_visibility": "private", "concurrency_limit": 2}
     button.click(preview, source, shown, **quiet)
-    source.change(lambda: "", None, shown, show_progress="hidden", **quiet)  # type: ignore[attr-defined]
+    # In the browser, at once: an answer of the server might come after the preview and take it away.
+    source.change(None, None, shown, js="() => ''", api_visibility="private")  # type: ignore[attr-defined]

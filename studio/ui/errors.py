@@ -3,7 +3,7 @@
 import functools
 import html
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import gradio as gr
@@ -20,8 +20,25 @@ def explain(error: StudioError, locale: str) -> str:
 def shows_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
     """A handler whose `StudioError` becomes a message on the page (or the API's answer), translated.
 
-    Works for functions and generators. The language is that of the handler's `gr.Request` argument.
+    Works for functions, generators and asynchronous generators. The language is that of the handler's
+    `gr.Request` argument.
     """
+    if inspect.isasyncgenfunction(handler):
+
+        @functools.wraps(handler)
+        async def stream(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            steps = handler(*args, **kwargs)
+            try:
+                async for step in steps:
+                    yield step
+            except StudioError as error:
+                raise _message(error, args, kwargs) from error
+            finally:
+                # A visitor who leaves closes this one; what it stands for must end then, not some time later.
+                await steps.aclose()
+
+        return stream
+
     if inspect.isgeneratorfunction(handler):
 
         @functools.wraps(handler)

@@ -8,13 +8,15 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.training.config import TrainingConfig
+from studio.ui.following import QUIET
 from studio.ui.forms import shown_value
 from studio.ui.i18n import _
 
 PLAN_OPTIONS = (
     *("base_model", "method", "lora_r", "lora_alpha", "target_modules", "quantization", "precision"),
     *("gradient_checkpointing", "per_device_train_batch_size", "per_device_eval_batch_size"),
-    "gradient_accumulation_steps",
+    *("gradient_accumulation_steps", "optim", "attn_implementation", "base_dtype", "use_reentrant"),
+    *("loss_chunk_size", "short_audio", "max_audio_len"),
 )
 """What a plan decides; the data and the rest of the form stay as the visitor has them."""
 
@@ -57,7 +59,5 @@ def wire_handovers(
             fill,
             each.options,
             [tabs, *form.values()],
-            api_visibility="private",
-            show_progress="hidden",
-            concurrency_limit=None,
+            **QUIET,
         )

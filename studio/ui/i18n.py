@@ -20,6 +20,9 @@ from typing import Any
 import gradio as gr
 from gradio.i18n import I18nData
 
+from studio.errors import StudioError
+from studio.sentences import Listing, Sentence
+
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
 Receive = Callable[[], Awaitable[Message]]
@@ -47,7 +50,21 @@ def catalogue(locale: str) -> Mapping[str, str]:
 def tr(text: str, locale: str, /, **values: object) -> str:
     """`text` in `locale` with its `{fields}` filled in; English where there is no translation."""
     template = catalogue(locale).get(text, text)
-    return template.format(**values) if values else template
+    return template.format(**{k: _said(value, locale) for k, value in values.items()}) if values else template
+
+
+def _said(value: object, locale: str) -> object:
+    """A value of a sentence; one that is a sentence itself in the same language."""
+    if isinstance(value, Sentence | StudioError):
+        return tr(value.template, locale, **value.values)
+    if isinstance(value, Listing):
+        return tr(N_(", "), locale).join(str(_said(item, locale)) for item in value.items)
+    return value
+
+
+def said(sentence: Sentence, locale: str) -> str:
+    """A sentence in the visitor's language."""
+    return tr(sentence.template, locale, **sentence.values)
 
 
 def N_(text: str) -> str:

@@ -9,8 +9,16 @@ from urllib.parse import urlencode
 import gradio as gr
 
 from studio.errors import ConfigError
-from studio.memory.plan import ENGINES
-from studio.training.config import METHODS, PRECISIONS, QUANTIZATIONS
+from studio.memory.inference_plan import ENGINES, INTEGERS
+from studio.memory.plan import OPTIMIZERS, SHARDINGS
+from studio.training.config import (
+    ATTENTIONS,
+    BASE_DTYPES,
+    METHODS,
+    PRECISIONS,
+    QUANTIZATIONS,
+    SHORT_AUDIO,
+)
 from studio.training.fitting import AUTO, FitQuestion
 from studio.ui.i18n import tr
 from studio.ui.markup import Html, tag
@@ -23,8 +31,13 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "use": (TRAIN, TRANSCRIBE),
     "method": METHODS,
     "quantization": QUANTIZATIONS,
-    "precision": (*PRECISIONS, "int8"),
+    "precision": (*PRECISIONS, *INTEGERS),
     "engine": ENGINES,
+    "optim": OPTIMIZERS,
+    "attn_implementation": ATTENTIONS,
+    "base_dtype": BASE_DTYPES,
+    "sharding": SHARDINGS,
+    "short_audio": SHORT_AUDIO,
 }
 
 

@@ -1,15 +1,17 @@
 """This machine: the doctor's report."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import gradio as gr
 
 from studio.doctor.examine import examine
 from studio.settings import Settings
-from studio.ui.i18n import _, request_locale
+from studio.ui.i18n import _, request_locale, tr
 from studio.ui.memory_views import doctor_view
 from studio.ui.transcript_views import download_links
+from studio.ui.views import note
 
 
 def build_doctor(settings: Settings, tab: gr.Tab) -> None:
@@ -21,11 +23,12 @@ def build_doctor(settings: Settings, tab: gr.Tab) -> None:
     report = gr.HTML(elem_id="doctor-report")
     links = gr.HTML(elem_id="doctor-links")
 
-    def look(request: gr.Request) -> list[Any]:
+    def look(request: gr.Request) -> Iterator[list[Any]]:
         locale = request_locale(request)
+        yield [note(tr("Looking at this machine: it takes some seconds …", locale)), ""]
         found = examine(settings)
         text = json.dumps(found.to_json(), indent=2, ensure_ascii=False)
-        return [doctor_view(found, locale), download_links({"json": text}, "whisper-doctor", locale)]
+        yield [doctor_view(found, locale), download_links({"json": text}, "whisper-doctor", locale)]
 
     gr.on(
         [tab.select, again.click],
@@ -33,6 +36,6 @@ def build_doctor(settings: Settings, tab: gr.Tab) -> None:
         None,
         [report, links],
         api_visibility="private",
-        show_progress="minimal",
-        concurrency_limit=1,
+        show_progress="hidden",
+        concurrency_limit=2,
     )

@@ -3,49 +3,42 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.errors import ConfigError
 from studio.memory.fit import cards_for
 from studio.memory.gpus import GPUS
-from studio.memory.plan import ENGINES
+from studio.memory.inference_plan import INTEGERS
 from studio.registry.store import ModelRegistry
+from studio.services import Services
 from studio.settings import Settings
-from studio.training.config import METHODS, PRECISIONS, QUANTIZATIONS
 from studio.ui.charts import memory_chart
-from studio.ui.errors import shows_errors
-from studio.ui.forms import CHOICES, LABELS
+from studio.ui.errors import explain, shows_errors
+from studio.ui.following import AT_ONCE, changes_of, copyable, follow_form, follow_models
 from studio.ui.handover import Handover, handed, handover
 from studio.ui.i18n import _, request_locale
 from studio.ui.links import plan_link
-from studio.ui.markup import Html, tag
+from studio.ui.markup import Html, join, tag
 from studio.ui.memory_charts import batch_chart
-from studio.ui.memory_step import build_step, wire_step
-from studio.ui.memory_views import cards_view
+from studio.ui.memory_form import build_form, mark_fields, wire_fields
+from studio.ui.memory_probe import ProbeSection, build_probe, wire_probe
+from studio.ui.memory_step import StepSection, build_step, wire_step
+from studio.ui.memory_views import cards_view, phases_view, savings_view
 from studio.ui.sizing import (
     TRAIN,
-    TRANSCRIBE,
     Answer,
     Question,
     answer,
     batch_curve,
-    default_gpu,
     estimate_command,
-    gpus,
     training_config,
 )
 from studio.ui.transcript_views import download_links
-from studio.ui.views import memory_table, memory_verdict, model_choices, part_names
-from studio.units import format_bytes
-
-DEFAULT_MODEL = "openai/whisper-small"
-QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_limit": None}
-AT_ONCE: dict[str, Any] = {**QUIET, "queue": False}
-"""For answers that take milliseconds: a place in the queue would take longer."""
-_TRAINING_ONLY = ("method", "gradient_checkpointing", "quantization", "lora_r", "label_length")
-_TRANSCRIBING_ONLY = ("engine", "num_beams")
+from studio.ui.views import memory_table, memory_verdict, note, part_names
 
 
 @dataclass(frozen=True)
@@ -77,11 +70,12 @@ class EstimateSection:
     handover: Handover
 
 
-def build_estimate(settings: Settings, registry: ModelRegistry, tab: gr.Tab) -> EstimateSection:
+def build_estimate(services: Services, tab: gr.Tab) -> EstimateSection:
     """The section's content; it answers at every change of a value."""
+    settings, registry = services.settings, services.registry
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
-            form = _form(registry)
+            form, more = build_form(registry)
         with gr.Column(scale=3, min_width=320):
             verdict = gr.HTML(elem_id="memory-verdict")
             use = handover("memory-use")
@@ -91,161 +85,116 @@ def build_estimate(settings: Settings, registry: ModelRegistry, tab: gr.Tab) -> 
                 gr.Plot(show_label=False, elem_id="memory-batches"),
                 gr.HTML(elem_id="memory-cards"),
                 gr.HTML(elem_id="memory-parts"),
-                gr.Textbox(
-                    label=_("The same in a terminal"),
-                    buttons=["copy"],
-                    interactive=False,
-                    max_lines=3,
-                    elem_id="memory-command",
-                ),
+                copyable(_("The same in a terminal"), "memory-command", lines=2),
                 gr.HTML(elem_id="memory-link"),
             )
             step = build_step()
+            probe = build_probe()
             gr.Markdown(
                 _(
                     "An estimate by closed formulas, worked out from the model's dimensions. The range says "
-                    "how far a real run may be off. Audio is always padded to 30 seconds, so its length "
-                    "changes nothing."
+                    "how far a real run may be off. The length of the audio changes nothing as long as it is "
+                    "padded to 30 seconds; with short audio switched on, the longest clip counts."
                 ),
                 elem_classes="subdued",
             )
-    _wire(registry, tab, form, answers, use)
+    wire_fields(form, more)
     wire_step(registry, settings.cache, form, step)
+    wire_probe(services, form, probe)
+    _forget(services, form, step, probe)
+    _wire(settings, registry, tab, form, answers, use)
     return EstimateSection(form, use)
 
 
-def _form(registry: ModelRegistry) -> dict[str, Block]:
-    """Components under the names of `Question`."""
-    form: dict[str, Block] = {}
-    form["base_model"] = gr.Dropdown(
-        model_choices(registry.all(), "en"), value=DEFAULT_MODEL, label=_("Model"), allow_custom_value=True
-    )
-    form["use"] = gr.Radio(
-        [(_("Train it"), TRAIN), (_("Transcribe with it"), TRANSCRIBE)], value=TRAIN, label=_("Use")
-    )
-    form["gpu"] = gpu_field()
-    form["method"] = gr.Dropdown([(CHOICES[m], m) for m in METHODS], value="lora", label=LABELS["method"])
-    form["engine"] = gr.Radio(list(ENGINES), value="transformers", label=_("Engine"), visible=False)
-    form["per_device_train_batch_size"] = gr.Slider(
-        1, 64, value=8, step=1, label=LABELS["per_device_train_batch_size"]
-    )
-    form["gradient_checkpointing"] = gr.Checkbox(
-        False,
-        label=LABELS["gradient_checkpointing"],
-        info=_("Saves the most memory of all; costs about a third more time."),
-    )
-    form["precision"] = gr.Radio(_precisions(TRAIN, ""), value="auto", label=LABELS["precision"])
-    form["quantization"] = gr.Radio(
-        [(CHOICES[q], q) for q in QUANTIZATIONS], value="none", label=_("Quantization of the frozen weights")
-    )
-    form["lora_r"] = gr.Slider(1, 256, value=32, step=1, label=LABELS["lora_r"])
-    form["label_length"] = gr.Slider(
-        8,
-        448,
-        value=64,
-        step=8,
-        label=_("Longest text (tokens)"),
-        info=_("Tokens of the longest text in a batch."),
-    )
-    form["num_beams"] = gr.Slider(1, 16, value=1, step=1, label=_("Beams"), visible=False)
-    return form
+def _forget(services: Services, form: dict[str, Block], step: StepSection, probe: ProbeSection) -> None:
+    """Hides what was drawn and measured for another form.
 
+    Before everything else: gradio takes the mark off a field whenever another answer comes in.
+    """
 
-def gpu_field(**more: Any) -> gr.Dropdown:
-    """A card of this machine or of the table."""
-    choices = [(f"{gpu.name} · {format_bytes(gpu.memory_bytes)}", gpu.name) for gpu in gpus()]
-    return gr.Dropdown(choices, value=default_gpu().name, label=_("GPU"), **more)
+    def hide() -> list[Any]:
+        gone = gr.update(visible=False)
+        return [gone, gone, gr.skip() if services.prober.is_busy else gone]
 
-
-def _precisions(use: str, engine: str) -> list[tuple[Any, str]]:
-    """int8 is of faster-whisper alone."""
-    names = (*PRECISIONS, "int8") if use == TRANSCRIBE and engine == "faster-whisper" else PRECISIONS
-    return [(CHOICES.get(name, name), name) for name in names]
+    gr.on(changes_of(form), hide, None, [step.chart, step.said, probe.said], **AT_ONCE)
 
 
 def _wire(
-    registry: ModelRegistry, tab: gr.Tab, form: dict[str, Block], answers: _Answers, use: Handover
+    settings: Settings,
+    registry: ModelRegistry,
+    tab: gr.Tab,
+    form: dict[str, Block],
+    answers: _Answers,
+    use: Handover,
 ) -> None:
     @shows_errors
     def show(request: gr.Request, **values: Any) -> list[Any]:
-        return _words(Question(**values), registry, request)
+        return _words(Question(**values), registry, settings.calibration, request)
 
     @shows_errors
     def draw(request: gr.Request, **values: Any) -> list[Any]:
-        return _charts(Question(**values), registry, request_locale(request))
+        return _charts(Question(**values), registry, settings.calibration, request_locale(request))
 
-    def refresh(request: gr.Request) -> Any:
-        return gr.update(choices=model_choices(registry.all(), request_locale(request)))
-
-    def show_fields(use: str, engine: str, precision: str) -> list[Any]:
-        allowed = _precisions(use, engine)
-        kept = precision if precision in [name for _label, name in allowed] else "auto"
-        return [
-            *[gr.update(visible=use == TRAIN) for _name in _TRAINING_ONLY],
-            *[gr.update(visible=use == TRANSCRIBE) for _name in _TRANSCRIBING_ONLY],
-            gr.update(choices=allowed, value=kept),
-        ]
-
-    changes = [component.change for component in form.values()]  # type: ignore[attr-defined]
-    shown = gr.on(
-        [tab.select, *changes],
-        show,
-        inputs_kwargs=form,
-        outputs=[*answers.words(), *use.all()],
-        trigger_mode="always_last",
-        **AT_ONCE,
-    )
+    shown = follow_form(form, show, [*answers.words(), *use.all()], tab.select, **AT_ONCE)
     # A browser takes longer to draw than to write: the verdict does not wait for the charts.
-    shown.success(draw, inputs_kwargs=form, outputs=answers.charts(), **AT_ONCE)
-    tab.select(refresh, None, form["base_model"], **QUIET)
-    folded = [form[name] for name in (*_TRAINING_ONLY, *_TRANSCRIBING_ONLY, "precision")]
-    choosing = [form["use"], form["engine"], form["precision"]]
-    gr.on(
-        [form["use"].change, form["engine"].change],  # type: ignore[attr-defined]
-        show_fields,
-        choosing,
-        folded,
-        **AT_ONCE,
+    drawn = shown.success(
+        draw, inputs_kwargs=form, outputs=answers.charts(), trigger_mode="always_last", **AT_ONCE
     )
+    mark_fields(form, drawn.then, shown.failure)
+    follow_models(registry, tab, form["base_model"])
 
 
 def _is_changing(question: Question) -> bool:
     """Whether the list of precisions has yet to follow the engine."""
-    return question.precision == "int8" and (question.use, question.engine) != (TRANSCRIBE, "faster-whisper")
+    if question.use == TRAIN:
+        return question.precision in INTEGERS
+    is_ours = question.precision == "pure_bf16"
+    return is_ours or (question.precision in INTEGERS and question.engine != "faster-whisper")
 
 
-def _words(question: Question, registry: ModelRegistry, request: gr.Request) -> list[Any]:
+def _words(question: Question, registry: ModelRegistry, receipts: Path, request: gr.Request) -> list[Any]:
     """Verdict, cards, parts, command and links, and what goes to the Train tab."""
     if _is_changing(question):
         return [gr.skip()] * 7
     locale = request_locale(request)
-    found = answer(question, registry)
+    try:
+        found = answer(question, registry, receipts)
+    except ConfigError as error:
+        return [note(explain(error, locale), "bad"), *[""] * 4, *handed(None)]
     estimate = found.estimate
     parts = {str(part): size for part, size in estimate.parts.items()}
     formulas = {str(part): text for part, text in estimate.formulas.items()}
+    phases = {str(phase): size for phase, size in estimate.phases.items()}
     return [
         memory_verdict(
             found.verdict,
             found.gpu.name,
             found.usable_bytes,
-            estimate.low_bytes,
-            estimate.high_bytes,
-            estimate.device_bytes,
+            estimate,
             locale,
         ),
-        cards_view(cards_for(estimate), locale),
-        memory_table(parts, formulas, locale),
+        cards_view(cards_for(found.elsewhere), locale),
+        join(
+            [
+                memory_table(parts, formulas, locale),
+                phases_view(phases, locale),
+                savings_view(found.savings, locale),
+            ]
+        ),
         estimate_command(question),
         _links(question, found, request, locale),
         *handed(training_config(question) if question.use == TRAIN else None),
     ]
 
 
-def _charts(question: Question, registry: ModelRegistry, locale: str) -> list[Any]:
+def _charts(question: Question, registry: ModelRegistry, receipts: Path, locale: str) -> list[Any]:
     """Stacked parts against common GPUs, and the peak against the batch."""
     if _is_changing(question):
         return [gr.skip()] * 2
-    found = answer(question, registry)
+    try:
+        found = answer(question, registry, receipts)
+    except ConfigError:
+        return [None, None]  # the words say what is wrong
     parts = {str(part): size for part, size in found.estimate.parts.items()}
     points, largest = batch_curve(question, found)
     chosen = question.per_device_train_batch_size

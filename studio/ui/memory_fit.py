@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -19,12 +20,13 @@ from studio.training.config import METHODS
 from studio.training.fitting import AUTO, LARGEST_LABEL, FitAnswer, FitQuestion, check_between, find_fit
 from studio.training.presets import PRESETS, Preset, preset, preset_answers
 from studio.ui.errors import explain, shows_errors
-from studio.ui.forms import CHOICES
+from studio.ui.following import QUIET, copyable, follow_form, follow_models
+from studio.ui.forms import CHOICES, field_marks
 from studio.ui.handover import Handover, handed, handover
-from studio.ui.i18n import N_, _, request_locale, tr
+from studio.ui.i18n import N_, _, request_locale, said
 from studio.ui.links import plan_link
 from studio.ui.markup import Html, join, tag
-from studio.ui.memory_estimate import QUIET, gpu_field
+from studio.ui.memory_form import gpu_field
 from studio.ui.memory_views import (
     cards_view,
     claim_view,
@@ -33,7 +35,7 @@ from studio.ui.memory_views import (
     models_view,
     no_fit,
     presets_view,
-    said,
+    savings_view,
 )
 from studio.ui.transcript_views import download_links
 from studio.ui.views import memory_verdict, model_choices, note
@@ -66,8 +68,11 @@ class FitSection:
     handover: Handover
 
 
-def build_fit(registry: ModelRegistry, tab: gr.Tab) -> FitSection:
-    """The section's content; it answers at every change of a value."""
+def build_fit(registry: ModelRegistry, receipts: Path, tab: gr.Tab) -> FitSection:
+    """The section's content; it answers at every change of a value.
+
+    `receipts` is the folder of what was measured on this machine.
+    """
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
             choice = gr.Dropdown(
@@ -85,16 +90,10 @@ def build_fit(registry: ModelRegistry, tab: gr.Tab) -> FitSection:
                 verdict_card,
                 gr.HTML(elem_id="fit-ladder"),
                 gr.HTML(elem_id="fit-more"),
-                gr.Textbox(
-                    label=_("The run in a terminal"),
-                    buttons=["copy"],
-                    interactive=False,
-                    max_lines=4,
-                    elem_id="fit-command",
-                ),
+                copyable(_("The run in a terminal"), "fit-command", lines=2),
                 gr.HTML(elem_id="fit-links"),
             )
-    _wire(registry, tab, form, answers, use)
+    _wire(registry, receipts, tab, form, answers, use)
     _wire_presets(choice, told, form)
     return FitSection(form, use)
 
@@ -173,7 +172,12 @@ def _question(values: dict[str, Any]) -> FitQuestion:
 
 
 def _wire(
-    registry: ModelRegistry, tab: gr.Tab, form: dict[str, Block], answers: _Answers, use: Handover
+    registry: ModelRegistry,
+    receipts: Path,
+    tab: gr.Tab,
+    form: dict[str, Block],
+    answers: _Answers,
+    use: Handover,
 ) -> None:
     @shows_errors
     def show(request: gr.Request, **values: Any) -> list[Any]:
@@ -182,7 +186,7 @@ def _wire(
         wrong = _problems(vars(question))
         if wrong:
             return [note(explain(next(iter(wrong.values())), locale), "bad"), *[""] * 4, *handed(None)]
-        answer = find_fit(question, registry)
+        answer = find_fit(question, registry, receipts)
         link = plan_link(question, request, locale)
         return _show(answer, known(), link, locale)
 
@@ -191,30 +195,9 @@ def _wire(
         # Cards of the table do not change while the page is up.
         return preset_answers(registry)
 
-    def validate(request: gr.Request, **values: Any) -> list[Any]:
-        wrong = _problems(vars(_question(values)))
-        locale = request_locale(request)
-        return [
-            gr.validate(name not in wrong, explain(wrong[name], locale) if name in wrong else "")
-            for name in form
-        ]
-
-    def refresh(request: gr.Request) -> Any:
-        locale = request_locale(request)
-        first = (tr(_ANY_MODEL, locale), AUTO)
-        return gr.update(choices=[first, *model_choices(registry.all(), locale)])
-
-    tab.select(refresh, None, form["base_model"], **QUIET)
-    changes = [component.change for component in form.values()]  # type: ignore[attr-defined]
-    gr.on(
-        [tab.select, *changes],
-        show,
-        inputs_kwargs=form,
-        outputs=[*answers.all(), *use.all()],
-        trigger_mode="always_last",
-        validator=validate,
-        **QUIET,
-    )
+    validate = field_marks(form, lambda values: _problems(vars(_question(values))))
+    follow_models(registry, tab, form["base_model"], (_ANY_MODEL, AUTO))
+    follow_form(form, show, [*answers.all(), *use.all()], tab.select, validator=validate, **QUIET)
 
 
 def _wire_presets(choice: gr.Dropdown, told: gr.HTML, form: dict[str, Block]) -> None:
@@ -239,14 +222,12 @@ def _show(answer: FitAnswer, known: Sequence[tuple[Preset, FitAnswer]], link: Ht
         verdict(estimate, usable),
         answer.gpu.name,
         usable,
-        estimate.low_bytes,
-        estimate.high_bytes,
-        estimate.device_bytes,
+        estimate,
         locale,
     )
     more = [
         models_view(answer.models, answer.base_model, locale),
-        cards_view(cards_for(estimate), locale),
+        cards_view(cards_for(result.elsewhere), locale),
         presets_view(known, locale),
         claims_view(claims(), locale),
     ]
@@ -258,7 +239,7 @@ def _show(answer: FitAnswer, known: Sequence[tuple[Preset, FitAnswer]], link: Ht
                 note(said(answer.advice.reason, locale)),
             ]
         ),
-        ladder_view(result, locale),
+        join([ladder_view(result, locale), savings_view(result.savings, locale)]),
         join(more),
         answer.command if result.fits else "",
         tag("div", link, download_links({"json": rows}, "whisper-fit", locale), class_="downloads"),

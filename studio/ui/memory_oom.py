@@ -1,21 +1,25 @@
 """Why did I run out? An error or a log in, what happened and a run that fits out."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.jobs.oom import EndedRun
 from studio.memory.oom import explain as explain_oom
 from studio.memory.oom_text import LONGEST_TEXT
 from studio.registry.store import ModelRegistry
-from studio.training.config import METHODS, QUANTIZATIONS, TrainingConfig
+from studio.training.arguments import config_from_dict, config_to_dict
+from studio.training.config import METHODS, QUANTIZATIONS
 from studio.training.fitting import FitQuestion, shape_of
 from studio.training.plan import config_of, planned
 from studio.ui.errors import shows_errors
+from studio.ui.following import AT_ONCE, follow_form, follow_models
 from studio.ui.forms import CHOICES, LABELS
 from studio.ui.handover import Handover, handed, handover
-from studio.ui.i18n import N_, _, request_locale, tr
-from studio.ui.memory_estimate import AT_ONCE, QUIET
+from studio.ui.i18n import N_, _, request_locale
 from studio.ui.memory_views import diagnosis_view
 from studio.ui.views import model_choices
 
@@ -24,8 +28,30 @@ _ANOTHER = N_("Another, or I do not know")
 _EXAMPLE = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a …"
 
 
-def build_oom(registry: ModelRegistry, tab: gr.Tab) -> Handover:
+@dataclass(frozen=True)
+class OomSection:
+    """What the page fills with a run that failed."""
+
+    text: gr.Textbox
+    form: Mapping[str, Block]
+    run: gr.State
+    """Options and longest text of that run, as long as the form speaks of its model."""
+    handover: Handover
+
+    def filled(self) -> list[Block]:
+        """In the order of `fill_from_run`."""
+        return [self.run, *self.form.values(), self.text]
+
+    def fill_from_run(self, ended: EndedRun) -> list[Any]:
+        """Values for `filled`; the last of them, the log, is explained when it arrives."""
+        options = config_to_dict(ended.config)
+        run = {"config": options, "label_length": ended.label_length}
+        return [run, *(getattr(ended.config, name) for name in self.form), ended.text[-LONGEST_TEXT:]]
+
+
+def build_oom(registry: ModelRegistry, tab: gr.Tab) -> OomSection:
     """The section's content; it answers as soon as something is pasted."""
+    run = gr.State({})
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
             text = gr.Textbox(
@@ -40,14 +66,16 @@ def build_oom(registry: ModelRegistry, tab: gr.Tab) -> Handover:
         with gr.Column(scale=3, min_width=320):
             answer = gr.HTML(
                 _(
-                    "Here stands what happened and what helps, whichever PyTorch wrote the error: also "
-                    "errors of cuBLAS and bitsandbytes, and logs of processes that were killed."
+                    "What happened and what helps will appear here, whichever version of PyTorch wrote the "
+                    "error. Errors of cuBLAS and bitsandbytes and logs of processes that were killed are "
+                    "understood, too."
                 ),
                 elem_id="oom-answer",
             )
             use = handover("oom-use")
-    _wire(registry, tab, text, form, answer, use)
-    return use
+    section = OomSection(text, form, run, use)
+    _wire(registry, tab, section, answer)
+    return section
 
 
 def _form(registry: ModelRegistry) -> dict[str, Block]:
@@ -57,7 +85,7 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
         [(_(_ANOTHER), _UNKNOWN), *model_choices(registry.all(), "en")],
         value=_UNKNOWN,
         label=_("What was trained"),
-        info=_("With it, a run is found that fits."),
+        info=_("Name it, and a run that fits is found."),
         allow_custom_value=True,
         elem_id="oom-base_model",
     )
@@ -86,36 +114,26 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
 def _wire(
     registry: ModelRegistry,
     tab: gr.Tab,
-    text: gr.Textbox,
-    form: dict[str, Block],
+    section: OomSection,
     answer: gr.HTML,
-    use: Handover,
 ) -> None:
+    text, form, use = section.text, section.form, section.handover
+
     @shows_errors
-    def show(text: str, request: gr.Request, **values: Any) -> list[Any]:
+    def show(text: str, run: dict[str, Any], request: gr.Request, **values: Any) -> list[Any]:
+        """The diagnosis; with a model also a run that fits, made of `run` if that is of the same model."""
         if not text.strip():
             return [gr.skip(), *handed(None)]
         if values["base_model"] == _UNKNOWN:
             return [diagnosis_view(explain_oom(text), request_locale(request)), *handed(None)]
-        config = TrainingConfig(**values)
-        plan = planned(config, FitQuestion().label_length)
+        is_of_run = run.get("config", {}).get("base_model") == values["base_model"]
+        config = config_from_dict({**(run["config"] if is_of_run else {}), **values})
+        plan = planned(config, run["label_length"] if is_of_run else FitQuestion().label_length)
         diagnosis = explain_oom(text, plan, shape_of(config.base_model, registry))
         repaired = diagnosis.repaired
         fitting = config_of(repaired.plan, config) if repaired and repaired.fits else None
         return [diagnosis_view(diagnosis, request_locale(request)), *handed(fitting)]
 
-    def refresh(request: gr.Request) -> Any:
-        locale = request_locale(request)
-        first = (tr(_ANOTHER, locale), _UNKNOWN)
-        return gr.update(choices=[first, *model_choices(registry.all(), locale)])
-
-    tab.select(refresh, None, form["base_model"], **QUIET)
-    changes = [component.change for component in form.values()]  # type: ignore[attr-defined]
-    gr.on(
-        [text.change, *changes],
-        show,
-        inputs_kwargs={"text": text, **form},
-        outputs=[answer, *use.all()],
-        trigger_mode="always_last",
-        **AT_ONCE,
-    )
+    follow_models(registry, tab, form["base_model"], (_ANOTHER, _UNKNOWN))
+    asked = {"text": text, "run": section.run}
+    follow_form(form, show, [answer, *use.all()], text.change, inputs=asked, **AT_ONCE)

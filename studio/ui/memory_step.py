@@ -15,21 +15,14 @@ from studio.memory.training import estimate_training
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
 from studio.training.fitting import shape_of
-from studio.training.plan import planned
 from studio.ui.errors import shows_errors
-from studio.ui.i18n import N_, _, request_locale, tr
+from studio.ui.i18n import _, request_locale, tr
 from studio.ui.markup import Html
 from studio.ui.memory_charts import step_chart
-from studio.ui.sizing import TRAIN, Question, training_config
+from studio.ui.memory_views import STEP_PHASES
+from studio.ui.sizing import TRAIN, Question, training_plan_of
 from studio.ui.views import note, part_names
 from studio.units import format_bytes
-
-PHASE_NAMES = {
-    "forward": N_("Forward pass"),
-    "backward": N_("Backward pass"),
-    "optimizer_step": N_("Optimizer step"),
-}
-_QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "queue": False}
 
 
 @dataclass(frozen=True)
@@ -52,7 +45,7 @@ def build_step() -> StepSection:
 
 
 def wire_step(registry: ModelRegistry, cache: Path, form: dict[str, Block], step: StepSection) -> None:
-    """The picture is drawn when asked for, and goes when the form says something else."""
+    """The picture is drawn when asked for; what is on the page when the form changes is no longer true."""
 
     @shows_errors
     def show(request: gr.Request, **values: Any) -> list[Any]:
@@ -60,13 +53,8 @@ def wire_step(registry: ModelRegistry, cache: Path, form: dict[str, Block], step
         trace = traced(plan, dimensions, cache)
         return _shown(plan, dimensions, trace, request_locale(request))
 
-    def hide() -> list[Any]:
-        return [gr.update(visible=False), gr.update(visible=False)]
-
     outputs = [step.chart, step.said]
     step.draw.click(show, inputs_kwargs=form, outputs=outputs, api_visibility="private", concurrency_limit=2)
-    changes = [component.change for component in form.values()]  # type: ignore[attr-defined]
-    gr.on(changes, hide, None, outputs, **_QUIET)
 
 
 def traceable(question: Question, registry: ModelRegistry) -> tuple[TrainingPlan, ModelDimensions]:
@@ -80,12 +68,12 @@ def traceable(question: Question, registry: ModelRegistry) -> tuple[TrainingPlan
         raise ConfigError(
             "Only a training step can be traced: choose train instead of {use}.", use=question.use
         )
-    return planned(training_config(question), question.label_length), shape_of(question.base_model, registry)
+    return training_plan_of(question), shape_of(question.base_model, registry)
 
 
 def _shown(plan: TrainingPlan, dimensions: ModelDimensions, trace: Trace, locale: str) -> list[Any]:
     samples = [(str(sample.phase), sample.sizes) for sample in trace.timeline]
-    phases = {phase: tr(name, locale) for phase, name in PHASE_NAMES.items()}
+    phases = {phase: tr(name, locale) for phase, name in STEP_PHASES.items()}
     chart = step_chart(samples, part_names(locale), phases, locale)
     return [
         gr.update(value=chart, visible=True),
@@ -103,7 +91,7 @@ def _said(plan: TrainingPlan, dimensions: ModelDimensions, trace: Trace, locale:
             "say {estimate}: {off} off.",
             locale,
             peak=format_bytes(trace.peak_bytes),
-            phase=tr(PHASE_NAMES[str(trace.peak_phase)], locale),
+            phase=tr(STEP_PHASES[str(trace.peak_phase)], locale),
             estimate=format_bytes(estimated),
             off=f"{off:+.2%}",
         )

@@ -1,6 +1,6 @@
 """Ladders, cards, diagnoses and the doctor's report as HTML. Pure functions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from studio.doctor.report import Check, DoctorReport, Health
 from studio.memory.claims import Claim
@@ -9,11 +9,11 @@ from studio.memory.gpus import Gpu, Verdict
 from studio.memory.ladder import Rung
 from studio.memory.oom import OomDiagnosis
 from studio.memory.oom_text import OomKind
-from studio.sentences import Sentence
+from studio.memory.savings import Saving
 from studio.training.fitting import FitAnswer, ModelFit
 from studio.training.presets import Preset
 from studio.ui.forms import CHOICES
-from studio.ui.i18n import N_, english, tr
+from studio.ui.i18n import N_, english, said, tr
 from studio.ui.markup import Child, Html, join, table, tag
 from studio.ui.views import badge, facts, note
 from studio.units import format_bytes
@@ -30,15 +30,40 @@ _HEALTH_NAMES = {
 }
 
 
-def said(sentence: Sentence, locale: str) -> str:
-    """A sentence in the visitor's language."""
-    return tr(sentence.template, locale, **sentence.values)
+STEP_PHASES = {
+    "forward": N_("Forward pass"),
+    "backward": N_("Backward pass"),
+    "optimizer_step": N_("Optimizer step"),
+    "evaluation": N_("Evaluation"),
+    "resuming": N_("Resuming"),
+    "encoding": N_("Encoding"),
+    "decoding": N_("Decoding"),
+}
+"""Moments of a run or a transcription that can be the highest."""
+
+
+def phases_view(phases: Mapping[str, int], locale: str) -> Html:
+    """The most bytes of tensors in each phase, in the order of the run."""
+    rows = [
+        (tr(name, locale), format_bytes(phases[phase]))
+        for phase, name in STEP_PHASES.items()
+        if phase in phases
+    ]
+    text = " · ".join(f"{name} {size}" for name, size in rows)
+    return tag("p", tr("Tensors at the highest moment of each phase:", locale), " ", text, class_="subdued")
+
+
+def savings_view(savings: Sequence[Saving], locale: str) -> Html | None:
+    """What short audio and the loss in chunks save, or would."""
+    if not savings:
+        return None
+    return tag("ul", [tag("li", said(row.sentence, locale)) for row in savings], class_="savings")
 
 
 def ladder_view(result: FitResult, locale: str) -> Html:
     """From the wish to the plan: each change with a bar of what is left, what it saves and what it costs."""
     top = max(result.wished.device_bytes, 1)
-    first = _rung_row(tr("As wished", locale), result.wished.device_bytes, top, "", "")
+    first = _rung_row(tr("As asked for", locale), result.wished.device_bytes, top, "", "")
     rows = [first, *(_ladder_row(rung, top, locale) for rung in result.rungs)]
     headers = [tr(text, locale) for text in (N_("Change"), N_("Memory"), N_("Saves"), N_("Costs"))]
     return table(headers, rows, numeric=[2], class_="ladder-table")

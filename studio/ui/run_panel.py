@@ -1,18 +1,21 @@
 """The live side of the Train tab: history, the chosen run, its curves, its log. Read anew at each tick."""
 
 import hashlib
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 import gradio as gr
 from gradio.blocks import Block
 from gradio.components.plot import PlotData
 
 from studio.jobs.manager import JobManager
-from studio.jobs.status import ACTIVE, RunStatus
+from studio.jobs.oom import ran_out
+from studio.jobs.status import ACTIVE, JobState, RunStatus
 from studio.ui.charts import error_chart, loss_chart
 from studio.ui.i18n import _
 from studio.ui.picking import picking_table
+from studio.ui.run_memory import memory_comparison
+from studio.ui.run_notice import notice_of, run_notice
 from studio.ui.run_views import history_table, run_status, samples_table
 
 Seen = dict[str, str]
@@ -22,65 +25,109 @@ _LOG_LINES = 200
 
 @dataclass(frozen=True)
 class RunPanel:
-    """The components, in the order in which `render` gives their values."""
+    """The components, in the order in which `render` gives their values; `search` is what it is asked."""
 
     selected: gr.State
     seen: gr.State
+    notice: gr.HTML
     status: gr.HTML
     stop: gr.Button
     resume: gr.Button
+    prune: gr.Button
     remove: gr.Button
+    reuse: gr.Button
+    explain: gr.Button
     loss: gr.Plot
     errors: gr.Plot
+    memory: gr.HTML
     samples: gr.HTML
     log_section: gr.Accordion
     log: gr.Textbox
     history: gr.HTML
+    search: gr.Textbox
+
+    def inputs(self) -> list[Block]:
+        """What `render` wants to know."""
+        return [self.selected, self.seen, self.search]
 
     def outputs(self) -> list[Block]:
-        """Every component."""
-        return list(vars(self).values())
+        """What it gives values for."""
+        return [component for component in vars(self).values() if component is not self.search]
 
 
 def build_run_panel() -> RunPanel:
     """Lays the components out."""
     selected, seen = gr.State(""), gr.State({})
+    notice = run_notice()
     status = gr.HTML(elem_id="run-status")
-    with gr.Row(elem_classes="run-buttons"):
-        stop = gr.Button(
-            _("Stop and keep a checkpoint"), variant="stop", visible=False, size="sm", elem_id="run-stop"
-        )
-        resume = gr.Button(_("Resume"), variant="primary", visible=False, size="sm", elem_id="run-resume")
-        remove = gr.Button(_("Remove this run …"), visible=False, size="sm", elem_id="run-remove")
+    buttons = _buttons()
     with gr.Row():
         loss = gr.Plot(show_label=False, visible=False, min_width=300, elem_id="run-loss")
         errors = gr.Plot(show_label=False, visible=False, min_width=300, elem_id="run-errors")
+    memory = gr.HTML(elem_id="run-memory")
     samples = gr.HTML(elem_id="run-samples")
     with gr.Accordion(_("Log"), open=False, visible=False) as log_section:
+        search = gr.Textbox(
+            show_label=False, placeholder=_("Search in the log"), max_lines=1, elem_id="run-log-search"
+        )
         log = gr.Textbox(
             show_label=False, lines=12, max_lines=12, autoscroll=True, interactive=False, elem_id="run-log"
         )
     history = picking_table(elem_id="run-history")
     return RunPanel(
-        selected, seen, status, stop, resume, remove, loss, errors, samples, log_section, log, history
+        selected=selected,
+        seen=seen,
+        notice=notice,
+        status=status,
+        loss=loss,
+        errors=errors,
+        memory=memory,
+        samples=samples,
+        log_section=log_section,
+        log=log,
+        history=history,
+        search=search,
+        **buttons,
     )
 
 
-def render(jobs: JobManager, selected: str, seen: Seen, locale: str) -> list[Any]:
+def _buttons() -> dict[str, gr.Button]:
+    """What can be done with the run, under the names of the panel; each is shown where it can be done."""
+    with gr.Row(elem_classes="run-buttons"):
+        return {
+            "stop": _button("stop", _("Stop and keep a checkpoint"), "stop"),
+            "resume": _button("resume", _("Resume"), "primary"),
+            "prune": _button("prune", _("Remove its checkpoints")),
+            "remove": _button("remove", _("Remove this run …")),
+            "reuse": _button("reuse", _("Use its settings")),
+            "explain": _button("explain", _("Why did I run out?"), "primary"),
+        }
+
+
+def _button(
+    name: str, label: Any, variant: Literal["primary", "secondary", "stop"] = "secondary"
+) -> gr.Button:
+    return gr.Button(label, variant=variant, visible=False, size="sm", elem_id=f"run-{name}")
+
+
+def render(jobs: JobManager, selected: str, seen: Seen, locale: str, search: str = "") -> list[Any]:
     """Values for `RunPanel.outputs`, with `gr.skip()` for whatever the page shows already."""
     runs = jobs.runs()
     ids = [run.run_id for run in runs]
     if selected not in ids:
-        selected = next((run.run_id for run in runs if run.state in ACTIVE), ids[0] if ids else "")
+        at_work = [run for run in runs if run.state in ACTIVE and run.state is not JobState.QUEUED]
+        selected = at_work[0].run_id if at_work else ids[0] if ids else ""
     status = jobs.status(selected) if selected else None
     values = {
         **_of_run(status, locale),
+        "explain": gr.update(visible=status is not None and ran_out(jobs, status)),
         "log_section": gr.update(visible=bool(selected)),
-        "log": jobs.log_tail(selected, _LOG_LINES) if selected else "",
+        "log": jobs.log_tail(selected, _LOG_LINES, search) if selected else "",
         "history": history_table(runs, selected, locale),
     }
     fingerprints = {name: _fingerprint(value) for name, value in values.items()}
-    changed = [gr.skip() if seen.get(name) == fingerprints[name] else value for name, value in values.items()]
+    names = [component.name for component in fields(RunPanel)][2:-1]
+    changed = [gr.skip() if seen.get(name) == fingerprints[name] else values[name] for name in names]
     return [selected, fingerprints, *changed]
 
 
@@ -92,13 +139,19 @@ def _of_run(status: RunStatus | None, locale: str) -> dict[str, Any]:
     has_curves = bool(loss or points)
     is_over = status is not None and status.state not in ACTIVE
     return {
+        "notice": notice_of(status, locale),
         "status": run_status(status, locale),
         "stop": gr.update(visible=bool(status and status.can_stop)),
         "resume": gr.update(visible=bool(status and status.can_resume)),
+        "prune": gr.update(visible=bool(is_over and status and status.checkpoints_bytes)),
         "remove": gr.update(visible=is_over),
+        "reuse": gr.update(visible=status is not None),
         "loss": _plot(
             loss_chart(
-                loss, [(point.step, point.loss) for point in points if point.loss is not None], locale
+                loss,
+                [(point.step, point.loss) for point in points if point.loss is not None],
+                locale,
+                status.rate_points if status else (),
             ),
             has_curves,
         ),
@@ -110,7 +163,8 @@ def _of_run(status: RunStatus | None, locale: str) -> dict[str, Any]:
             ),
             has_curves,
         ),
-        "samples": samples_table(status.samples if status else (), locale),
+        "memory": memory_comparison(status.memory if status else None, locale),
+        "samples": samples_table(status.samples, locale, status.earlier_samples) if status else "",
     }
 
 

@@ -1,14 +1,18 @@
-"""Training runs and their data as the visitor sees them: pure functions from status to HTML."""
+"""Training runs as the visitor sees them: pure functions from status to HTML."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from studio.dataset.example import Example, Manifest, RowProblem
+from studio.jobs.disk import LITTLE_SPACE_BYTES
 from studio.jobs.status import ACTIVE, JobState, RunStatus
+from studio.training.retry import Retry
+from studio.ui.checked_views import capabilities_table
+from studio.ui.evaluation_views import difference, difference_legend
 from studio.ui.i18n import N_, tr
 from studio.ui.markup import Child, Html, table, tag
+from studio.ui.short_audio_views import short_audio_table
 from studio.ui.views import badge, facts, note, progress_bar
-from studio.units import format_bytes, format_clock, format_duration, format_percent
+from studio.units import format_bytes, format_duration, format_percent
 
 STATE_NAMES = {
     JobState.QUEUED: (N_("Waiting"), "plain"),
@@ -25,9 +29,11 @@ PHASE_NAMES = {
     "starting": N_("Starting the worker"),
     "loading_model": N_("Loading the base model"),
     "reading_data": N_("Reading the data"),
+    "listening": N_("The base reads the clips"),
     "evaluating": N_("Evaluating"),
     "training": N_("Training"),
     "saving": N_("Saving the model"),
+    "checking": N_("Checking what the model can still do"),
 }
 
 
@@ -44,6 +50,8 @@ def run_title(status: RunStatus) -> str:
 
 def error_name(status: RunStatus, locale: str) -> str:
     """What the run's errors are counted in: characters for languages written without spaces."""
+    if status.config.distill:
+        return tr(N_("Differs from the padded base"), locale)
     return tr(N_("Character errors") if status.metric == "cer" else N_("Word errors"), locale)
 
 
@@ -96,8 +104,11 @@ def run_status(status: RunStatus | None, locale: str) -> Html:
         _outcome(status, locale),
         _progress(status, locale) if status.state in ACTIVE else None,
         facts(_figures(status, locale)),
+        capabilities_table(status.capabilities, locale),
+        short_audio_table(status.short_audio, locale),
         _data(status.data, locale),
-        [note(text, "warning") for text in status.warnings],
+        [_retry(retry, locale) for retry in status.retries],
+        [note(tr(said.template, locale, **said.values), "warning") for said in status.warnings],
         class_="run-status",
     )
 
@@ -107,12 +118,19 @@ def _outcome(status: RunStatus, locale: str) -> Html | None:
     if status.state is JobState.FINISHED:
         change = error_change(status)
         made = tr("Made the model {model}. It is in the Transcribe tab now.", locale, model=status.model_id)
+        if status.config.machine_rank > 0:
+            made = tr("Done: the model is on machine 0.", locale)
         return note(f"{error_name(status, locale)}: {change}. {made}" if change else made, "good")
     if status.state in (JobState.FAILED, JobState.INTERRUPTED):
         return note(_error(status, locale), "bad")
     if status.state is JobState.STOPPED:
         return note(tr("Stopped; the last checkpoint is kept. Resume goes on from there.", locale), "warning")
     return None
+
+
+def _retry(retry: Retry, locale: str) -> Html:
+    """Why the run was begun anew, and what it does otherwise."""
+    return note(" ".join(tr(said.template, locale, **said.values) for said in retry.sentences()), "warning")
 
 
 def _error(status: RunStatus, locale: str) -> str:
@@ -130,6 +148,9 @@ def _progress(status: RunStatus, locale: str) -> Html:
     if status.phase == "evaluating" and status.eval_progress:
         done, total = status.eval_progress
         doing = tr("Evaluating: {done} of {total} clips", locale, done=done, total=total)
+    if status.phase == "listening" and status.eval_progress:
+        done, total = status.eval_progress
+        doing = tr("The base reads the clips: {done} of {total}", locale, done=done, total=total)
     steps = (
         tr("step {step} of {total}", locale, step=status.step, total=status.max_steps)
         if status.max_steps
@@ -151,9 +172,25 @@ def _figures(status: RunStatus, locale: str) -> list[tuple[str, Child]]:
         figures.append((error_name(status, locale), change))
     if status.samples_per_second:
         figures.append((tr("Clips per second", locale), f"{status.samples_per_second:.1f}"))
+    if status.speedup:
+        figures.append((tr("Against padded batches", locale), f"{status.speedup:.1f} ×"))
+    if status.data_wait_share is not None and status.state in ACTIVE:
+        figures.append((tr("Waiting for data", locale), format_percent(status.data_wait_share)))
+    if status.rate_points:
+        figures.append((tr("Learning rate", locale), f"{status.rate_points[-1][1]:.2e}"))
     if status.memory_bytes:
         figures.append((tr("Memory in use", locale), format_bytes(status.memory_bytes)))
+    if status.checkpoints_bytes:
+        figures.append((tr("Checkpoints", locale), format_bytes(status.checkpoints_bytes)))
+    if status.disk_free_bytes is not None:
+        figures.append((tr("Disk free", locale), format_bytes(status.disk_free_bytes)))
     return figures
+
+
+def disk_note(free: int, locale: str) -> Html:
+    """What is left on the disk where runs are kept; a warning if it is little."""
+    text = tr("{free} free on the disk where runs are kept.", locale, free=format_bytes(free))
+    return note(text, "warning") if free < LITTLE_SPACE_BYTES else tag("p", text, class_="subdued")
 
 
 def _data(data: Mapping[str, Any] | None, locale: str) -> Html | None:
@@ -176,63 +213,34 @@ def _data(data: Mapping[str, Any] | None, locale: str) -> Html | None:
     return tag("div", tag("p", read, class_="subdued"), tag("details", tag("summary", title), listed))
 
 
-def samples_table(rows: Sequence[Mapping[str, Any]], locale: str) -> Html:
-    """What was said and what the model wrote, for a few clips of the last evaluation."""
+def samples_table(
+    rows: Sequence[Mapping[str, Any]],
+    locale: str,
+    earlier: Sequence[tuple[int, Sequence[Mapping[str, Any]]]] = (),
+) -> Html:
+    """What was said and what the model wrote, differences marked, for a few clips of the last evaluation;
+    folded below it, those of the evaluations before.
+    """
     if not rows:
         return Html("")
-    cells: list[list[Child]] = [
-        [str(row.get("reference", "")), str(row.get("hypothesis", ""))] for row in rows
+    folded = [
+        tag(
+            "details", tag("summary", tr("Evaluation at step {step}", locale, step=step)), _heard(old, locale)
+        )
+        for step, old in reversed(earlier[:-1])
     ]
     return tag(
         "div",
         tag("h4", tr("Heard at the last evaluation", locale)),
-        table([tr("What was said", locale), tr("What the model wrote", locale)], cells),
+        difference_legend(locale),
+        _heard(rows, locale),
+        folded,
     )
 
 
-# ---------------------------------------------------------------------- data
-
-
-def manifest_preview(manifest: Manifest, locale: str, rows: int = 5) -> Html:
-    """The first rows of a manifest and every row that cannot be used, by line."""
-    headers = [
-        tr(text, locale) for text in (N_("Line"), N_("Audio"), N_("Text"), N_("Language"), N_("Length"))
-    ]
-    shown = [_example_row(example) for example in manifest.examples[:rows]]
-    summary = tr(
-        "{good} rows can be used, {bad} cannot. Format: {format}.",
-        locale,
-        good=len(manifest.examples),
-        bad=len(manifest.problems),
-        format=manifest.format,
-    )
-    return tag(
-        "div",
-        note(summary, "warning" if manifest.problems else "good"),
-        table(headers, shown, numeric=[0, 4]),
-        problems_table(manifest.problems, locale) if manifest.problems else None,
-    )
-
-
-def _example_row(example: Example) -> list[Child]:
-    seconds = example.duration_seconds
-    name = example.audio_path.name
-    if example.start_seconds:
-        name += f" @ {format_clock(example.start_seconds, always_hours=False)}"
-    return [example.line, name, example.text, example.language or "", f"{seconds:.1f} s" if seconds else ""]
-
-
-def problems_table(problems: Sequence[RowProblem], locale: str, limit: int = 20) -> Html:
-    """Rows that cannot be used, or should be looked at, by line; at most `limit`."""
-    rows: list[list[Child]] = [
-        [problem.line, problem.audio_path, problem_text(problem, locale)] for problem in problems[:limit]
-    ]
-    more = len(problems) - limit
-    headers = [tr("Line", locale), tr("Audio", locale), tr("Problem", locale)]
-    rest = tag("p", tr("… and {count} more.", locale, count=more), class_="subdued") if more > 0 else None
-    return tag("div", table(headers, rows, numeric=[0]), rest)
-
-
-def problem_text(problem: RowProblem, locale: str) -> str:
-    """Why a row cannot be used, in the visitor's language."""
-    return tr(problem.template, locale, **problem.values) if problem.template else problem.reason
+def _heard(rows: Sequence[Mapping[str, Any]], locale: str) -> Html:
+    cells: list[list[Child]] = []
+    for row in rows:
+        said, written = str(row.get("reference", "")), str(row.get("hypothesis", ""))
+        cells.append([said, difference(said, written)])
+    return table([tr("What was said", locale), tr("What the model wrote", locale)], cells)

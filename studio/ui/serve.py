@@ -1,5 +1,6 @@
 """Starts the page and keeps it up until it is told to end."""
 
+import ctypes
 import signal
 import socket
 import sys
@@ -7,11 +8,14 @@ import threading
 from collections.abc import Sequence
 
 from studio.errors import ConfigError, StudioError
+from studio.lazy_imports import transformers_library
 from studio.services import Services
 from studio.settings import Settings
 from studio.ui.build import build_app, launch_options
+from studio.ui.mcp import answer_in_json, require_mcp
 
 _WARM_UP_DELAY_SECONDS = 3.0
+_RETURNS_MEMORY_EVERY_SECONDS = 20.0
 
 
 def main(argv: Sequence[str] = ()) -> int:
@@ -28,12 +32,14 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
     """Serves the page until SIGINT or SIGTERM, then leaves; runs in progress go on without it.
 
     Raises:
-        ConfigError: if the port asked for is taken.
+        ConfigError: if the port asked for is taken, or MCP is asked for without its package.
         StorageError: if the studio's folder cannot be written.
     """
     host = settings.server_name or ("0.0.0.0" if settings.on_spaces else "127.0.0.1")
     if settings.server_port is not None:
         require_free_port(host, settings.server_port)
+    if settings.mcp:
+        require_mcp()
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -48,10 +54,13 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
             prevent_thread_lock=True,
             **launch_options(services),
         )
+        if app.mcp_server_obj is not None:
+            answer_in_json(app.mcp_server_obj)
         warm_up = threading.Timer(_WARM_UP_DELAY_SECONDS, load_heavy_libraries)
         warm_up.daemon = True
         warm_up.start()
-        stop.wait()
+        while not stop.wait(_RETURNS_MEMORY_EVERY_SECONDS):
+            return_freed_memory()
         warm_up.cancel()
     finally:
         app.close(verbose=False)
@@ -80,8 +89,16 @@ def require_free_port(host: str, port: int) -> None:
             ) from error
 
 
+def return_freed_memory() -> None:
+    """Gives the system what is free: glibc keeps pieces between those in use, more of them with each request
+    of many at once. Elsewhere nothing happens.
+    """
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
+        trim(0)
+
+
 def load_heavy_libraries() -> None:
     """Imports what the first transcription needs, so that it does not wait for that."""
+    transformers_library()
     import peft  # noqa: F401
     import torch  # noqa: F401
-    import transformers  # noqa: F401

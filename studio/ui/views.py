@@ -3,9 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from studio.memory.plan import MemoryEstimate
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
-from studio.ui.i18n import N_, tr
+from studio.sentences import Sentence
+from studio.ui.i18n import N_, said, tr
 from studio.ui.markup import Child, Html, table, tag
+from studio.ui.short_audio_views import short_audio_table
 from studio.units import format_bytes, format_percent
 
 PART_NAMES = {
@@ -97,16 +100,21 @@ _ADVICE = {
 
 
 def memory_verdict(
-    verdict: str, gpu: str, usable_bytes: int, low_bytes: int, high_bytes: int, device_bytes: int, locale: str
+    verdict: str,
+    gpu: str,
+    usable_bytes: int,
+    estimate: MemoryEstimate,
+    locale: str,
 ) -> Html:
-    """The answer in one card: does it fit, how much, of how much."""
+    """The answer in one card: does it fit, how much, of how much, and what corrected it."""
+    corrected = tr("Corrected by measurements on this card: {count}.", locale, count=estimate.measurements)
     title, kind = _VERDICTS[verdict]
     amount = tr(
         "about {size}, between {low} and {high}",
         locale,
-        size=format_bytes(device_bytes),
-        low=format_bytes(low_bytes),
-        high=format_bytes(high_bytes),
+        size=format_bytes(estimate.device_bytes),
+        low=format_bytes(estimate.low_bytes),
+        high=format_bytes(estimate.high_bytes),
     )
     of = tr("{usable} of this GPU can be used.", locale, usable=format_bytes(usable_bytes))
     return tag(
@@ -114,19 +122,20 @@ def memory_verdict(
         tag("div", tr(title, locale, gpu=gpu), class_="verdict-title"),
         tag("div", amount, class_="verdict-amount"),
         tag("div", of, " ", tr(_ADVICE[verdict], locale), class_="verdict-advice"),
+        tag("div", corrected, class_="verdict-advice") if estimate.measurements else None,
         class_=f"verdict verdict-{kind}",
         role="status",
     )
 
 
-def memory_table(parts: Mapping[str, int], formulas: Mapping[str, str], locale: str) -> Html:
+def memory_table(parts: Mapping[str, int], formulas: Mapping[str, Sentence], locale: str) -> Html:
     """Part → bytes → how that was worked out."""
     names = part_names(locale)
     rows: list[list[Child]] = [
         [
             tag("span", names.get(part, part), class_=f"swatch swatch-{part}"),
             format_bytes(size),
-            tag("code", formulas.get(part, ""), class_="formula"),
+            tag("code", said(formulas[part], locale) if part in formulas else "", class_="formula"),
         ]
         for part, size in parts.items()
         if size
@@ -159,7 +168,7 @@ def models_table(specs: Sequence[ModelSpec], locale: str) -> Html:
 def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
     name = tag(
         "button",
-        spec.title,
+        tr(N_("Demo model"), locale) if spec.source is ModelSource.DEMO else spec.title,
         type="button",
         class_="link-button",
         data_pick=spec.id,
@@ -208,6 +217,7 @@ def model_details(spec: ModelSpec, locale: str) -> Html:
         problem,
         definition_list(pairs),
         _dimensions(spec.dimensions, locale),
+        short_audio_table(spec.card.get("short_audio"), locale),
         _card(spec.card, locale),
         class_="model-details",
     )
@@ -253,6 +263,8 @@ def model_choices(specs: Sequence[ModelSpec], locale: str) -> list[tuple[str, st
 def _choice_label(spec: ModelSpec, locale: str) -> str:
     if spec.kind is ModelKind.ADAPTER:
         return tr("{title} (adapter of {base})", locale, title=spec.title, base=spec.base_model)
+    if spec.source is ModelSource.DEMO:
+        return tr(N_("Demo model"), locale)
     if not spec.is_local:
         return tr("{title} (download)", locale, title=spec.title)
     return spec.title

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from studio.cli.main import COMMANDS
+from studio.memory.gpus import detected_gpus
 from tests.studio_process import ROOT
 
 RunStudio = Callable[..., subprocess.CompletedProcess[str]]
@@ -336,6 +337,15 @@ def test_an_error_is_explained_from_a_file_and_from_standard_input(
     assert "1.00 GiB of its 8.00 GiB were free" in done.stdout
     assert "python -m studio train" in done.stdout.splitlines()[-1]
     assert run_studio("explain-oom", "-").returncode == 1
+
+
+def test_a_measurement_that_has_no_room_is_refused_and_nothing_is_kept(run_studio: RunStudio) -> None:
+    if detected_gpus():
+        pytest.skip("this machine has a GPU")
+    large = ("--base_model", "large-v3", "--method", "full", "--per_device_train_batch_size", "64")
+    assert_refused(run_studio("probe", *large), "There is no GPU here", "GiB")
+    assert run_studio("probe", "--list").stdout == "Nothing was measured yet.\n"
+    assert_refused(run_studio("explain-oom", "--run", "nobody"), "nobody")
 
 
 def test_the_doctor_looks_at_this_machine(run_studio: RunStudio) -> None:

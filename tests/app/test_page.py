@@ -81,7 +81,12 @@ def test_an_estimate_comes_in_parts_with_a_verdict(client: Client) -> None:
 def test_a_step_is_traced_over_its_phases(client: Client) -> None:
     trace = client.predict(config={"base_model": "demo", "train_data": "demo"}, api_name="/trace")
     assert sum(trace["parts"].values()) == trace["peak_bytes"]
-    assert {moment[0] for moment in trace["timeline"]} == {"forward", "backward", "optimizer_step"}
+    assert {moment[0] for moment in trace["timeline"]} == {
+        "forward",
+        "backward",
+        "optimizer_step",
+        "evaluation",
+    }
     assert max(sum(moment[1:]) for moment in trace["timeline"]) == trace["peak_bytes"]
 
 
@@ -138,8 +143,24 @@ def test_a_run_started_through_the_api_makes_a_model_that_transcribes(
     rows = {row["id"]: row for row in client.predict(api_name="/models")["models"]}
     assert rows[status["model_id"]]["base_model"] == "demo"
     clip = demo_speech / "samples" / "kitchen-light.flac"
-    answer = client.predict(audio=handle_file(clip), model=status["model_id"], api_name="/transcribe")
-    assert answer["model"] == status["model_id"] and answer["error"] is None
+    asked = {"audio": handle_file(clip), "model": status["model_id"], "api_name": "/transcribe"}
+    answer = client.predict(**asked)
+    assert answer["model"] == status["model_id"] and answer["error"] is None and answer["notes"] == []
+    [note] = client.predict(**asked, audio_context="short")["notes"]
+    assert note.startswith("This model was trained on 30 seconds") or "not read as it was trained" in note
+
+
+def test_models_are_compared_through_the_api(client: Client) -> None:
+    answer = client.predict(models="demo", test_data="demo:test", max_samples=3, api_name="/evaluate")
+    assert answer["models"][0]["n"] == 3 and len(answer["utterances"]) == 3
+    with pytest.raises(AppError, match="float16"):
+        client.predict(
+            models="demo",
+            test_data="demo:test",
+            engine="transformers",
+            precision="int9",
+            api_name="/evaluate",
+        )
 
 
 WORDS = (

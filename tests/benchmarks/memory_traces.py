@@ -33,6 +33,7 @@ TRACES = Path(__file__).parent / "reports" / "memory_traces.json"
 MODELS = ("tiny", "base", "small", "medium", "large-v2", "large-v3", "large-v3-turbo")
 _SEED = 20261120
 _COUNT = 120
+_SHORT_COUNT = 60
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,24 @@ class Case:
 def draw() -> list[Case]:
     """Plans from everything that `TrainingPlan` accepts: model and method first, then the rest of it."""
     dice = random.Random(_SEED)
-    return [Case(number, dice.choice(MODELS), _plan(dice, dice.choice(METHODS))) for number in range(_COUNT)]
+    first = [Case(number, dice.choice(MODELS), _plan(dice, dice.choice(METHODS))) for number in range(_COUNT)]
+    return [*first, *_draw_short()]
+
+
+def _draw_short() -> list[Case]:
+    """Plans as before, in short-audio mode and with the loss in chunks: drawn later, with other dice."""
+    dice = random.Random(_SEED + 1)
+    drawn = []
+    for number in range(_COUNT, _COUNT + _SHORT_COUNT):
+        model, plan = dice.choice(MODELS), _plan(dice, dice.choice(METHODS))
+        changed = dataclasses.replace(
+            plan,
+            loss_chunk_size=dice.choice((0, 64, 256, 256, 512)),
+            audio_positions=dice.choice((32, 96, 160, 256, 384, 512, 768, 1024, 1500)),
+            has_padded_batches=dice.choice((False, True)),
+        )
+        drawn.append(Case(number, model, changed))
+    return drawn
 
 
 def _plan(dice: random.Random, method: str) -> TrainingPlan:
@@ -152,7 +170,7 @@ def main() -> None:
     """Traces what is missing, and prints the table."""
     rows = {} if "--again" in sys.argv else read()
     cases = draw()
-    for case in sorted(cases, key=lambda case: MODELS.index(case.model)):
+    for case in cases:
         if case.number not in rows:
             rows[case.number] = trace_row(case)
             write(rows)

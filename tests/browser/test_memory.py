@@ -164,7 +164,7 @@ def test_the_largest_batch_and_the_cards_follow_the_form(open_page: OpenPage) ->
     expect(batches).not_to_have_text(before)
     page.get_by_label("Transcribe with it").check()
     page.get_by_label("faster-whisper").check()
-    page.get_by_label("int8").check()
+    page.get_by_label("int8", exact=True).check()
     expect(page.locator("#memory-command textarea")).to_have_value(
         re.compile("--engine faster-whisper --precision int8")
     )
@@ -186,3 +186,35 @@ def test_a_training_step_is_drawn_and_goes_when_the_form_changes(open_page: Open
     page.get_by_label("Transcribe with it").check()
     page.locator("#memory-trace").click()
     expect(page.get_by_test_id("toast-body")).to_contain_text("Only a training step can be traced")
+
+
+@WIDTHS
+def test_options_that_contradict_each_other_are_refused_at_their_field_and_in_words(
+    open_page: OpenPage, width: int
+) -> None:
+    page = open_page(width=width)
+    page.get_by_label("fp32", exact=True).first.check()
+    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--precision fp32"))
+    page.locator("#memory-more button").first.click()
+    choose(page, "memory-attn_implementation", "flash_attention_2")
+    sentence = "Flash attention needs half precision: give precision bf16 or fp16, or sdpa."
+    expect(page.locator("#memory-verdict")).to_contain_text(sentence)
+    expect(page.locator("#memory-attn_implementation")).to_contain_text(sentence)
+    expect(page.locator("#memory-use")).to_be_disabled()
+    choose(page, "memory-attn_implementation", "eager")
+    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--attn_implementation eager"))
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_several_gpus_and_bits_of_a_transcription_are_asked_of_the_page(open_page: OpenPage) -> None:
+    page = open_page()
+    choose_label(page, "Method", "All weights")
+    page.locator("#memory-more button").first.click()
+    page.locator("#memory-num_gpus input[type=number]").fill("8")
+    choose(page, "memory-sharding", "ZeRO-3: and weights")
+    expect(page.locator("#memory-parts")).to_contain_text("÷ 8 GPUs (ZeRO-3, Rajbhandari et al. 2020)")
+    expect(page.locator("#memory-parts")).to_contain_text("Resuming")
+    page.get_by_label("Transcribe with it").check()
+    page.get_by_label("8 bits").first.check()
+    expect(page.locator("#memory-parts")).to_contain_text("parameters of linear layers in 8bit")
+    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--quantization 8bit"))

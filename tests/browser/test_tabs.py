@@ -112,7 +112,7 @@ def test_a_folder_can_be_named_as_the_model(open_page: OpenPage, demo_model: Pat
 
 def test_an_evaluation_shows_rates_and_every_clip(open_page: OpenPage) -> None:
     page = open_page("evaluate")
-    page.get_by_label("At most so many clips").fill("2")
+    page.get_by_label("Clips at most").fill("2")
     page.get_by_role("button", name="Evaluate", exact=True).click()
     expect(page.locator("#evaluate-rates tbody tr")).to_have_count(1)
     expect(page.locator("#evaluate-utterances tbody tr")).to_have_count(2)

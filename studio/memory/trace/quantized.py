@@ -23,6 +23,7 @@ class _MatMul8bit(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, inputs: torch.Tensor, packed: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+        """(…, in) through a packed (out, in) weight and its (out,) scales: (…, out)."""
         flat = inputs.reshape(-1, inputs.shape[-1])
         quantized, rows = _vectorwise_quant(flat.to(torch.float16))
         sums = flat.new_empty((flat.shape[0], packed.shape[0]), dtype=torch.int32)
@@ -35,6 +36,7 @@ class _MatMul8bit(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        """The gradient of the input alone: the weight is frozen."""
         flat = grads[0].reshape(-1, grads[0].shape[-1]).contiguous()
         weight = ctx.packed.to(ctx.dtype, copy=True).mul_(ctx.scales.unsqueeze(1).mul(1.0 / 127.0))
         return torch.matmul(flat.to(ctx.dtype), weight).view(ctx.shape), None, None
@@ -56,11 +58,13 @@ class _MatMul4bit(torch.autograd.Function):
     def forward(
         ctx: Any, inputs: torch.Tensor, layer: "Traced4bit", bias: torch.Tensor | None
     ) -> torch.Tensor:
+        """(…, in) through the layer's weight, unpacked for this one use: (…, out)."""
         ctx.layer = layer
         return torch.nn.functional.linear(inputs, layer.unpacked(inputs.dtype), bias)
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        """The gradient of the input alone: the weight is frozen."""
         return torch.matmul(grads[0], ctx.layer.unpacked(grads[0].dtype)), None, None
 
 

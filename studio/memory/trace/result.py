@@ -8,7 +8,7 @@ from typing import Any
 from studio.memory.plan import Part, Phase
 from studio.memory.trace.ledger import PARTS, Sample
 
-TRACE_VERSION = 1
+TRACE_VERSION = 2
 """Raised whenever the tracer would give another answer: older traces are made again."""
 
 
@@ -24,7 +24,7 @@ class Trace:
     phases: Mapping[Phase, int]
     """Highest total of each phase."""
     timeline: tuple[Sample, ...]
-    """The step in a few hundred moments: forward, backward, optimizer step."""
+    """The step in a few hundred moments: forward, backward, optimizer step, and a batch of the evaluation."""
     reserved_bytes: int
     """What the caching allocator takes on a device with room, by simulation: `max_memory_reserved`."""
     needed_bytes: int

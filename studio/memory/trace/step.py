@@ -7,21 +7,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.nn import functional
 
 from studio.memory.plan import Part, Phase, TrainingPlan
 from studio.memory.trace.allocator import replay
 from studio.memory.trace.cuda import WORKSPACES, AutocastRegion, cuda_kernels, rounded
+from studio.memory.trace.evaluation import evaluate
 from studio.memory.trace.ledger import PARTS, Ledger
 from studio.memory.trace.model import (
     arithmetic_dtype,
     build_model,
     enable_checkpointing,
     place,
+    whisper_of,
 )
 from studio.memory.trace.optimizer import TracedOptimizer
 from studio.memory.trace.result import Trace
 from studio.memory.trace.tracker import StorageTracker, Workspace
+from studio.memory.training import worst_batch
 from studio.registry.spec import ModelDimensions
+from studio.whisper.audio_context import allow_short_audio
+from studio.whisper.loss import use_chunked_loss
 
 _FRAMES_PER_POSITION = 2
 _HALF = (torch.float16, torch.bfloat16)
@@ -51,6 +57,10 @@ class TrainingStep:
         self.plan = plan
         self.dimensions = dimensions
         self.model = build_model(plan, dimensions)
+        whisper = whisper_of(self.model)
+        allow_short_audio(whisper)
+        if plan.loss_chunk_size:
+            use_chunked_loss(whisper, plan.loss_chunk_size, plan.label_smoothing_factor)
         self.autocast = AutocastRegion(arithmetic_dtype(plan) if plan.is_autocast else None)
 
     def prepare(self) -> None:
@@ -63,9 +73,9 @@ class TrainingStep:
         self.optimizer = TracedOptimizer(self.plan, self.model, self.trained)
 
     def batch(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Features and labels of one micro-batch."""
+        """Features and labels of one micro-batch: (clips, mel bins, frames) and (clips, tokens)."""
         d = self.dimensions
-        frames = _FRAMES_PER_POSITION * d.max_source_positions
+        frames = _FRAMES_PER_POSITION * self.plan.positions(d)
         is_pure = self.plan.precision == "pure_bf16"
         device = self.trained[0].device
         dtype = torch.bfloat16 if is_pure else torch.float32
@@ -75,13 +85,21 @@ class TrainingStep:
 
     def loss(self, features: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """The forward pass; under autocast, accelerate then copies its results to float32."""
+        smoothing = self.plan.label_smoothing_factor
+        # With smoothed labels the loss is the trainer's, and the model is given the decoder's input.
+        is_chunked = bool(self.plan.loss_chunk_size)
+        smoothing = 0.0 if is_chunked else smoothing
+        words = {"decoder_input_ids": labels.clone()} if smoothing else {"labels": labels}
         with self.autocast():
-            outputs = self.model(input_features=features, labels=labels)
+            outputs = self.model(input_features=features, **words)
         if self.plan.is_autocast:
             for name in list(outputs.keys()):
                 if isinstance(outputs[name], torch.Tensor) and outputs[name].dtype in _HALF:
                     outputs[name] = outputs[name].float()
-        loss: torch.Tensor = outputs["loss"]
+        loss: torch.Tensor = outputs["logits" if smoothing else "loss"]
+        if smoothing:
+            logits = loss.view(-1, loss.shape[-1]).float()
+            return functional.cross_entropy(logits, labels.view(-1), label_smoothing=smoothing)
         return loss
 
     def run(self, enter: Callable[[Phase, Part], None]) -> None:
@@ -104,6 +122,7 @@ class TrainingStep:
 
 def trace_step(plan: TrainingPlan, dimensions: ModelDimensions, device: Device = CUDA) -> Trace:
     """Traces one step in the middle of a training: optimizer states are there already."""
+    plan = worst_batch(plan, dimensions)
     ledger = Ledger()
     with _packed_weights(plan), device.kernels(), _one_sequence_a_row(), _no_garbage_collection():
         step = TrainingStep(plan, dimensions)
@@ -112,7 +131,11 @@ def trace_step(plan: TrainingPlan, dimensions: ModelDimensions, device: Device =
         tracker = StorageTracker(ledger, device.round_bytes, device.workspaces, dimensions.vocab_size)
         _book_what_is_there(tracker, step)
         with tracker:
-            step.run(_phases(tracker))
+            enter = _phases(tracker)
+            step.run(enter)
+            if plan.eval_batch_size:
+                enter(Phase.EVALUATION, Part.ACTIVATIONS)
+                evaluate(step.model, plan, dimensions, step.autocast)
             tracker.settle()
     peak = ledger.peak
     needed = replay(ledger.events, is_full=True).peak_reserved_bytes

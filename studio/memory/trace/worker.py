@@ -1,6 +1,7 @@
 """`python -m studio.memory.trace.worker`: a plan and dimensions as JSON on stdin, the trace on stdout."""
 
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -14,17 +15,28 @@ from studio.registry.spec import ModelDimensions
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
     """The trace as JSON, or `error` with the reason why there is none."""
+    values = question["plan"]
+    plan = TrainingPlan(**{**values, "target_modules": tuple(values["target_modules"])})
+    _hide_what_is_not_called(plan)
     import torch
 
     from studio.memory.trace.step import trace_step
 
     torch.set_num_threads(1)
-    values = question["plan"]
-    plan = TrainingPlan(**{**values, "target_modules": tuple(values["target_modules"])})
     try:
         return trace_step(plan, ModelDimensions(**question["dimensions"])).to_json()
     except (RuntimeError, ValueError, TypeError, AttributeError, NotImplementedError) as error:
         return {"error": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
+
+
+def _hide_what_is_not_called(plan: TrainingPlan) -> None:
+    """transformers and PEFT import at length whatever they find; a second of it serves nothing here."""
+    hidden = ["scipy"]
+    if plan.quantization == "none" and "bnb" not in plan.optimizer:
+        hidden.append("bitsandbytes")
+    for name in hidden:
+        if name not in sys.modules:
+            sys.modules[name] = None  # type: ignore[assignment]
 
 
 @contextlib.contextmanager
@@ -39,6 +51,7 @@ def main() -> None:
     """Reads one question, writes one answer."""
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
+    gc.disable()  # a short life, in which collecting takes half a second and frees next to nothing
     question = json.load(sys.stdin)
     stream: TextIO
     with _stdout_for_the_answer() as stream:

@@ -9,26 +9,24 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.errors import ConfigError
-from studio.evaluation.compare import Evaluation, evaluate
-from studio.inference.engine import TranscribeOptions
+from studio.evaluation.compare import evaluate
+from studio.evaluation.result import Evaluation
+from studio.inference.engine import EngineChoice, TranscribeOptions
 from studio.inference.model_cache import ModelCache
 from studio.registry.spec import ModelKind
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.settings import Settings
-from studio.training.config import NORMALIZERS
+from studio.training.source_options import NORMALIZERS
 from studio.ui.access import require_public_data
 from studio.ui.errors import shows_errors
+from studio.ui.evaluation_views import comparison_sentences, rates_table, utterance_table
 from studio.ui.forms import CHOICES
 from studio.ui.i18n import _, request_locale, tr
-from studio.ui.markup import Html
+from studio.ui.markup import Html, join
+from studio.ui.search_options import engine_fields
 from studio.ui.streaming import Stops, Worked
-from studio.ui.transcript_views import (
-    comparison_sentences,
-    download_links,
-    language_choices,
-    rates_table,
-    utterance_table,
-)
+from studio.ui.transcript_views import download_links, language_choices
+from studio.ui.under_way import Step, shared_note, step_bar
 from studio.ui.views import model_choices, note, progress_bar
 
 
@@ -66,7 +64,10 @@ def build_evaluate_tab(settings: Settings, registry: ModelRegistry, engines: Mod
                 )
                 cancel = gr.Button(_("Cancel"), elem_id="evaluate-cancel")
         with gr.Column(scale=3, min_width=320):
-            status = gr.HTML(elem_id="evaluate-status")
+            status = gr.HTML(
+                _("Here will stand the error rates, whether they differ, and every clip with its errors."),
+                elem_id="evaluate-status",
+            )
             rates = gr.HTML(elem_id="evaluate-rates")
             comparisons = gr.HTML(elem_id="evaluate-comparisons")
             download = gr.HTML(elem_id="evaluate-download")
@@ -95,6 +96,8 @@ def _form() -> dict[str, Block]:
         elem_id="evaluate-data",
     )
     form["language"] = gr.Dropdown(language_choices("en"), value="auto", label=_("Language"))
+    with gr.Accordion(_("Engine"), open=False):
+        form |= engine_fields("evaluate")
     form["normalizer"] = gr.Dropdown(
         [(CHOICES[name], name) for name in NORMALIZERS],
         value="none",
@@ -102,7 +105,7 @@ def _form() -> dict[str, Block]:
         info=_("Applied to both sides before errors are counted."),
     )
     form["max_samples"] = gr.Number(
-        0, label=_("At most so many clips"), info=_("0: all of them."), precision=0, minimum=0
+        0, label=_("Clips at most"), info=_("0: all of them."), precision=0, minimum=0
     )
     return form
 
@@ -177,21 +180,27 @@ def _evaluate(
             options=TranscribeOptions(language=values["language"], timestamps="none"),
             normalizer=values["normalizer"],
             max_samples=int(values["max_samples"] or 0) or None,
+            choice=EngineChoice(values["engine"], values["precision"]),
+            on_step=lambda doing, share: report(Step(doing, share)),
             on_progress=lambda *step: report(step),
             should_stop=event.is_set,
         )
 
     running: Worked[Any, Evaluation] = Worked(work)
     try:
-        yield [progress_bar(0.0, tr("Loading the models and the data …", locale)), "", "", "", ""]
+        told = shared_note(engines, locale)
+        bar = progress_bar(0.0, tr("Loading the models and the data …", locale))
+        yield [join([told, bar]), "", "", "", ""]
         for step in running:
-            yield [_progress(step, locale), *[gr.skip()] * 4]
+            yield [join([told, _progress(step, locale)]), *[gr.skip()] * 4]
         yield _whole(running.result.to_json(), event.is_set(), locale)
     finally:
         stops.end(visitor, event)
 
 
 def _progress(step: Any, locale: str) -> Html:
+    if isinstance(step, Step):
+        return step_bar(step, locale)
     done, total = step
     text = tr("Transcribed {done} of {total} clips", locale, done=done, total=total)
     return progress_bar(done / total if total else 0.0, text)

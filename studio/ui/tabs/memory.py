@@ -7,15 +7,16 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.registry.store import ModelRegistry
-from studio.settings import Settings
+from studio.services import Services
 from studio.ui.handover import Handover
 from studio.ui.i18n import _
 from studio.ui.links import FIT, linked_values
 from studio.ui.memory_doctor import build_doctor
 from studio.ui.memory_estimate import EstimateSection, build_estimate
 from studio.ui.memory_fit import FitSection, build_fit
-from studio.ui.memory_oom import build_oom
+from studio.ui.memory_oom import OomSection, build_oom
+
+OOM = "oom"
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class MemoryTab:
 
     estimate: EstimateSection
     fit: FitSection
+    oom: OomSection
     sections: gr.Tabs
     handovers: Sequence[Handover]
     """Buttons that put a plan into the Train tab."""
@@ -45,19 +47,20 @@ class MemoryTab:
         return [gr.Tabs(selected=FIT) if is_fit else gr.skip(), *estimate, *fit]
 
 
-def build_memory_tab(settings: Settings, registry: ModelRegistry, tab: gr.Tab) -> MemoryTab:
+def build_memory_tab(services: Services, tab: gr.Tab) -> MemoryTab:
     """The tab's content: four sections."""
+    registry = services.registry
     gr.Markdown(
         _("Will it fit? Choose a model and what you want to do with it: the answer follows every change."),
         elem_classes="lead",
     )
     with gr.Tabs(elem_id="memory-sections") as sections:
         with gr.Tab(_("Estimate"), id="estimate"):
-            estimate = build_estimate(settings, registry, tab)
+            estimate = build_estimate(services, tab)
         with gr.Tab(_("Fit for me"), id=FIT) as section:
-            fit = build_fit(registry, section)
-        with gr.Tab(_("Why did I run out?"), id="oom") as section:
+            fit = build_fit(registry, services.settings.calibration, section)
+        with gr.Tab(_("Why did I run out?"), id=OOM) as section:
             oom = build_oom(registry, section)
         with gr.Tab(_("Check this machine"), id="doctor") as section:
-            build_doctor(settings, section)
-    return MemoryTab(estimate, fit, sections, [estimate.handover, fit.handover, oom])
+            build_doctor(services.settings, section)
+    return MemoryTab(estimate, fit, oom, sections, [estimate.handover, fit.handover, oom.handover])

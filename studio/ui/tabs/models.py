@@ -1,14 +1,19 @@
 """All models: a table, what is known about each, and what can be done with those made here."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import gradio as gr
+from gradio.blocks import Block
 
+from studio.inference.model_cache import ModelCache
 from studio.registry.spec import ModelSource
 from studio.registry.store import ModelRegistry
+from studio.settings import Settings
 from studio.ui.errors import shows_errors
 from studio.ui.i18n import _, request_locale, tr
 from studio.ui.markup import Html
+from studio.ui.model_export import ExportParts, can_export, export_formats, export_parts, wire_export
 from studio.ui.picking import picked_id, picking_table
 from studio.ui.views import model_choices, model_details, models_table, note
 
@@ -23,10 +28,16 @@ class _Parts:
     change: gr.Group
     new_name: gr.Textbox
     confirm: gr.Group
+    export: ExportParts
+
+    def all(self) -> list[Block]:
+        """In the order in which `_show` fills them."""
+        shown = [self.table, self.choice, self.details, self.change, self.new_name, self.confirm]
+        return [*shown, self.export.group, self.export.format]
 
 
-def build_models_tab(registry: ModelRegistry, tab: gr.Tab) -> None:
-    """The tab's content; everything it shares is the registry."""
+def build_models_tab(settings: Settings, registry: ModelRegistry, engines: ModelCache, tab: gr.Tab) -> None:
+    """The tab's content; everything it shares are settings, registry and loaded models."""
     gr.Markdown(
         _("Every model this studio knows. What you train appears here and in the Transcribe tab by itself."),
         elem_classes="lead",
@@ -37,6 +48,7 @@ def build_models_tab(registry: ModelRegistry, tab: gr.Tab) -> None:
         with gr.Column(scale=2, min_width=300):
             choice = gr.Dropdown([], label=_("Model"), interactive=True, elem_id="models-choice")
             details = gr.HTML(elem_id="models-details", elem_classes="panel")
+            export = export_parts()
             with gr.Group(visible=False) as change:
                 new_name = gr.Textbox(label=_("New name"), max_lines=1, elem_id="models-new-name")
                 with gr.Row():
@@ -47,8 +59,9 @@ def build_models_tab(registry: ModelRegistry, tab: gr.Tab) -> None:
                 with gr.Row():
                     delete = gr.Button(_("Delete"), variant="stop", size="sm")
                     keep = gr.Button(_("Keep it"), size="sm")
-    parts = _Parts(table, choice, details, change, new_name, confirm)
-    _wire(registry, tab, parts, rename, ask, delete, keep)
+    parts = _Parts(table, choice, details, change, new_name, confirm, export)
+    show = _wire(registry, tab, parts, rename, ask, delete, keep)
+    wire_export(export, choice, settings, engines, (show, parts.all()))
 
 
 def _wire(
@@ -59,8 +72,8 @@ def _wire(
     ask: gr.Button,
     delete: gr.Button,
     keep: gr.Button,
-) -> None:
-    everything = [parts.table, parts.choice, parts.details, parts.change, parts.new_name, parts.confirm]
+) -> Callable[..., list[object]]:
+    everything = parts.all()
 
     @shows_errors
     def show(chosen: str | None, request: gr.Request) -> list[object]:
@@ -87,6 +100,7 @@ def _wire(
     delete.click(delete_model, parts.choice, everything, **private)  # type: ignore[arg-type]
     ask.click(lambda: gr.Group(visible=True), None, parts.confirm, **reading)  # type: ignore[arg-type]
     keep.click(lambda: gr.Group(visible=False), None, parts.confirm, **reading)  # type: ignore[arg-type]
+    return show
 
 
 def _show(registry: ModelRegistry, chosen: str | None, locale: str) -> list[object]:
@@ -106,4 +120,6 @@ def _show(registry: ModelRegistry, chosen: str | None, locale: str) -> list[obje
         gr.Group(visible=ours),
         spec.id if spec and ours else "",
         gr.Group(visible=False),
+        gr.Group(visible=can_export(spec)),
+        export_formats(spec, locale),
     ]

@@ -311,3 +311,25 @@ def test_a_hub_that_does_not_answer_is_said(tmp_path: Path) -> None:
     with pytest.raises(HubUnreachableError, match="the model hub is not asked"):
         read_manifest("somebody/speech", cache_dir=tmp_path, local_files_only=True)
     assert not list(tmp_path.iterdir())
+
+
+def test_where_no_texts_are_needed_a_folder_a_list_and_a_table_of_sound_files_will_do(
+    write: Write, folder: Path
+) -> None:
+    sounds = {"a.wav", "b.flac"}
+    listed = write("sounds.txt", "\ufeffa.wav\n\nclips/b.flac\n")
+    table = write("table.csv", "audio,speaker\na.wav,one\nclips/b.flac,two\n")
+    rows = write("rows.jsonl", lines({"audio": "a.wav"}, {"audio": "clips/b.flac", "text": " said "}))
+    for source, wanted in ((listed, ["", ""]), (table, ["", ""]), (rows, ["", "said"])):
+        manifest = read_manifest(source, needs_text=False)
+        assert [example.text for example in manifest.examples] == wanted and not manifest.problems
+        assert {example.audio_path.name for example in manifest.examples} == sounds
+        with pytest.raises(ManifestError):
+            read_manifest(write("without.csv", "audio\na.wav\n"))
+        source.unlink()
+    (folder / "without.csv").unlink()
+    manifest = read_manifest(folder, needs_text=False)
+    assert {example.audio_path.name for example in manifest.examples} == sounds
+    assert all(example.duration_seconds for example in manifest.examples)
+    with pytest.raises(ManifestError, match=r"has no metadata\.csv"):
+        read_manifest(folder)

@@ -15,8 +15,8 @@ from studio.settings import Settings
 from studio.units import GIB
 
 CARD = GpuState(0, "GeForce RTX 3060", 12 * GIB, 12 * GIB, "580.65", "13.0", ())
-WORKS = LibraryState(answered=True, sees_gpu=True, torch_cuda="13.0", has_bf16=True, bitsandbytes="ok")
-NO_GPU = LibraryState(answered=True)
+WORKS = LibraryState(audio="ok", sees_gpu=True, torch_cuda="13.0", has_bf16=True, bitsandbytes="ok")
+NO_GPU = LibraryState(audio="ok")
 
 
 def checks(
@@ -25,7 +25,8 @@ def checks(
     libraries: LibraryState = NO_GPU,
     is_online: bool = True,
 ) -> dict[str, Check]:
-    report = examine(settings, gpus=lambda: cards or [], libraries=lambda: libraries, hub=lambda: is_online)
+    state = replace(libraries, gpus=tuple(cards or ()))
+    report = examine(settings, libraries=lambda: state, hub=lambda: is_online)
     assert json.loads(json.dumps(report.to_json()))["has_problem"] == report.has_problem
     for check in report.checks:
         assert (check.advice is None) == (check.health is Health.OK), check
@@ -58,11 +59,11 @@ def test_who_holds_a_busy_card_is_named(settings: Settings) -> None:
 @pytest.mark.parametrize(
     ("libraries", "finding", "advice"),
     [
-        (LibraryState(answered=False), "did not answer", "nvidia-smi"),
-        (LibraryState(answered=True, problem="libcudart.so not found"), "libcudart", "Install torch again"),
-        (LibraryState(answered=True), "built without CUDA", "CUDA build of torch"),
+        (LibraryState(stuck_at="torch", audio="ok"), "did not answer", "nvidia-smi"),
+        (LibraryState(audio="ok", problem="libcudart.so not found"), "libcudart", "Install torch again"),
+        (LibraryState(audio="ok"), "built without CUDA", "CUDA build of torch"),
         (
-            LibraryState(answered=True, torch_cuda="13.0"),
+            LibraryState(audio="ok", torch_cuda="13.0"),
             "torch cannot use it",
             "driver to one that runs CUDA 13",
         ),
@@ -84,13 +85,46 @@ def test_a_broken_bitsandbytes_is_a_problem(settings: Settings) -> None:
 
 def test_this_machine_is_asked_in_a_process_of_its_own() -> None:
     state = try_libraries()
-    assert state.answered and not state.problem
+    assert (state.stuck_at, state.exit_code, state.problem, state.audio) == ("", None, "", "ok")
+    assert len(state.gpus) == len(gpu_states())
     assert state.sees_gpu == bool(gpu_states()) or not state.torch_cuda
     assert all(installed_versions().values())
 
 
 def test_a_process_that_hangs_is_left_behind() -> None:
-    assert try_libraries(patience_seconds=0.001) == LibraryState(answered=False)
+    assert try_libraries(patience_seconds=0.001) == LibraryState(stuck_at="torch")
+
+
+DIES_IN_AUDIO = """
+import json, os
+print(json.dumps({"trying": "gpus"})); print(json.dumps({"gpus": []}))
+print(json.dumps({"trying": "audio"}), flush=True)
+os.abort()
+"""
+
+
+def test_a_library_that_kills_is_named_and_what_was_found_before_is_kept(settings: Settings) -> None:
+    state = try_libraries(module=("-c", DIES_IN_AUDIO))
+    assert state.stuck_at == "audio" and state.exit_code not in (None, 0)
+    found = checks(settings, None, state)
+    assert found["Reading audio"].health is Health.PROBLEM
+    assert f"exit code {state.exit_code}" in str(found["Reading audio"].finding)
+    assert "not tried" in str(found["torch and CUDA"].finding)
+    assert found["Disk"].finding and found["GPU"].health is Health.NOTE
+
+
+@pytest.mark.parametrize(
+    ("stuck_at", "name"),
+    [("gpus", "GPU"), ("torch", "torch and CUDA"), ("bitsandbytes", "8 and 4 bits (bitsandbytes)")],
+)
+def test_each_thing_that_hangs_is_a_problem_of_its_own(settings: Settings, stuck_at: str, name: str) -> None:
+    found = checks(settings, None, LibraryState(stuck_at=stuck_at))
+    assert found[name].health is Health.PROBLEM and "in time" in str(found[name].finding)
+
+
+def test_what_a_library_prints_between_is_passed_over() -> None:
+    noise = "print('hello'); print('[1]'); print('{\"trying\": \"\"}'); print('{\"audio\": \"ok\"}')"
+    assert try_libraries(module=("-c", noise)) == LibraryState(audio="ok")
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ import pytest
 from studio.dataset.audio import read_audio, save_pcm
 from studio.errors import ConfigError, ManifestError, ModelNotFoundError
 from studio.evaluation.compare import evaluate
-from studio.inference.engine import TranscribeOptions
+from studio.evaluation.side_by_side import hear_side_by_side
+from studio.inference.engine import FASTER_WHISPER, EngineChoice, TranscribeOptions
 from studio.inference.model_cache import ModelCache
 from studio.registry.store import ModelRegistry
 from tests.unit.inference.small_models import save_adapter
@@ -65,6 +66,30 @@ def test_models_are_compared_with_the_first_on_the_same_clips(engines: ModelCach
     assert len(found.utterances) == 18
     assert told[0] == (8, 18)
     assert told[-1] == (18, 18)
+
+
+def test_models_are_compared_as_faster_whisper_plays_them(
+    demo_model: Path, manifest: Path, tmp_path: Path
+) -> None:
+    """Each is exported once, and says so."""
+    cache = ModelCache(
+        ModelRegistry(tmp_path / "models", demo=demo_model, hf_cache=None), idle_seconds=300, device="cpu"
+    )
+    doing: list[str] = []
+    found = evaluate(
+        cache,
+        ["demo"],
+        str(manifest),
+        options=PLAIN,
+        choice=EngineChoice(FASTER_WHISPER, "int8"),
+        on_step=lambda step, _share: doing.append(str(step)),
+    )
+    assert found.models[0].id == "demo" and found.models[0].cer < 0.2
+    assert [row.engine for row in cache.loaded()] == [FASTER_WHISPER] and doing
+    clip = Path(found.utterances[0].audio_path)
+    side = hear_side_by_side(cache, ["demo"], clip, PLAIN, choice=EngineChoice(FASTER_WHISPER, "int8"))
+    assert side.hearings[0].transcript.engine == FASTER_WHISPER
+    cache.close()
 
 
 def test_the_answer_has_the_shape_that_programs_read(engines: ModelCache, manifest: Path) -> None:

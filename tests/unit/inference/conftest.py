@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from studio.inference.export import Exporter
 from studio.inference.model_cache import ModelCache
 from studio.registry.store import ModelRegistry
 from tests.unit.inference.small_models import CountingLoader, Sample, save_adapter
@@ -46,6 +47,15 @@ def engines(registry: ModelRegistry) -> Iterator[ModelCache]:
     made = ModelCache(registry, idle_seconds=300, device="cpu")
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def demo_export(demo_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo model for faster-whisper, in a folder of models where nothing else is."""
+    registry = ModelRegistry(tmp_path_factory.mktemp("exports"), demo=demo_model, hf_cache=None)
+    path = Exporter(registry).ensure("demo").path
+    assert path is not None
+    return path
 
 
 @pytest.fixture(scope="session")

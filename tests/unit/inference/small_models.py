@@ -14,7 +14,7 @@ class CountingLoader:
 
     folders: list[Path] = field(default_factory=list)
 
-    def __call__(self, folder: Path) -> LoadedBase:
+    def __call__(self, folder: Path, *_kind: str) -> LoadedBase:
         self.folders.append(folder)
         return load_base(folder, device="cpu")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from studio.errors import ConfigError
-from studio.inference.captions import FORMATS, clusters, render, safe_stem, wrap, write
+from studio.inference.captions import FORMATS, CaptionLayout, clusters, render, safe_stem, wrap, write
 from studio.inference.engine import Segment, Transcript, Word
 
 LONG = (
@@ -142,3 +142,50 @@ def test_names_of_files_keep_what_is_harmless(given: str, safe: str) -> None:
 
 def test_a_very_long_name_is_cut_without_splitting_a_character() -> None:
     assert safe_stem("灯" * 300) == "灯" * 40
+
+
+@pytest.mark.parametrize(("columns", "count"), [(20, 1), (20, 3), (12, 2)])
+def test_lines_are_as_wide_and_captions_as_tall_as_asked(columns: int, count: int) -> None:
+    layout = CaptionLayout(max_line_width=columns, max_line_count=count)
+    found = cues(render(transcript(Segment(0.0, 17.0, LONG)), "srt", layout))
+    assert all(len(lines) <= count and max(map(len, lines)) <= columns for _, _, lines in found)
+    assert max(len(lines) for _, _, lines in found) == count
+    assert " ".join(" ".join(lines) for _, _, lines in found) == LONG
+
+
+def test_right_to_left_text_and_emoji_survive_narrow_captions_whole() -> None:
+    text = "השמש זורחת 👨‍👩‍👧 היום על העיר הגדולה 🇩🇪 והאנשים הולכים"
+    found = cues(render(transcript(Segment(0.0, 4.0, text)), "srt", CaptionLayout(14, 1)))
+    assert " ".join(" ".join(lines) for _, _, lines in found) == text
+
+
+@pytest.mark.parametrize(("name", "value"), [("max_line_width", 3), ("max_line_count", 0)])
+def test_a_layout_that_holds_no_text_is_refused(name: str, value: int) -> None:
+    with pytest.raises(ConfigError, match=f"{name} must be between"):
+        CaptionLayout(**{name: value})
+
+
+def test_right_to_left_words_and_emoji_keep_their_own_times() -> None:
+    texts = ["שלום", "👨‍👩‍👧", "مرحبا", "🇩🇪", "עולם", "👍🏽"]
+    words = tuple(Word(float(i), i + 0.5, text) for i, text in enumerate(texts))
+    segment = Segment(0.0, 5.5, " ".join(texts), words)
+    found = cues(render(transcript(segment, language="he"), "srt", CaptionLayout(8, 1)))
+    assert len(found) > 1
+    assert " ".join(line for _, _, lines in found for line in lines) == segment.text
+    for start, end, lines in found:
+        said = lines[0].split()
+        first, last = texts.index(said[0]), texts.index(said[-1])
+        assert (start, end) == (f"00:00:{first:02d},000", f"00:00:{last:02d},500")
+
+
+@pytest.mark.parametrize("format", ["srt", "vtt"])
+def test_words_with_equal_times_make_captions_in_their_order_that_do_not_go_back(format: str) -> None:
+    times = [(0.0, 1.0), (1.0, 1.0), (1.0, 1.0), (1.0, 2.0)]
+    texts = ["turn", "on", "the", "light"]
+    words = tuple(Word(start, end, text) for (start, end), text in zip(times, texts, strict=True))
+    text = render(transcript(Segment(0.0, 2.0, "turn on the light", words)), format, CaptionLayout(6, 1))
+    lines = [line for line in text.splitlines() if line]
+    clocks = [line.split(" --> ") for line in lines if "-->" in line]
+    assert [line for line in lines if line in texts or line == "on the"] == ["turn", "on the", "light"]
+    assert all(start <= end for start, end in clocks)
+    assert all(one[1] <= two[0] for one, two in itertools.pairwise(clocks))

@@ -4,6 +4,7 @@ import pytest
 
 from studio.errors import ConfigError
 from studio.inference.languages import join_texts, resolve_language
+from studio.registry.languages import LANGUAGES
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,9 @@ def test_a_misspelt_language_is_refused_with_the_nearest_one() -> None:
 def test_a_language_the_model_lacks_is_refused_with_those_it_has() -> None:
     with pytest.raises(ConfigError, match=r"does not know.*en \(english\), zh \(chinese\)"):
         resolve_language("French", ("en", "zh"))
+    with pytest.raises(ConfigError) as error:
+        resolve_language("yue", [code for code in LANGUAGES if code != "yue"])
+    assert "… (99), or auto" in str(error.value) and len(str(error.value)) < 250
 
 
 def test_an_english_only_model_takes_english_and_auto_and_refuses_the_rest() -> None:

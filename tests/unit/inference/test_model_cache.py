@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from studio.errors import ConfigError, ModelBrokenError, ModelNotFoundError
-from studio.inference.engine import TranscribeOptions
+from studio.inference.engine import EngineChoice, TranscribeOptions
 from studio.inference.hugging_face import LoadedBase
 from studio.inference.model_cache import ModelCache
 from studio.registry.spec import ModelKind
@@ -36,7 +36,9 @@ def test_two_visitors_at_once_get_their_own_texts(
     jobs = [("demo", "kitchen-light"), ("garbling", "kitchen-light"), ("demo", "long")] * 2
 
     def text(job: tuple[str, str]) -> str:
-        return cache.transcribe(job[0], samples[job[1]].path, TranscribeOptions(max_new_tokens=30)).text
+        return cache.transcribe(
+            job[0], samples[job[1]].path, TranscribeOptions(max_new_tokens=30, temperature=(0.0,))
+        ).text
 
     alone = [text(job) for job in jobs]
     with ThreadPoolExecutor(4) as pool:
@@ -50,10 +52,10 @@ def test_a_base_asked_for_by_many_at_once_is_loaded_once(registry: ModelRegistry
     may_go_on = threading.Event()
     real = CountingLoader()
 
-    def slow_load(folder: Path) -> LoadedBase:
+    def slow_load(folder: Path, *_kind: str) -> LoadedBase:
         loads.append(folder)
         may_go_on.wait(30)
-        return real(folder)
+        return real(folder, *_kind)
 
     cache = ModelCache(registry, idle_seconds=300, load=slow_load)
 
@@ -100,7 +102,7 @@ def test_unloading_frees_the_weights_and_the_next_lease_loads_again(
     import weakref
 
     with cache.lease("garbling") as engine:
-        weights = weakref.ref(engine._base)
+        weights = weakref.ref(engine._loaded)
     cache.unload_all()
     gc.collect()
     assert cache.loaded() == ()
@@ -133,10 +135,10 @@ def test_a_model_that_fails_to_load_leaves_nothing_and_may_be_tried_again(regist
     real = CountingLoader()
     failures = [ModelBrokenError("no luck")]
 
-    def load(folder: Path) -> LoadedBase:
+    def load(folder: Path, *_kind: str) -> LoadedBase:
         if failures:
             raise failures.pop()
-        return real(folder)
+        return real(folder, *_kind)
 
     cache = ModelCache(registry, idle_seconds=300, load=load)
     with pytest.raises(ModelBrokenError, match="no luck"), cache.lease("demo"):
@@ -167,15 +169,21 @@ def test_an_unknown_model_is_named_with_the_nearest(cache: ModelCache) -> None:
         pass
 
 
-def test_an_export_is_not_for_this_engine(demo_model: Path, tmp_path: Path) -> None:
+def test_an_export_is_not_for_transformers_and_a_broken_one_for_none(
+    demo_model: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "fast"
     folder.mkdir()
     (folder / "model.bin").write_bytes(b"x")
     (folder / "vocabulary.json").write_text("[]", encoding="utf-8")
+    (folder / "tokenizer.json").write_text("{}", encoding="utf-8")
     registry = ModelRegistry(tmp_path, demo=demo_model, hf_cache=None)
     assert registry.get("fast").kind is ModelKind.EXPORT
     cache = ModelCache(registry, idle_seconds=300)
-    with pytest.raises(ConfigError, match="export for another engine"), cache.lease("fast"):
+    transformers = EngineChoice("transformers")
+    with pytest.raises(ConfigError, match="only faster-whisper plays"), cache.lease("fast", transformers):
+        pass
+    with pytest.raises(ModelBrokenError), cache.lease("fast"):
         pass
     cache.close()
 

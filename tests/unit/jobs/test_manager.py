@@ -118,6 +118,29 @@ def test_another_process_of_the_same_pid_is_not_the_worker(
     assert jobs.status(run_id).state is JobState.INTERRUPTED
 
 
+def test_a_worker_is_known_after_the_clock_was_set(
+    jobs: JobManager, settings: Settings, config: TrainingConfig, sleeper: subprocess.Popen[bytes]
+) -> None:
+    run = run_of(settings, jobs.submit(config))
+    pretend_started(run, sleeper)
+    record = read_json(run.process)
+    ticks = int(Path(f"/proc/{sleeper.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
+    write_json(run.process, {**record, "started": record["started"] + 7200, "ticks": ticks})
+    assert process.is_alive(run)
+    write_json(run.process, {**record, "ticks": ticks + 1})
+    assert not process.is_alive(run), "another process has its number"
+
+
+def test_a_clock_set_back_neither_reorders_the_queue_nor_mixes_up_names(
+    jobs: JobManager, settings: Settings, config: TrainingConfig
+) -> None:
+    first = jobs.submit(config)
+    write_json(run_of(settings, first).queue_entry, {"schema_version": 1, "queued": time.time() + 7200})
+    second, third = jobs.submit(config), jobs.submit(config)
+    assert [jobs.status(run_id).queue_position for run_id in (first, second, third)] == [1, 2, 3]
+    assert len({first, second, third}) == 3
+
+
 def test_a_zombie_is_dead(jobs: JobManager, settings: Settings, config: TrainingConfig) -> None:
     run_id = jobs.submit(config)
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
@@ -164,6 +187,8 @@ def test_what_cannot_be_done_is_refused_with_a_sentence(
         jobs.resume(run_id)
     with pytest.raises(RunError, match="is active: stop it"):
         jobs.remove(run_id)
+    with pytest.raises(RunError, match="is active: stop it"):
+        jobs.remove_checkpoints(run_id)
     finish(run_of(settings, run_id), "finished")
     with pytest.raises(RunError, match="nothing to stop"):
         jobs.stop(run_id)

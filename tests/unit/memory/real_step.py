@@ -75,7 +75,9 @@ def measured_peak_bytes(plan: TrainingPlan, dimensions: ModelDimensions) -> int:
     from torch.profiler import ProfilerActivity, profile
 
     from studio.memory.trace.step import TrainingStep
+    from studio.memory.training import worst_batch
 
+    plan = worst_batch(plan, dimensions)
     step: Any = TrainingStep(plan, dimensions)
     step.prepare()
     with torch.no_grad():

@@ -12,7 +12,8 @@ from studio.memory.inference import (
     estimate_inference,
     self_cache_bytes,
 )
-from studio.memory.plan import InferencePlan, MemoryEstimate, Part
+from studio.memory.inference_plan import InferencePlan
+from studio.memory.plan import MemoryEstimate, Part
 from studio.registry.catalog import find_released
 from studio.registry.spec import ModelDimensions
 from studio.units import MIB
@@ -156,3 +157,30 @@ def test_int8_without_faster_whisper_is_refused() -> None:
         InferencePlan("transformers", "int8")
     with pytest.raises(ConfigError, match="engine must be one of"):
         InferencePlan("whisper.cpp")
+
+
+def test_bits_shrink_the_linear_layers_only_and_say_so() -> None:
+    large = dimensions_of("large-v3")
+    plain, eight, four = (
+        estimate_inference(InferencePlan(quantization=bits), large) for bits in ("none", "8bit", "4bit")
+    )
+    assert plain.device_bytes > eight.device_bytes > four.device_bytes
+    assert plain.parts[Part.WEIGHTS_QUANTIZED] == 0
+    for got, share in ((eight, 1 / 2), (four, 1 / 4)):
+        linear = plain.parts[Part.WEIGHTS_FROZEN] - got.parts[Part.WEIGHTS_FROZEN]
+        assert got.parts[Part.WEIGHTS_QUANTIZED] == pytest.approx(share * linear, rel=0.06)
+        assert sum(got.parts.values()) == got.device_bytes
+    assert "1,468,006,400 parameters of linear layers in 8bit" in str(eight.formulas[Part.WEIGHTS_QUANTIZED])
+
+
+def test_int8_float16_is_int8_on_a_gpu() -> None:
+    large = dimensions_of("large-v3")
+    sizes = [
+        estimate_inference(InferencePlan("faster-whisper", name), large) for name in ("int8", "int8_float16")
+    ]
+    assert sizes[0].device_bytes == sizes[1].device_bytes
+
+
+def test_bits_of_bitsandbytes_are_not_of_faster_whisper() -> None:
+    with pytest.raises(ConfigError, match="give precision int8_float16"):
+        InferencePlan("faster-whisper", quantization="8bit")

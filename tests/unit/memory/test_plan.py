@@ -27,7 +27,7 @@ from tests.unit.whisper_on_meta import TINY
         ({"method": "full", "base_dtype": "fp16", "precision": "fp16"}, "gradients cannot be scaled"),
         ({"precision": "fp32", "attention": "flash_attention_2"}, "needs half precision"),
         ({"precision": "pure_bf16", "quantization": "4bit"}, "Beside 4bit weights everything is raised"),
-        ({"batch_size": 10**6}, "batch_size must be at most 1024, got 1e"),
+        ({"batch_size": 10**6}, "batch_size must be at most 1024, got 1000000"),
         ({"label_length": 449}, "label_length must be at most 448, got 449"),
         ({"lora_dropout": float("nan")}, "lora_dropout must be at most 0.9, got nan"),
         ({"sharding": "zero4"}, "sharding must be one of ddp, zero1"),

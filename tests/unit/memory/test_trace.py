@@ -12,13 +12,15 @@ from studio.memory.plan import Part, Phase, TrainingPlan
 from studio.memory.trace.allocator import replay
 from studio.memory.trace.ledger import Ledger
 from studio.memory.trace.result import Trace
+from studio.memory.trace.step import trace_step
 from studio.memory.trace.store import traced
+from studio.memory.training import estimate_training
 from studio.registry.catalog import find_released
 from studio.registry.parameters import count_parameters
 from studio.registry.spec import ModelDimensions
 from studio.units import MIB
 from tests.unit.memory.real_step import measured_peak_bytes, traced_peak_bytes
-from tests.unit.whisper_on_meta import DEMO_LIKE
+from tests.unit.whisper_on_meta import DEMO_LIKE, TINY
 
 _POSITIONS = {"tiny": 300, "base": 200, "small": 100}
 """Shorter windows than 30 seconds, so that the larger models run in seconds on one core."""
@@ -47,6 +49,19 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("base", {"method": "full", "precision": "fp32", "optimizer": "adafactor"}),
     ("small", {"method": "full", "precision": "fp32", "gradient_checkpointing": True}),
     ("small", {"method": "lora", "precision": "bf16"}),
+    ("tiny", {"method": "lora", "precision": "fp32", "loss_chunk_size": 8, "audio_positions": 96}),
+    ("tiny", {"method": "full", "base_dtype": "fp32", "loss_chunk_size": 16, "audio_positions": 256}),
+    ("base", {"method": "full", "precision": "fp32", "loss_chunk_size": 24, "label_smoothing_factor": 0.1}),
+    (
+        "tiny",
+        {
+            "method": "dora",
+            "batch_size": 4,
+            "audio_positions": 200,
+            "has_padded_batches": True,
+            "loss_chunk_size": 32,
+        },
+    ),
 ]
 
 
@@ -145,3 +160,31 @@ def test_a_full_device_is_given_back_what_is_empty() -> None:
     events = [(1, 30 * MIB), (1, -30 * MIB), (2, 40 * MIB), (3, 4 * MIB), (2, -40 * MIB), (4, 50 * MIB)]
     assert replay(events).peak_reserved_bytes == (30 + 40 + 50) * MIB
     assert replay(events, is_full=True).peak_reserved_bytes == (20 + 50) * MIB
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"method": "full"},
+        {"method": "full", "precision": "pure_bf16"},
+        {"method": "dora", "base_dtype": "bf16"},
+        {"precision": "fp32", "label_length": 448},
+        {"base_dtype": "bf16", "generation_num_beams": 4},
+        {"base_dtype": "bf16", "attention": "eager", "label_length": 8},
+        {"quantization": "8bit"},
+        {"quantization": "4bit", "generation_max_length": 444, "generation_num_beams": 5},
+        {"base_dtype": "bf16", "gradient_checkpointing": True, "label_smoothing_factor": 0.1},
+        {"loss_chunk_size": 2048, "label_length": 448, "base_dtype": "bf16", "audio_positions": 96},
+        {"loss_chunk_size": 256, "label_length": 300, "method": "full", "label_smoothing_factor": 0.1},
+    ],
+    ids=lambda values: " ".join(map(str, values.values())) or "default",
+)
+@pytest.mark.parametrize("dimensions", [TINY, DEMO_LIKE], ids=["tiny", "demo-like"])
+def test_the_closed_form_of_an_evaluation_meets_its_trace(
+    dimensions: ModelDimensions, values: dict[str, Any]
+) -> None:
+    plan = TrainingPlan(**{"batch_size": 1, "eval_batch_size": 16, **values})
+    traced = trace_step(plan, dimensions).phases[Phase.EVALUATION]
+    estimated = estimate_training(plan, dimensions).phases[Phase.EVALUATION]
+    assert -0.01 < estimated / traced - 1 < 0.04

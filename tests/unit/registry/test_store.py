@@ -342,9 +342,13 @@ def test_a_ctranslate2_export_is_known_by_its_vocabulary_and_has_its_bases_dimen
     (folder / "model.bin").write_bytes(b"weights")
     assert "no vocabulary beside it" in registry.get("exported").problem
     write_json(folder / "vocabulary.json", [])
-    write_json(folder / "model.json", {"base_model": DEMO_ID})
+    assert "tokenizer.json is missing" in registry.get("exported").problem
+    write_json(folder / "tokenizer.json", {})
+    write_json(folder / "model.json", {"base_model": DEMO_ID, "weights_bytes": 7})
     spec = registry.get("exported")
     assert (spec.kind, spec.dimensions, spec.problem) == (ModelKind.EXPORT, SMALL, "")
+    (folder / "model.bin").write_bytes(b"weigh")
+    assert "model.bin is cut short (5 of 7 bytes)" in registry.get("exported").problem
 
 
 def test_an_adapter_of_a_broken_base_says_so(

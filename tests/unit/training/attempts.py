@@ -49,6 +49,7 @@ def quick(model: Path, manifest: Path, **changes: Any) -> TrainingConfig:
         "logging_steps": 1,
         "generation_max_length": 6,
         "eval_on_start": False,
+        "capability_check": False,
     }
     return TrainingConfig(**{**values, **changes})
 

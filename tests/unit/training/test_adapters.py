@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from studio.errors import ModelBrokenError
+from studio.inference.decoding import Decoder, Search
 from studio.training import adapters
 from studio.training.config import ALL_LINEAR, TrainingConfig
 
@@ -34,25 +35,25 @@ CASES = [
 
 def prepared(model: Path, **changes: Any) -> tuple[TrainingConfig, adapters.Base, Any]:
     config = TrainingConfig(**{"base_model": str(model), "lora_r": 4, "lora_dropout": 0.0, **changes})
-    base = adapters.load_base(model, config, adapters.Precision("fp32"))
+    base = adapters.load_base(model, config, adapters.choose_precision(config, has_gpu=False))
     wrapped = adapters.prepare_method(base.decoder.model, config, STEPS)
     if config.gradient_checkpointing:
         wrapped.gradient_checkpointing_enable(adapters.checkpointing_options(config))
     return config, base, wrapped
 
 
-def batch() -> dict[str, torch.Tensor]:
+def batch(dtype: torch.dtype = torch.float32) -> dict[str, torch.Tensor]:
     generator = torch.Generator().manual_seed(1)
     labels = torch.randint(0, 200, (2, 7), generator=generator)
     labels[1, 5:] = -100
-    return {"input_features": torch.randn(2, 80, 3000, generator=generator), "labels": labels}
+    return {"input_features": torch.randn(2, 80, 3000, generator=generator).to(dtype), "labels": labels}
 
 
-def train(model: Any, allocates: bool = True) -> None:
+def train(model: Any, allocates: bool = True, steps: int = STEPS) -> None:
     model.train()
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=0.01)
-    for step in range(STEPS):
-        model(**batch()).loss.backward()
+    for step in range(steps):
+        model(**batch(model.dtype)).loss.backward()
         optimizer.step()
         if allocates and hasattr(getattr(model, "base_model", None), "update_and_allocate"):
             model.base_model.update_and_allocate(step + 1)
@@ -70,21 +71,94 @@ def is_intended(name: str, method: str) -> bool:
 
 def loss_of(model: Any) -> float:
     with torch.no_grad():
-        return float(model(**batch()).loss)
+        return float(model(**batch(model.dtype)).loss)
 
 
 @pytest.mark.parametrize(("method", "quantization", "checkpointing"), CASES)
 def test_exactly_the_intended_weights_move(
     method: str, quantization: str, checkpointing: bool, micro_model: Path
 ) -> None:
-    _, _, model = prepared(
+    assert_only_intended_move(
         micro_model, method=method, quantization=quantization, gradient_checkpointing=checkpointing
     )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"base_dtype": "bf16"},
+        {"base_dtype": "bf16", "gradient_checkpointing": True},
+        {"base_dtype": "bf16", "method": "dora"},
+        {"precision": "pure_bf16"},
+        {"precision": "pure_bf16", "method": "full"},
+        {"precision": "pure_bf16", "method": "frozen_encoder", "gradient_checkpointing": True},
+        {"target_modules": ("q_proj", "fc2")},
+        {"quantization": "8bit", "gradient_checkpointing": True, "use_reentrant": "false"},
+    ],
+    ids=lambda changes: " ".join(map(str, changes.values())),
+)
+def test_exactly_the_intended_weights_move_in_other_types(changes: dict[str, Any], micro_model: Path) -> None:
+    assert_only_intended_move(micro_model, **{"method": "lora", **changes})
+
+
+def assert_only_intended_move(model_folder: Path, *, method: str, **changes: Any) -> None:
+    _, _, model = prepared(model_folder, method=method, **changes)
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     train(model, allocates=False)  # AdaLoRA would set the ranks that it cuts back to zero
     moved = {name for name, p in model.named_parameters() if not torch.equal(p.detach(), before[name])}
     unmovable = {name for name in before if "ranknum" in name}
     assert moved == {name for name in before if is_intended(name, method)} - unmovable
+
+
+def transcribed(decoder: Decoder) -> list[list[int]]:
+    """What the model hears in the batch, word by word."""
+    with torch.no_grad():
+        features = batch(decoder.model.dtype)["input_features"]
+        encoded = decoder.model.get_encoder()(features).last_hidden_state
+        prompt = [decoder.tokens.start, decoder.tokens.no_timestamps]
+        return decoder.write(encoded, [prompt, prompt], Search(1, 0.0, 12))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"method": "lora"},
+        {"method": "lora", "quantization": "8bit"},
+        {"method": "lora", "quantization": "4bit"},
+        {"method": "lora", "base_dtype": "bf16"},
+        {"method": "dora"},
+        {"method": "adalora"},
+        {"method": "full"},
+        {"method": "full", "precision": "pure_bf16"},
+        {"method": "frozen_encoder"},
+    ],
+    ids=lambda changes: " ".join(changes.values()),
+)
+def test_what_is_saved_hears_what_was_in_memory(
+    changes: dict[str, Any], micro_model: Path, tmp_path: Path
+) -> None:
+    config, base, model = prepared(micro_model, **changes)
+    before = transcribed(base.decoder)
+    train(model, steps=8)
+    heard = transcribed(base.decoder)
+    folder = tmp_path / "saved"
+    model.save_pretrained(folder)
+    if config.is_adapter:
+        from peft import PeftModel
+
+        again = prepared_base(micro_model, config)
+        PeftModel.from_pretrained(again.model, folder).eval()
+    else:
+        for file in micro_model.glob("*.json"):
+            if not (folder / file.name).exists():
+                (folder / file.name).write_bytes(file.read_bytes())
+        again = prepared_base(folder, config)
+    again.model.eval()
+    assert transcribed(again) == heard != before
+
+
+def prepared_base(folder: Path, config: TrainingConfig) -> Decoder:
+    return adapters.load_base(folder, config, adapters.choose_precision(config, has_gpu=False)).decoder
 
 
 @pytest.mark.parametrize("method", ["lora", "dora", "adalora"])
@@ -132,7 +206,9 @@ def test_adalora_ends_with_the_rank_that_was_asked_for(micro_model: Path) -> Non
     _, _, model = prepared(micro_model, method="adalora")
     train(model)
     pattern = model.peft_config["default"].rank_pattern
-    assert sum(sum(ranks) for ranks in pattern.values()) == 4 * len(pattern)
+    kept = [sum(ranks) for ranks in pattern.values()]
+    assert sum(kept) == 4 * len(pattern), "the budget"
+    assert len(set(kept)) > 1, "layers that matter more have got more of it"
 
 
 def test_half_precision_files_are_trained_in_float32(micro_model: Path, tmp_path: Path) -> None:

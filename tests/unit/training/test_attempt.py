@@ -2,21 +2,30 @@
 
 import json
 import shutil
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
-from studio.errors import AdapterMismatchError, ConfigError, ManifestError, StorageError, StudioError
+from studio.errors import (
+    AdapterMismatchError,
+    ConfigError,
+    ManifestError,
+    RunError,
+    StorageError,
+    StudioError,
+)
 from studio.files import read_json, require_free_space
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
-from studio.training.attempt import evaluations
+from studio.training.checkpoints import last_checkpoint
 from studio.training.events import read_events
+from studio.training.record import evaluations
 from studio.training.stop import StopSignal
-from studio.training.trainer import last_checkpoint
 from tests.micro import make_tones
 from tests.unit.training.attempts import StopAtStep, attempt, kinds, new_run, quick
 
@@ -54,6 +63,24 @@ def test_a_run_leaves_an_adapter_with_its_card(settings: Settings, micro_model: 
     assert (generation["language"], generation["task"]) == ("en", "transcribe")
 
 
+def test_predicted_and_measured_memory_stand_in_events_result_and_card(
+    settings: Settings, micro_model: Path, tones: Path
+) -> None:
+    run = new_run(settings, quick(micro_model, tones, run_name="weighed"))
+    outcome = attempt(settings, run)
+    told = [event for event in read_events(run.events)[0] if event["kind"] == "memory"]
+    predicted, measured = told[-1]["predicted"], told[-1]["measured"]
+    labels = len(" sharp") + 4
+    assert predicted["label_length"] == labels, "the longest word, language, task, no times, end"
+    assert 8 * 10**6 < predicted["tensor_bytes"] < 10**9
+    assert measured["device"] == "cpu" or measured["allocated_bytes"] > 0
+    assert measured["device"] != "cpu" or ("device_bytes" not in predicted and measured["process_bytes"] > 0)
+    peaks = [event["measured"]["process_bytes"] or event["measured"]["reserved_bytes"] for event in told]
+    assert peaks == sorted(peaks)
+    card = ModelRegistry(settings.models, demo=None, hf_cache=None).get("weighed").card
+    assert card["memory"]["predicted"] == outcome.to_json({})["memory"]["predicted"] == predicted
+
+
 def test_events_tell_the_whole_story_in_order(settings: Settings, micro_model: Path, tones: Path) -> None:
     run = new_run(settings, quick(micro_model, tones, eval_on_start=True))
     attempt(settings, run)
@@ -71,26 +98,57 @@ def test_events_tell_the_whole_story_in_order(settings: Settings, micro_model: P
     assert progress[:2] == [(0, 1), (1, 1)]
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_resumed_run_equals_an_unbroken_one(
-    method: str, settings: Settings, micro_model: Path, tones: Path
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("lora", {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2}),
+        ("dora", {}),
+        (
+            "adalora",
+            {
+                "per_device_train_batch_size": 2,
+                "gradient_accumulation_steps": 2,
+                "dataloader_num_workers": 1,
+            },
+        ),
+        ("full", {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 4}),
+        ("frozen_encoder", {"gradient_checkpointing": True}),
+    ],
+)
+def test_a_run_stopped_and_resumed_three_times_equals_an_unbroken_one(
+    method: str, options: dict[str, Any], settings: Settings, micro_model: Path, tones: Path
 ) -> None:
-    config = quick(micro_model, tones, method=method, gradient_accumulation_steps=1)
+    config = quick(micro_model, tones, method=method, num_train_epochs=3.0, **options)
     unbroken = new_run(settings, config, "unbroken")
     assert attempt(settings, unbroken).state == "finished"
     broken = new_run(settings, config, "broken")
-    first = attempt(settings, broken, StopAtStep(broken, 2))
-    assert (first.state, first.step) == ("stopped", 2)
-    second = attempt(settings, broken, StopAtStep(broken, 5))
-    assert (second.state, second.step) == ("stopped", 5)
+    for asked, reached in ((2, 2), (4, 3), (8, 8)):  # within an epoch, at its end before its evaluation
+        stopped = attempt(settings, broken, StopAtStep(broken, asked))
+        assert (stopped.state, stopped.step) == ("stopped", reached)
     assert attempt(settings, broken).state == "finished"
-    assert_same_weights(unbroken.checkpoints / "checkpoint-6", broken.checkpoints / "checkpoint-6")
+    assert_same_weights(unbroken.checkpoints / "checkpoint-9", broken.checkpoints / "checkpoint-9")
     assert evaluations(unbroken) == evaluations(broken)
     losses = [
         {event["step"]: event["loss"] for event in read_events(run.events)[0] if event["kind"] == "step"}
         for run in (unbroken, broken)
     ]
     assert losses[0] == losses[1]
+    assert kinds(broken).count("machine") == 1 and "warning" not in kinds(broken)
+
+
+def test_a_resumption_on_another_machine_says_that_numbers_may_differ(
+    settings: Settings, micro_model: Path, tones: Path
+) -> None:
+    run = new_run(settings, quick(micro_model, tones))
+    attempt(settings, run, StopAtStep(run, 2))
+    threads = torch.get_num_threads()
+    try:
+        attempt(replace(settings, threads=threads + 1), run)
+    finally:
+        torch.set_num_threads(threads)
+    (warning,) = [event for event in read_events(run.events)[0] if event["kind"] == "warning"]
+    assert f"threads {threads} → {threads + 1}" in warning["text"]
+    assert warning["template"].format(**warning["values"]) == warning["text"]
 
 
 def test_a_stop_during_an_evaluation_makes_up_for_it_when_resumed(
@@ -128,24 +186,24 @@ def test_a_stop_before_the_first_step_resumes_from_the_start(
 def test_a_checkpoint_that_was_cut_off_is_passed_over(
     settings: Settings, micro_model: Path, tones: Path
 ) -> None:
-    config = quick(micro_model, tones, save_steps=1, save_total_limit=3)
+    config = quick(micro_model, tones, save_steps=1, save_total_limit=3, num_train_epochs=3.0)
     unbroken = new_run(settings, config, "unbroken")
     attempt(settings, unbroken)
     broken = new_run(settings, config, "broken")
-    attempt(settings, broken, StopAtStep(broken, 4))
-    whole = broken.checkpoints / "checkpoint-4"
+    attempt(settings, broken, StopAtStep(broken, 5))
+    whole = broken.checkpoints / "checkpoint-5"
     for missing in ("trainer_state.json", "optimizer.pt", "adapter_model.safetensors"):
-        torn = broken.checkpoints / "checkpoint-5"
+        torn = broken.checkpoints / "checkpoint-6"
         shutil.copytree(whole, torn)
         (torn / missing).unlink()
         assert last_checkpoint(broken.checkpoints) == whole
         shutil.rmtree(torn)
-    shutil.copytree(whole, broken.checkpoints / "checkpoint-5")
-    state = broken.checkpoints / "checkpoint-5" / "trainer_state.json"
+    shutil.copytree(whole, broken.checkpoints / "checkpoint-6")
+    state = broken.checkpoints / "checkpoint-6" / "trainer_state.json"
     state.write_text(state.read_text(encoding="utf-8")[:40], encoding="utf-8")
     assert last_checkpoint(broken.checkpoints) == whole
     assert attempt(settings, broken).state == "finished"
-    assert_same_weights(unbroken.checkpoints / "checkpoint-6", broken.checkpoints / "checkpoint-6")
+    assert_same_weights(unbroken.checkpoints / "checkpoint-9", broken.checkpoints / "checkpoint-9")
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -244,7 +302,13 @@ def test_an_adapter_is_trained_on_a_quantised_base(
 ) -> None:
     run = new_run(
         settings,
-        quick(micro_model, tones, quantization=quantization, gradient_checkpointing=True, max_steps=2),
+        quick(
+            *(micro_model, tones),
+            quantization=quantization,
+            gradient_checkpointing=True,
+            max_steps=2,
+            eval_on_start=True,  # an evaluation must leave the weights as training needs them
+        ),
     )
     assert attempt(settings, run).state == "finished"
 
@@ -287,8 +351,12 @@ def test_an_output_dir_of_somebody_else_is_refused(
     _refused(settings, micro_model, tones, ConfigError, "is not empty", output_dir=str(tmp_path))
 
 
-def test_a_missing_logger_is_named(settings: Settings, micro_model: Path, tones: Path) -> None:
-    _refused(settings, micro_model, tones, ConfigError, "pip install wandb", report_to="wandb")
+@pytest.mark.parametrize("package", ["tensorboard", "wandb", "trackio"])
+def test_a_missing_logger_is_named(
+    package: str, settings: Settings, micro_model: Path, tones: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    _refused(settings, micro_model, tones, ConfigError, f"pip install {package}", report_to=package)
 
 
 def test_a_missing_manifest_is_named(settings: Settings, micro_model: Path, tmp_path: Path) -> None:
@@ -329,6 +397,20 @@ def test_a_full_model_is_whole_and_can_be_trained_on(
 def test_too_little_space_is_told_before_training(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="this needs"):
         require_free_space(tmp_path, 10**18)
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_names_step_and_clips(
+    settings: Settings, micro_model: Path, tones: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(micro_model, broken)
+    weights = load_file(broken / "model.safetensors")
+    weights["model.decoder.layer_norm.weight"][:] = torch.inf
+    save_file(weights, broken / "model.safetensors", {"format": "pt"})
+    run = new_run(settings, quick(broken, tones, save_steps=1))
+    with pytest.raises(RunError, match=r"nan in step 1, which learns from .*tone\d\.wav \(line"):
+        attempt(settings, run)
+    assert last_checkpoint(run.checkpoints) is None
 
 
 def test_json_of_events_is_one_object_a_line(settings: Settings, micro_model: Path, tones: Path) -> None:

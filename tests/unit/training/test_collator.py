@@ -10,6 +10,7 @@ from transformers import WhisperFeatureExtractor
 from studio.dataset.audio import read_audio
 from studio.dataset.manifest import read_manifest
 from studio.errors import AudioError
+from studio.sentences import Sentence
 from studio.training.collator import Collator, FeatureSource, fits_in_memory, readable
 from studio.training.data import Clip
 from tests.micro import make_tones
@@ -52,11 +53,11 @@ def test_an_unreadable_clip_is_left_out_of_its_batch(
     clips: list[Clip], extractor: WhisperFeatureExtractor
 ) -> None:
     clips[1].example.audio_path.write_text("text", encoding="utf-8")
-    told: list[str] = []
+    told: list[Sentence] = []
     collator = Collator(FeatureSource(extractor, keep=False), 3000, told.append)
     for _ in range(2):
         assert collator(clips)["labels"].tolist() == [list(clips[0].labels), list(clips[2].labels)]
-    assert len(told) == 1 and told[0].startswith("Line 2 is not used: ")
+    assert len(told) == 1 and str(told[0]).startswith("Line 2 is not used: ")
     with pytest.raises(AudioError):
         Collator(FeatureSource(extractor, keep=False), 3000, print)(clips[1:2])
 
@@ -76,7 +77,7 @@ def test_unreadable_clips_are_found_before_training(
     clips[2].example.audio_path.unlink()
     seen: list[int] = []
     kept, problems = readable(clips, FeatureSource(extractor, keep=True), lambda: seen.append(1))
-    assert kept == tuple(clips[:2]) and len(seen) == 3
+    assert list(kept) == clips[:2] and len(seen) == 3
     assert [problem.line for problem in problems] == [3]
 
 

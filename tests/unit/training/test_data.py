@@ -13,7 +13,8 @@ from studio.errors import ConfigError, ManifestError
 from studio.inference.special_tokens import SpecialTokens
 from studio.training.collator import padded_labels
 from studio.training.config import TrainingConfig
-from studio.training.data import SourceData, TrainingData, label_data, read_source, undecided
+from studio.training.data import TrainingData, label_data, undecided
+from studio.training.sources import SourceData, read_source
 from tests.micro import make_tones
 
 

@@ -12,7 +12,7 @@ from studio.settings import Settings
 from studio.training.config import ALL_LINEAR, TrainingConfig
 from studio.training.fitting import FitQuestion
 from studio.ui.access import require_public_data, require_training, why_training_is_off
-from studio.ui.build import build_app, launch_options
+from studio.ui.build import VISITORS_KEPT, build_app, launch_options
 from studio.ui.forms import CHOICES, LABELS, field_component, form_config, shown_value, training_fields
 from studio.ui.handover import handed
 from studio.ui.links import link_query, linked_values
@@ -24,8 +24,9 @@ from studio.ui.sizing import (
 )
 
 PUBLIC = {
-    *("fit", "explain_oom", "presets", "memory_claims", "doctor", "trace"),
+    *("fit", "explain_oom", "presets", "memory_claims", "doctor", "trace", "probe"),
     *("models", "estimate", "start_run", "runs", "run_status", "stop_run", "resume_run", "transcribe"),
+    *("check_data", "export", "evaluate"),
 }
 
 
@@ -35,6 +36,10 @@ def test_only_the_endpoints_for_programs_are_public(settings: Settings) -> None:
     named = {str(fn.api_name) for fn in app.fns.values() if fn.api_visibility == "public"}
     assert named == PUBLIC
     assert launch_options(services)["run_history"] is False
+
+
+def test_of_all_visitors_only_the_last_hundred_are_kept_in_memory(settings: Settings) -> None:
+    assert launch_options(Services.open(settings))["state_session_capacity"] == VISITORS_KEPT <= 100
 
 
 def test_polling_and_reading_never_wait_for_one_another(settings: Settings) -> None:
@@ -65,6 +70,7 @@ def test_building_the_page_imports_nothing_heavy(settings: Settings) -> None:
 def test_every_field_of_a_run_has_a_label_and_every_choice_a_name() -> None:
     assert set(LABELS) == set(training_fields())
     spelt_out = {"fp32", "fp16", "bf16", "wer", "cer", "tensorboard", "wandb", "trackio"}
+    spelt_out |= {"sdpa", "eager", "flash_attention_2"}
     choices = {value for f in training_fields().values() for value in f.metadata["choices"]}
     assert choices - spelt_out == set(CHOICES)
 

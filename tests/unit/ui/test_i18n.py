@@ -1,11 +1,11 @@
 """Which language a visitor gets, and how it reaches the browser."""
 
-import asyncio
 from typing import Any
 
 import pytest
 
 from studio.ui.i18n import LocaleMiddleware, _, add_locale, choose_locale, match_locale, page_translations, tr
+from tests.event_loop import run_in_loop
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def answer(
         sent.append(message)
 
     scope = {"type": "http", "path": path, "headers": headers}
-    asyncio.run(LocaleMiddleware(page)(scope, receive, send))
+    run_in_loop(LocaleMiddleware(page)(scope, receive, send))
     return dict(sent[0]["headers"]), b"".join(message.get("body", b"") for message in sent[1:])
 
 

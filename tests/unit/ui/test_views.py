@@ -2,18 +2,32 @@
 
 import base64
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from studio.dataset.example import Example, Manifest, RowProblem
+from studio.files import write_json
 from studio.inference.engine import Segment, Transcript, Word
+from studio.jobs.history import Histories
 from studio.jobs.status import EvalPoint, JobState, RunStatus
-from studio.memory.plan import Part
+from studio.jobs.view import view
+from studio.memory.plan import Part, TrainingPlan
+from studio.memory.training import estimate_training
+from studio.registry.catalog import RELEASED
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
+from studio.sentences import Listing, Sentence
+from studio.training.after_check import CHECK_NAMES
+from studio.training.arguments import config_to_dict
 from studio.training.config import TrainingConfig
-from studio.ui import run_views, transcript_views, views
+from studio.training.events import EventLog
+from studio.training.outcome import Outcome
+from studio.training.retry import OUT_OF_MEMORY, Shortage, nothing_left
+from studio.training.run_dir import RunDir
+from studio.ui import data_views, evaluation_views, run_views, transcript_views, views
+from studio.ui.i18n import tr
 from studio.ui.markup import Html
 
 EVIL = "<img src=x onerror=alert(1)>${alert(2)}"
@@ -56,13 +70,15 @@ def test_every_kind_source_and_dimension_of_a_model_has_a_name() -> None:
     [("fits", "Fits on T4"), ("tight", "Tight on T4"), ("does_not_fit", "Does not fit on T4")],
 )
 def test_the_verdict_comes_first_and_with_its_range(verdict: str, words: str) -> None:
-    shown = text_of(views.memory_verdict(verdict, "T4", 15 * 2**30, 8 * 2**30, 10 * 2**30, 9 * 2**30, "en"))
+    found = estimate_training(TrainingPlan(), RELEASED[0].dimensions)
+    estimate = replace(found, low_bytes=8 * 2**30, device_bytes=9 * 2**30, high_bytes=10 * 2**30)
+    shown = text_of(views.memory_verdict(verdict, "T4", 15 * 2**30, estimate, "en"))
     assert shown.startswith(f"{words} about 9.00 GiB, between 8.00 GiB and 10.0 GiB")
 
 
 def test_the_memory_table_adds_up_and_shows_formulas() -> None:
     shown = text_of(
-        views.memory_table({"gradients": 2**30, "overhead": 2**30}, {"gradients": "2 × 3 B"}, "en")
+        views.memory_table({"gradients": 2**30, "overhead": 2**30}, {"gradients": Sentence("2 × 3 B")}, "en")
     )
     assert "Gradients 1.00 GiB 2 × 3 B" in shown and "Together 2.00 GiB" in shown
 
@@ -119,6 +135,27 @@ def test_a_running_run_shows_steps_time_left_and_speed() -> None:
         assert words in text_of(shown)
 
 
+def test_a_base_that_reads_the_clips_counts_them_and_a_short_run_tells_its_speed() -> None:
+    status = run(phase="listening", eval_progress=(10, 40))
+    assert "The base reads the clips: 10 of 40" in text_of(run_views.run_status(status, "en"))
+    status = run(phase="training", step=30, max_steps=120, speedup=4.21)
+    assert "4.2 ×" in text_of(run_views.run_status(status, "en"))
+
+
+def test_what_short_windows_gain_and_cost_stands_beside_the_base() -> None:
+    rows = [
+        {"is_base": True, "audio_context": "full", "disagreement": 0.0, "error": 0.438, "seconds": 80.0},
+        {"is_base": False, "audio_context": "short", "disagreement": 0.12, "error": 0.45, "seconds": 16.0},
+    ]
+    report = {"metric": "cer", "clips": 100, "sound_seconds": 470.0, "readings": rows}
+    shown = text_of(run_views.run_status(run(JobState.FINISHED, short_audio=report), "en"))
+    for words in ("Base: 30 seconds", "Tuned: As long as the sound", "12.0 %", "45.0 %", "6.2 (5.0 ×)"):
+        assert words in shown
+    without = {**report, "readings": [{**row, "error": None} for row in rows]}
+    shown = text_of(run_views.run_status(run(JobState.FINISHED, short_audio=without), "en"))
+    assert "Character errors" not in shown and "of 4.7 s on average" in shown
+
+
 def test_evaluation_counts_clips() -> None:
     status = run(phase="evaluating", step=30, max_steps=120, eval_progress=(10, 40))
     assert "Evaluating: 10 of 40 clips" in text_of(run_views.run_status(status, "en"))
@@ -150,8 +187,37 @@ def test_the_error_of_a_run_is_translated() -> None:
     assert "There is no model" not in run_views.run_status(status, "zh-TW")
 
 
+@pytest.mark.parametrize("locale", ["zh-CN", "zh-TW"])
+def test_what_is_said_within_an_error_or_a_warning_is_translated_with_it(locale: str, tmp_path: Path) -> None:
+    folder = RunDir(tmp_path)
+    write_json(folder.config, config_to_dict(TrainingConfig()))
+    events = EventLog(folder.events)
+    lost = Listing((CHECK_NAMES["timestamps"], CHECK_NAMES["silence"]))
+    events.warn(
+        Sentence(
+            "The base does better in: {names}. Clips with times, longer clips or fewer epochs help.",
+            names=lost,
+        )
+    )
+    error = nothing_left(TrainingConfig(), Shortage(OUT_OF_MEMORY, "training", 7, 2**31, 2**30))
+    write_json(folder.result, Outcome(error=error).to_json({}))
+    status = view(folder, Histories().read(folder.events))
+    assert "Memory ran out at step 7" in status.error and "Timestamps, Silence" in str(status.warnings[0])
+    shown = text_of(run_views.run_status(status, locale))
+    for english in ("Memory ran out", "Timestamps", "Silence stays empty", " off"):
+        assert english not in shown
+    names = [tr(CHECK_NAMES[name].template, locale) for name in ("timestamps", "silence")]
+    assert "、".join(names) in shown and "2.00 GiB" in shown
+
+
 def test_what_comes_from_outside_is_escaped() -> None:
-    status = run(JobState.FAILED, name=EVIL, error=EVIL, warnings=(EVIL,), samples=({"reference": EVIL},))
+    status = run(
+        JobState.FAILED,
+        name=EVIL,
+        error=EVIL,
+        warnings=(Sentence("{text}", text=EVIL),),
+        samples=({"reference": EVIL},),
+    )
     for shown in (
         run_views.run_status(status, "en"),
         run_views.samples_table(status.samples, "en"),
@@ -168,7 +234,7 @@ def test_the_shown_run_is_marked_in_the_history() -> None:
 def test_the_preview_names_bad_rows_by_line() -> None:
     good = Example(Path("/a/good.wav"), "hello", "en", None, None, None, 1.5, (), 1)
     bad = RowProblem.of(2, "b.wav", "unusable", "There is no file {path}.", path="b.wav")
-    shown = text_of(run_views.manifest_preview(Manifest("list.csv", "csv", (good,), (bad,)), "en"))
+    shown = text_of(data_views.manifest_preview(Manifest("list.csv", "csv", (good,), (bad,)), "en"))
     assert "1 rows can be used, 1 cannot" in shown and "good.wav hello en 1.5 s" in shown
     assert "2 b.wav There is no file b.wav." in shown
 
@@ -212,6 +278,39 @@ def test_facts_name_language_length_and_speed() -> None:
     assert "Language Chinese" in shown and "Length 10 s" in shown and "Real-time factor 0.25" in shown
 
 
+def test_a_language_that_was_found_out_is_told_with_its_rivals() -> None:
+    odds = {"en": 0.90, "de": 0.08, "zh": 0.001}
+    transcript = Transcript("hi", (), "en", 10.0, "demo", "hf", language_probabilities=odds)
+    assert "Language English 90.0 %, German 8.0 % Length" in text_of(
+        transcript_views.transcript_facts(transcript, "en")
+    )
+
+
+@pytest.mark.parametrize(
+    ("probability", "level"), [(1.0, 0), (0.9, 0), (0.89, 1), (0.7, 1), (0.5, 2), (0.39, 3), (0.0, 3)]
+)
+def test_how_sure_the_model_was_is_marked_and_explained(probability: float, level: int) -> None:
+    segment = Segment(0.0, 1.0, "hi", (Word(0.0, 1.0, "hi", probability),))
+    shown = transcript_views.segment_list([segment], None, "en")
+    assert f'data-sure="{level}" title' in shown and "How sure the model is:" in shown
+
+
+def test_without_probabilities_there_is_no_legend() -> None:
+    segment = Segment(0.0, 1.0, "hi", (Word(0.0, 1.0, "hi"),))
+    assert "How sure" not in transcript_views.segment_list([segment], None, "en")
+
+
+def test_the_picture_has_a_mark_where_each_segment_is() -> None:
+    shown = transcript_views.waveform([0.0, 1.0, 0.5], SEGMENTS[1:], 122.0, "en")
+    assert "left:50.000%;width:1.844%" in shown and "M1 0.0V100.0" in shown
+    assert "<img" not in shown
+
+
+def test_each_segment_has_a_field_to_correct_it_in() -> None:
+    shown = transcript_views.segment_list(SEGMENTS, Path("a.wav"), "en")
+    assert shown.count("<textarea") == len(SEGMENTS) and 'dir="auto"' in shown and "<img" not in shown
+
+
 def test_a_download_is_the_file_itself() -> None:
     shown = transcript_views.download_links({"srt": "1\n你好"}, 'a"b', "en")
     data = re.search(r"base64,([^\"]+)", shown)
@@ -241,7 +340,7 @@ def comparison(**values: Any) -> dict[str, Any]:
 
 
 def test_a_real_difference_is_a_sentence_with_the_better_model_first() -> None:
-    shown = text_of(transcript_views.comparison_sentences([comparison()], "en"))
+    shown = text_of(evaluation_views.comparison_sentences([comparison()], "en"))
     assert shown == (
         "WER: mine makes 20.0 points fewer errors than demo (95 % interval 15.0 to 25.0): a real difference."
     )
@@ -249,20 +348,20 @@ def test_a_real_difference_is_a_sentence_with_the_better_model_first() -> None:
 
 def test_a_difference_that_may_be_chance_says_so() -> None:
     shown = text_of(
-        transcript_views.comparison_sentences([comparison(ci_low=-0.3, ci_high=0.1, significant=False)], "en")
+        evaluation_views.comparison_sentences([comparison(ci_low=-0.3, ci_high=0.1, significant=False)], "en")
     )
     assert "may be chance" in shown and "-30.0 to 10.0" in shown
 
 
 def test_the_best_model_is_set_in_bold() -> None:
     row = {"cer": 0.1, "mer": 0.1, "real_time_factor": 0.02, "n": 4}
-    shown = transcript_views.rates_table(
+    shown = evaluation_views.rates_table(
         [{"id": "a", "wer": 0.5, **row}, {"id": "b", "wer": 0.2, **row}], "en"
     )
     assert "<b>20.0 %</b>" in shown and "<b>50.0 %</b>" not in shown
 
 
 def test_the_diff_marks_what_was_left_out_put_in_and_replaced() -> None:
-    shown: Html = transcript_views.difference("turn on the light now", "turn the lamp now please")
+    shown: Html = evaluation_views.difference("turn on the light now", "turn the lamp now please")
     assert "<del>on</del>" in shown and "<ins>please</ins>" in shown
     assert '<mark title="light">lamp</mark>' in shown

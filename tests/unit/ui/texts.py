@@ -43,6 +43,12 @@ def _row_problems(path: Path) -> Iterator[str]:
     for name, call in _calls(path):
         if name == "RowProblem.of" and len(call.args) > 3:
             yield from _texts(call.args[3])
+        elif name in ("_problem", "self._warn") and len(call.args) > 2:
+            yield from _texts(call.args[2])
+    if path.parent.name == "dataset":
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "template":
+                yield from _texts(node.value)
 
 
 def _texts(node: ast.expr) -> Iterator[str]:

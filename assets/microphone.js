@@ -1,0 +1,111 @@
+// Words while somebody speaks: the microphone's samples go to the studio as soon as it has answered the last
+// ones, so none is lost however long a hearing takes, and what comes back is shown.
+const CODE = `registerProcessor('tap', class extends AudioWorkletProcessor {
+  process(inputs) { if (inputs[0][0]) this.port.postMessage(inputs[0][0].slice()); return true; }
+});`;
+const LEAST_SECONDS = 0.2;
+const MOST_SECONDS = 20;
+const MOST_UNKNOWN = 60; // answers of a studio that was not asked for this session, a second each
+let session = null;
+
+const part = (name) => element.querySelector(`[data-live=${name}]`);
+const words = (name) => part('words').dataset[name];
+
+function say(text) {
+  part('status').textContent = text;
+}
+
+function reason(error) {
+  if (!window.isSecureContext) return words('insecure');
+  if (!navigator.mediaDevices || error?.name === 'NotFoundError') return words('missing');
+  if (error?.name === 'NotAllowedError') return words('refused');
+  return words('failed') + ' ' + (error?.message ?? '');
+}
+
+function encoded(chunks) {
+  const count = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+  const pcm = new Int16Array(count);
+  let at = 0;
+  for (const chunk of chunks) for (const value of chunk) pcm[at++] = Math.max(-1, Math.min(1, value)) * 32767;
+  const bytes = new Uint8Array(pcm.buffer);
+  let text = '';
+  for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
+  return btoa(text);
+}
+
+// The next samples in their order, no more than the studio takes at once.
+function taken(own) {
+  let [count, length] = [0, 0];
+  while (count < own.chunks.length && length < MOST_SECONDS * own.rate) length += own.chunks[count++].length;
+  return own.chunks.splice(0, count);
+}
+
+// The model is loaded for each who speaks; faster-whisper may need an export first, which takes a while: who
+// is told so waits, and what was said before it listens is not kept.
+async function isReady(own) {
+  for (let unknown = 0; unknown < MOST_UNKNOWN;) {
+    const answer = await server.wait_for({session: own.id});
+    if (answer.ready) return true;
+    if (answer.error) { say(answer.error); return false; }
+    unknown = answer.is_known ? 0 : unknown + 1;
+    if (!answer.doing) continue;
+    if (own.stopping) { say(''); return false; }
+    own.chunks = [];
+    say(answer.doing);
+  }
+  say(words('unready'));
+  return false;
+}
+
+async function pump(own) {
+  while (!own.ended) {
+    const length = own.chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+    if (length < LEAST_SECONDS * own.rate && !own.stopping) {
+      await new Promise((done) => setTimeout(done, 20));
+      continue;
+    }
+    const chunks = taken(own);
+    own.ended = own.stopping && !own.chunks.length;
+    const answer = await server.feed({session: own.id, rate: own.rate, sound: encoded(chunks), ends: own.ended});
+    if (answer.error) { say(answer.error); own.stopping = own.ended = true; break; }
+    part('settled').textContent = answer.settled;
+    part('tentative').textContent = answer.tentative ? ' ' + answer.tentative : '';
+    const told = own.ended ? words('heard') : own.stopping ? words('rest') : words('listening');
+    say(told.replace('0', Math.round(answer.seconds)));
+  }
+  own.close();
+}
+
+async function start() {
+  const own = session = {id: crypto.randomUUID(), chunks: [], stopping: false, ended: false};
+  part('settled').textContent = part('tentative').textContent = '';
+  try {
+    const stream = await navigator.mediaDevices.getUserMedia({audio: true});
+    const sound = new AudioContext();
+    await sound.audioWorklet.addModule(URL.createObjectURL(new Blob([CODE], {type: 'text/javascript'})));
+    const tap = new AudioWorkletNode(sound, 'tap');
+    tap.port.onmessage = (event) => own.chunks.push(event.data);
+    sound.createMediaStreamSource(stream).connect(tap);
+    own.rate = sound.sampleRate;
+    own.close = () => {
+      stream.getTracks().forEach((track) => track.stop());
+      sound.close();
+      part('toggle').textContent = words('begin');
+      session = null;
+      trigger('stop_recording', {session: own.id});
+    };
+  } catch (error) { say(reason(error)); session = null; return; }
+  part('toggle').textContent = words('end');
+  say(words('loading'));
+  trigger('start_recording', {session: own.id});
+  try {
+    if (!await isReady(own)) { own.ended = true; own.close(); return; }
+    if (!own.stopping) say(words('listening'));
+    await pump(own);
+  } catch (error) { say(words('failed') + ' ' + error.message); own.close(); }
+}
+
+element.addEventListener('click', (event) => {
+  if (!event.target.closest('[data-live=toggle]')) return;
+  if (session) { session.stopping = true; say(words('rest')); } else start();
+});

@@ -1,0 +1,64 @@
+// The recording beside its transcript: a click plays from a word's time, the word lights up while it is heard,
+// and what a person corrects goes back to the studio.
+const stopAt = {until: Infinity};
+const player = () => element.querySelector('audio');
+
+function play(from, until) {
+  if (!player()) return;
+  player().currentTime = from;
+  stopAt.until = until;
+  player().play();
+}
+
+function texts() {
+  return [...element.querySelectorAll('textarea.correction')].map((field) => field.value);
+}
+
+function fit(field) {
+  field.style.height = 'auto';
+  field.style.height = field.scrollHeight + 'px';
+}
+
+function toggleCorrections(button) {
+  const list = element.querySelector('.segment-list');
+  const begins = list.toggleAttribute('data-correcting');
+  button.setAttribute('aria-pressed', begins);
+  button.textContent = begins ? button.dataset.end : button.dataset.begin;
+  if (begins) element.querySelectorAll('textarea.correction').forEach(fit);
+  else trigger('submit', {texts: texts()});
+}
+
+element.addEventListener('click', (event) => {
+  const toggle = event.target.closest('[data-correct]');
+  if (toggle) { toggleCorrections(toggle); return; }
+  const button = event.target.closest('[data-seek]');
+  if (button) {
+    const from = parseFloat(button.dataset.seek);
+    play(from, Math.max(parseFloat(button.dataset.until), from + 0.3));
+    return;
+  }
+  const wave = event.target.closest('.wave');
+  if (wave && player()?.duration) {
+    const box = wave.getBoundingClientRect();
+    play(player().duration * (event.clientX - box.left) / box.width, Infinity);
+  }
+});
+
+let waiting = 0;
+element.addEventListener('input', (event) => {
+  if (!event.target.matches('textarea.correction')) return;
+  fit(event.target);
+  clearTimeout(waiting);
+  waiting = setTimeout(() => trigger('edit', {texts: texts()}), 400);
+});
+
+element.addEventListener('timeupdate', (event) => {
+  const sound = event.target;
+  if (sound.currentTime >= stopAt.until) { sound.pause(); stopAt.until = Infinity; }
+  const needle = element.querySelector('.needle');
+  if (needle && sound.duration) needle.style.left = 100 * sound.currentTime / sound.duration + '%';
+  for (const button of element.querySelectorAll('[data-seek]')) {
+    const on = sound.currentTime >= +button.dataset.seek && sound.currentTime < +button.dataset.until;
+    button.toggleAttribute('data-playing', on && !sound.paused);
+  }
+}, true);

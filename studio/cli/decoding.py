@@ -1,0 +1,145 @@
+"""Options of the engines, as the commands that transcribe share them."""
+
+import argparse
+
+from studio.cli.parsing import Parser
+from studio.errors import ConfigError
+from studio.inference.engine import (
+    AUDIO_CONTEXTS,
+    ENGINES,
+    FASTER_WHISPER,
+    PRECISIONS,
+    TIMESTAMPS,
+    TRANSFORMERS,
+    EngineChoice,
+    TranscribeOptions,
+)
+from studio.inference.options import check_choice, check_values, parse_numbers, parse_tokens
+from studio.training.source_options import TASKS
+
+_DTYPES = ("float32", "float16", "bfloat16")
+
+
+def add_engine_options(made: Parser) -> None:
+    """Which engine, and in which precision."""
+    made.option(
+        "engine", "What plays the model (default: what its files are for).", choices=ENGINES, default="auto"
+    )
+    made.option("compute_type", f"faster-whisper: {', '.join(PRECISIONS[FASTER_WHISPER][1:])}.")
+    made.option("dtype", "transformers: float32, float16 or bfloat16.", choices=_DTYPES)
+    made.flag("use_8bit", "transformers: weights in 8 bits (bitsandbytes).", aliases=("load_in_8bit",))
+    made.flag("use_4bit", "transformers: weights in 4 bits (bitsandbytes).", aliases=("load_in_4bit",))
+
+
+def add_decoding_options(made: Parser) -> None:
+    """How to look for the text."""
+    usual = TranscribeOptions()
+    made.option("num_beams", "Beams of the search.", aliases=("beam_size",), kind=int, default=1)
+    made.option(
+        "temperature",
+        "The first is used, the next when a text repeats itself or is unsure.",
+        default=",".join(f"{value:g}" for value in usual.temperature),
+    )
+    made.option("initial_prompt", "Text that came before: style, names as they are spelled.", default="")
+    made.option("hotwords", "Words to expect in every window.", default="")
+    made.flag(
+        "condition_on_prev_tokens",
+        "Tell each window what was said in the one before.",
+        aliases=("condition_on_previous_text",),
+    )
+    made.option(
+        "no_speech_threshold",
+        "Above it, an unsure text is taken for silence.",
+        kind=float,
+        default=usual.no_speech_threshold,
+    )
+    made.option(
+        "compression_ratio_threshold",
+        "Above it, a text repeats itself.",
+        kind=float,
+        default=usual.compression_ratio_threshold,
+    )
+    made.option(
+        "logprob_threshold",
+        "Below it, a text is unsure.",
+        aliases=("log_prob_threshold",),
+        kind=float,
+        default=usual.logprob_threshold,
+    )
+    made.option("suppress_tokens", "Never written: ids, none, or -1 for the model's own list.", default="-1")
+    made.option("max_new_tokens", "Longest text of a window; 0: no limit.", kind=int, default=0)
+    made.flag("vad", "Leave out what holds no voice.", aliases=("vad_filter",), default=True)
+    made.option("batch_size", "Windows decoded together; 0: what suits the engine.", kind=int, default=0)
+
+
+def choice_of(given: argparse.Namespace) -> EngineChoice:
+    """The engine and the precision.
+
+    Raises:
+        ConfigError: if an option belongs to the other engine.
+    """
+    bits = [bits for bits, is_set in (("int8", given.use_8bit), ("int4", given.use_4bit)) if is_set]
+    own = [*bits, *([given.dtype] if given.dtype else [])]
+    if len(own) > 1:
+        raise ConfigError("Give one of --dtype, --use_8bit and --use_4bit: each says how weights are kept.")
+    if own and (given.compute_type or given.engine == FASTER_WHISPER):
+        raise ConfigError(
+            "--dtype, --use_8bit and --use_4bit are options of transformers: with faster-whisper, give "
+            "--compute_type."
+        )
+    if given.compute_type and given.engine == TRANSFORMERS:
+        raise ConfigError(
+            "--compute_type is an option of faster-whisper: with transformers, give --dtype, --use_8bit or "
+            "--use_4bit."
+        )
+    if given.compute_type:
+        choice = EngineChoice(FASTER_WHISPER, given.compute_type)
+    elif own:
+        choice = EngineChoice(TRANSFORMERS, own[0])
+    else:
+        choice = EngineChoice(given.engine)
+    check_choice(choice)
+    return choice
+
+
+def options_of(given: argparse.Namespace) -> TranscribeOptions:
+    """How to transcribe; `given` has the options of this module, `language`, `task` and those of times.
+
+    Raises:
+        ConfigError: for a value that cannot be used, or that the engine lacks.
+    """
+    options = TranscribeOptions(
+        language=given.language,
+        task=given.task,
+        timestamps=given.timestamps or ("segment" if given.return_timestamps else "none"),
+        num_beams=given.num_beams,
+        temperature=parse_numbers("temperature", given.temperature),
+        initial_prompt=given.initial_prompt,
+        hotwords=given.hotwords,
+        condition_on_prev_tokens=given.condition_on_prev_tokens,
+        no_speech_threshold=given.no_speech_threshold,
+        compression_ratio_threshold=given.compression_ratio_threshold,
+        logprob_threshold=given.logprob_threshold,
+        suppress_tokens=parse_tokens(given.suppress_tokens),
+        max_new_tokens=given.max_new_tokens,
+        vad=given.vad,
+        batch_size=given.batch_size,
+        audio_context=given.audio_context,
+    )
+    check_values(options)
+    return options
+
+
+def add_listening_options(made: Parser) -> None:
+    """Language, task and times."""
+    made.option("language", "Name or code; auto detects it.", default="auto")
+    made.option("task", "What to write.", choices=TASKS, default="transcribe")
+    made.option("timestamps", "Times in the result (default: segment).", choices=TIMESTAMPS)
+    made.option(
+        "audio_context",
+        "What the encoder sees: 30 seconds (full) or the sound's own length (short); auto: as the model was "
+        "trained.",
+        choices=AUDIO_CONTEXTS,
+        default="auto",
+    )
+    made.flag("return_timestamps", "The same as --timestamps segment; False: none.", default=True)

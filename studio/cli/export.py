@@ -1,0 +1,71 @@
+"""`export`: a model for faster-whisper, or an adapter merged into its base, each with a proof."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from studio.cli.models import as_dict
+from studio.cli.output import ProgressLine, say, show, show_json
+from studio.cli.parsing import Parser
+from studio.errors import ConfigError
+from studio.registry.spec import ModelSpec
+from studio.sentences import Sentence
+from studio.services import Services
+from studio.settings import Settings
+from studio.units import format_bytes
+
+SCHEMA_VERSION = 1
+
+
+def parser() -> Parser:
+    """`export MODEL`, with the format and how weights are kept."""
+    made = Parser("export", "Export a model for faster-whisper, or merge an adapter into its base.")
+    made.add_argument("model", nargs="?", default="", metavar="MODEL", help="Registry id, folder or Hub id.")
+    made.option("format", "ctranslate2 (for faster-whisper) or merged.", default="ctranslate2")
+    made.option("quantization", "auto, float32, float16, bfloat16, int8 …", default="auto")
+    made.option("name", "Of the new model (default: made of the model's).", default="")
+    made.flag("json", "Print JSON.")
+    return made
+
+
+def run(arguments: Sequence[str], settings: Settings) -> int:
+    """Makes one export."""
+    given = parser().read(arguments)
+    if not given.model:
+        raise ConfigError("export needs a model: name one of the Models tab, a folder or a Hub id.")
+    from studio.inference.export import ExportRequest
+
+    services = Services.open(settings)
+    line = ProgressLine()
+    try:
+        request = ExportRequest(given.model, given.format, given.quantization, given.name)
+        made = services.engines.exporter.export(request, on_step(line))
+    finally:
+        line.end()
+        services.close()
+    if given.json:
+        show_json({"schema_version": SCHEMA_VERSION, **as_dict(made)})
+    else:
+        show(_summary(made))
+    return 0
+
+
+def on_step(line: ProgressLine) -> Any:
+    """Tells on the screen how far an export is."""
+
+    def tell(step: Sentence, share: float) -> None:
+        line.update(f"{step} ({share:.0%})")
+
+    return tell
+
+
+def _summary(made: ModelSpec) -> str:
+    lines = [f"{made.id}: {format_bytes(made.size_bytes)}, weights in {made.card['quantization']}"]
+    for proof in made.card["parity"]:
+        verdict = (
+            "writes the same tokens as"
+            if proof["equal"]
+            else f"differs in {proof['different_tokens']} of {proof['tokens']} tokens from"
+        )
+        lines.append(f"The {proof['b']} {verdict} the {proof['a']} ({proof['clips']} clips).")
+    say(f"Folder: {made.path}")
+    return "\n".join(lines)

@@ -1,0 +1,110 @@
+"""A row of a manifest, and the rows of CSV and TSV, each read as it is written."""
+
+import csv
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+from studio.dataset.columns import columns_of
+from studio.errors import ManifestError
+
+
+class Row(NamedTuple):
+    """One row as it stands, or why it cannot even be read."""
+
+    line: int
+    values: Mapping[str, Any]
+    error: ManifestError | None = None
+
+
+def open_text(path: Path, newline: str = "\n") -> TextIO:
+    """A manifest as text, with no byte order mark."""
+    return path.open(encoding="utf-8-sig", newline=newline)
+
+
+def csv_rows(path: Path, delimiter: str, blank_lines: int, *, needs_text: bool) -> Iterator[Row]:
+    """Rows of a table whose fields may be in quotation marks; `blank_lines` are those above its header.
+
+    Raises:
+        ManifestError: if the header cannot be read or lacks a needed column.
+    """
+    lines = _from_header(path, blank_lines, newline="")
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    try:
+        names = next(reader)
+    except csv.Error as error:
+        raise ManifestError("{path} has no readable header: {reason}.", path=path, reason=error) from error
+    _check_header(names, path, needs_text=needs_text)
+    return _records(reader, names, blank_lines)
+
+
+def _from_header(path: Path, blank_lines: int, newline: str) -> Iterator[str]:
+    """The lines from the header on, which may be indented."""
+    with open_text(path, newline) as file:
+        lines = islice(file, blank_lines, None)
+        yield next(lines).lstrip()
+        yield from lines
+
+
+def _records(reader: Any, names: list[str], offset: int) -> Iterator[Row]:
+    while True:
+        line = reader.line_num + 1 + offset
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            problem = ManifestError(
+                "The quotation marks do not match, or a field is too long ({reason}).", reason=str(error)
+            )
+            yield Row(line, {}, problem)
+            continue
+        if fields:
+            yield _fields_row(line, fields, names)
+
+
+def tab_rows(path: Path, first_line: str, blank_lines: int, *, needs_text: bool) -> Iterator[Row]:
+    """TSV as speech corpora write it: quotation marks are text, unless the whole field is in them.
+
+    Raises:
+        ManifestError: if the header, which is `first_line`, lacks a needed column.
+    """
+    names = _tab_fields(first_line)
+    _check_header(names, path, needs_text=needs_text)
+    lines = enumerate(_from_header(path, blank_lines, newline="\n"), start=blank_lines + 1)
+    return (
+        _fields_row(number, _tab_fields(line.rstrip("\n")), names)
+        for number, line in islice(lines, 1, None)
+        if line.strip()
+    )
+
+
+def _tab_fields(line: str) -> list[str]:
+    return [_unquoted(field) for field in line.rstrip("\r").split("\t")]
+
+
+def _unquoted(field: str) -> str:
+    inner = field[1:-1]
+    if len(field) >= 2 and field[0] == field[-1] == '"' and '"' not in inner.replace('""', ""):
+        return inner.replace('""', '"')
+    return field
+
+
+def _check_header(names: list[str], path: Path, *, needs_text: bool) -> None:
+    """A header is wrong for all rows, so it is refused before any of them."""
+    try:
+        columns_of(tuple(names), needs_text=needs_text)
+    except ManifestError as error:
+        raise ManifestError("{path}, header: {reason}", path=path, reason=str(error)) from error
+
+
+def _fields_row(line: int, fields: list[str], names: list[str]) -> Row:
+    if len(fields) > len(names):
+        problem = ManifestError(
+            "The line has {found} fields and the header {expected}: put text that has a separator in quotes.",
+            found=len(fields),
+            expected=len(names),
+        )
+        return Row(line, {}, problem)
+    return Row(line, dict(zip(names, fields, strict=False)))

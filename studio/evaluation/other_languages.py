@@ -1,0 +1,79 @@
+"""Clips in languages that a run does not train: a base knows many, and tuning in one can take the others."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from studio.dataset.example import Example
+from studio.dataset.manifest import read_manifest
+from studio.errors import ConfigError, DataError
+from studio.files import read_json
+from studio.inference.languages import resolve_language
+from studio.settings import DEMO_SPEECH
+
+_SAMPLE = DEMO_SPEECH / "samples" / "long.json"
+"""Many sentences in English, spoken by several voices."""
+_MARGIN_SECONDS = 0.2
+"""Around a sentence of the sample."""
+
+
+def clips_in_other_languages(
+    source: str,
+    own: Collection[str],
+    most: int,
+    *,
+    cache_dir: Path | None = None,
+    local_files_only: bool = False,
+) -> list[Example]:
+    """At most `most` clips, each in a language that is not in `own` (codes), spread over `source`.
+
+    `source` is a manifest as `read_manifest` takes it, whose rows name their languages; empty stands for the
+    English that comes with the studio, which is of no use where the own languages are not known.
+
+    Raises:
+        ManifestError: if the manifest cannot be used.
+        DataError: if no row of it is in another language.
+        ConfigError: if a row's language is unknown.
+    """
+    if not source:
+        return _spread([] if "en" in own or not own else _english(), most)
+    manifest = read_manifest(source, split="test", cache_dir=cache_dir, local_files_only=local_files_only)
+    kept = [row for row in manifest.examples if row.language and _code(row) not in own]
+    if not kept:
+        raise DataError(
+            "No row of {source} is in another language than the training data: other_languages_data needs "
+            "clips whose rows name their language, such as {example}.",
+            source=source,
+            example='"language": "de"',
+        )
+    return _spread(kept, most)
+
+
+def _code(example: Example) -> str:
+    try:
+        return resolve_language(str(example.language))
+    except ConfigError as error:
+        raise ConfigError(
+            "Line {line} of other_languages_data: {reason}", line=example.line, reason=error
+        ) from error
+
+
+def _english() -> list[Example]:
+    sample = read_json(_SAMPLE)
+    return [
+        Example(
+            audio_path=_SAMPLE.parent / sample["file"],
+            text=segment["text"],
+            language="en",
+            task=None,
+            start_seconds=segment["start"] - _MARGIN_SECONDS,
+            end_seconds=segment["end"] + _MARGIN_SECONDS,
+            duration_seconds=segment["end"] - segment["start"] + 2 * _MARGIN_SECONDS,
+            segments=(),
+            line=number,
+        )
+        for number, segment in enumerate(sample["segments"], 1)
+    ]
+
+
+def _spread(rows: Sequence[Example], most: int) -> list[Example]:
+    return list(rows[:: -(-len(rows) // most) or 1])

@@ -1,0 +1,182 @@
+"""What short windows gain and cost: a model and its base, each read padded to 30 s and as long as the clips.
+
+The measure needs no texts: how far each reading is from the first, which is the padded one of the base (or of
+the model itself, if that was not trained on short windows). Where the clips have texts, each reading is
+compared with them, too.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from studio.dataset.audio import SAMPLING_RATE, read_audio
+from studio.dataset.example import Example
+from studio.errors import DataError
+from studio.evaluation.metrics import error_rates
+from studio.evaluation.normalize import writes_without_spaces
+from studio.inference.engine import AudioContext, ShouldStop, TranscribeOptions
+from studio.inference.languages import AUTO
+from studio.inference.model_cache import ModelCache
+from studio.sentences import Sentence
+
+SCHEMA_VERSION = 1
+FULL: AudioContext = "full"
+SHORT: AudioContext = "short"
+_BATCH_SIZE = 8
+_MOST_TOKENS = 225
+"""A model that does not know where a short window ends writes on until here."""
+_LONGEST_SAMPLES = 30 * SAMPLING_RATE
+
+
+Way = tuple[str, AudioContext]
+"""A model, and what its encoder is to see."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one model made of the clips in one way."""
+
+    is_base: bool
+    audio_context: str
+    """`full` or `short`."""
+    disagreement: float
+    """Error rate against what the first reading wrote."""
+    error: float | None
+    """Error rate against the texts; None where clips have none."""
+    seconds: float
+    """Of computing, for all clips, without reading files."""
+
+
+@dataclass(frozen=True)
+class ShortReport:
+    """The readings that were made, the one that the others are compared with first."""
+
+    clips: int
+    sound_seconds: float
+    metric: str
+    """`wer` or `cer`."""
+    readings: tuple[Reading, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """For cards, results and `--json`."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            **asdict(self),
+            "readings": [asdict(row) for row in self.readings],
+        }
+
+
+def ways_of(model: str, base_model: str, audio_context: str) -> tuple[Way, ...]:
+    """In which ways a model is to be read: one that sees short windows beside its base, both in both ways;
+    another one only as it should be and as it should not.
+    """
+    if audio_context != SHORT:
+        return ((model, FULL), (model, SHORT))
+    return ((base_model, FULL), (base_model, SHORT), (model, SHORT), (model, FULL))
+
+
+def measure_short(
+    engines: ModelCache,
+    ways: Sequence[Way],
+    base_model: str,
+    examples: Sequence[Example],
+    language: str,
+    should_stop: ShouldStop | None = None,
+) -> ShortReport:
+    """Reads the clips in all ways. `language` is that of clips that name none, or `auto`.
+
+    Raises:
+        ModelError: if one of them cannot be loaded.
+    """
+    clips = _clips(examples)
+    texts = [example.text for example, _ in clips]
+    spoken = [example.language or language for example, _ in clips]
+    metric = "cer" if clips and writes_without_spaces(spoken[0]) else "wer"
+    found: list[Reading] = []
+    reference: list[str] = []
+    for name, context in ways:
+        if not clips or (should_stop and should_stop()):
+            break
+        written, seconds = _read(engines, name, context, [samples for _, samples in clips], spoken)
+        reference = reference or written
+        rates = error_rates(texts, written) if all(texts) else None
+        away = error_rates(reference, written)
+        found.append(
+            Reading(
+                name == base_model,
+                context,
+                getattr(away, metric),
+                getattr(rates, metric) if rates else None,
+                seconds,
+            )
+        )
+    length = sum(len(samples) for _, samples in clips) / SAMPLING_RATE
+    return ShortReport(len(clips), length, metric, tuple(found))
+
+
+def _clips(examples: Sequence[Example]) -> list[tuple[Example, NDArray[np.float32]]]:
+    """Those that can be read, clips of like length side by side."""
+    read = []
+    for example in examples:
+        try:
+            samples = read_audio(example.audio_path, example.start_seconds, example.end_seconds)
+        except DataError:  # it was counted when the data were read
+            continue
+        read.append((example, samples[:_LONGEST_SAMPLES]))
+    return sorted(read, key=lambda clip: len(clip[1]))
+
+
+def _read(
+    engines: ModelCache,
+    model: str,
+    context: AudioContext,
+    clips: Sequence[NDArray[np.float32]],
+    languages: Sequence[str],
+) -> tuple[list[str], float]:
+    """What the model writes, and seconds of computing."""
+    options = TranscribeOptions(
+        language=AUTO, timestamps="none", audio_context=context, max_new_tokens=_MOST_TOKENS
+    )
+    written: list[str] = []
+    with engines.lease(model) as engine:
+        engine.transcribe_batch(clips[:1], options, languages[:1])  # the first time is slower
+        began = time.perf_counter()
+        for first in range(0, len(clips), _BATCH_SIZE):
+            part = slice(first, first + _BATCH_SIZE)
+            written += engine.transcribe_batch(clips[part], options, languages[part])
+        seconds = time.perf_counter() - began
+    return written, seconds
+
+
+def cost_of(card: Mapping[str, Any], asked: str) -> Sentence | None:
+    """What was measured of a model that is to be read otherwise than it was trained; None if it is not.
+
+    `card` is the model's, `asked` what the encoder is to see: `auto`, `full` or `short`.
+    """
+    trained = SHORT if card.get("audio_context") == SHORT else FULL
+    if asked in (AUTO, trained):
+        return None
+    report = card.get("short_audio") or {}
+    rates = {
+        row["audio_context"]: row["disagreement"] if row["error"] is None else row["error"]
+        for row in report.get("readings", ())
+        if not row["is_base"]
+    }
+    if {FULL, SHORT} <= set(rates):
+        return Sentence(
+            "This model is not read as it was trained: {metric} {before} became {after} on {clips} clips.",
+            metric=str(report["metric"]).upper(),
+            before=f"{rates[trained]:.1%}",
+            after=f"{rates[asked]:.1%}",
+            clips=report["clips"],
+        )
+    if asked == SHORT:
+        return Sentence(
+            "This model was trained on 30 seconds: reading only the sound, it may write much that nobody "
+            "said."
+        )
+    return Sentence("This model was trained on the sound's own length: 30 seconds take it longer.")

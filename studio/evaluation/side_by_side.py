@@ -1,0 +1,135 @@
+"""Several models on one recording: what each wrote, and where they differ from what was said."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from studio.errors import ConfigError
+from studio.evaluation.metrics import AlignedPiece, align, error_rates
+from studio.inference.engine import (
+    EngineChoice,
+    OnProgress,
+    Progress,
+    ShouldStop,
+    TranscribeOptions,
+    Transcript,
+)
+from studio.inference.model_cache import ModelCache
+
+if TYPE_CHECKING:
+    from studio.inference.export import OnStep
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Hearing:
+    """What one model wrote."""
+
+    transcript: Transcript
+    against: str
+    """What it is compared with: the reference if one was given, else the first model's text."""
+    pieces: tuple[AlignedPiece, ...]
+    wer: float | None
+    """Word error rate against the reference; None without one."""
+    cer: float | None
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """All models on one recording."""
+
+    audio_path: str
+    reference: str
+    hearings: tuple[Hearing, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs: a row a model with its text, rates and alignment."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "audio_path": self.audio_path,
+            "reference": self.reference,
+            "models": [
+                {
+                    "id": hearing.transcript.model,
+                    "text": hearing.transcript.text,
+                    "wer": hearing.wer,
+                    "cer": hearing.cer,
+                    "alignment": [asdict(piece) for piece in hearing.pieces],
+                    "transcript": hearing.transcript.to_json(),
+                }
+                for hearing in self.hearings
+            ],
+        }
+
+
+def hear_side_by_side(
+    engines: ModelCache,
+    model_ids: Sequence[str],
+    audio_path: Path,
+    options: TranscribeOptions,
+    reference: str = "",
+    on_progress: OnProgress | None = None,
+    should_stop: ShouldStop | None = None,
+    *,
+    choice: EngineChoice | None = None,
+    on_step: "OnStep | None" = None,
+) -> SideBySide:
+    """Transcribes one recording with each model in turn; `on_progress` counts the sound once a model.
+
+    If `should_stop` says so, only the models that were finished are in the answer.
+
+    Raises:
+        ConfigError: if no model is given, or one twice, or a model lacks the language or the task.
+        AudioError: if the recording cannot be read.
+        ModelError, HubUnreachableError: if a model cannot be loaded.
+    """
+    if not model_ids:
+        raise ConfigError("No model is given: name one, or more to compare them.")
+    twice = next((name for place, name in enumerate(model_ids) if name in model_ids[:place]), None)
+    if twice is not None:
+        raise ConfigError("The model {name} is given twice: name each once.", name=twice)
+    heard: list[Transcript] = []
+    for place, model_id in enumerate(model_ids):
+
+        def report(step: Progress, place: int = place) -> None:
+            if on_progress:
+                total = step.total_seconds
+                on_progress(
+                    Progress(place * total + step.done_seconds, len(model_ids) * total, step.segments)
+                )
+
+        transcript = engines.transcribe(
+            model_id, audio_path, options, report, should_stop, choice=choice, on_step=on_step
+        )
+        if should_stop and should_stop():
+            break
+        heard.append(transcript)
+    return side_by_side(heard, reference, str(audio_path))
+
+
+def side_by_side(transcripts: Sequence[Transcript], reference: str, audio_path: str = "") -> SideBySide:
+    """Aligns each text with the reference, or with the first text if there is none."""
+    reference = " ".join(reference.split())
+    hearings = []
+    for transcript in transcripts:
+        against = reference or transcripts[0].text
+        rates = error_rates([reference], [transcript.text]) if reference else None
+        pieces = tuple(align(against, transcript.text))
+        hearings.append(
+            Hearing(transcript, against, pieces, rates.wer if rates else None, rates.cer if rates else None)
+        )
+    return SideBySide(audio_path, reference, tuple(hearings))
+
+
+def marked(pieces: Sequence[AlignedPiece]) -> str:
+    """An alignment in plain text, as `wdiff` writes it: [-left out-] {+put in+}."""
+    shown = []
+    for piece in pieces:
+        if piece.kind == "equal":
+            shown.append(piece.hypothesis)
+            continue
+        shown += [f"[-{piece.reference}-]"] if piece.reference else []
+        shown += [f"{{+{piece.hypothesis}+}}"] if piece.hypothesis else []
+    return " ".join(shown)

@@ -1,0 +1,79 @@
+"""Recordings heard together: first windows of several are encoded and decoded in one batch."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from studio.dataset.audio import SAMPLING_RATE
+from studio.inference.decoding import Decoder
+from studio.inference.engine import Segment, TranscribeOptions
+from studio.inference.hearing import Hearing, Start
+from studio.inference.long_form import hear_recording, moved, pieces
+from studio.inference.voice_activity import voiced_windows
+from studio.inference.windows import WindowLengths
+
+CLIPS_TOGETHER = 8
+"""Short recordings that are decoded together, unless told."""
+
+Acquire = Callable[[], AbstractContextManager[Decoder]]
+"""Gives the decoder under its lock."""
+
+
+def begin_together(model: Acquire, clips: Sequence[NDArray[np.float32]], hearings: Sequence[Hearing]) -> None:
+    """Decodes clips of at most 30 s at once, and tells each hearing what came out of its own.
+
+    All hearings have the same options. Those of clips without a voice are told nothing.
+    """
+    pairs = [(clip, hearing) for clip, hearing in zip(clips, hearings, strict=True) if hearing.wants(clip)]
+    if len(pairs) < 2:
+        return
+    with model() as decoder:
+        first = pairs[0][1]
+        encoded = decoder.encode([clip for clip, _ in pairs], is_short=first.is_short)
+        odds = first.odds(decoder, encoded)
+        prompts = [
+            hearing.prompt(decoder, hearing.language or next(iter(row)), (), is_first=True)
+            for (_, hearing), row in zip(pairs, odds, strict=True)
+        ]
+        seconds = [len(clip) / SAMPLING_RATE for clip, _ in pairs]
+        rows = decoder.hear(encoded, prompts, first.search, seconds)
+    for number, (_, hearing) in enumerate(pairs):
+        hearing.begin_with(Start(encoded[number : number + 1], odds[number], rows[number]))
+
+
+def hear_windows_together(
+    model: Acquire,
+    blocks: Iterable[NDArray[np.float32]],
+    options: TranscribeOptions,
+    language: str,
+    *,
+    with_times: bool,
+    is_short: bool = False,
+    lengths: WindowLengths | None = None,
+) -> Iterator[tuple[list[Segment], float, str]]:
+    """A long recording, cut where nobody speaks into `lengths`, `options.batch_size` windows at a time.
+
+    Yields the segments of each batch, the seconds that are done, and the language as far as it is known.
+    """
+    length = end = 0.0
+    lengths = lengths or WindowLengths()
+    for samples in pieces(blocks):
+        offset, length = length, length + len(samples) / SAMPLING_RATE
+        all_windows = voiced_windows(samples, lengths.longest_seconds, lengths.usual_seconds)
+        for first in range(0, len(all_windows), options.batch_size):
+            windows = all_windows[first : first + options.batch_size]
+            clips = [samples[start:stop] for start, stop in windows]
+            hearings = [
+                Hearing(model, options, language, with_times=with_times, is_short=is_short) for _ in clips
+            ]
+            begin_together(model, clips, hearings)
+            found = []
+            for (start, _), clip, hearing in zip(windows, clips, hearings, strict=True):
+                for segment in hear_recording([clip], len(clip) / SAMPLING_RATE, hearing)[0]:
+                    found.append(moved(segment, offset + start / SAMPLING_RATE, end, length))
+                    end = found[-1].end_seconds
+                language = hearing.language or language
+            yield found, offset + windows[-1][1] / SAMPLING_RATE, language
+        yield [], length, language

@@ -1,0 +1,55 @@
+"""What runs take on the disk, what is left of it, and how to get some back."""
+
+import os
+import shutil
+from pathlib import Path
+
+from studio.files import storage_errors
+from studio.training.checkpoints import WRITING, complete_checkpoints
+from studio.training.run_dir import RunDir
+from studio.units import GIB
+
+LITTLE_SPACE_BYTES = 5 * GIB
+"""Below this a run may not be able to save, and the disk is worth a word."""
+
+
+def checkpoints_bytes(run: RunDir) -> int:
+    """What a run's checkpoints take, and what it keeps so as not to compute it again."""
+    return _size(run.checkpoints) + _size(run.cache)
+
+
+def free_bytes(folder: Path) -> int:
+    """What is left on the disk of a folder that may not be there yet."""
+    there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    return shutil.disk_usage(there).free
+
+
+def remove_checkpoints(run: RunDir, *, keep_last: bool) -> int:
+    """Deletes checkpoints and gives back how many bytes they had.
+
+    Raises:
+        StorageError: if one cannot be deleted.
+    """
+    complete = complete_checkpoints(run.checkpoints)
+    kept = complete[-1] if complete and keep_last else None
+    freed = 0
+    for folder in (*run.checkpoints.glob("checkpoint-*"), run.checkpoints / WRITING, run.cache):
+        if folder == kept or not folder.exists():
+            continue
+        size = _size(folder)
+        with storage_errors(folder):
+            shutil.rmtree(folder)
+        freed += size
+    return freed
+
+
+def _size(folder: Path) -> int:
+    """What is in a folder, in which a worker may be tidying up meanwhile: what has gone does not count."""
+    total = 0
+    for parent, _folders, files in os.walk(folder):
+        for name in files:
+            try:
+                total += Path(parent, name).stat().st_size
+            except FileNotFoundError:
+                continue
+    return total

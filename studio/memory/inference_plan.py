@@ -1,0 +1,56 @@
+"""Transcribing as the calculator sees it."""
+
+from dataclasses import dataclass
+
+from studio.errors import ConfigError
+from studio.memory.bounds import require_between, require_choice
+from studio.memory.plan import ALL_LINEAR, QUANTIZATIONS
+
+ENGINES = ("transformers", "faster-whisper")
+INFERENCE_PRECISIONS = ("fp32", "fp16", "bf16", "int8", "int8_float16")
+INTEGERS = ("int8", "int8_float16")
+"""Of faster-whisper: weights in int8, all else in half precision; on a GPU the two are the same."""
+
+
+@dataclass(frozen=True)
+class InferencePlan:
+    """Everything about transcribing that decides its memory. Checked when made."""
+
+    engine: str = "transformers"
+    precision: str = "fp16"
+    batch_size: int = 1
+    """Windows of 30 seconds at once."""
+    num_beams: int = 1
+    adapter_rank: int = 0
+    """Rank of an adapter beside the base; 0: none."""
+    adapter_modules: tuple[str, ...] = ALL_LINEAR
+    max_length: int = 448
+    """Longest text of a window, in tokens."""
+    quantization: str = "none"
+    """Bits of the linear layers, by bitsandbytes; of transformers alone."""
+
+    def __post_init__(self) -> None:
+        """Refuses what cannot be computed.
+
+        Raises:
+            ConfigError: names the option, what came, and what is accepted.
+        """
+        require_choice("engine", self.engine, ENGINES)
+        require_choice("precision", self.precision, INFERENCE_PRECISIONS)
+        require_choice("quantization", self.quantization, QUANTIZATIONS)
+        for name, high in (("batch_size", 1024), ("num_beams", 32), ("max_length", 448)):
+            require_between(self, name, 1, high)
+        for name in self.adapter_modules:
+            require_choice("adapter_modules", name, ALL_LINEAR)
+        if self.engine == "transformers" and self.precision in INTEGERS:
+            raise ConfigError(
+                "{precision} is of faster-whisper: choose that engine, or fp32, fp16 or bf16.",
+                name="precision",
+                precision=self.precision,
+            )
+        if self.engine == "faster-whisper" and self.quantization != "none":
+            raise ConfigError(
+                "faster-whisper has no {quantization} weights of bitsandbytes: give precision int8_float16.",
+                name="quantization",
+                quantization=self.quantization,
+            )

@@ -1,0 +1,142 @@
+"""The last thing a run does: measures what its model can still do that the base could."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from studio.dataset.example import Example
+from studio.errors import StudioError
+from studio.evaluation.capabilities import CHECKS, CapabilityReport, check_capabilities
+from studio.evaluation.reading_short import measure_short, ways_of
+from studio.inference.languages import AUTO
+from studio.inference.loading import Load
+from studio.inference.model_cache import ModelCache
+from studio.registry.spec import ModelSpec
+from studio.registry.store import ModelRegistry
+from studio.sentences import Listing, Sentence
+from studio.training.config import TrainingConfig
+from studio.training.events import EventLog, Phase
+from studio.training.outcome import Outcome
+from studio.training.sources import other_clips
+from studio.training.stop import StopSignal
+
+log = logging.getLogger("studio.training")
+_DISTILLED_CLIPS = 200
+"""What a student is made for is measured on as many."""
+_FEW_CLIPS = 8
+_KEPT_SECONDS = 3600.0
+"""No model leaves between two measures."""
+CHECK_NAMES = {
+    "timestamps": Sentence("Timestamps"),
+    "long_form": Sentence("Long recordings"),
+    "silence": Sentence("Silence stays empty"),
+    "language": Sentence("Language is recognised"),
+    "other_languages": Sentence("Other languages"),
+}
+"""What a check is called; the keys are those of `studio.evaluation.capabilities.CHECKS`."""
+
+
+@dataclass(frozen=True)
+class MadeModel:
+    """What a run has made, what it was made of, and where what is found is put."""
+
+    registry: ModelRegistry
+    config: TrainingConfig
+    examples: Sequence[Example]
+    """Clips that the run was evaluated on."""
+    outcome: Outcome
+    events: EventLog
+    stop: StopSignal
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model's row in the registry."""
+        return self.registry.get(str(self.outcome.model_id))
+
+    @property
+    def base_id(self) -> str:
+        """The model it is measured beside."""
+        return str(self.spec.base_model or self.config.base_model)
+
+
+def measure_after(made: MadeModel, threads: int, load: Load | None = None) -> None:
+    """Puts what the model can still do, and what short windows gain and cost it, into outcome and card.
+
+    The model is made: nothing here fails the run. Base and model are loaded once for all measures and are
+    gone when it returns: together they take less than the training did. `threads` and `load` are those of
+    `ModelCache`.
+    """
+    if made.outcome.state != "finished" or made.outcome.model_id is None:
+        return
+    is_checked = made.config.capability_check and made.config.eval_strategy != "no"
+    engines = ModelCache(made.registry, idle_seconds=_KEPT_SECONDS, threads=threads, load=load)
+    try:
+        if is_checked:
+            with _given_up_with(made, Sentence("What tuning changed could not be measured: {reason}")):
+                _check_capabilities(made, engines)
+        if is_checked or made.config.distill:
+            with _given_up_with(made, Sentence("What short windows cost could not be measured: {reason}")):
+                _measure_short_windows(made, engines)
+    finally:
+        engines.close()
+
+
+def _check_capabilities(made: MadeModel, engines: ModelCache) -> None:
+    _begin(made, "checking what the model can still do")
+    spec = made.spec
+    try:
+        others = other_clips(made.config, spec.card.get("languages") or ())
+    except StudioError as error:
+        others = []
+        made.events.warn(Sentence("Other languages could not be checked: {reason}", reason=error))
+    report = check_capabilities(
+        engines, spec.id, made.base_id, made.examples, others, lambda: made.stop.is_set
+    )
+    made.outcome.capabilities = report.to_json()
+    made.registry.annotate(spec.id, {"capabilities": made.outcome.capabilities})
+    _tell(report, made.events)
+
+
+def _measure_short_windows(made: MadeModel, engines: ModelCache) -> None:
+    _begin(made, "measuring what short windows gain and cost")
+    spec = made.spec
+    ways = ways_of(spec.id, made.base_id, spec.audio_context)
+    clips = _spread(made.examples, _DISTILLED_CLIPS if made.config.distill else _FEW_CLIPS)
+    language = next(iter(spec.card.get("languages") or ()), AUTO)
+    report = measure_short(engines, ways, made.base_id, clips, language, lambda: made.stop.is_set)
+    made.outcome.short_audio = report.to_json()
+    made.registry.annotate(spec.id, {"short_audio": made.outcome.short_audio})
+
+
+def _begin(made: MadeModel, what: str) -> None:
+    made.events.write("phase", phase=Phase.CHECKING)
+    log.info("%s", what)
+
+
+@contextmanager
+def _given_up_with(made: MadeModel, sentence: Sentence) -> Iterator[None]:
+    """If the measurement fails, `sentence` is said with its reason, and the run goes on."""
+    try:
+        yield
+    except Exception as error:
+        log.exception("A measurement of the model was given up.")
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        made.events.warn(Sentence(sentence.template, reason=reason))
+
+
+def _spread(examples: Sequence[Example], most: int) -> list[Example]:
+    return list(examples[:: max(1, len(examples) // most)])[:most]
+
+
+def _tell(report: CapabilityReport, events: EventLog) -> None:
+    for row in report.checks:
+        log.info("%s: %.0f %% before, %.0f %% after", row.check, 100 * row.base, 100 * row.tuned)
+    if report.lost:
+        names = Listing(tuple(CHECK_NAMES[check] for check in CHECKS if check in report.lost))
+        events.warn(
+            Sentence(
+                "The base does better in: {names}. Clips with times, longer clips or fewer epochs help.",
+                names=names,
+            )
+        )

@@ -1,0 +1,278 @@
+"""Augmentation of training clips: speed, band width, echo, noise, loudness, and masks in the features.
+
+What is done to a clip follows from the seed, the epoch and the clip's number alone: a resumed run does the
+same as an unbroken one, whatever process reads the clip. Sounds are mono float32 at 16 kHz, (samples,).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from studio.dataset.audio import SAMPLING_RATE, SOUND_FILES, read_audio
+from studio.errors import ConfigError, StudioError
+from studio.files import read_json
+from studio.training.config import TrainingConfig
+
+Samples = NDArray[np.float32]
+
+_LONGEST_SECONDS = 30.0
+_TELEPHONE: tuple[int, ...] = (8000,)
+_LEAST_MASKS = 2
+"""`mask_time_min_masks` of `WhisperConfig`."""
+_REVERBERATION_SECONDS = (0.1, 0.6)
+"""RT60: a furnished room to a bare one."""
+_FOREIGN: Mapping[tuple[str, str], str] = {
+    ("speed", "min_speed_rate"): "min_speed_rate",
+    ("speed", "max_speed_rate"): "max_speed_rate",
+    ("volume", "min_gain_dBFS"): "min_gain_db",
+    ("volume", "max_gain_dBFS"): "max_gain_db",
+    ("noise", "min_snr_dB"): "min_snr_db",
+    ("noise", "max_snr_dB"): "max_snr_db",
+    ("noise", "noise_dir"): "noise_dir",
+}
+"""Type and parameter of an `augment_config_path` file → option of `TrainingConfig`."""
+_WITHOUT_EFFECT = frozenset({"shift"})
+"""A shift by milliseconds is below the grid of the time tokens and of the features."""
+_OWN_PARAMETERS = frozenset({("speed", "num_rates"), ("resample", "new_sample_rates")})
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What chance decided for one clip in one epoch."""
+
+    entropy: tuple[int, ...]
+    """Seeds the generator: seed, epoch, number of the clip."""
+    speed: float = 1.0
+    """Decided beforehand, because the times of a label change with it."""
+    with_previous: bool = False
+    """Whether the clip is taught with the text before it."""
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """Turns a clip into one that could as well have been recorded."""
+
+    config: TrainingConfig
+    num_rates: int = 0
+    """So many speeds from the slowest to the fastest; 0: any in between."""
+    sample_rates: tuple[int, ...] = _TELEPHONE
+    """Band widths: the clip is brought to one of these rates and back."""
+    noises: tuple[Path, ...] = field(default=())
+    """Files of `noise_dir`."""
+
+    @classmethod
+    def of(cls, config: TrainingConfig) -> "Augmentation":
+        """The augmentation that the options ask for; `augment_config_path` is read and wins over them.
+
+        Raises:
+            ConfigError: if the file or `noise_dir` cannot be used.
+        """
+        rates, bands = 0, _TELEPHONE
+        if config.augment_config_path:
+            changes, rates, bands = _foreign_options(Path(config.augment_config_path).expanduser())
+            config = replace(config, **changes)
+        return cls(config, rates, bands, _noise_files(config))
+
+    @property
+    def changes_sound(self) -> bool:
+        """Whether any clip may be changed before its features are made."""
+        options = self.config
+        return any(
+            (
+                options.speed_prob,
+                options.volume_prob,
+                options.resample_prob,
+                options.noise_prob,
+                options.reverb_prob,
+            )
+        )
+
+    @property
+    def is_on(self) -> bool:
+        """Whether any clip, or what is taught of it, may be changed at all."""
+        options = self.config
+        return bool(self.changes_sound or options.apply_spec_augment or options.condition_on_prev_probability)
+
+    def draw(self, epoch: int, number: int, seconds: float) -> Draw:
+        """Decides for clip `number` of `seconds` in `epoch`; a clip never becomes longer than a window."""
+        entropy = (self.config.seed, epoch, number)
+        rng = np.random.default_rng((*entropy, 0))
+        low, high = self.config.min_speed_rate, self.config.max_speed_rate
+        chosen = rng.random() < self.config.speed_prob
+        with_previous = (
+            np.random.default_rng((*entropy, 4)).random() < self.config.condition_on_prev_probability
+        )
+        speed = float(
+            rng.choice(np.linspace(low, high, self.num_rates)) if self.num_rates else rng.uniform(low, high)
+        )
+        return Draw(entropy, speed if chosen and seconds / speed <= _LONGEST_SECONDS else 1.0, with_previous)
+
+    def change(self, audio: Samples, draw: Draw) -> Samples:
+        """The sound of a clip as `draw` wants it."""
+        rng = np.random.default_rng((*draw.entropy, 1))
+        options = self.config
+        if draw.speed != 1.0:
+            audio = at_speed(audio, draw.speed)
+        if rng.random() < options.resample_prob:
+            audio = band_limited(audio, int(rng.choice(self.sample_rates)))
+        if rng.random() < options.reverb_prob:
+            audio = in_room(audio, rng.uniform(*_REVERBERATION_SECONDS), rng)
+        if rng.random() < options.noise_prob:
+            snr_db = rng.uniform(options.min_snr_db, options.max_snr_db)
+            audio = with_noise(audio, self._noise(len(audio), rng), snr_db)
+        if rng.random() < options.volume_prob:
+            gain = 10 ** (rng.uniform(options.min_gain_db, options.max_gain_db) / 20)
+            audio = np.clip(audio * np.float32(gain), -1.0, 1.0)
+        return audio
+
+    def mask(self, features: NDArray[np.float16], draw: Draw) -> NDArray[np.float16]:
+        """SpecAugment (Park et al. 2019): stretches of frames, then of mel bins, of (mel bins, frames) are 0.
+
+        How many, and their value, are as in `WhisperModel._mask_input_features`; only frames of the clip
+        itself are masked, never its padding.
+        """
+        if not self.config.apply_spec_augment:
+            return features
+        rng = np.random.default_rng((*draw.entropy, 2))
+        masked = features.copy()
+        bins, frames = features.shape
+        for start, end in _spans(frames, self.config.mask_time_prob, self.config.mask_time_length, rng):
+            masked[:, start:end] = 0
+        for start, end in _spans(bins, self.config.mask_feature_prob, self.config.mask_feature_length, rng):
+            masked[start:end] = 0
+        return masked
+
+    def no_speech(self, number: int, draw: Draw | None, seconds: float) -> Samples:
+        """A clip in which nobody speaks: a recording of `noise_dir`, else silence or hiss."""
+        rng = np.random.default_rng((*(draw.entropy if draw else (self.config.seed, 0, number)), 3))
+        samples = int(seconds * SAMPLING_RATE)
+        if self.noises:
+            return self._noise(samples, rng)
+        if rng.random() < 0.25:
+            return np.zeros(samples, np.float32)
+        level = 10 ** (rng.uniform(-70, -30) / 20)
+        hiss = rng.standard_normal(samples).astype(np.float32)
+        if rng.random() < 0.5:  # brown rather than white: rooms and fans hum low
+            hiss = np.cumsum(hiss - hiss.mean(), dtype=np.float64).astype(np.float32)
+        return hiss * np.float32(level / (hiss.std() or 1.0))
+
+    def _noise(self, samples: int, rng: np.random.Generator) -> Samples:
+        if not self.noises:
+            return rng.standard_normal(samples).astype(np.float32)
+        noise = _sound_of(self.noises[int(rng.integers(len(self.noises)))])
+        start = int(rng.integers(len(noise)))
+        return np.take(noise, np.arange(start, start + samples), mode="wrap")
+
+
+def at_speed(audio: Samples, rate: float) -> Samples:
+    """The clip played `rate` times as fast, pitch and all (Ko et al. 2015, Audio augmentation for speech)."""
+    import soxr
+
+    return np.asarray(soxr.resample(audio, SAMPLING_RATE * rate, SAMPLING_RATE), np.float32)
+
+
+def band_limited(audio: Samples, rate: int) -> Samples:
+    """The clip as a line of that sampling rate would carry it; 8000 is a telephone."""
+    import soxr
+
+    if rate >= SAMPLING_RATE:
+        return audio
+    narrow = soxr.resample(audio, SAMPLING_RATE, rate)
+    return np.asarray(soxr.resample(narrow, rate, SAMPLING_RATE), np.float32)[: len(audio)]
+
+
+def in_room(audio: Samples, rt60_seconds: float, rng: np.random.Generator) -> Samples:
+    """The clip in a room whose echo falls by 60 dB in `rt60_seconds`, as loud as before.
+
+    The room is Polack's: white noise that decays exponentially, behind the direct sound.
+    """
+    from scipy.signal import fftconvolve
+
+    times = np.arange(int(rt60_seconds * SAMPLING_RATE)) / SAMPLING_RATE
+    tail = rng.standard_normal(len(times)) * 10 ** (-3 * times / rt60_seconds)
+    response = tail / np.sqrt(np.sum(tail**2)) * rng.uniform(0.2, 0.8)
+    response[0] = 1.0
+    heard = fftconvolve(audio, response.astype(np.float32))[: len(audio)]
+    energy = float(np.sum(heard**2))
+    return (heard * np.sqrt(float(np.sum(audio**2)) / energy)).astype(np.float32) if energy else audio
+
+
+def with_noise(audio: Samples, noise: Samples, snr_db: float) -> Samples:
+    """The clip with noise that is `snr_db` decibels weaker than it."""
+    power, noise_power = float(np.mean(audio**2)), float(np.mean(noise**2))
+    if not power or not noise_power:
+        return audio
+    scale = np.sqrt(power / noise_power / 10 ** (snr_db / 10))
+    return (audio + noise * np.float32(scale)).astype(np.float32)
+
+
+def _spans(length: int, prob: float, span: int, rng: np.random.Generator) -> list[tuple[int, int]]:
+    if not prob or length <= span:
+        return []
+    count = max(int(prob * length / span + rng.random()), _LEAST_MASKS)
+    starts = rng.choice(length - span + 1, size=min(count, length // span), replace=False)
+    return [(int(start), int(start) + span) for start in starts]
+
+
+def _noise_files(config: TrainingConfig) -> tuple[Path, ...]:
+    if not config.noise_dir:
+        return ()
+    folder = Path(config.noise_dir).expanduser()
+    found = tuple(sorted(path for path in folder.rglob("*") if path.suffix.lower() in SOUND_FILES))
+    if not found:
+        raise ConfigError(
+            "noise_dir {folder} has no sound file: name a folder with recordings of noise, or none.",
+            folder=folder,
+        )
+    return found
+
+
+@lru_cache(maxsize=64)
+def _sound_of(path: Path) -> Samples:
+    return read_audio(path, None, 120.0)
+
+
+def _foreign_options(path: Path) -> tuple[dict[str, Any], int, tuple[int, ...]]:
+    """Options, number of speeds and sampling rates of a list of `{type, params, prob}`."""
+    try:
+        steps = read_json(path)
+        if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
+            raise ValueError("it is no list of {type, params, prob}")
+        return _translated(steps)
+    except (OSError, ValueError, TypeError, StudioError) as error:
+        raise ConfigError(
+            "augment_config_path {path} cannot be used: {reason}. It must be a JSON list of "
+            '{{"type": "noise", "params": {{…}}, "prob": 0.5}}; types: noise, resample, speed, volume.',
+            path=path,
+            reason=str(error).rstrip("."),
+        ) from error
+
+
+def _translated(steps: list[dict[str, Any]]) -> tuple[dict[str, Any], int, tuple[int, ...]]:
+    options: dict[str, Any] = {}
+    rates, bands = 0, _TELEPHONE
+    for step in steps:
+        kind, parameters = str(step.get("type")), dict(step.get("params") or {})
+        if kind in _WITHOUT_EFFECT:
+            continue
+        if kind not in ("speed", "volume", "resample", "noise"):
+            raise ValueError(f"there is no type {kind!r}")
+        options[f"{kind}_prob"] = float(step.get("prob", 1.0))
+        for name, value in parameters.items():
+            if (kind, name) in _FOREIGN:
+                options[_FOREIGN[kind, name]] = value
+            elif (kind, name) not in _OWN_PARAMETERS:
+                raise ValueError(f"{kind} has no parameter {name!r}")
+        if kind == "speed":
+            rates = int(parameters.get("num_rates") or 0)
+        if kind == "resample":
+            bands = tuple(int(rate) for rate in parameters.get("new_sample_rates", bands))
+    noise_dir = options.get("noise_dir")
+    if noise_dir and not Path(noise_dir).expanduser().is_dir():
+        options["noise_dir"] = ""  # as there: without recordings, noise is white
+    return options, rates, bands

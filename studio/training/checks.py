@@ -1,0 +1,223 @@
+"""What a run's options may be, each by itself and together: every sentence says what is accepted.
+
+The value `name` of an error is the option to change: the page marks its field.
+"""
+
+import math
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from studio.dataset.manifest import sources_of
+from studio.errors import ConfigError
+from studio.memory.plan import ALL_LINEAR, check_types
+from studio.registry.spec import ModelSpec
+from studio.training.bounds import BOUNDS, RANGES
+from studio.training.schedulers import scheduler_options
+from studio.whisper.audio_context import POSITIONS, SECONDS_PER_POSITION
+
+if TYPE_CHECKING:
+    from studio.training.config import TrainingConfig
+
+
+def check(config: "TrainingConfig") -> None:
+    """Checks each value, then those that belong together.
+
+    Raises:
+        ConfigError: names the option, what came, and what is accepted.
+    """
+    _check_values(config)
+    _check_data(config)
+    _check_method(config)
+    _check_distilled(config)
+    _check_evaluated(config)
+    _check_processes(config)
+    _ = config.weights
+
+
+def check_window(base: ModelSpec) -> None:
+    """Refuses a base that does not see 30 seconds: clips are cut, filled up and timed by them.
+
+    Raises:
+        ConfigError: says what it sees.
+    """
+    dimensions = base.dimensions
+    if dimensions is not None and dimensions.max_source_positions != POSITIONS:
+        raise ConfigError(
+            "{model} sees windows of {seconds:g} s (max_source_positions {positions}), and training needs "
+            "30 s: choose a Whisper with max_source_positions {wanted}.",
+            name="base_model",
+            model=base.id,
+            seconds=dimensions.max_source_positions * SECONDS_PER_POSITION,
+            positions=dimensions.max_source_positions,
+            wanted=POSITIONS,
+        )
+
+
+def _check_values(config: "TrainingConfig") -> None:
+    for f in fields(config):
+        choices = f.metadata["choices"]
+        value = getattr(config, f.name)
+        if choices and value not in choices:
+            raise ConfigError(
+                "{name} must be one of {choices}, got {value!r}.",
+                name=f.name,
+                choices=", ".join(choices),
+                value=value,
+            )
+    for name, low, high in BOUNDS:
+        value = getattr(config, name)
+        if value is not None and not (math.isfinite(value) and low <= value <= high):
+            raise ConfigError(
+                "{name} must be between {low:.10g} and {high:.10g}, got {value:.10g}.",
+                name=name,
+                low=low,
+                high=high,
+                value=value,
+            )
+
+
+def _check_data(config: "TrainingConfig") -> None:
+    if not config.base_model.strip() or not config.train_data.strip():
+        raise ConfigError("A run needs a base_model and train_data: one of them is empty.")
+    if config.min_audio_len >= config.max_audio_len:
+        raise ConfigError(
+            "min_audio_len must be below max_audio_len, got {low:g} and {high:g}.",
+            name="min_audio_len",
+            low=config.min_audio_len,
+            high=config.max_audio_len,
+        )
+    for first, second in RANGES:
+        if getattr(config, first) > getattr(config, second):
+            raise ConfigError(
+                "{first} must not be above {second}, got {low:g} and {high:g}.",
+                first=first,
+                second=second,
+                low=getattr(config, first),
+                high=getattr(config, second),
+            )
+
+
+def _check_method(config: "TrainingConfig") -> None:
+    unknown = [name for name in config.target_modules if name not in ALL_LINEAR]
+    if unknown or not config.target_modules:
+        raise ConfigError(
+            "target_modules must be some of {known} or all-linear, got {value!r}.",
+            name="target_modules",
+            known=", ".join(ALL_LINEAR),
+            value=", ".join(unknown),
+        )
+    scheduler_options(config.lr_scheduler_type, config.lr_scheduler_kwargs)
+    if config.adapter and config.method not in ("lora", "dora"):
+        raise ConfigError(
+            "An adapter can be trained on with method lora or dora, got {method}: leave adapter out, or "
+            "change the method.",
+            name="adapter",
+            method=config.method,
+        )
+    check_types(
+        method=config.method,
+        quantization=config.quantization,
+        precision=config.precision,
+        base_dtype=config.base_dtype,
+        attention=config.attn_implementation,
+    )
+
+
+_SAYS_OTHERWISE = (
+    *("adapter", "pack_clips", "make_timestamps", "condition_on_prev_probability", "no_speech_share"),
+    *("apply_spec_augment", "speed_prob", "noise_prob", "reverb_prob", "resample_prob", "volume_prob"),
+    *("augment_config_path", "label_smoothing_factor"),
+)
+"""Options that would teach something else than what the base itself hears in the clips."""
+
+
+def _check_distilled(config: "TrainingConfig") -> None:
+    """A student learns what its teacher makes of the clips, and nothing else."""
+    if not config.distill:
+        return
+    wrong = next((name for name in _SAYS_OTHERWISE if getattr(config, name)), None)
+    if wrong is not None:
+        raise ConfigError(
+            "{name} {value} does not go with distill, which teaches what the base itself reads: leave it "
+            "out.",
+            name=wrong,
+            value=getattr(config, wrong),
+        )
+    if not config.is_adapter:
+        raise ConfigError(
+            "distill makes an adapter, got method {method}: choose lora, dora or adalora.",
+            name="method",
+            method=config.method,
+        )
+    if config.short_audio == "off":
+        raise ConfigError("distill is for short audio: set short_audio to auto.", name="short_audio")
+    if config.num_processes > 1:
+        raise ConfigError(
+            "distill runs in one process, got {count}: set num_processes to 1.",
+            name="num_processes",
+            count=config.num_processes,
+        )
+
+
+def _check_evaluated(config: "TrainingConfig") -> None:
+    """What waits for evaluations needs some."""
+    waits = {
+        "early_stopping_patience": config.early_stopping_patience > 0,
+        "lr_scheduler_type": config.lr_scheduler_type in ("reduce_lr_on_plateau", "greedy"),
+    }
+    for name, is_waiting in waits.items():
+        if is_waiting and config.eval_strategy == "no":
+            raise ConfigError(
+                "{name} {value} needs evaluations: set eval_strategy to epoch or steps.",
+                name=name,
+                value=getattr(config, name),
+            )
+
+
+def _check_processes(config: "TrainingConfig") -> None:
+    if config.num_processes % config.num_machines:
+        raise ConfigError(
+            "{processes} processes cannot be shared out evenly among {machines} machines: give a multiple.",
+            name="num_processes",
+            processes=config.num_processes,
+            machines=config.num_machines,
+        )
+    if config.machine_rank >= config.num_machines:
+        raise ConfigError(
+            "machine_rank counts from 0, so that of {machines} machines the last is {last}; got {rank}.",
+            name="machine_rank",
+            machines=config.num_machines,
+            last=config.num_machines - 1,
+            rank=config.machine_rank,
+        )
+    if config.num_machines > 1 and not config.main_process_ip.strip():
+        raise ConfigError(
+            "Several machines need main_process_ip, the address of machine 0.", name="main_process_ip"
+        )
+    if config.num_processes > 1 and config.quantization != "none" and config.sharding in ("zero3", "fsdp"):
+        raise ConfigError(
+            "{quantization} weights cannot be divided among GPUs: give sharding ddp, zero1 or zero2.",
+            name="sharding",
+            quantization=config.quantization,
+        )
+
+
+def weights_of(config: "TrainingConfig") -> tuple[float, ...]:
+    """`train_weights` as numbers; empty if there are none.
+
+    Raises:
+        ConfigError: if they are none, or not as many as manifests.
+    """
+    words = config.train_weights.replace(",", " ").split()
+    count = len(sources_of(config.train_data))
+    try:
+        weights = tuple(float(word) for word in words)
+    except ValueError:
+        weights = (-1.0,)
+    if words and (len(weights) != count or not all(0 < weight < math.inf for weight in weights)):
+        raise ConfigError(
+            "train_weights must be {count} numbers above 0, one a manifest in train_data, got {value!r}.",
+            count=count,
+            value=config.train_weights,
+        )
+    return weights

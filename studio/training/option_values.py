@@ -1,0 +1,120 @@
+"""Values of a run's options from what people, files and other programs write."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, fields
+from typing import Any
+
+from studio.errors import ConfigError
+from studio.training import dialects
+from studio.training.config import ALL_LINEAR, TrainingConfig
+
+_FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(TrainingConfig)}
+_TORCH_NAMES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+_NOTHING = {"", "none", "null", "auto"}
+_PATHS = {
+    "augment_config_path",
+    "noise_dir",
+    "output_dir",
+    "cache_dir",
+    "test_data",
+    "adapter",
+    "lr_scheduler_kwargs",
+}
+"""Texts that other programs leave out by the word None."""
+_LISTS = {"train_data", "test_data", "train_weights"}
+"""Texts that a file may also give as a list."""
+_SPELLINGS = {
+    ("precision", "no"): "fp32",
+    ("optim", "adamw_8bit"): "adamw_bnb_8bit",
+    **{("base_dtype", name): dtype for dtype, name in _TORCH_NAMES.items()},
+    **{("sharding", name): sharding for name, sharding in dialects.STRATEGIES.items()},
+}
+"""Field and value as others write it → as it is written here."""
+_TRUE = {"true", "yes", "on", "1", "t", "y"}
+_FALSE = {"false", "no", "off", "0", "f", "n"}
+BOOLEAN_WORDS = _TRUE | _FALSE
+"""Words that are a switch's value."""
+
+
+def convert(name: str, value: Any) -> Any:
+    """A value of the option's type from text or from a plain value of JSON, YAML or a form.
+
+    Raises:
+        ConfigError: if it is none of that type.
+    """
+    kind = _FIELDS[name].type
+    if kind is bool:
+        return boolean(name, value)
+    if kind is float:
+        return _number(name, value)
+    if kind in (int | None, float | None) and (value is None or str(value).strip().lower() in _NOTHING):
+        return None
+    if kind == (float | None):
+        return _number(name, value)
+    if kind in (int, int | None):
+        return _whole_number(name, value)
+    if name == "target_modules":
+        return _modules(value)
+    if name == "use_reentrant":
+        return str(value).strip().lower() if str(value).strip() else "auto"
+    if name == "lr_scheduler_kwargs" and isinstance(value, Mapping):
+        return json.dumps(value)
+    return _text(name, value)
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, (list, tuple)) and (len(value) == 1 or name in _LISTS):
+        value = ",".join(map(str, value))
+    if value is False:  # YAML reads a plain `no` (a strategy, Norwegian) as false
+        value = "no"
+    text = "" if value is None else str(value)
+    text = _SPELLINGS.get((name, text), text)
+    if name == "language" and text.strip().lower() in ("", "none", "null"):
+        return "auto"
+    if name in _PATHS and text.strip().lower() in ("none", "null"):
+        return ""
+    if not text and "none" in _FIELDS[name].metadata["choices"]:
+        return "none"
+    return text
+
+
+def boolean(name: str, value: Any) -> bool:
+    """True or False, however it is written.
+
+    Raises:
+        ConfigError: if it is neither.
+    """
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower()
+    if word in BOOLEAN_WORDS:
+        return word in _TRUE
+    raise ConfigError("{name} must be True or False, got {value!r}.", name=name, value=value)
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        return float(value)
+    except (TypeError, ValueError):
+        raise ConfigError("{name} must be a number, got {value!r}.", name=name, value=value) from None
+
+
+def _whole_number(name: str, value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    number = _number(name, value)
+    if not number.is_integer():
+        raise ConfigError("{name} must be a whole number, got {value!r}.", name=name, value=value)
+    return int(number)
+
+
+def _modules(value: Any) -> tuple[str, ...]:
+    """`q_proj,v_proj`, a list, or all-linear."""
+    parts: Iterable[str] = value.split(",") if isinstance(value, str) else value or ()
+    names = [str(part).strip() for part in parts if str(part).strip()]
+    if [name.replace("_", "-") for name in names] == ["all-linear"]:
+        return ALL_LINEAR
+    return tuple(names)

@@ -1,0 +1,103 @@
+"""What is to be measured, and what was predicted for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import psutil
+
+from studio.errors import ConfigError
+from studio.memory.plan import MemoryEstimate, TrainingPlan
+from studio.memory.training import estimate_training
+from studio.registry.spec import ModelDimensions
+from studio.training.arguments import config_from_dict, config_to_dict
+from studio.training.config import TrainingConfig
+from studio.training.plan import training_plan
+from studio.units import GIB, format_bytes
+
+STEPS = 2
+"""The second one meets the optimizer's states that the first has made."""
+LIBRARIES_BYTES = round(1.2 * GIB)
+"""What a process holds for Python, torch and transformers before it has a tensor."""
+_ALLOWANCE = 1.3
+"""CPU kernels keep a little more than the formulas, which are those of CUDA."""
+
+
+@dataclass(frozen=True)
+class ProbeQuestion:
+    """A run of which two steps are made, each with the worst batch."""
+
+    config: TrainingConfig
+    dimensions: ModelDimensions
+    label_length: int
+    """Tokens of every text: the longest there may be."""
+
+    def run_config(self) -> TrainingConfig:
+        """The run as the worker carries it out: one process, two steps of full windows, no checkpoint.
+
+        What it would read (an adapter to start from, weights of files, noises) does not change its memory.
+        """
+        return replace(
+            self.config,
+            num_processes=1,
+            num_machines=1,
+            machine_rank=0,
+            max_steps=STEPS,
+            eval_strategy="no",
+            eval_on_start=False,
+            early_stopping_patience=0,
+            short_audio="off",
+            adapter="",
+            train_weights="",
+            augment_config_path="",
+            noise_dir="",
+            save_steps=0,
+            logging_steps=1,
+            warmup_steps=0,
+            dataloader_num_workers=0,
+            report_to="none",
+            output_dir="",
+        )
+
+    def plan(self, *, has_gpu: bool, precision: str = "") -> TrainingPlan:
+        """For the calculator; `precision` is what the card really takes, if that is known."""
+        config = self.run_config()
+        if precision:
+            config = replace(config, precision=precision)
+        return replace(training_plan(config, has_gpu), label_length=self.label_length)
+
+    def estimate(self, *, has_gpu: bool, precision: str = "") -> MemoryEstimate:
+        """What is predicted, without any correction."""
+        return estimate_training(self.plan(has_gpu=has_gpu, precision=precision), self.dimensions)
+
+    def check_main_memory(self) -> None:
+        """For a measurement without a GPU: refuses what this machine has no room for.
+
+        Raises:
+            ConfigError: says what it needs and what is there.
+        """
+        estimate = self.estimate(has_gpu=False)
+        needed = round(_ALLOWANCE * max(estimate.phases.values())) + LIBRARIES_BYTES
+        available = int(psutil.virtual_memory().available)
+        if needed > available:
+            raise ConfigError(
+                "There is no GPU here, and on the processor these steps need about {needed} of main memory, "
+                "of which {available} are free: take a smaller model or batch.",
+                needed=format_bytes(needed),
+                available=format_bytes(available),
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """For the process that measures."""
+        return {
+            "config": config_to_dict(self.config),
+            "dimensions": dict(self.dimensions.__dict__),
+            "label_length": self.label_length,
+        }
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> "ProbeQuestion":
+        """What `to_json` wrote."""
+        return cls(
+            config_from_dict(row["config"]), ModelDimensions(**row["dimensions"]), int(row["label_length"])
+        )

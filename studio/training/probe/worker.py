@@ -1,0 +1,139 @@
+"""`python -m studio.training.probe.worker FOLDER`: answers `question.json` there with `answer.json`.
+
+Everything is the training worker's own: the loading of the model, the adapters, the trainer, its callback.
+Only the weights are blank, and the batches are all as long as the longest.
+"""
+
+import logging
+import os
+import sys
+import threading
+import time
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from studio.errors import StudioError
+from studio.files import read_json, write_json
+from studio.memory.measure import PeakMeter
+from studio.memory.overhead import step_figures
+from studio.training.config import TrainingConfig
+from studio.training.probe.question import STEPS, ProbeQuestion
+
+QUESTION, ANSWER = "question.json", "answer.json"
+
+
+def main(argv: list[str]) -> int:
+    """Measures and leaves the answer; a watchdog ends the process if nobody waits for it any more."""
+    folder, patience_seconds = Path(argv[0]), float(argv[1])
+    watchdog = threading.Timer(patience_seconds, os._exit, [4])
+    watchdog.daemon = True
+    watchdog.start()
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    write_json(folder / ANSWER, answer(ProbeQuestion.from_json(read_json(folder / QUESTION)), folder))
+    return 0
+
+
+def answer(question: ProbeQuestion, folder: Path) -> dict[str, Any]:
+    """Predicted and measured bytes, or `error`."""
+    import torch
+
+    from studio.training.adapters import choose_precision, is_out_of_memory
+
+    has_gpu = torch.cuda.is_available()
+    try:
+        precision = choose_precision(question.config, has_gpu)
+        row: dict[str, Any] = {
+            "plan": asdict(question.plan(has_gpu=has_gpu, precision=precision.name)),
+            "predicted": step_figures(question.estimate(has_gpu=has_gpu, precision=precision.name)),
+            "is_out_of_memory": False,
+        }
+    except StudioError as error:
+        return {"error": str(error)}
+    meter = PeakMeter()
+    started = time.monotonic()
+    try:
+        tensors = _measure(question, folder, precision)
+    except StudioError as error:
+        return {"error": str(error)}
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        tensors, row["is_out_of_memory"] = None, True
+    measured = {**asdict(meter.read()), "tensor_bytes": tensors}
+    if has_gpu:
+        measured["context_bytes"] = meter.context_bytes()
+    return {**row, "measured": measured, "seconds": time.monotonic() - started}
+
+
+def _measure(question: ProbeQuestion, folder: Path, precision: Any) -> int | None:
+    """Makes the steps; without a GPU, the most bytes that the allocator had out."""
+    import torch
+
+    from studio.training.adapters import load_model, prepare_method
+    from studio.training.probe.blank import fill_weights, write_blank_model
+    from studio.training.probe.tensors import TensorMeter
+    from studio.whisper.loss import use_chunked_loss
+
+    config = question.run_config()
+    write_blank_model(folder / "model", question.dimensions)
+    model = load_model(folder / "model", config, precision)
+    if config.method == "dora":
+        fill_weights(model)
+    if config.loss_chunk_size:
+        use_chunked_loss(model, config.loss_chunk_size, config.label_smoothing_factor)
+    model = prepare_method(model, config, STEPS)
+    trainer = _trainer(model, question, config, folder, precision)
+    if torch.cuda.is_available():
+        trainer.train()
+        return None
+    with TensorMeter(model) as tensors:
+        trainer.train()
+    return tensors.peak_bytes
+
+
+def _trainer(
+    model: Any, question: ProbeQuestion, config: TrainingConfig, folder: Path, precision: Any
+) -> Any:
+    import transformers as typed_transformers
+
+    from studio.training.callback import RunCallback
+    from studio.training.collator import Collator
+    from studio.training.data import TrainingData
+    from studio.training.events import EventLog
+    from studio.training.learning_rate import learning_rate_for
+    from studio.training.probe.clips import Silence, worst_clips
+    from studio.training.stop import StopSignal
+    from studio.training.trainer import TrainerParts, WhisperTrainer
+    from studio.training.trainer_arguments import training_arguments
+
+    transformers: Any = typed_transformers
+    d = question.dimensions
+    rate = learning_rate_for(config, d.d_model)
+    arguments: Any = training_arguments(
+        config, rate, STEPS, folder / "checkpoints", precision, "wer", "probe"
+    )
+    arguments.save_strategy = "no"
+    callback = RunCallback(EventLog(folder / "events.jsonl"), StopSignal(folder / "stop"), list, 1, 0)
+    # Of a decoder, the trainer asks for more only when it evaluates.
+    decoder: Any = SimpleNamespace(
+        extractor=transformers.WhisperFeatureExtractor(feature_size=d.num_mel_bins),
+        model=model,
+        tokens=SimpleNamespace(first_time=d.vocab_size),
+    )
+    clips = worst_clips(question.label_length, STEPS * _clips_per_step(config))
+    data = TrainingData(train=clips, evaluation=(), problems=())
+    silence = Silence(decoder.extractor, d.num_mel_bins, 2 * d.max_source_positions)
+    collator = Collator(silence, 2 * d.max_source_positions, lambda _problem: None)
+    return WhisperTrainer(TrainerParts(model, arguments, config, data, collator, decoder, callback))
+
+
+def _clips_per_step(config: TrainingConfig) -> int:
+    return config.per_device_train_batch_size * config.gradient_accumulation_steps
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

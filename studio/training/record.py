@@ -1,0 +1,22 @@
+"""What the events of a run say about what it has done so far."""
+
+from typing import Any
+
+from studio.training.events import read_events
+from studio.training.run_dir import RunDir
+
+
+def has_begun(run: RunDir) -> bool:
+    """Whether a worker got as far as data before this one."""
+    return any(event["kind"] == "data" for event in read_events(run.events)[0])
+
+
+def evaluations(run: RunDir) -> dict[int, dict[str, Any]]:
+    """The latest `eval` event of each step, without those of steps that a resumption took back."""
+    found: dict[int, dict[str, Any]] = {}
+    for event in read_events(run.events)[0]:
+        if event["kind"] == "resumed":
+            found = {step: point for step, point in found.items() if step <= event["step"]}
+        elif event["kind"] == "eval":
+            found[event["step"]] = {key: event[key] for key in ("step", "epoch", "wer", "cer", "loss")}
+    return found

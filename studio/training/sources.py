@@ -1,0 +1,239 @@
+"""Which clips a run learns from and which it is judged by: manifests read, joined, split and mixed."""
+
+import hashlib
+import random
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from studio.dataset.manifest import Example, Manifest, RowProblem, read_manifest, sources_of
+from studio.dataset.sequences import chosen, joined
+from studio.errors import ManifestError
+from studio.evaluation.other_languages import clips_in_other_languages
+from studio.training.config import TrainingConfig
+
+DEMO = "demo"
+_OTHER_CLIPS = 8
+"""Heard after the run, by the base too: enough to see a loss."""
+_LARGEST_GROUP = 1 / 3
+"""A speaker with more of the clips than this is not kept back whole."""
+
+
+@dataclass(frozen=True)
+class SourceData:
+    """The rows of a run before a model is there."""
+
+    train_examples: Sequence[Example]
+    eval_examples: Sequence[Example]
+    eval_source: str
+    """Where the evaluation clips come from, for people."""
+    problems: tuple[RowProblem, ...]
+    data_hash: str
+
+
+def read_source(config: TrainingConfig) -> SourceData:
+    """Reads the manifests and leaves out clips that are too short or too long.
+
+    Without `test_data`, the demo speech has its own validation part, and of anything else a share is kept
+    back, drawn with the seed; nobody is heard in both parts whom the manifest names. Where `train_weights`
+    are given, each manifest then has its share of an epoch, which has as many clips as before.
+
+    Raises:
+        ManifestError: if a manifest cannot be used, or nothing is left.
+        HubUnreachableError: if a Hub dataset cannot be reached.
+    """
+    problems: list[RowProblem] = []
+    manifests = [_read(config, source, "train") for source in sources_of(config.train_data)]
+    parts = [_usable(manifest, config, problems) for manifest in manifests]
+    for manifest, part in zip(manifests, parts, strict=True):
+        require(part, manifest.source, problems)
+    test_source = config.test_data or (f"{DEMO}:validation" if config.train_data == DEMO else "")
+    if test_source:
+        tests = [_read(config, source, "test") for source in sources_of(test_source)]
+        held = joined([_usable(manifest, config, problems) for manifest in tests])
+        require(held, test_source, problems)
+    else:
+        parts, held = _split(parts, config)
+    examples = mixed(parts, config.weights, config.seed)
+    rng = random.Random(config.seed)
+    return SourceData(
+        _at_most(examples, config.max_train_samples, rng),
+        _at_most(held, config.max_eval_samples, rng),
+        test_source or f"{config.validation_share:.0%} of {config.train_data}",
+        tuple(problems),
+        _hash(manifests),
+    )
+
+
+def other_clips(config: TrainingConfig, own: Collection[str] = ()) -> list[Example]:
+    """Clips in other languages than `own`: those the user named, or some English.
+
+    Raises:
+        DataError: if those that were named cannot be used.
+        ConfigError: if they name a language that there is not.
+    """
+    return clips_in_other_languages(
+        config.other_languages_data,
+        own,
+        _OTHER_CLIPS,
+        cache_dir=Path(config.cache_dir) if config.cache_dir else None,
+        local_files_only=config.local_files_only,
+    )
+
+
+def mixed(parts: Sequence[Sequence[Example]], weights: Sequence[float], seed: int) -> Sequence[Example]:
+    """The parts one after the other; with weights, in these shares of as many examples as there are.
+
+    A part whose share is smaller than itself gives a sample; one whose share is larger comes several times.
+    """
+    whole = joined(parts)
+    if not weights:
+        return whole
+    rng = np.random.default_rng(seed)
+    places: list[int] = []
+    start = 0
+    for part, weight in zip(parts, weights, strict=True):
+        wanted = max(1, round(weight / sum(weights) * len(whole)))
+        rounds, rest = divmod(wanted, len(part))
+        places += [*range(start, start + len(part))] * rounds
+        places += sorted((start + rng.permutation(len(part))[:rest]).tolist())
+        start += len(part)
+    return chosen(whole, places)
+
+
+def _at_most(examples: Sequence[Example], most: int | None, rng: random.Random) -> Sequence[Example]:
+    if not most or len(examples) <= most:
+        return examples
+    return chosen(examples, rng.sample(range(len(examples)), most))
+
+
+def _hash(manifests: Sequence[Manifest]) -> str:
+    if len(manifests) == 1:
+        return manifests[0].hash
+    return hashlib.sha256(" ".join(manifest.hash for manifest in manifests).encode()).hexdigest()
+
+
+def _read(config: TrainingConfig, source: str, split: str) -> Manifest:
+    cache_dir = Path(config.cache_dir) if config.cache_dir else None
+    return read_manifest(
+        source,
+        split=split,
+        cache_dir=cache_dir,
+        local_files_only=config.local_files_only,
+        needs_text=not config.distill,
+    )
+
+
+def _usable(manifest: Manifest, config: TrainingConfig, problems: list[RowProblem]) -> Sequence[Example]:
+    """The examples whose length is within bounds; what is wrong with the others goes to `problems`."""
+    problems += manifest.problems
+    kept = []
+    for place, example in enumerate(manifest.examples):
+        seconds = example.duration_seconds or 0.0
+        if config.min_audio_len <= seconds <= config.max_audio_len:
+            kept.append(place)
+            continue
+        is_short = seconds < config.min_audio_len
+        problems.append(
+            RowProblem.of(
+                example.line,
+                str(example.audio_path),
+                "too_short" if is_short else "too_long",
+                "The clip lasts {seconds:.2f} s, and {option} is {limit:g} s.",
+                seconds=seconds,
+                option="min_audio_len" if is_short else "max_audio_len",
+                limit=config.min_audio_len if is_short else config.max_audio_len,
+            )
+        )
+    return manifest.examples if len(kept) == len(manifest.examples) else chosen(manifest.examples, kept)
+
+
+def _split(
+    parts: Sequence[Sequence[Example]], config: TrainingConfig
+) -> tuple[list[Sequence[Example]], Sequence[Example]]:
+    """Keeps a share of all parts together back for evaluation, at least one clip and never all."""
+    whole = joined(parts)
+    if len(whole) < 2:
+        raise ManifestError(
+            "{source} has a single usable clip: give at least two, or test_data for evaluation.",
+            source=config.train_data,
+        )
+    count = min(len(whole) - 1, max(1, round(config.validation_share * len(whole))))
+    rng = random.Random(config.seed)
+    held = _held_groups(whole, count, rng) or set(rng.sample(range(len(whole)), count))
+    left = []
+    start = 0
+    for part in parts:
+        left.append(chosen(part, [place for place in range(len(part)) if start + place not in held]))
+        start += len(part)
+    # A small manifest may have gone wholly to the other side: its weight would have nothing to weigh.
+    for part, manifest in zip(left, sources_of(config.train_data), strict=True):
+        if not part and config.weights:
+            raise ManifestError(
+                "All clips of {source} were kept back for evaluation: give more clips, or test_data.",
+                source=manifest,
+            )
+    return left, chosen(whole, sorted(held))
+
+
+def _held_groups(examples: Sequence[Example], count: int, rng: random.Random) -> set[int]:
+    """Places to keep back so that no speaker, recording or copy of a clip is on both sides.
+
+    Empty where nothing ties clips together, or where the ties leave no fair part.
+    """
+    groups = defaultdict(list)
+    for place, key in enumerate(_ties(examples)):
+        groups[key].append(place)
+    if len(groups) == len(examples):
+        return set()
+    waiting = list(groups.values())
+    rng.shuffle(waiting)
+    held: set[int] = set()
+    for group in waiting:
+        if len(held) + len(group) <= count:
+            held.update(group)
+    if not held:
+        smallest = min(waiting, key=len)
+        if len(smallest) <= _LARGEST_GROUP * len(examples):
+            held.update(smallest)
+    return held
+
+
+def _ties(examples: Sequence[Example]) -> Iterator[int | str]:
+    """For each clip what it shares with those that must stay on its side: speaker, recording, or content."""
+    sizes: dict[int, int] = defaultdict(int)
+    for example in examples:
+        sizes[hash((example.audio_bytes, example.text))] += 1
+    for place, example in enumerate(examples):
+        if example.speaker:
+            yield f"speaker {example.speaker}"
+        elif example.start_seconds is not None or example.end_seconds is not None:
+            yield f"file {example.audio_path}"
+        elif sizes[hash((example.audio_bytes, example.text))] > 1:
+            yield f"content {_content(example.audio_path)}"
+        else:
+            yield place
+
+
+def _content(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "blake2b").hexdigest()
+    except OSError:
+        return str(path)  # it is named with its reason when it is read for training
+
+
+def require(rows: Sequence[object], source: str, problems: Sequence[RowProblem]) -> None:
+    """Raises ManifestError: if there is no row; it quotes the first problem."""
+    if rows:
+        return
+    raise ManifestError(
+        "No clip of {source} can be used: {count} rows have problems. Line {line}: {reason}",
+        source=source,
+        count=len(problems),
+        line=problems[0].line if problems else 0,
+        reason=problems[0].reason if problems else "",
+    )

@@ -1,0 +1,84 @@
+"""The options of a run as the arguments of `Seq2SeqTrainer`; names are the same wherever both have one."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import Seq2SeqTrainingArguments
+
+from studio.training.adapters import Precision, checkpointing_options
+from studio.training.config import TrainingConfig
+from studio.training.schedulers import scheduler_values
+from studio.training.sharding import sharding_arguments
+
+_NEVER = 10**9
+"""Steps between things that are not to happen by themselves."""
+_SAME = (
+    *("num_train_epochs", "per_device_train_batch_size", "per_device_eval_batch_size"),
+    *("gradient_accumulation_steps", "warmup_steps", "lr_scheduler_type", "optim", "weight_decay"),
+    *("max_grad_norm", "seed", "gradient_checkpointing", "torch_compile", "eval_strategy"),
+    *("save_total_limit", "logging_steps", "dataloader_num_workers", "report_to", "project"),
+)
+"""Options that the trainer takes as they are."""
+
+
+def training_arguments(
+    config: TrainingConfig,
+    learning_rate: float,
+    max_steps: int,
+    checkpoints: Path,
+    precision: Precision,
+    metric: str,
+    log_name: str,
+) -> Seq2SeqTrainingArguments:
+    """The trainer's own arguments.
+
+    `max_steps` are those that the run will have, by which some schedules of the learning rate are planned.
+    """
+    has_gpu = torch.cuda.is_available()
+    return Seq2SeqTrainingArguments(
+        output_dir=str(checkpoints),
+        **{name: getattr(config, name) for name in _SAME},
+        **_schedule(config, learning_rate, max_steps),
+        **_evaluation(config, metric),
+        fp16=precision.name == "fp16",
+        bf16=precision.name == "bf16",
+        gradient_checkpointing_kwargs=checkpointing_options(config)
+        if config.gradient_checkpointing
+        else None,
+        # Starting its processes takes a random number: in each epoch, or a run resumed between two differs.
+        dataloader_persistent_workers=False,
+        dataloader_pin_memory=has_gpu,
+        remove_unused_columns=False,
+        label_names=["labels"],
+        run_name=log_name,
+        disable_tqdm=True,
+        log_level="error",
+        log_level_replica="error",
+        use_cpu=not has_gpu,
+        ddp_timeout=config.ddp_timeout,
+        ddp_find_unused_parameters=False,
+        **sharding_arguments(config),
+    )
+
+
+def _schedule(config: TrainingConfig, learning_rate: float, max_steps: int) -> dict[str, Any]:
+    return {
+        "max_steps": config.max_steps if config.max_steps > 0 else -1,
+        "learning_rate": learning_rate,
+        "lr_scheduler_kwargs": scheduler_values(
+            config.lr_scheduler_type, config.lr_scheduler_kwargs, learning_rate, max_steps
+        ),
+    }
+
+
+def _evaluation(config: TrainingConfig, metric: str) -> dict[str, Any]:
+    return {
+        "eval_steps": config.eval_steps if config.eval_strategy == "steps" else None,
+        "eval_on_start": False,
+        "save_strategy": "steps",
+        "save_steps": config.save_steps or _NEVER,
+        "metric_for_best_model": metric,
+        "greater_is_better": False,
+        "predict_with_generate": True,
+    }

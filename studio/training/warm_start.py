@@ -1,0 +1,88 @@
+"""Going on from an adapter that is there: its method, rank and layers become those of the run."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from studio.errors import AdapterMismatchError, ConfigError
+from studio.files import read_json
+from studio.registry.spec import ModelKind
+from studio.registry.store import ModelRegistry
+from studio.training.config import ALL_LINEAR, TrainingConfig
+
+_DEFAULTS = TrainingConfig()
+
+
+def warm_started(config: TrainingConfig, registry: ModelRegistry) -> TrainingConfig:
+    """`config` with what its adapter decides; as it is if it names none.
+
+    An option left at its default, or that says the same, follows the adapter.
+
+    Raises:
+        ModelNotFoundError: if there is no such adapter.
+        AdapterMismatchError: if it is none, belongs to another base, or an option contradicts it.
+        ConfigError: if it is of a kind that cannot be trained on.
+    """
+    if not config.adapter:
+        return config
+    spec = registry.get(config.adapter)
+    if spec.kind is not ModelKind.ADAPTER:
+        raise AdapterMismatchError(
+            "{model} is no adapter: give it as base_model, or leave adapter empty.", model=spec.id
+        )
+    if spec.base_model != registry.get(config.base_model).id:
+        raise AdapterMismatchError(
+            "The adapter {adapter} belongs to {base}, and base_model is {model}: give base_model {base}.",
+            adapter=spec.id,
+            base=spec.base_model or "",
+            model=config.base_model,
+        )
+    own = _options_of(adapter_folder(config, registry), spec.id)
+    for name, value in own.items():
+        given = getattr(config, name)
+        if given not in (value, getattr(_DEFAULTS, name)):
+            raise AdapterMismatchError(
+                "{name} is {given}, and the adapter {adapter} has {value}: leave {name} out.",
+                name=name,
+                given=_shown(given),
+                adapter=spec.id,
+                value=_shown(value),
+            )
+    return replace(config, **own)
+
+
+def adapter_folder(config: TrainingConfig, registry: ModelRegistry) -> Path:
+    """Where the adapter's files are; downloaded if need be.
+
+    Raises:
+        HubUnreachableError: if that fails.
+    """
+    cache_dir = Path(config.cache_dir) if config.cache_dir else None
+    return registry.local_path(config.adapter, local_files_only=config.local_files_only, cache_dir=cache_dir)
+
+
+def _options_of(folder: Path, adapter: str) -> dict[str, Any]:
+    """Method, rank, scale and layers, under the names of `TrainingConfig`."""
+    saved = read_json(folder / "adapter_config.json")
+    modules = saved.get("target_modules")
+    is_plain = saved.get("peft_type") == "LORA" and not saved.get("rank_pattern")
+    is_known = isinstance(modules, list) and bool(modules) and set(modules) <= set(ALL_LINEAR)
+    if not is_plain or not is_known or saved.get("modules_to_save"):
+        raise ConfigError(
+            "The adapter {adapter} ({kind}) cannot be trained on: choose a LoRA or DoRA adapter of one rank "
+            "on some of {known}.",
+            name="adapter",
+            adapter=adapter,
+            kind=saved.get("peft_type"),
+            known=", ".join(ALL_LINEAR),
+        )
+    return {
+        "method": "dora" if saved.get("use_dora") else "lora",
+        "lora_r": int(saved["r"]),
+        "lora_alpha": int(saved["lora_alpha"]),
+        "target_modules": tuple(name for name in ALL_LINEAR if name in modules),
+    }
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,150 @@
+"""The check of a data set as page, command line and programs ask for it: rows, then what a model hears."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from studio.dataset.example import Example
+from studio.dataset.labels import label_counter
+from studio.dataset.manifest import read_manifest
+from studio.dataset.report import WARNINGS, DatasetReport, check_dataset, write_quarantine
+from studio.evaluation.normalize import normalization_examples
+from studio.evaluation.suspicious import HeardLabel, hear_labels
+from studio.services import Services
+
+_READ_FOR_EXAMPLES = 2000
+LISTENING, TRANSCRIBING = "listening", "transcribing"
+
+OnProgress = Callable[[str, int, int], None]
+"""`LISTENING` or `TRANSCRIBING`, clips done, clips in all."""
+
+
+@dataclass(frozen=True)
+class CheckQuestion:
+    """What to check; the names are those of the command line."""
+
+    train_data: str
+    test_data: str = ""
+    base_model: str = ""
+    """Whose tokens labels are counted in, and who listens if `transcribe` says so; empty: nobody."""
+    transcribe: int = 0
+    """So many clips, drawn at random, are transcribed by the base model; -1: all."""
+    normalizer: str = "none"
+    language: str = "auto"
+    min_audio_len: float = 0.2
+    max_audio_len: float = 30.0
+    max_rows: int | None = None
+    local_files_only: bool = False
+
+
+@dataclass(frozen=True)
+class CheckAnswer:
+    """What was found."""
+
+    report: DatasetReport
+    labels: tuple[HeardLabel, ...]
+    """The worst first."""
+    examples: tuple[tuple[str, str], ...]
+    """Labels that the normaliser changes, before and after."""
+    quarantine: Path | None
+    """Where the rows that cannot be used are listed; None if there are none."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer of `check-data --json`."""
+        return {
+            **self.report.to_json(),
+            "heard": [label.to_json() for label in self.labels],
+            "normalized": [{"before": before, "after": after} for before, after in self.examples],
+            "quarantine": str(self.quarantine) if self.quarantine else None,
+        }
+
+
+def check(
+    question: CheckQuestion,
+    services: Services,
+    *,
+    quarantine: Path | None = None,
+    on_progress: OnProgress | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> CheckAnswer:
+    """Checks the rows, and has the base model transcribe some of the clips if it is asked to.
+
+    Rows that cannot be used go to `quarantine`, by default a file in the studio's folder of that name.
+
+    Raises:
+        ManifestError, HubUnreachableError: if the data cannot be read.
+        ConfigError, ModelError: if the model is unknown or cannot be used.
+        StorageError: if the quarantine cannot be written.
+    """
+    common: dict[str, Any] = {
+        "max_rows": question.max_rows,
+        "local_files_only": question.local_files_only,
+        "cache_dir": services.settings.cache,
+    }
+    report = check_dataset(
+        question.train_data,
+        label_length=_label_length(question, services),
+        test_source=question.test_data or None,
+        min_audio_len=question.min_audio_len,
+        max_audio_len=question.max_audio_len,
+        on_progress=partial(on_progress, LISTENING) if on_progress else None,
+        should_stop=should_stop,
+        **common,
+    )
+    examples = read_manifest(question.train_data, **common).examples
+    labels: list[HeardLabel] = []
+    if question.transcribe and question.base_model and report.is_complete:
+        labels = _heard(question, services, examples, on_progress, should_stop)
+        report = _with_doubts(report, labels)
+    texts = (example.text for example in islice(examples, _READ_FOR_EXAMPLES))
+    changed = normalization_examples(texts, question.normalizer)
+    return CheckAnswer(report, tuple(labels), tuple(changed), _set_aside(report, services, quarantine))
+
+
+def _heard(
+    question: CheckQuestion,
+    services: Services,
+    examples: Sequence[Example],
+    on_progress: OnProgress | None,
+    should_stop: Callable[[], bool] | None,
+) -> list[HeardLabel]:
+    """What the base model hears in the clips that are asked for."""
+    return hear_labels(
+        services.engines,
+        question.base_model,
+        examples,
+        sample=question.transcribe if question.transcribe > 0 else None,
+        language=question.language,
+        on_progress=partial(on_progress, TRANSCRIBING) if on_progress else None,
+        should_stop=should_stop,
+    )
+
+
+def _label_length(question: CheckQuestion, services: Services) -> Callable[[str], int] | None:
+    """Counts tokens as the base model does; None if none is named."""
+    if not question.base_model:
+        return None
+    return label_counter(
+        services.registry.local_path(question.base_model, local_files_only=question.local_files_only)
+    )
+
+
+def _with_doubts(report: DatasetReport, labels: Sequence[HeardLabel]) -> DatasetReport:
+    found = (problem for label in labels for problem in label.problems)
+    return replace(report, problems=tuple(sorted((*report.problems, *found), key=lambda row: row.line)))
+
+
+def _set_aside(report: DatasetReport, services: Services, quarantine: Path | None) -> Path | None:
+    """Writes the list of unusable rows, if there are any or somebody named the file."""
+    if quarantine is None:
+        if all(problem.kind in WARNINGS for problem in report.problems):
+            return None
+        name = Path(report.source).stem or "data"
+        mark = hashlib.sha256(report.source.encode()).hexdigest()[:8]
+        quarantine = services.settings.quarantine / f"{name[:60]}-{mark}.jsonl"
+    write_quarantine(report.problems, quarantine)
+    return quarantine

@@ -1,0 +1,69 @@
+"""How the page follows: events and settings of handlers that nobody has to press a button for."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+from gradio.events import Dependency
+
+from studio.registry.store import ModelRegistry
+from studio.ui.i18n import request_locale, tr
+from studio.ui.views import model_choices
+
+QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_limit": None}
+AT_ONCE: dict[str, Any] = {**QUIET, "queue": False}
+"""For answers that take milliseconds: a place in the queue would take longer."""
+
+
+def changes_of(form: Mapping[str, Block]) -> list[Any]:
+    """The events of a form: one of its values is another now."""
+    return [component.change for component in form.values()]  # type: ignore[attr-defined]
+
+
+def follow_form(
+    form: Mapping[str, Block],
+    show: Callable[..., Any],
+    outputs: Sequence[Block] | None,
+    *events: Any,
+    inputs: Mapping[str, Block] | None = None,
+    **how: Any,
+) -> Dependency:
+    """`show` answers at each change of the form and at `events`; of those that come meanwhile, to the last.
+
+    It is given the form's values by name, and those of `inputs`; `how` is `QUIET` or `AT_ONCE`, and more.
+    """
+    answered: Dependency = gr.on(
+        [*events, *changes_of(form)],
+        show,
+        inputs_kwargs={**(inputs or {}), **form},
+        outputs=outputs,
+        trigger_mode="always_last",
+        **how,
+    )
+    return answered
+
+
+def follow_models(
+    registry: ModelRegistry, tab: gr.Tab, field: Block, first: tuple[str, str] | None = None
+) -> None:
+    """The choices of `field` are the models that there are when the tab is opened; text and value `first`
+    stand before them.
+    """
+
+    def refresh(request: gr.Request) -> Any:
+        locale = request_locale(request)
+        before = [(tr(first[0], locale), first[1])] if first else []
+        return gr.update(choices=[*before, *model_choices(registry.all(), locale)])
+
+    tab.select(refresh, None, field, **QUIET)
+
+
+def copyable(label: Any, elem_id: str, lines: int = 1) -> gr.Textbox:
+    """A box whose text is made here and taken elsewhere; it grows from `lines` to four.
+
+    One that is filled while the page still opens does not grow by itself: it needs the lines it will have.
+    """
+    return gr.Textbox(
+        label=label, buttons=["copy"], interactive=False, lines=lines, max_lines=4, elem_id=elem_id
+    )

@@ -1,0 +1,107 @@
+"""The interface for programs as tools of the Model Context Protocol (MCP), for assistants that call them.
+
+Gradio serves every public endpoint as a tool at `/gradio_api/mcp/`; its docstring says what it does. Here is
+what Gradio leaves open: words for each argument, answers in JSON, a sentence where the package is missing.
+"""
+
+import inspect
+import json
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+from studio.errors import ConfigError
+
+ARGUMENTS = {
+    "attn_implementation": "How attention is computed: auto, sdpa, eager or flash_attention_2.",
+    "audio_context": "What the encoder sees: full (30 seconds), short (the sound), auto: as it was trained.",
+    "audio": "The recording: an address that everybody can reach, or data:audio/flac;base64,….",
+    "base_dtype": "Type in which frozen weights are held: auto, fp32, fp16 or bf16.",
+    "base_model": "A model's id as `models` lists it, a short name such as small, a folder or a Hub id.",
+    "config": "Options of `python -m studio train` by name, such as base_model, train_data and method.",
+    "effective_batch_size": "Clips that one step of the optimizer learns from.",
+    "engine": "What transcribes: transformers or faster-whisper; auto: what the model is for.",
+    "gpu": "A card's name, such as RTX 4090, or a size, such as 24GiB; empty: the card of this machine.",
+    "gradient_checkpointing": "Whether activations are computed again instead of being kept.",
+    "hours": "Hours of transcribed speech there are to train on; 0: not known.",
+    "initial_prompt": "Text that came before the recording.",
+    "label_length": "Tokens of the longest text in the data.",
+    "language": "Language spoken, as a name or code; auto: the model hears it.",
+    "lora_r": "Rank of the adapter.",
+    "memory_gib": "GPU memory that is free, in GiB, instead of a card; 0: the card says.",
+    "max_rows": "Check at most this many rows; 0: all.",
+    "method": "lora, dora, adalora, full or frozen_encoder; where auto is the default, the data decide.",
+    "max_samples": "Use at most this many clips; 0: all.",
+    "models": "Models with commas between them: ids as `models` lists them, folders or Hub ids.",
+    "model": "A model's id as `models` lists it, a folder or a Hub id.",
+    "normalizer": "How texts are normalised: none, basic, english or chinese.",
+    "num_beams": "Beams of the search.",
+    "num_gpus": "GPUs that train together.",
+    "optim": "The optimizer, as transformers spells it.",
+    "per_device_train_batch_size": "Clips a step and device; in transcribing, windows of 30 seconds at once.",
+    "precision": "Arithmetic: auto, fp32, fp16 or bf16; in transcribing float32, float16, int8 or int4.",
+    "quantization": "Bits of the frozen weights: none, 8bit or 4bit; of an export: auto, float16, int8.",
+    "run_id": "Id of a run, as `runs` lists it.",
+    "sharding": "What several GPUs divide among them: ddp, zero1, zero2, zero3 or fsdp.",
+    "loss_chunk_size": "Tokens whose logits exist at once; 0: all.",
+    "short_audio": "on: the encoder sees each batch's own length; auto and off count 30 seconds.",
+    "max_audio_len": "Longest clip, in seconds; counts with short_audio on.",
+    "task": "transcribe, or translate into English.",
+    "test_data": "Manifest, audio folder or Hub dataset for evaluation; empty: none.",
+    "text": "The error, or the end of the log.",
+    "timestamps": "Times of the answer: none, segment or word.",
+    "train_data": "Manifest, audio folder or Hub dataset.",
+    "transcribe": "So many clips are transcribed, to find texts that do not match; 0: none.",
+    "use": "What the memory is for: train or transcribe.",
+    "batch_size": "Windows decoded together; 0: what suits the engine.",
+    "compression_ratio_threshold": "Above this compression ratio a text repeats itself.",
+    "condition_on_prev_tokens": "Whether each window is told what was said before.",
+    "format": "ctranslate2 (for faster-whisper), or merged: an adapter in its base.",
+    "hotwords": "Words to expect in every window.",
+    "logprob_threshold": "Below this mean log-probability a text is unsure.",
+    "max_new_tokens": "Longest text of a window; 0: no limit.",
+    "name": "Name of what is made; empty: one is made up.",
+    "no_speech_threshold": "Above this probability of silence an unsure text is dropped.",
+    "suppress_tokens": "Tokens never written: ids with commas, none, or -1 for the model's own list.",
+    "temperature": "Temperatures with commas: the next is tried when a text repeats itself or is unsure.",
+    "vad": "Whether what holds no voice is left out.",
+}
+"""Argument of an endpoint → what it is; the same word means the same everywhere."""
+
+
+def documented(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with its arguments explained in its docstring, where Gradio looks for that."""
+    known = [name for name in inspect.signature(function).parameters if name in ARGUMENTS]
+    lines = [f"    {name}: {ARGUMENTS[name]}" for name in known]
+    if lines:
+        function.__doc__ = "\n".join([inspect.getdoc(function) or "", "", "Args:", *lines])
+    return function
+
+
+def require_mcp() -> None:
+    """Asks for the package before anything is started.
+
+    Raises:
+        ConfigError: if it is missing.
+    """
+    if find_spec("mcp") is None:
+        raise ConfigError(
+            'STUDIO_MCP=1 needs a package that is not installed: run pip install "{package}".',
+            package="gradio[mcp]",
+        )
+
+
+def answer_in_json(server: Any) -> None:
+    """Lets Gradio's MCP server write an answer as JSON, where it would write Python's own spelling."""
+    write = server.postprocess_output_data
+
+    def in_json(data: Any, root_url: str) -> Any:
+        return write([_json(value) for value in data], root_url)
+
+    server.postprocess_output_data = in_json
+
+
+def _json(value: Any) -> Any:
+    """Files stay what they are: Gradio makes links of them."""
+    is_file = isinstance(value, dict) and "path" in value
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) and not is_file else value

@@ -1,0 +1,157 @@
+"""The form of the estimate: what is asked, under the names of `Question`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.memory.inference_plan import ENGINES, INTEGERS
+from studio.memory.plan import DTYPES, LABEL_LENGTH, SHARDINGS
+from studio.registry.store import ModelRegistry
+from studio.training.config import METHODS, PRECISIONS, QUANTIZATIONS
+from studio.ui.following import AT_ONCE, QUIET
+from studio.ui.forms import CHOICES, LABELS, field_component, validator
+from studio.ui.i18n import _
+from studio.ui.sizing import TRAIN, TRANSCRIBE, Question, default_gpu, gpus, question_plan
+from studio.ui.views import model_choices
+from studio.units import format_bytes
+
+DEFAULT_MODEL = "openai/whisper-small"
+_TRAINING_ONLY = ("method", "gradient_checkpointing", "lora_r", "label_length")
+_TRANSCRIBING_ONLY = ("engine", "num_beams")
+
+
+def build_form(registry: ModelRegistry) -> tuple[dict[str, Block], gr.Accordion]:
+    """Components under the names of `Question`, and what some of them are folded in."""
+    form: dict[str, Block] = {}
+    form["base_model"] = gr.Dropdown(
+        model_choices(registry.all(), "en"), value=DEFAULT_MODEL, label=_("Model"), allow_custom_value=True
+    )
+    form["use"] = gr.Radio(
+        [(_("Train it"), TRAIN), (_("Transcribe with it"), TRANSCRIBE)], value=TRAIN, label=_("Use")
+    )
+    form["gpu"] = gpu_field()
+    form["method"] = gr.Dropdown([(CHOICES[m], m) for m in METHODS], value="lora", label=LABELS["method"])
+    form["engine"] = gr.Radio(list(ENGINES), value="transformers", label=_("Engine"), visible=False)
+    form["per_device_train_batch_size"] = gr.Slider(
+        1, 64, value=8, step=1, label=LABELS["per_device_train_batch_size"]
+    )
+    form["gradient_checkpointing"] = gr.Checkbox(
+        False,
+        label=LABELS["gradient_checkpointing"],
+        info=_("Saves the most memory of all; costs about a third more time."),
+        elem_id="memory-gradient_checkpointing",
+    )
+    form["precision"] = gr.Radio(_precisions(TRAIN, ""), value="auto", label=LABELS["precision"])
+    form["quantization"] = gr.Radio(
+        [(CHOICES[q], q) for q in QUANTIZATIONS], value="none", label=_("Quantization of the frozen weights")
+    )
+    form["lora_r"] = gr.Slider(1, 256, value=32, step=1, label=LABELS["lora_r"])
+    form["label_length"] = gr.Slider(
+        8,
+        448,
+        value=LABEL_LENGTH,
+        step=8,
+        label=_("Longest text (tokens)"),
+        info=_("Tokens of the longest text in a batch."),
+    )
+    form["num_beams"] = gr.Slider(1, 16, value=1, step=1, label=_("Beams"), visible=False)
+    with gr.Accordion(_("More options"), open=False, elem_id="memory-more") as more:
+        form |= _more()
+    return form, more
+
+
+def _more() -> dict[str, Block]:
+    """What few people change."""
+    form: dict[str, Block] = {}
+    for name in (
+        "short_audio",
+        "max_audio_len",
+        "loss_chunk_size",
+        "optim",
+        "attn_implementation",
+        "base_dtype",
+    ):
+        form[name] = field_component(name, elem_id=f"memory-{name}")
+    form["num_gpus"] = gr.Slider(
+        1,
+        16,
+        value=1,
+        step=1,
+        label=_("GPUs"),
+        info=_("The figures are those of one of them."),
+        elem_id="memory-num_gpus",
+    )
+    form["sharding"] = gr.Dropdown(
+        [(_SHARDINGS[name], name) for name in SHARDINGS],
+        value="ddp",
+        label=_("What several GPUs divide"),
+        elem_id="memory-sharding",
+    )
+    return form
+
+
+_SHARDINGS = {
+    "ddp": _("DDP: nothing, each has all"),
+    "zero1": _("ZeRO-1: optimizer states"),
+    "zero2": _("ZeRO-2: and gradients"),
+    "zero3": _("ZeRO-3: and weights"),
+    "fsdp": _("FSDP: all, as ZeRO-3"),
+}
+
+
+def gpu_field(**more: Any) -> gr.Dropdown:
+    """A card of this machine or of the table."""
+    choices = [(f"{gpu.name} · {format_bytes(gpu.memory_bytes)}", gpu.name) for gpu in gpus()]
+    return gr.Dropdown(choices, value=default_gpu().name, label=_("GPU"), **more)
+
+
+def _precisions(use: str, engine: str) -> list[tuple[Any, str]]:
+    """Integers are of faster-whisper alone, bf16 throughout of training."""
+    names: tuple[str, ...] = PRECISIONS
+    if use == TRANSCRIBE:
+        names = ("auto", *DTYPES, *(INTEGERS if engine == "faster-whisper" else ()))
+    return [(CHOICES.get(name, name), name) for name in names]
+
+
+def wire_fields(form: dict[str, Block], more: gr.Accordion) -> None:
+    """Which fields are in sight."""
+
+    def show_fields(use: str, engine: str, precision: str) -> list[Any]:
+        allowed = _precisions(use, engine)
+        kept = precision if precision in [name for _label, name in allowed] else "auto"
+        return [
+            *[gr.update(visible=use == TRAIN) for _name in _TRAINING_ONLY],
+            *[gr.update(visible=use == TRANSCRIBE) for _name in _TRANSCRIBING_ONLY],
+            gr.update(visible=use == TRAIN or engine == "transformers"),
+            gr.update(choices=allowed, value=kept),
+            gr.update(visible=use == TRAIN),
+        ]
+
+    names = (*_TRAINING_ONLY, *_TRANSCRIBING_ONLY, "quantization", "precision")
+    folded = [*[form[name] for name in names], more]
+    choosing = [form["use"], form["engine"], form["precision"]]
+    gr.on(
+        [form["use"].change, form["engine"].change],  # type: ignore[attr-defined]
+        show_fields,
+        choosing,
+        folded,
+        **AT_ONCE,
+    )
+
+
+def mark_fields(form: dict[str, Block], *afterwards: Callable[..., Any]) -> None:
+    """Marks the field whose value cannot be, `afterwards`: behind the last answer to a change.
+
+    Whatever asks for a field's value takes its mark away, so that an answer that came later would.
+    """
+    check = validator(form, lambda values: question_plan(Question(**values)))
+    for event in afterwards:
+        event(
+            lambda **_values: None,
+            inputs_kwargs=form,
+            trigger_mode="always_last",
+            validator=check,
+            **QUIET,
+        )

@@ -1,0 +1,190 @@
+"""What a run is told, on the Train tab: the form, presets, and the same as a command or a file."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.errors import StudioError
+from studio.jobs.disk import free_bytes
+from studio.registry.spec import ModelKind
+from studio.registry.store import ModelRegistry
+from studio.settings import Settings
+from studio.training.arguments import command_line, read_config
+from studio.training.launch import launch_command
+from studio.training.presets import MACHINE, PRESETS, preset_config
+from studio.ui.data_preview import build_data_preview
+from studio.ui.errors import explain, shows_errors
+from studio.ui.following import QUIET, copyable, follow_form
+from studio.ui.forms import (
+    LABELS,
+    field_component,
+    folded_groups,
+    form_config,
+    form_updates,
+    run_files,
+    shown_value,
+)
+from studio.ui.handover import PLAN_OPTIONS
+from studio.ui.i18n import _, request_locale
+from studio.ui.run_views import disk_note
+from studio.ui.transcript_views import download_links, language_choices
+from studio.ui.views import model_choices
+
+
+@dataclass(frozen=True)
+class TrainForm:
+    """Components under the names of `TrainingConfig`, the button that starts, and ready-made settings."""
+
+    fields: dict[str, Block]
+    start: gr.Button
+    preset: gr.Dropdown
+
+
+@dataclass(frozen=True)
+class FormFiles:
+    """The form in other words, and a file that fills it."""
+
+    command: gr.Textbox
+    launch: gr.Textbox
+    yaml: gr.HTML
+    upload: gr.UploadButton
+
+
+def build_train_form(settings: Settings, *, is_off: bool) -> TrainForm:
+    """What most runs need to be told, then all other options, folded."""
+    form: dict[str, Block] = {}
+    preset = _preset_choice()
+    form["base_model"] = gr.Dropdown(
+        ["demo"],
+        value="demo",
+        label=LABELS["base_model"],
+        info=_("From the list, or a folder or Hub id."),
+        allow_custom_value=True,
+        elem_id="train-base_model",
+    )
+    form["train_data"] = field_component("train_data")
+    form["test_data"] = field_component("test_data")
+    build_data_preview(settings, form["train_data"])
+    with gr.Row():
+        # Two of 180 have no room side by side on a phone, where the method's name would lie under the arrow.
+        form["method"] = field_component("method", min_width=180)
+        form["language"] = gr.Dropdown(
+            language_choices("en"),
+            value="auto",
+            label=LABELS["language"],
+            info=_("Of the clips; automatic takes each row's."),
+            allow_custom_value=True,
+            min_width=180,
+            elem_id="train-language",
+        )
+    with gr.Row():
+        for name in ("num_train_epochs", "per_device_train_batch_size", "learning_rate"):
+            form[name] = field_component(name, min_width=100)
+    form["gradient_checkpointing"] = field_component(
+        "gradient_checkpointing", info=_("Saves the most memory of all; costs about a third more time.")
+    )
+    form["run_name"] = field_component("run_name", placeholder=_("chosen for you if empty"))
+    start = gr.Button(_("Start training"), variant="primary", interactive=not is_off, elem_id="train-start")
+    gr.Markdown(_("More options"), elem_classes="subdued")
+    folded_groups(form)
+    return TrainForm(form, start, preset)
+
+
+def _preset_choice() -> gr.Dropdown:
+    with gr.Row():
+        return gr.Dropdown(
+            [(_("Choose …"), ""), (_("For this machine"), MACHINE)]
+            + [(_(row.title.template), row.key) for row in PRESETS],
+            value="",
+            label=_("Begin with a preset"),
+            info=_("Sets model, method, batch and bits; your data stays."),
+            elem_id="train-preset",
+        )
+
+
+def build_form_files() -> FormFiles:
+    """A folded section below the form."""
+    with gr.Accordion(_("The same as a command or a file"), open=False):
+        return FormFiles(
+            command=copyable(_("Command"), "train-command"),
+            launch=copyable(_("What a run starts"), "train-launch"),
+            yaml=gr.HTML(),
+            upload=gr.UploadButton(
+                _("Load settings from a file"),  # type: ignore[arg-type]
+                file_types=[".yaml", ".yml", ".json"],
+                size="sm",
+            ),
+        )
+
+
+def wire_train_form(
+    settings: Settings, registry: ModelRegistry, tab: gr.Tab, made: TrainForm, files: FormFiles, disk: gr.HTML
+) -> None:
+    """Choices, presets, the command and file that follow the form, and a file that fills it."""
+    form = made.fields
+
+    @shows_errors
+    def load(path: str, request: gr.Request) -> list[Any]:
+        del request
+        return form_updates(read_config(Path(path)), form)
+
+    tab.select(_refresher(registry), None, [form["base_model"], form["language"]], **QUIET)
+    described = [files.command, files.launch, files.yaml, disk]
+    follow_form(form, _describer(settings), described, tab.select, **QUIET)
+    files.upload.upload(load, files.upload, list(form.values()), **QUIET)
+    _wire_preset(registry, made)
+
+
+def _refresher(registry: ModelRegistry) -> Callable[..., Any]:
+    """A handler that gives the choices of models and languages, in the visitor's language."""
+
+    def refresh(request: gr.Request) -> list[Any]:
+        locale = request_locale(request)
+        bases = [
+            spec
+            for spec in registry.all()
+            if spec.kind in (ModelKind.BASE, ModelKind.MERGED) and not spec.problem
+        ]
+        return [gr.update(choices=model_choices(bases, locale)), gr.update(choices=language_choices(locale))]
+
+    return refresh
+
+
+def _describer(settings: Settings) -> Callable[..., Any]:
+    """A handler that says what the form says: as a command, as what is started, as files; and the disk."""
+
+    def describe(request: gr.Request, **values: Any) -> list[Any]:
+        locale = request_locale(request)
+        disk = disk_note(free_bytes(settings.runs), locale)
+        try:
+            config = form_config(values)
+        except StudioError as error:
+            return [explain(error, locale), "", "", disk]
+        return [
+            command_line(config),
+            launch_command(config, "RUN_DIR"),
+            download_links(run_files(config, settings), "whisper-training", locale),
+            disk,
+        ]
+
+    return describe
+
+
+def _wire_preset(registry: ModelRegistry, made: TrainForm) -> None:
+    """A preset fills in what it decides and leaves the rest of the form alone."""
+
+    @shows_errors
+    def fill(key: str, base_model: str, request: gr.Request) -> list[Any]:
+        del request
+        if not key:
+            return [gr.skip() for _name in made.fields]
+        config = preset_config(key, base_model, registry)
+        return [
+            shown_value(getattr(config, name)) if name in PLAN_OPTIONS else gr.skip() for name in made.fields
+        ]
+
+    made.preset.input(fill, [made.preset, made.fields["base_model"]], list(made.fields.values()), **QUIET)

@@ -1,0 +1,111 @@
+"""What can be done with runs on the Train tab: start one, choose one, stop it, resume it, remove it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.jobs.manager import JobManager
+from studio.services import Services
+from studio.settings import Settings
+from studio.ui.access import require_training
+from studio.ui.errors import shows_errors
+from studio.ui.following import QUIET
+from studio.ui.forms import form_config, form_updates
+from studio.ui.i18n import _, request_locale
+from studio.ui.picking import picked_id
+from studio.ui.run_panel import RunPanel, Seen, render
+
+
+@dataclass(frozen=True)
+class Removal:
+    """The question before a run is removed."""
+
+    group: gr.Group
+    delete: gr.Button
+    keep: gr.Button
+
+
+def build_removal() -> Removal:
+    """Hidden until somebody is about to remove a run."""
+    with gr.Group(visible=False, elem_classes="confirm") as group:
+        gr.Markdown(_("Remove this run, its log and its checkpoints? The model it made stays."))
+        with gr.Row():
+            delete = gr.Button(_("Remove"), variant="stop", size="sm")
+            keep = gr.Button(_("Keep it"), size="sm")
+    return Removal(group, delete, keep)
+
+
+def wire_starts(
+    services: Services, form: dict[str, Block], panel: RunPanel, *, begin: gr.Button, distill: gr.Button
+) -> None:
+    """Two buttons that make a run of the form; the panel then shows it."""
+    for button, more in ((begin, {}), (distill, {"distill": True})):
+        button.click(
+            _starter(services, more),
+            inputs_kwargs={"seen": panel.seen, **form},
+            outputs=panel.outputs(),
+            **QUIET,
+        )
+
+
+def _starter(services: Services, more: dict[str, Any]) -> Callable[..., Any]:
+    """A handler that queues what the form says, with some options set otherwise."""
+
+    @shows_errors
+    def start(seen: Seen, request: gr.Request, **values: Any) -> list[Any]:
+        require_training(services.settings)
+        run_id = services.jobs.submit(form_config({**values, **more}))
+        return render(services.jobs, run_id, seen, request_locale(request))
+
+    return start
+
+
+def wire_panel(
+    jobs: JobManager, tab: gr.Tab, timer: gr.Timer, form: dict[str, Block], panel: RunPanel
+) -> None:
+    """The panel follows the chosen run; another is chosen in the history; its options can fill the form."""
+
+    def show(selected: str, seen: Seen, search: str | None, request: gr.Request) -> list[Any]:
+        values = render(jobs, selected, seen, request_locale(request), search or "")
+        # A tick that was asked before a choice and answered after it must not take the choice back.
+        return [gr.skip(), *values[1:]] if values[0] == selected else values
+
+    def pick(event: gr.EventData, seen: Seen, request: gr.Request) -> list[Any]:
+        return render(jobs, picked_id(event), seen, request_locale(request))
+
+    @shows_errors
+    def reuse(selected: str, request: gr.Request) -> list[Any]:
+        del request
+        return form_updates(jobs.status(selected).config, form)
+
+    asked = [tab.select, timer.tick, panel.search.change]
+    gr.on(asked, show, panel.inputs(), panel.outputs(), **QUIET)
+    panel.history.pick(pick, panel.seen, panel.outputs(), **QUIET)
+    panel.reuse.click(reuse, panel.selected, list(form.values()), **QUIET)
+
+
+def wire_actions(settings: Settings, jobs: JobManager, panel: RunPanel, removal: Removal) -> None:
+    """What is done to the chosen run; to remove it takes a second click."""
+
+    def act(action: Callable[[str], Any]) -> Any:
+        """A handler that does it, and shows the run as it is then."""
+
+        @shows_errors
+        def handler(selected: str, seen: Seen, request: gr.Request) -> list[Any]:
+            require_training(settings)
+            action(selected)
+            return render(jobs, selected, seen, request_locale(request))
+
+        return handler
+
+    at = [panel.selected, panel.seen]
+    panel.stop.click(act(jobs.stop), at, panel.outputs(), **QUIET)
+    panel.resume.click(act(jobs.resume), at, panel.outputs(), **QUIET)
+    panel.prune.click(act(jobs.remove_checkpoints), at, panel.outputs(), **QUIET)
+    panel.remove.click(lambda: gr.update(visible=True), None, removal.group, **QUIET)
+    removal.keep.click(lambda: gr.update(visible=False), None, removal.group, **QUIET)
+    removed = removal.delete.click(act(jobs.remove), at, panel.outputs(), **QUIET)
+    removed.then(lambda: gr.update(visible=False), None, removal.group, **QUIET)

@@ -1,0 +1,127 @@
+"""What every way of transcribing asks for: the model, the language, the task, and a clip to try."""
+
+import functools
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.dataset.audio import SAMPLING_RATE
+from studio.registry.spec import ModelKind, ModelSource
+from studio.registry.store import DEMO_ID, ModelRegistry
+from studio.ui.i18n import N_, _
+from studio.ui.samples import sample_clips
+from studio.ui.transcript_views import language_choices
+from studio.ui.views import model_choices
+
+QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_limit": None}
+"""For listeners that answer at once."""
+NO_MODEL = N_("No model is chosen yet: wait until the list is there, or type one in.")
+_SAMPLES = {
+    "kitchen-light": _("Kitchen light"),
+    "long": _("Long"),
+    "silence": _("Silence"),
+}
+"""Name of a sample's file → what its button says."""
+
+
+def recording_field() -> gr.Audio:
+    """Where a file or the microphone's sound goes, with the clips that come with the studio below it."""
+    audio = gr.Audio(
+        sources=["upload", "microphone"],
+        type="filepath",
+        label=_("Recording"),
+        elem_id="transcribe-audio",
+        # The browser brings a recording to this rate before it uploads it: no model hears more of it, and
+        # 44,100 Hz would be encoded, sent and converted back before anybody reads a word.
+        waveform_options={"show_recording_waveform": True, "sample_rate": SAMPLING_RATE},
+        buttons=["download"],
+    )
+    gr.Markdown(
+        _("Browsers lend the microphone only to pages on https or on this machine (localhost)."),
+        elem_classes="subdued",
+    )
+    sample_buttons(audio)
+    return audio
+
+
+def sample_buttons(audio: Block) -> None:
+    """A button a sample clip, which puts it where a recording goes."""
+    samples = sample_clips()
+    if not samples:
+        return
+    with gr.Row(elem_classes="samples"):
+        gr.HTML(_("Or a sample:"), elem_classes="subdued", scale=0, min_width=86)
+        for sample in samples:
+            gr.Button(_SAMPLES.get(sample.path.stem, sample.title), size="sm", min_width=90).click(
+                functools.partial(str, sample.path), None, audio, **QUIET
+            )
+
+
+def model_field(elem_id: str = "transcribe-model") -> gr.Dropdown:
+    """Which model; a folder or Hub id may be typed in."""
+    model = gr.Dropdown(
+        [],
+        label=_("Model"),
+        info=_("From the list, or a folder or Hub id."),
+        interactive=True,
+        allow_custom_value=True,
+        elem_id=elem_id,
+    )
+    gr.Markdown(
+        _(
+            "The demo model is tiny: it knows a small set of spoken commands (lights, timers, weather, "
+            "numbers, spelling …) and learned them from a speech synthesizer, so it may mishear you. For "
+            "everyday speech choose a released model: it is downloaded at its first use."
+        ),
+        elem_classes="subdued",
+    )
+    return model
+
+
+def language_and_task(prefix: str = "transcribe") -> dict[str, Block]:
+    """What is spoken and what is to be written, side by side."""
+    with gr.Row():
+        language = gr.Dropdown(
+            language_choices("en"),
+            value="auto",
+            label=_("Language"),
+            min_width=140,
+            elem_id=f"{prefix}-language",
+        )
+        task = gr.Dropdown(
+            [(_("Transcribe"), "transcribe"), (_("Translate to English"), "translate")],
+            value="transcribe",
+            label=_("Task"),
+            min_width=140,
+        )
+    return {"language": language, "task": task}
+
+
+def timestamps_field() -> gr.Radio:
+    """How fine the times are."""
+    return gr.Radio(
+        [(_("By segment"), "segment"), (_("By word"), "word"), (_("None"), "none")],
+        value="word",
+        label=_("Timestamps"),
+    )
+
+
+def choices(registry: ModelRegistry, model: str | None, known: list[str], locale: str) -> list[Any]:
+    """Models and languages to choose from, and the ids of the models trained here.
+
+    The choice made before stays, unless a model was trained since.
+    """
+    specs = [spec for spec in registry.all() if not spec.problem]
+    ids = [spec.id for spec in specs]
+    made = [spec for spec in specs if spec.source is ModelSource.TRAINED]
+    trained = [spec.id for spec in made if spec.kind is not ModelKind.EXPORT]
+    new = [model_id for model_id in trained if model_id not in known]
+    chosen = new[0] if new else model
+    if not chosen or not registry.has(chosen):
+        chosen = DEMO_ID if DEMO_ID in ids else None
+    return [
+        gr.Dropdown(choices=model_choices(specs, locale), value=chosen),
+        gr.Dropdown(choices=language_choices(locale)),
+        trained,
+    ]

@@ -1,0 +1,1 @@
+"""Whisper's forward pass, where it is not transformers' own: the loss in chunks, audio below 30 seconds."""

@@ -1,0 +1,203 @@
+"""How soon a spoken word stands on the page: a browser whose microphone plays a clip with known word times.
+
+`python -m tests.benchmarks.live` starts the studio, speaks sentences that the demo model knows into the page,
+two at a time, watches the page, and writes `reports/live.md`. The end of each word in the sound is taken from
+the demo model's own alignment of the whole clip; the clock is the page's, started by the first loud sample
+that the page itself hears. A word stands on the page as soon as the text, aligned with what the model hears
+in the whole clip, has it.
+"""
+
+import os
+import statistics
+import sys
+import tempfile
+import wave
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from studio.dataset.audio import SAMPLING_RATE, read_audio
+from studio.inference.engine import TranscribeOptions, Word
+from studio.inference.hugging_face import HuggingFaceEngine, load_base
+from studio.settings import DEMO_MODEL
+from tests.benchmarks.transcription import known_sentences
+from tests.studio_process import ROOT, StudioProcess
+
+REPORT = ROOT / "tests" / "benchmarks" / "reports" / "live.md"
+MICROPHONE_RATE = 48_000
+BEFORE_SECONDS, AFTER_SECONDS = 2.0, 3.0
+HIGHEST_MEDIAN_SECONDS = 1.5
+
+# Notes when the first loud sample reaches the page, and each change of the text, on one clock.
+_WATCH = """
+window.live = {began: 0, changes: []};
+const Node = window.AudioWorkletNode;
+window.AudioWorkletNode = class extends Node {
+  constructor(...given) {
+    super(...given);
+    this.port.addEventListener('message', (event) => {
+      const at = event.data.findIndex((value) => Math.abs(value) > LOUD);
+      const early = (event.data.length - Math.max(at, 0)) / given[0].sampleRate * 1000;
+      if (!window.live.began && at >= 0) window.live.began = performance.now() - early;
+    });
+  }
+};
+new MutationObserver(() => {
+  const part = (name) => document.querySelector(`#live [data-live=${name}]`)?.textContent ?? '';
+  const [settled, tentative] = [part('settled').trim(), part('tentative').trim()];
+  const last = window.live.changes.at(-1);
+  if (last?.settled === settled && last?.tentative === tentative) return;
+  window.live.changes.push({at: performance.now(), settled, tentative});
+}).observe(document, {subtree: true, childList: true, characterData: true});
+"""
+LOUD = 0.02
+LONGEST_WORD_MS = 800.0
+Sound = NDArray[np.float32]
+
+
+def word_times(samples: Sound, engine: HuggingFaceEngine) -> list[Word]:
+    """When each word of a clip was said, by the model that hears the whole clip at once."""
+    options = TranscribeOptions(language="en", timestamps="word")
+    heard = engine.transcribe_samples([samples], len(samples) / SAMPLING_RATE, options)
+    return [word for segment in heard.segments for word in segment.words]
+
+
+def microphone_file(clip: Path, folder: Path) -> Path:
+    """The clip as a microphone's file, with silence around it."""
+    return microphone_sound(read_audio(clip), folder / f"{clip.stem}.wav")
+
+
+def microphone_sound(sound: Sound, path: Path) -> Path:
+    """Samples at 16 kHz as a microphone's file, with silence around them."""
+    samples = np.repeat(sound, MICROPHONE_RATE // SAMPLING_RATE)
+    silence = [np.zeros(int(seconds * MICROPHONE_RATE)) for seconds in (BEFORE_SECONDS, AFTER_SECONDS)]
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(MICROPHONE_RATE)
+        file.writeframes((np.concatenate([silence[0], samples, silence[1]]) * 32767).astype("<i2").tobytes())
+    return path
+
+
+def speak(page: Page, url: str, seconds: float) -> dict[str, Any]:
+    """Speaks the clip into the page; gives when the sound began and each change of the text, in ms."""
+    page.add_init_script(_WATCH.replace("LOUD", str(LOUD)))
+    page.goto(url)
+    expect(page.locator("#memory-parts table")).to_be_visible(timeout=90_000)
+    page.locator("#studio-tabs > .tab-wrapper [role=tab]").nth(2).click()
+    page.get_by_role("tab", name="Live", exact=True).click()
+    page.locator("[data-live=toggle]").click()
+    expect(page.locator("[data-live=status]")).to_contain_text("Listening", timeout=90_000)
+    page.wait_for_timeout(1000 * (BEFORE_SECONDS + seconds + AFTER_SECONDS))
+    page.locator("[data-live=toggle]").click()
+    expect(page.locator("[data-live=toggle]")).to_have_text("Start listening")
+    seen: dict[str, Any] = page.evaluate("window.live")
+    return seen
+
+
+def delays(seen: dict[str, Any], words: list[Word], loud_seconds: float) -> tuple[list[float], list[float]]:
+    """Seconds from the end of each word to its text on the page: at all, and settled.
+
+    A word that never stood there is left out; `loud_seconds` is where the clip first is that loud.
+    """
+    ends = [seen["began"] + 1000 * (word.end_seconds - loud_seconds) for word in words]
+    spoken = [word.text.strip().lower() for word in words]
+    found: tuple[list[float], list[float]] = ([], [])
+    for delays_, text_of in zip(found, (_all_text, _settled_text), strict=True):
+        waiting = set(range(len(words)))
+        for change in seen["changes"]:
+            matching = SequenceMatcher(None, spoken, text_of(change), autojunk=False).get_matching_blocks()
+            stand = {place for block in matching for place in range(block.a, block.a + block.size)}
+            # A word cannot stand there before it began: that is an earlier one of the same sound.
+            now = {place for place in stand & waiting if change["at"] > ends[place] - LONGEST_WORD_MS}
+            delays_ += [(change["at"] - ends[place]) / 1000 for place in sorted(now)]
+            waiting -= now
+    return found
+
+
+def _all_text(change: dict[str, Any]) -> list[str]:
+    return f"{change['settled']} {change['tentative']}".lower().split()
+
+
+def _settled_text(change: dict[str, Any]) -> list[str]:
+    return str(change["settled"]).lower().split()
+
+
+def measure(clips: list[Sound], folder: Path) -> tuple[list[float], list[float], int]:
+    """Delays over all clips, shown and settled, and how many words they hold."""
+    engine = HuggingFaceEngine(load_base(DEMO_MODEL, device="cpu", threads=1), "demo")
+    times = [word_times(clip, engine) for clip in clips]
+    del engine
+    shown: list[float] = []
+    settled: list[float] = []
+    with (
+        StudioProcess(folder / "home", {**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9"}) as studio,
+        sync_playwright() as playwright,
+    ):
+        for number, (samples, words) in enumerate(zip(clips, times, strict=True)):
+            microphone = microphone_sound(samples, folder / f"{number}.wav")
+            browser = browser_that_hears(playwright, microphone)
+            page = browser.new_context(locale="en-US", permissions=["microphone"]).new_page()
+            seen = speak(page, studio.url, len(samples) / SAMPLING_RATE)
+            browser.close()
+            loud = float(np.argmax(np.abs(samples) > LOUD)) / SAMPLING_RATE
+            first, sure = delays(seen, words, loud)
+            print(number, f"{len(first)} of {len(words)} words", [round(d, 2) for d in first])
+            if len(first) < len(words):
+                print("  spoken:", *(word.text for word in words))
+                print("  at the end:", seen["changes"][-1:])
+            shown += first
+            settled += sure
+    return shown, settled, sum(map(len, times))
+
+
+def browser_that_hears(playwright: Any, microphone: Path, *, again_and_again: bool = False) -> Browser:
+    """Chromium whose microphone plays one file once, or again and again."""
+    ending = "" if again_and_again else "%noloop"
+    browser: Browser = playwright.chromium.launch(
+        executable_path=os.environ.get("STUDIO_TEST_CHROMIUM"),
+        args=[
+            "--no-sandbox",
+            "--autoplay-policy=no-user-gesture-required",
+            "--use-fake-ui-for-media-stream",
+            "--use-fake-device-for-media-stream",
+            f"--use-file-for-fake-audio-capture={microphone}{ending}",
+        ],
+    )
+    return browser
+
+
+def report(shown: list[float], settled: list[float], words: int, clips: int) -> str:
+    """The table of the report."""
+    rows = "".join(
+        f"| {name} | {len(values)} of {words} | {statistics.median(values):.2f} s "
+        f"| {np.quantile(values, 0.95):.2f} s |\n"
+        for name, values in (("on the page", shown), ("settled", settled))
+    )
+    return (
+        "# From a word's end to its text on the page\n\n"
+        f"`python -m tests.benchmarks.live`: {clips} pairs of sentences spoken into Chromium's "
+        f"microphone, the demo model, {os.cpu_count()} CPU cores, "
+        f"load of {os.getloadavg()[0]:.1f} at the end (other work included).\n\n"
+        "| the word stands | words | median | 95th percentile |\n|---|---|---|---|\n" + rows
+    )
+
+
+def main() -> int:
+    """Measures, writes the report, and fails if the median is too long."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 8
+    clips = [samples for samples, _text in known_sentences()[:count]]
+    with tempfile.TemporaryDirectory() as folder:
+        shown, settled, words = measure(clips, Path(folder))
+    REPORT.parent.mkdir(parents=True, exist_ok=True)
+    REPORT.write_text(report(shown, settled, words, len(clips)), encoding="utf-8")
+    print(REPORT.read_text(encoding="utf-8"))
+    return 0 if statistics.median(shown) <= HIGHEST_MEDIAN_SECONDS else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""Memory that was measured: of a run that failed for it, and of two steps on this machine."""
+
+import re
+
+import pytest
+import torch
+from playwright.sync_api import expect
+
+from studio.files import write_json
+from studio.training.arguments import config_to_dict
+from studio.training.config import TrainingConfig
+from studio.training.events import EventLog
+from studio.training.run_dir import RunDir
+from tests.browser.conftest import OpenPage
+from tests.browser.test_memory import ERROR
+from tests.studio_process import StudioProcess
+
+GIB = 1024**3
+
+
+@pytest.fixture
+def failed_run(studio_server: StudioProcess) -> RunDir:
+    """The folder of a run that ran out on a card."""
+    run = RunDir(studio_server.home / "runs" / "too-large")
+    run.path.mkdir(parents=True)
+    config = TrainingConfig(base_model="openai/whisper-small", method="full", lora_r=7, run_name="too large")
+    write_json(run.config, config_to_dict(config))
+    write_json(run.record, {"schema_version": 1, "created": "2026-01-02T03:04:05+00:00"})
+    figures = {"allocated_bytes": 9 * GIB, "reserved_bytes": 10 * GIB, "device_bytes": 11 * GIB}
+    EventLog(run.events).write(
+        "memory",
+        predicted={**figures, "label_length": 200, "low_bytes": 10 * GIB, "high_bytes": 12 * GIB},
+        measured={**figures, "device": "RTX 3060"},
+    )
+    run.log.write_text(f"starting\n{ERROR}\n", encoding="utf-8")
+    write_json(run.result, {"state": "failed", "error": "Memory ran out."})
+    return run
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_run_that_ran_out_is_explained_at_a_press_and_its_options_come_back_repaired(
+    open_page: OpenPage, failed_run: RunDir, width: int
+) -> None:
+    page = open_page("train", width=width)
+    page.get_by_role("button", name="too large").click()
+    expect(page.locator("#run-memory .compared-row")).to_have_count(6)
+    expect(page.locator("#run-memory")).to_contain_text("RTX 3060")
+    page.locator("#run-explain").click()
+    expect(page.locator("#oom-text textarea")).to_have_value(re.compile("Tried to allocate 2.00 GiB"))
+    expect(page.locator("#oom-base_model input")).to_have_value(re.compile("small"))
+    expect(page.locator("#oom-answer")).to_contain_text("4321")
+    page.locator("#oom-use").click()
+    expect(page.locator("#train-base_model input")).to_have_value(re.compile("small"))
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    failed_run.path.rename(failed_run.path.with_name(f".done-{width}"))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU: tests/gpu measures it")
+def test_a_measurement_says_that_it_is_at_work_and_ends_at_a_press(open_page: OpenPage) -> None:
+    page = open_page()
+    page.get_by_label("Model", exact=True).first.click()
+    page.get_by_role("option", name="Demo model").first.click()
+    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--base_model demo"))
+    page.locator("#memory-measure").click()
+    expect(page.locator("#memory-measured")).to_contain_text("Measuring on the processor")
+    page.locator("#memory-measure-stop").click()
+    expect(page.locator("#memory-measured")).to_contain_text("The measurement was stopped.")
+    expect(page.locator("#memory-measure-stop")).to_be_hidden()

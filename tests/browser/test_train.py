@@ -1,0 +1,122 @@
+"""The Train tab as somebody uses it: settings, data, a run that is stopped, resumed and compared."""
+
+import re
+from pathlib import Path
+
+from gradio_client import Client
+from playwright.sync_api import expect
+
+from studio.training.arguments import config_to_dict, write_yaml
+from studio.training.config import TrainingConfig
+from tests.browser.conftest import OpenPage
+from tests.studio_process import StudioProcess
+
+TRAINING_MILLISECONDS = 300_000
+
+
+def test_check_data_train_stop_resume_and_compare_two_runs(
+    open_page: OpenPage, studio_server: StudioProcess, micro_model: Path, tones: Path, tmp_path: Path
+) -> None:
+    config = TrainingConfig(
+        base_model=str(micro_model),
+        train_data=str(tones),
+        lora_r=4,
+        max_steps=60,
+        save_steps=2,
+        logging_steps=1,
+        eval_strategy="no",
+        per_device_train_batch_size=2,
+        run_name="mine",
+    )
+    (tmp_path / "mine.yaml").write_text(write_yaml(config), encoding="utf-8")
+    page = open_page("train")
+    with page.expect_file_chooser() as chooser:
+        page.get_by_text("The same as a command or a file").click()
+        page.get_by_role("button", name="Load settings from a file").click()
+    chooser.value.set_files(tmp_path / "mine.yaml")
+    expect(page.get_by_label("Name of the run")).to_have_value("mine")
+    expect(page.locator("#train-command textarea")).to_have_value(re.compile("--run_name mine"))
+    page.get_by_role("button", name="Preview and check the data").click()
+    expect(page.locator("#data-preview")).to_contain_text("12 rows can be used, 0 cannot")
+
+    page.locator("#train-start").click()
+    expect(page.locator("#run-status")).to_contain_text("step")
+    page.locator("#run-stop").click()
+    expect(page.locator("#run-status .badge")).to_have_text("Stopped")
+    assert "Stopped" in page.title(), "the title tells somebody who looks elsewhere"
+    page.locator("#run-resume").click()
+    expect(page.locator("#run-status .badge")).to_have_text("Finished")
+    expect(page.locator("#run-prune")).to_be_visible()
+    page.locator("#run-prune").click()
+    expect(page.locator("#run-prune")).to_be_hidden()
+
+    other = {**config_to_dict(config), "run_name": "other", "max_steps": 3, "lora_r": 8}
+    Client(studio_server.url, verbose=False).predict(config=other, api_name="/start_run")
+    expect(page.locator("#run-history")).to_contain_text("other")
+    page.locator("#run-history").get_by_role("button", name="other").click()
+    expect(page.locator("#run-status .badge")).to_have_text("Finished")
+    page.locator("#run-reuse").click()
+    expect(page.get_by_label("Name of the run")).to_have_value("other")
+
+    page.locator("#run-comparison button").first.click()
+    runs = page.get_by_label("Runs to compare")
+    for name in ("mine", "other"):
+        runs.click()
+        page.get_by_role("option", name=name).click()
+    page.locator("#compare-start").click()
+    expect(page.locator("#compare-options")).to_contain_text("lora_r")
+    expect(page.locator("#compare-options")).not_to_contain_text("lora_alpha")
+    expect(page.locator("#compare-chart .js-plotly-plot")).to_be_visible()
+
+
+def test_a_preset_fills_in_what_it_decides_and_leaves_the_data_alone(open_page: OpenPage) -> None:
+    page = open_page("train")
+    page.locator("#train-train_data input").fill("my clips.csv")
+    page.get_by_label("Begin with a preset").click()
+    page.get_by_role("option", name="Minimal: turbo in 4 GiB").click()
+    expect(page.get_by_role("combobox", name="Base model")).to_have_value("Whisper large-v3-turbo (download)")
+    expect(page.locator("#train-train_data input")).to_have_value("my clips.csv")
+
+
+WATCH_NOTIFICATIONS = """() => {
+  const Real = Notification;
+  window.told = [];
+  window.Notification = class extends Real {
+    constructor(text) { super(text); window.told.push(text); }
+  };
+  Object.defineProperty(document, 'hidden', {get: () => true, configurable: true});
+}"""
+"""Notes what the browser is told to show; the visitor looks at another window."""
+
+
+def test_a_run_goes_on_while_nobody_looks_and_its_end_is_notified(
+    open_page: OpenPage, studio_server: StudioProcess, micro_model: Path, tones: Path
+) -> None:
+    config = TrainingConfig(
+        base_model=str(micro_model),
+        train_data=str(tones),
+        lora_r=4,
+        max_steps=5000,
+        logging_steps=1,
+        eval_strategy="no",
+        per_device_train_batch_size=2,
+        run_name="unwatched",
+    )
+    api = Client(studio_server.url, verbose=False)
+    run_id = api.predict(config=config_to_dict(config), api_name="/start_run")
+    page = open_page("train")
+    expect(page.locator("#run-status")).to_contain_text("unwatched")
+    page.context.close()
+
+    page = open_page("train")
+    expect(page.locator("#run-status")).to_contain_text("unwatched")
+    expect(page.locator("#run-status")).to_contain_text("step", timeout=TRAINING_MILLISECONDS)
+    expect(page.get_by_role("button", name="Tell me when it ends")).to_be_visible()
+    page.context.grant_permissions(["notifications"], origin=studio_server.url)
+    page.evaluate(WATCH_NOTIFICATIONS)
+    api.predict(run_id=run_id, api_name="/stop_run")
+    page.wait_for_function("window.told.length > 0", timeout=TRAINING_MILLISECONDS)
+    assert page.evaluate("window.told") == ["Stopped · unwatched"] and page.title() == "Stopped · unwatched"
+
+    page.context.close()
+    expect(open_page("train").locator("#run-status .badge")).to_have_text("Stopped")

@@ -1,0 +1,145 @@
+"""The Transcribe tab in a real browser: see, hear, correct and take away one recording."""
+
+import re
+import shutil
+import zipfile
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import OpenPage
+from tests.studio_process import StudioProcess
+
+
+def take(page: Page, sample: str) -> None:
+    page.get_by_role("button", name=sample, exact=True).click()
+    expect(page.locator("#transcribe-audio")).to_contain_text(re.compile(r"[01]:\d\d"))
+
+
+def transcribe(page: Page, sample: str) -> None:
+    take(page, sample)
+    page.locator("#transcribe-start").click()
+
+
+def download(page: Page, name: str) -> str:
+    with page.expect_download() as got:
+        page.locator("#transcript-downloads").get_by_role("link", name=name, exact=True).click()
+    return Path(got.value.path()).read_text(encoding="utf-8")
+
+
+def test_a_click_in_the_picture_plays_and_the_word_that_is_heard_lights_up(open_page: OpenPage) -> None:
+    page = open_page("playground")
+    expect(page.locator("#transcribe-status")).to_contain_text("Here will stand the text")
+    transcribe(page, "Kitchen light")
+    expect(page.locator(".wave svg")).to_be_visible()
+    expect(page.locator(".wave-segment")).to_have_count(2)
+    expect(page.locator(".sureness-legend")).to_contain_text("a guess < 40 %")
+    page.locator("#transcript-segments audio").evaluate("sound => { sound.playbackRate = 0.25; }")
+    page.locator(".wave-segment").nth(1).click()
+    expect(page.locator("#transcript-segments .word[data-playing]").first).to_be_visible()
+    place = page.locator("#transcript-segments audio").evaluate("sound => sound.currentTime")
+    assert place >= float(page.locator(".wave-segment").nth(1).get_attribute("data-seek") or "nan")
+
+
+def test_what_a_person_corrects_is_in_the_text_and_in_the_files(open_page: OpenPage) -> None:
+    page = open_page("playground")
+    transcribe(page, "Kitchen light")
+    expect(page.locator(".wave svg")).to_be_visible()
+    times = re.findall(r"\d\d:.*-->.*", download(page, "SRT"))
+    page.get_by_role("button", name="Correct the text").click()
+    page.locator("textarea.correction").first.fill("turn on the <b>שלום</b> 👨‍👩‍👧 light")
+    expect(page.locator("#transcript textarea")).to_have_value(re.compile("שלום.*👨‍👩‍👧.*timer"))
+    page.get_by_role("button", name="Done correcting").click()
+    expect(page.locator("#transcript-segments .said").first).to_contain_text("<b>שלום</b>")
+    captions = download(page, "SRT")
+    assert "＜b>שלום＜/b> 👨‍👩‍👧" in captions
+    assert re.findall(r"\d\d:.*-->.*", captions) == times
+    before = page.locator("#transcript-downloads a").nth(1).get_attribute("href") or ""
+    page.get_by_role("button", name="Layout of the captions").click()
+    page.locator("#caption-max_line_width input").fill("12")
+    page.locator("#caption-max_line_width input").press("Tab")
+    expect(page.locator("#transcript-downloads a").nth(1)).not_to_have_attribute("href", before)
+    assert max(map(len, re.findall(r"^[a-z ]+$", download(page, "SRT"), re.M))) <= 12
+
+
+def test_a_long_recording_is_read_while_it_is_heard_and_can_be_cancelled(open_page: OpenPage) -> None:
+    page = open_page("playground")
+    transcribe(page, "Long")
+    status = page.locator("#transcribe-status")
+    expect(status.locator("[role=progressbar]")).to_be_visible()
+    expect(status).to_contain_text(re.compile("Heard .* of 81 s.*left|Heard .* of 1 min.*left", re.S))
+    expect(page.locator("#transcript textarea")).to_have_value(re.compile("thursday"))
+    expect(page.locator("#transcript-downloads a")).to_have_count(0)
+    page.locator("#transcribe-cancel").click()
+    expect(status).to_contain_text("this is what was heard so far")
+    expect(page.locator("#transcript-downloads a")).to_have_count(5)
+
+
+def test_who_waits_for_others_sees_their_place_and_gets_a_text_of_their_own(open_page: OpenPage) -> None:
+    others = [open_page("playground") for _ in range(3)]
+    last = open_page("playground")
+    for page, sample in [*((page, "Long") for page in others), (last, "Kitchen light")]:
+        take(page, sample)
+    for page in (*others, last):
+        page.locator("#transcribe-start").click()
+    status = last.locator("#transcribe-status")
+    expect(status).to_contain_text("2 visitors are before you.")
+    others[0].locator("#transcribe-cancel").click()
+    expect(status).to_contain_text("One visitor is before you: yours is next.")
+    others[1].locator("#transcribe-cancel").click()
+    expect(last.locator("#transcript textarea")).to_have_value(re.compile("kitchen light.*ten minutes"))
+    expect(others[2].locator("#transcript textarea")).to_have_value(re.compile("thursday"))
+    others[2].locator("#transcribe-cancel").click()
+
+
+def test_models_stand_side_by_side_with_their_errors(
+    open_page: OpenPage, studio_server: StudioProcess, demo_model: Path
+) -> None:
+    shutil.copytree(demo_model, studio_server.home / "models" / "twin")
+    page = open_page("playground")
+    page.get_by_role("tab", name="Side by side", exact=True).click()
+    chosen = page.locator("#compare-models")
+    expect(chosen).to_contain_text("Demo model")
+    chosen.locator("input").click()
+    page.get_by_role("option", name="twin").click()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Kitchen light", exact=True).last.click()
+    expect(page.locator("#compare-audio")).to_contain_text("0:0")
+    page.locator("#compare-reference textarea").fill("turn on the kitchen lamp set a timer for ten minutes")
+    page.locator("#compare-start").click()
+    rows = page.locator("#compare-table tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.first.locator("mark")).to_contain_text("light")
+    expect(rows.first).to_contain_text("9.1 %")
+    assert "alignment" in page.evaluate(
+        "atob(document.querySelector('#compare-download a').href.split(',')[1])"
+    )
+
+
+def test_many_files_are_heard_in_turn_and_one_that_cannot_be_used_stops_nothing(
+    open_page: OpenPage, demo_speech: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.wav"
+    broken.write_text("no sound " * 100, encoding="utf-8")
+    samples = demo_speech / "samples"
+    page = open_page("playground")
+    page.get_by_role("tab", name="Many files", exact=True).click()
+    expect(page.locator("#many-model input")).to_have_value("Demo model")
+    files = [samples / "kitchen-light.flac", broken, samples / "long.ogg", samples / "silence.flac"]
+    page.locator("#many-files input[type=file]").set_input_files(files)
+    expect(page.locator("#many-files")).to_contain_text("silence")
+    page.locator("#many-start").click()
+    status, rows = page.locator("#many-status"), page.locator("#many-table tbody tr")
+    expect(rows.nth(2)).to_contain_text("at work")
+    page.locator("#many-cancel").click()
+    expect(status).to_contain_text("start it again with the same recordings to go on")
+    expect(rows.nth(1)).to_contain_text("broken.wav is not a sound file")
+    page.locator("#many-start").click()
+    expect(status).to_contain_text(
+        "3 of 4 recordings are done. 1 of them were done before. 1 could not be used"
+    )
+    expect(rows.nth(0)).to_contain_text("kitchen light")
+    with page.expect_download() as got:
+        page.locator("#many-download").get_by_role("link", name="ZIP").click()
+    with zipfile.ZipFile(got.value.path()) as archive:
+        assert "srt/long.srt" in archive.namelist() and "vtt/kitchen-light.vtt" in archive.namelist()

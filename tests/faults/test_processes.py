@@ -1,0 +1,141 @@
+"""Several processes train one run: the curve, the record, a stop, and a process that is killed. Real ones."""
+
+import os
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from studio.files import read_json
+from studio.jobs.manager import JobManager, JobState
+from studio.settings import Settings
+from studio.training.config import TrainingConfig
+from studio.training.events import read_events
+from studio.training.run_dir import RunDir
+from tests.faults.test_workers import (
+    NewStudio,
+    after_step,
+    has_ended,
+    new_studio,
+    pid_of,
+    until,
+    wait_for,
+)
+from tests.unit.training.attempts import quick
+
+__all__ = ["new_studio"]
+
+
+@pytest.fixture
+def pair(micro_model: Path, tones: Path) -> TrainingConfig:
+    """Two processes that together take the batches of one with twice the batch size."""
+    return quick(
+        micro_model,
+        tones,
+        num_processes=2,
+        per_device_train_batch_size=2,
+        max_train_samples=8,
+        validation_share=0.25,
+        lora_dropout=0.0,
+        num_train_epochs=3,
+        per_device_eval_batch_size=1,
+        max_eval_samples=3,
+        eval_on_start=True,
+    )
+
+
+def curve(run: RunDir) -> list[tuple[int, float]]:
+    return [
+        (event["step"], event["loss"])
+        for event in read_events(run.events)[0]
+        if event["kind"] in ("step", "eval") and event.get("loss") is not None
+    ]
+
+
+def processes_of(settings: Settings, run_id: str) -> list[psutil.Process]:
+    """The processes that train, by rank."""
+    launcher = psutil.Process(pid_of(settings, run_id))
+    ranks = {int(child.environ().get("RANK", -1)): child for child in launcher.children(recursive=True)}
+    return [ranks[rank] for rank in sorted(ranks) if rank >= 0]
+
+
+def finished(jobs: JobManager, run_id: str) -> None:
+    assert wait_for(jobs, run_id, until(JobState.FINISHED)).model_id
+
+
+def test_two_processes_learn_what_one_does_with_the_same_effective_batch(
+    settings: Settings, pair: TrainingConfig, new_studio: NewStudio
+) -> None:
+    jobs = new_studio(settings)
+    alone = TrainingConfig(
+        **{
+            **vars(pair),
+            "num_processes": 1,
+            "per_device_train_batch_size": 4,
+            "gradient_accumulation_steps": 1,
+        }
+    )
+    runs = [RunDir(settings.runs / jobs.submit(config)) for config in (alone, pair)]
+    for run in runs:
+        finished(jobs, run.run_id)
+    one, two = (curve(run) for run in runs)
+    assert [step for step, _ in one] == [step for step, _ in two]
+    assert [loss for _, loss in two] == pytest.approx([loss for _, loss in one], rel=1e-5)
+    events = read_events(runs[1].events)[0]
+    kinds = [event["kind"] for event in events]
+    assert kinds.count("plan") == kinds.count("data") == 1, "one process keeps the record"
+    assert next(event for event in events if event["kind"] == "plan")["num_processes"] == 2
+    evaluated = [event for event in events if event["kind"] == "eval_progress" and event["done"]]
+    assert {event["total"] for event in evaluated} == {3} and evaluated[-1]["done"] == 3
+    texts = [len(event["rows"]) for event in events if event["kind"] == "samples"]
+    assert set(texts) == {3}, "each clip is evaluated once, though three are shared by two"
+    assert len(list(settings.models.iterdir())) == 2
+
+
+def test_two_processes_stop_in_the_same_step_and_die_together(
+    settings: Settings, pair: TrainingConfig, new_studio: NewStudio
+) -> None:
+    jobs = new_studio(settings)
+    config = TrainingConfig(**{**vars(pair), "max_steps": 30, "save_steps": 3, "eval_strategy": "no"})
+    run = RunDir(settings.runs / jobs.submit(config))
+    wait_for(jobs, run.run_id, after_step(2))
+    jobs.stop(run.run_id)
+    stopped = wait_for(jobs, run.run_id, until(JobState.STOPPED))
+    checkpoint = run.checkpoints / f"checkpoint-{stopped.step}"
+    assert 0 < stopped.step < 30 and (checkpoint / "trainer_state.json").is_file()
+    assert {path.name for path in checkpoint.glob("rng_state*")} == {"rng_state_0.pth", "rng_state_1.pth"}
+
+    jobs.resume(run.run_id)
+    wait_for(jobs, run.run_id, after_step(stopped.step + 2))
+    launcher, (first, second) = pid_of(settings, run.run_id), processes_of(settings, run.run_id)
+    os.kill(second.pid, signal.SIGKILL)
+    broken = wait_for(
+        jobs, run.run_id, lambda status: status.state in (JobState.FAILED, JobState.INTERRUPTED)
+    )
+    assert broken.can_resume and broken.error
+    assert has_ended(launcher) and has_ended(first.pid)
+    assert not list(settings.models.iterdir())
+
+    jobs.resume(run.run_id)
+    finished(jobs, run.run_id)
+    unbroken = RunDir(settings.runs / jobs.submit(config))
+    finished(jobs, unbroken.run_id)
+    weights = [
+        load_file(each.checkpoints / "checkpoint-30" / "adapter_model.safetensors")
+        for each in (run, unbroken)
+    ]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    assert [step for step, _ in jobs.status(run.run_id).loss_points] == list(range(1, 31))
+
+
+def test_what_one_process_cannot_read_ends_all_with_its_sentence(
+    settings: Settings, pair: TrainingConfig, new_studio: NewStudio
+) -> None:
+    jobs = new_studio(settings)
+    run_id = jobs.submit(TrainingConfig(**{**vars(pair), "train_data": "nowhere.jsonl"}))
+    status = wait_for(jobs, run_id, until(JobState.FAILED))
+    assert "nowhere.jsonl" in status.error
+    assert read_json(RunDir(settings.runs / run_id).result)["state"] == "failed"

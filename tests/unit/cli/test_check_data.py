@@ -1,0 +1,35 @@
+"""`check-data`: what it prints, writes and answers."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from studio.cli.check_data import run
+from studio.errors import ConfigError
+from studio.settings import Settings
+from tests.micro import make_tones
+
+
+def test_a_report_is_printed_and_written(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = make_tones(tmp_path, count=6)
+    with manifest.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"audio": "gone.wav", "text": "x"}) + "\n")
+    page = tmp_path / "out" / "report.html"
+    asked = [str(manifest), "--html", str(page), "--normalizer", "basic", "--base_model", "demo"]
+    assert run([*asked, "--transcribe", "2"], settings) == 1
+    printed = capsys.readouterr()
+    assert "6 of 7 rows can be used" in printed.out and "line 7: There is no audio file" in printed.out
+    assert "of 'low' differs" in printed.out or "differs from" in printed.out
+    assert "<svg" in page.read_text(encoding="utf-8")
+    (quarantine,) = settings.quarantine.iterdir()
+    assert str(quarantine) in printed.err
+    assert [json.loads(line)["line"] for line in quarantine.read_text(encoding="utf-8").splitlines()] == [7]
+
+
+@pytest.mark.parametrize("words", [["--transcribe", "3"], ["--transcribe", "few", "--base_model", "demo"]])
+def test_slips_about_the_listening_model_are_answered(words: list[str], settings: Settings) -> None:
+    with pytest.raises(ConfigError, match="--transcribe"):
+        run(["demo:test", *words], settings)

@@ -1,0 +1,22 @@
+"""What the terminal says of a run's memory."""
+
+from studio.cli.follow import memory_lines
+from studio.units import GIB
+
+PREDICTED = {"tensor_bytes": 3 * GIB, "allocated_bytes": 3 * GIB, "device_bytes": 4 * GIB}
+
+
+def test_on_a_card_prediction_and_measurement_stand_side_by_side() -> None:
+    measured = {"device": "T4", "allocated_bytes": 2 * GIB, "reserved_bytes": GIB, "device_bytes": None}
+    (line,) = memory_lines({"predicted": PREDICTED, "measured": measured})
+    assert line.startswith("Memory on T4") and "tensors 3.00 GiB → 2.00 GiB, allocator ? → 1.00 GiB" in line
+    assert "card" not in line.partition(":")[2]
+
+
+def test_without_a_gpu_the_process_is_not_called_tensors() -> None:
+    (line,) = memory_lines({"predicted": PREDICTED, "measured": {"device": "cpu", "process_bytes": 5 * GIB}})
+    assert "3.00 GiB of tensors predicted" in line and "the whole process grew by 5.00 GiB" in line
+
+
+def test_a_run_that_measured_nothing_says_nothing() -> None:
+    assert memory_lines(None) == memory_lines({"predicted": PREDICTED, "measured": None}) == []

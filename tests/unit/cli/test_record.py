@@ -1,0 +1,38 @@
+"""`record`: lists of sentences without the page."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from studio.cli.record import run
+from studio.errors import ConfigError
+from studio.settings import Settings
+from tests.micro import make_tones
+
+
+def test_a_list_is_made_read_and_removed(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "sentences.txt"
+    text.write_text("one\ntwo\n", encoding="utf-8")
+    tone = make_tones(tmp_path, count=1).parent / "tone0.wav"
+    assert run(["create", "mine", str(text), "--language", "en"], settings) == 0
+    assert run(["add", "mine", "2", str(tone)], settings) == 0
+    capsys.readouterr()
+    assert run(["list", "--json"], settings) == 0
+    found = json.loads(capsys.readouterr().out)["sessions"][0]
+    assert (found["name"], found["sentences"], found["recorded"]) == ("mine", 2, 1)
+    assert Path(found["manifest"]).is_file()
+    assert run(["show", "mine"], settings) == 0
+    assert "1.0 s  two" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="add --yes"):
+        run(["delete", "mine"], settings)
+    assert run(["delete", "mine", "--yes"], settings) == 0
+    assert list(settings.recordings.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [["create", "x"], ["sing"], ["add", "x", "one", "a.wav"]])
+def test_slips_are_answered_in_a_sentence(words: list[str], settings: Settings) -> None:
+    with pytest.raises(ConfigError):
+        run(words, settings)

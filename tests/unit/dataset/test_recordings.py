@@ -1,0 +1,88 @@
+"""Sentences read aloud: what is kept is what is trained on, and nothing is lost on the way."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from studio.dataset.manifest import read_manifest
+from studio.dataset.recordings import (
+    begin_session,
+    delete_session,
+    keep_clip,
+    open_session,
+    sessions,
+)
+from studio.errors import AudioError, ConfigError
+
+RATE = 48_000
+VOICE = (3000 * np.sin(np.arange(2 * RATE) / 30)).astype(np.int16)
+TEXT = "\ufefffirst\n\n second \nthird\n".removeprefix("\ufeff")
+
+
+def test_a_manifest_grows_with_each_sentence(tmp_path: Path) -> None:
+    session = begin_session(tmp_path, "my list", TEXT, "en", "ada")
+    assert session.sentences == ("first", "second", "third") and session.next_unread == 0
+    session = keep_clip(session, 0, VOICE, RATE)
+    session = keep_clip(session, 2, np.stack([VOICE, VOICE], axis=1), RATE)
+    assert session.next_unread == 1
+    examples = read_manifest(session.manifest).examples
+    assert [example.text for example in examples] == ["first", "third"]
+    assert examples[0].duration_seconds == 2.0
+    assert (examples[0].language, examples[0].speaker) == ("en", "ada")
+
+
+def test_who_comes_back_goes_on_at_the_next_unread_sentence(tmp_path: Path) -> None:
+    keep_clip(begin_session(tmp_path, "list", TEXT), 0, VOICE, RATE)
+    assert open_session(tmp_path, "list").next_unread == 1
+    assert begin_session(tmp_path, "list", TEXT).next_unread == 1, "the same list goes on"
+    with pytest.raises(ConfigError, match="with other sentences"):
+        begin_session(tmp_path, "list", "something else")
+
+
+def test_a_sentence_read_again_replaces_the_first_reading(tmp_path: Path) -> None:
+    session = keep_clip(begin_session(tmp_path, "list", TEXT), 0, VOICE, RATE)
+    session = keep_clip(session, 0, VOICE[:RATE], RATE)
+    assert session.clips == {0: 1.0}
+    assert len(read_manifest(session.manifest).examples) == 1
+
+
+@pytest.mark.parametrize(
+    ("samples", "sentence"),
+    [
+        (np.zeros(RATE, np.int16), "is silent"),
+        (VOICE[:4800], "0.1 s long"),
+        (np.tile(VOICE, 16), "32.0 s long"),
+    ],
+)
+def test_a_recording_that_is_none_is_refused_and_nothing_is_kept(
+    samples: np.ndarray, sentence: str, tmp_path: Path
+) -> None:
+    session = begin_session(tmp_path, "list", TEXT)
+    with pytest.raises(AudioError, match=sentence):
+        keep_clip(session, 0, samples, RATE)
+    assert open_session(tmp_path, "list").clips == {} and not session.manifest.exists()
+
+
+@pytest.mark.parametrize("name", ["", "../up", "a/b", ".hidden", "x" * 61, "end."])
+def test_a_name_that_is_no_folders_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be the name"):
+        begin_session(tmp_path, name, TEXT)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_list_without_sentences_or_with_too_long_ones_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no sentence to read"):
+        begin_session(tmp_path, "list", " \n\n")
+    with pytest.raises(ConfigError, match="at most"):
+        begin_session(tmp_path, "list", "x" * 501)
+
+
+def test_sessions_are_listed_and_deleted(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        begin_session(tmp_path, name, TEXT)
+    assert {session.name for session in sessions(tmp_path)} == {"one", "two"}
+    delete_session(tmp_path, "one")
+    assert [session.name for session in sessions(tmp_path)] == ["two"]
+    with pytest.raises(ConfigError, match="no recording session 'one'"):
+        delete_session(tmp_path, "one")

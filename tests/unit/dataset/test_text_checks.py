@@ -1,0 +1,46 @@
+"""Checks of the texts against one another and against their language."""
+
+from pathlib import Path
+
+import pytest
+
+from studio.dataset.example import Example
+from studio.dataset.text_checks import mixed_punctuation, other_scripts
+
+
+def example(line: int, text: str, language: str | None = "en") -> Example:
+    return Example(Path("a.wav"), text, language, None, None, None, 1.0, (), line)
+
+
+def test_the_rarer_kind_of_ending_is_named() -> None:
+    rows = [example(line, "It is so." if line != 3 else "it is so") for line in range(1, 11)]
+    assert [problem.line for problem in mixed_punctuation(rows)] == [3]
+    rows = [example(line, "好吗？" if line == 4 else "好") for line in range(1, 11)]
+    assert [problem.line for problem in mixed_punctuation(rows)] == [4]
+
+
+def test_a_mix_in_halves_is_told_once() -> None:
+    rows = [example(line, "so." if line % 2 else "so") for line in range(1, 11)]
+    assert [problem.line for problem in mixed_punctuation(rows)] == [1]
+
+
+def test_texts_of_one_kind_are_no_mix() -> None:
+    assert list(mixed_punctuation([example(1, "so."), example(2, "Why?")])) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "is_other"),
+    [
+        ("打开客厅的灯", "en", True),
+        ("turn on the light", "Chinese", True),
+        ("打开 wifi", "zh", False),
+        ("OK", "zh", False),
+        ("привет всем", "ru", False),
+        ("привет всем", "de", True),
+        ("学校の話です", "ja", False),
+        ("whatever it is", None, False),
+        ("anything at all", "tlh", False),
+    ],
+)
+def test_letters_of_another_language_are_named(text: str, language: str | None, is_other: bool) -> None:
+    assert bool(list(other_scripts([example(1, text, language)]))) is is_other

@@ -1,0 +1,42 @@
+"""Clips in languages that a run does not train."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from studio.errors import ConfigError, DataError, ManifestError
+from studio.evaluation.other_languages import clips_in_other_languages
+
+
+def manifest(folder: Path, speech: Path, languages: list[str | None]) -> str:
+    """One clip of the demo speech, said to be in each of the languages."""
+    audio = str(speech / "audio" / "test-000.ogg")
+    rows = [{"audio": audio, "sentence": "reboot", "language": language} for language in languages]
+    file = folder / "kept.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(file)
+
+
+def test_english_comes_with_the_studio_and_is_of_no_use_to_who_trains_english() -> None:
+    clips = clips_in_other_languages("", ("zh",), 8)
+    assert 4 <= len(clips) <= 8 and {clip.language for clip in clips} == {"en"}
+    assert all(clip.audio_path.is_file() and clip.text for clip in clips)
+    assert clips_in_other_languages("", ("en", "zh"), 8) == []
+    assert clips_in_other_languages("", (), 8) == [], "what is trained is not known"
+
+
+def test_of_a_manifest_the_rows_in_other_languages_are_heard(tmp_path: Path, demo_speech: Path) -> None:
+    source = manifest(tmp_path, demo_speech, ["German", "zh-TW", None, "de"])
+    assert [clip.line for clip in clips_in_other_languages(source, ("zh",), 8)] == [1, 4]
+    assert len(clips_in_other_languages(source, ("zh",), 1)) == 1
+
+
+def test_a_manifest_that_is_of_no_use_says_why(tmp_path: Path, demo_speech: Path) -> None:
+    only_own = manifest(tmp_path, demo_speech, ["zh", None])
+    with pytest.raises(DataError, match=r"No row of .*kept\.jsonl is in another language"):
+        clips_in_other_languages(only_own, ("zh",), 8)
+    with pytest.raises(ConfigError, match=r"Line 1 of other_languages_data: .*Klingon"):
+        clips_in_other_languages(manifest(tmp_path, demo_speech, ["Klingon"]), (), 8)
+    with pytest.raises(ManifestError, match=r"missing\.jsonl"):
+        clips_in_other_languages(str(tmp_path / "missing.jsonl"), (), 8)

@@ -1,0 +1,111 @@
+"""Checkpoints are written aside and renamed: what is there is whole, and its weights are numbers."""
+
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import Seq2SeqTrainingArguments, TrainerCallback, WhisperForConditionalGeneration
+
+from studio.errors import RunError
+from studio.settings import Settings
+from studio.training.checkpoints import WRITING, complete_checkpoints, last_checkpoint, put_in_place
+from studio.training.guarded_trainer import GuardedTrainer
+from studio.training.world import World
+from tests.unit.training.attempts import StopAtStep, attempt, new_run, quick
+
+
+class Watch(threading.Thread):
+    """Looks at the folder of checkpoints all the time."""
+
+    def __init__(self, checkpoints: Path) -> None:
+        super().__init__(daemon=True)
+        self._checkpoints = checkpoints
+        self._is_over = threading.Event()
+        self.torn: set[str] = set()
+        self.aside: set[str] = set()
+
+    def run(self) -> None:
+        while not self._is_over.wait(0.0005):
+            there = {folder.name for folder in self._checkpoints.glob("checkpoint-*")}
+            whole = {folder.name for folder in complete_checkpoints(self._checkpoints)}
+            self.torn |= there - whole
+            self.aside |= {folder.name for folder in (self._checkpoints / WRITING).glob("*")}
+
+    def end(self) -> None:
+        self._is_over.set()
+        self.join()
+
+
+def test_what_is_there_of_a_checkpoint_is_all_of_it(
+    settings: Settings, micro_model: Path, tones: Path
+) -> None:
+    config = quick(micro_model, tones, method="full", save_steps=1, save_total_limit=9)
+    run = new_run(settings, config)
+    watch = Watch(run.checkpoints)
+    watch.start()
+    try:
+        assert attempt(settings, run).state == "finished"
+    finally:
+        watch.end()
+    assert not watch.torn and watch.aside
+    assert [folder.name for folder in run.checkpoints.iterdir() if folder.name == WRITING] == []
+    assert len(complete_checkpoints(run.checkpoints)) == 6
+
+
+def test_what_a_killed_worker_left_aside_is_no_checkpoint_and_goes(
+    settings: Settings, micro_model: Path, tones: Path
+) -> None:
+    run = new_run(settings, quick(micro_model, tones, save_steps=1, save_total_limit=2))
+    attempt(settings, run, StopAtStep(run, 5))
+    whole = run.checkpoints / "checkpoint-5"
+    shutil.copytree(whole, run.checkpoints / WRITING / "checkpoint-9")
+    assert last_checkpoint(run.checkpoints) == whole
+    assert attempt(settings, run).state == "finished"
+    kept = {folder.name for folder in run.checkpoints.iterdir()}
+    assert kept <= {f"checkpoint-{step}" for step in range(1, 7)}
+    assert "checkpoint-6" in kept and len(kept) == 2
+
+
+def test_a_checkpoint_takes_the_place_of_what_is_there(tmp_path: Path) -> None:
+    for name, text in (("old", "one"), ("new", "two")):
+        (tmp_path / name / "inner").mkdir(parents=True)
+        (tmp_path / name / "inner" / "file").write_text(text, encoding="utf-8")
+    put_in_place(tmp_path / "new", tmp_path / "old")
+    assert (tmp_path / "old" / "inner" / "file").read_text(encoding="utf-8") == "two"
+    assert not (tmp_path / "new").exists()
+
+
+class Poison(TrainerCallback):
+    """Makes a weight no number after the third step, as an optimizer may."""
+
+    def on_optimizer_step(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        if state.global_step == 2:
+            with torch.no_grad():
+                model.get_decoder().layer_norm.weight[0] = torch.nan
+
+
+def test_weights_that_are_no_numbers_never_reach_a_checkpoint(micro_model: Path, tmp_path: Path) -> None:
+    row = {"input_features": torch.zeros(80, 3000), "labels": torch.arange(5)}
+    trainer = GuardedTrainer(
+        model=WhisperForConditionalGeneration.from_pretrained(micro_model),
+        args=Seq2SeqTrainingArguments(
+            str(tmp_path / "checkpoints"),
+            max_steps=5,
+            save_steps=1,
+            use_cpu=True,
+            report_to="none",
+            per_device_train_batch_size=1,
+            disable_tqdm=True,
+        ),
+        train_dataset=[row] * 5,
+        callbacks=[Poison()],
+    )
+    trainer.world, trainer.on_wait = World(), lambda _seconds: None
+    with pytest.raises(RunError, match=r"not a number by step 3 \(model.decoder.layer_norm.weight first\)"):
+        trainer.train()
+    found = complete_checkpoints(tmp_path / "checkpoints")
+    assert [folder.name for folder in found] == ["checkpoint-1", "checkpoint-2"]
+    assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {"checkpoint-1", "checkpoint-2"}

@@ -1,0 +1,183 @@
+"""Options that the trainer carries out: precision, optimizers, schedulers, smoothing, early stopping."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from studio.errors import ConfigError
+from studio.settings import Settings
+from studio.training import adapters
+from studio.training.arguments import config_from_dict
+from studio.training.config import TrainingConfig
+from studio.training.events import read_events
+from studio.training.label_smoothing import smoothed_loss
+from studio.training.plan import base_dtype_of, precision_of
+from studio.training.record import evaluations
+from studio.training.run_dir import RunDir
+from studio.training.schedulers import SCHEDULERS, scheduler_values
+from tests.unit.training.attempts import StopAtStep, attempt, new_run, quick
+
+
+def trained(settings: Settings, model: Path, tones: Path, name: str = "run", **changes: Any) -> RunDir:
+    """A finished run of four steps without evaluation, unless told otherwise."""
+    values = {"max_steps": 4, "eval_strategy": "no", "lora_dropout": 0.0, **changes}
+    run = new_run(settings, quick(model, tones, **values), name)
+    assert attempt(settings, run).state == "finished"
+    return run
+
+
+def losses(run: RunDir) -> list[float]:
+    return [event["loss"] for event in read_events(run.events)[0] if event["kind"] == "step"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"optim": "adafactor"},
+        {"optim": "adamw_bnb_8bit"},
+        {"optim": "adamw_torch"},
+        {"optim": "sgd", "learning_rate": 0.5},
+        {"base_dtype": "bf16"},
+        {"precision": "pure_bf16"},
+        {"precision": "pure_bf16", "method": "full", "learning_rate": 0.002},
+        {"base_dtype": "bf16", "method": "full", "learning_rate": 0.002},
+        {"attn_implementation": "eager"},
+        {"label_smoothing_factor": 0.1},
+        {"gradient_checkpointing": True, "use_reentrant": "true"},
+        {"gradient_checkpointing": True, "label_smoothing_factor": 0.1, "precision": "pure_bf16"},
+    ],
+    ids=lambda changes: " ".join(map(str, changes.values())),
+)
+def test_the_loss_falls_whatever_the_run_is_made_of(
+    changes: dict[str, Any], settings: Settings, micro_model: Path, tones: Path
+) -> None:
+    points = losses(trained(settings, micro_model, tones, **changes))
+    assert points[-1] < points[0] - 0.05
+
+
+def test_a_smoothed_loss_is_that_of_transformers(micro_model: Path) -> None:
+    from transformers.trainer_pt_utils import LabelSmoother
+
+    config = TrainingConfig(base_model=str(micro_model))
+    model: Any = adapters.load_base(micro_model, config, adapters.Precision("fp32")).decoder.model
+    labels = torch.tensor([[5, 6, 7], [8, 9, -100]])
+    features = torch.randn(2, 80, 3000, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        outputs = model(input_features=features, labels=labels)
+        theirs = LabelSmoother(epsilon=0.2)(outputs, labels)
+        batch = {"input_features": features, "labels": labels}
+        assert smoothed_loss(model, batch, model.config, 0.2) == pytest.approx(float(theirs), rel=1e-5)
+        assert smoothed_loss(model, batch, model.config, 0.0) == pytest.approx(float(outputs.loss), rel=1e-5)
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_every_scheduler_of_transformers_steps_with_the_values_it_is_given(scheduler: str) -> None:
+    from transformers import get_scheduler
+
+    weight = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([weight], lr=1e-3)
+    values = scheduler_values(scheduler, "", 1e-3, 100)
+    made = get_scheduler(
+        scheduler, optimizer, num_warmup_steps=10, num_training_steps=100, scheduler_specific_kwargs=values
+    )
+    waits = scheduler in ("reduce_lr_on_plateau", "greedy")
+    for _ in range(100):
+        optimizer.step()
+        made.step(0.5) if waits else made.step()
+    rate = optimizer.param_groups[0]["lr"]
+    assert 0 <= rate <= 1e-3
+    if not scheduler.startswith(("constant", "cosine_with_restarts")):
+        assert rate < 1e-3
+
+
+def test_the_list_of_schedulers_is_that_of_transformers() -> None:
+    from transformers import SchedulerType
+
+    assert set(SCHEDULERS) == {each.value for each in SchedulerType}
+
+
+def test_a_scheduler_that_waits_for_the_error_rate_lowers_the_rate(
+    settings: Settings, micro_model: Path, tones: Path
+) -> None:
+    options = {
+        "lr_scheduler_type": "reduce_lr_on_plateau",
+        "lr_scheduler_kwargs": {"patience": 0, "factor": 0.1},
+    }
+    kwargs = config_from_dict(options).lr_scheduler_kwargs
+    run = trained(
+        *(settings, micro_model, tones),
+        eval_strategy="steps",
+        eval_steps=1,
+        max_steps=4,
+        learning_rate=1e-6,
+        **{**options, "lr_scheduler_kwargs": kwargs},
+    )
+    steps = [event for event in read_events(run.events)[0] if event["kind"] == "step"]
+    assert steps[-1]["learning_rate"] < steps[0]["learning_rate"]
+
+
+@pytest.mark.parametrize("is_broken", [False, True], ids=["unbroken", "resumed"])
+def test_a_run_ends_early_where_nothing_improves(
+    is_broken: bool, settings: Settings, micro_model: Path, tones: Path
+) -> None:
+    config = quick(
+        *(micro_model, tones),
+        early_stopping_patience=2,
+        eval_strategy="steps",
+        eval_steps=1,
+        max_steps=9,
+        learning_rate=1e-9,
+        metric_for_best_model="wer",
+    )
+    run = new_run(settings, config)
+    if is_broken:
+        assert attempt(settings, run, StopAtStep(run, 2)).state == "stopped"
+    outcome = attempt(settings, run)
+    best = outcome.metrics["best_step"]
+    assert outcome.state == "finished" and outcome.step == best + 2 < 9
+    assert max(evaluations(run)) == best + 2
+    warnings = [event["text"] for event in read_events(run.events)[0] if event["kind"] == "warning"]
+    assert any(text.startswith(f"Ended at step {best + 2}") for text in warnings)
+
+
+def test_flash_attention_that_is_not_here_is_refused_in_a_sentence(
+    settings: Settings, micro_model: Path, tones: Path
+) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    config = quick(micro_model, tones, attn_implementation="flash_attention_2")
+    with pytest.raises(ConfigError, match="flash-attn, which is not here: choose sdpa"):
+        attempt(settings, new_run(settings, config))
+
+
+@pytest.mark.parametrize(
+    ("changes", "has_gpu", "precision", "base_dtype"),
+    [
+        ({}, True, "bf16", "bf16"),
+        ({}, False, "fp32", "fp32"),
+        ({"precision": "fp16"}, False, "fp32", "fp32"),
+        ({"base_dtype": "bf16"}, False, "bf16", "bf16"),
+        ({"base_dtype": "fp16"}, False, "fp32", "fp32"),
+        ({"base_dtype": "fp16"}, True, "fp16", "fp16"),
+        ({"base_dtype": "fp32"}, True, "bf16", "fp32"),
+        ({"precision": "pure_bf16"}, False, "pure_bf16", "bf16"),
+        ({"method": "full"}, True, "bf16", "fp32"),
+        ({"method": "full", "base_dtype": "bf16"}, True, "bf16", "bf16"),
+    ],
+)
+def test_types_follow_the_machine(
+    changes: dict[str, Any], has_gpu: bool, precision: str, base_dtype: str
+) -> None:
+    config = TrainingConfig(**changes)
+    assert precision_of(config, has_gpu) == precision
+    assert base_dtype_of(config, precision, has_gpu) == base_dtype
+
+
+def test_a_base_is_loaded_in_the_type_asked_for(micro_model: Path) -> None:
+    config = TrainingConfig(base_model=str(micro_model), base_dtype="bf16", attn_implementation="eager")
+    precision = adapters.choose_precision(config, has_gpu=False)
+    model: Any = adapters.load_base(micro_model, config, precision).decoder.model
+    assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
+    assert model.config._attn_implementation == "eager"

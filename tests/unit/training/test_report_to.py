@@ -1,0 +1,99 @@
+"""What the packages of `report_to` have written, read back with their own readers."""
+
+import json
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from studio.jobs import process
+from studio.jobs.status import read_result
+from studio.settings import Settings
+from studio.training.events import read_events
+from studio.training.record import evaluations
+from studio.training.run_dir import RunDir
+from tests.unit.training.attempts import new_run, quick
+
+
+def reported(settings: Settings, model: Path, clips: Path, package: str) -> RunDir:
+    """A run that has reported to `package`, from a real worker."""
+    if find_spec(package) is None:
+        pytest.skip(f"{package} is not installed: python3 tests/run.py installs it")
+    config = quick(model, clips, report_to=package, project="my-speech", max_steps=3)
+    run = new_run(settings, config, "reported")
+    child = process.spawn(run, settings)
+    child.wait(timeout=300)
+    result = read_result(run)
+    assert result is not None and result["state"] == "finished", run.log.read_text(encoding="utf-8")
+    return run
+
+
+def test_tensorboard_has_the_curves(settings: Settings, micro_model: Path, tones: Path) -> None:
+    run = reported(settings, micro_model, tones, "tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(run.path / "tensorboard"))
+    events.Reload()
+    assert [event.step for event in events.Scalars("train/loss")] == [1, 2, 3]
+    assert [event.step for event in events.Scalars("eval/wer")] == [3]
+
+
+def records_of(content: bytes) -> Iterator[bytes]:
+    """Records of W&B's file: a header of 7 bytes, then LevelDB's log in blocks of 32 KiB."""
+    place, record = 7, b""
+    while place + 7 <= len(content):
+        if 32768 - place % 32768 < 7:
+            place += 32768 - place % 32768
+            continue
+        length, kind = struct.unpack_from("<HB", content, place + 4)
+        record += content[place + 7 : place + 7 + length]
+        place += 7 + length
+        if kind in (1, 4):  # whole, or the last part
+            yield record
+            record = b""
+
+
+def test_wandb_has_the_curves_without_a_network_or_an_account(
+    settings: Settings, micro_model: Path, tones: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    run = reported(settings, micro_model, tones, "wandb")
+    from wandb.proto import wandb_internal_pb2
+
+    (file,) = run.path.glob("wandb/offline-run-*/run-*.wandb")
+    seen: set[str] = set()
+    project = ""
+    for data in records_of(file.read_bytes()):
+        record: Any = wandb_internal_pb2.Record()
+        record.ParseFromString(data)
+        project = record.run.project or project
+        seen |= {".".join(item.nested_key) or item.key for item in record.history.item}
+    assert project == "my-speech"
+    assert {"train/loss", "eval/wer", "eval/cer"} <= seen
+
+
+def trackio_values(project: str, run: str, metric: str) -> list[float]:
+    """A curve as trackio's own command line reads it, from the folder that `TRACKIO_DIR` names."""
+    command = [sys.executable, "-m", "trackio.cli", "get", "metric", "--json"]
+    chosen = ["--project", project, "--run", run, "--metric", metric]
+    said = subprocess.run([*command, *chosen], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
+    return [point["value"] for point in json.loads(said.stdout)["values"]]
+
+
+def test_trackio_has_the_curves(
+    settings: Settings, micro_model: Path, tones: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
+    run = reported(settings, micro_model, tones, "trackio")
+    events = read_events(run.events)[0]
+    losses = [event["loss"] for event in events if event["kind"] == "step"]
+    (found,) = evaluations(run).values()
+    assert len(losses) == 3
+    assert trackio_values("my-speech", "reported", "train/loss") == pytest.approx(losses)
+    assert trackio_values("my-speech", "reported", "eval/wer") == pytest.approx([found["wer"]])

@@ -1,0 +1,112 @@
+"""Going on from an adapter: what it decides is taken over, and what contradicts it is refused."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from studio.errors import AdapterMismatchError, ConfigError, ModelNotFoundError, StudioError
+from studio.files import read_json, write_json
+from studio.registry.store import ModelRegistry
+from studio.settings import Settings
+from studio.training.config import TrainingConfig
+from studio.training.warm_start import warm_started
+from tests.unit.training.attempts import attempt, new_run, quick
+
+
+@pytest.fixture
+def registry(settings: Settings, micro_model: Path, tones: Path) -> ModelRegistry:
+    """With an adapter named `first`, of rank 4 on two kinds of layers."""
+    config = quick(
+        micro_model,
+        tones,
+        max_steps=1,
+        eval_strategy="no",
+        run_name="first",
+        target_modules=("q_proj", "v_proj"),
+    )
+    attempt(settings, new_run(settings, config, "first"))
+    return ModelRegistry(settings.models, demo=None, hf_cache=None)
+
+
+def test_an_adapter_is_trained_on_from_where_it_was(
+    settings: Settings, micro_model: Path, tones: Path, registry: ModelRegistry
+) -> None:
+    config = quick(
+        *(micro_model, tones),
+        adapter="first",
+        lora_r=32,
+        lora_alpha=64,
+        learning_rate=1e-9,
+        max_steps=1,
+        eval_strategy="no",
+        run_name="second",
+    )
+    assert attempt(settings, new_run(settings, config, "second")).state == "finished"
+    first, second = (
+        load_file(settings.models / name / "adapter_model.safetensors") for name in ("first", "second")
+    )
+    assert first.keys() == second.keys()
+    assert all(torch.allclose(first[name], second[name], atol=1e-6) for name in first)
+    spec = registry.get("second")
+    assert spec.problem == "" and spec.base_model == str(micro_model)
+    made = spec.card["config"]
+    assert (made["lora_r"], made["lora_alpha"], made["target_modules"]) == (4, 8, ["q_proj", "v_proj"])
+
+
+def test_without_an_adapter_nothing_changes(registry: ModelRegistry) -> None:
+    config = TrainingConfig()
+    assert warm_started(config, registry) is config
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "sentence"),
+    [
+        ({"lora_r": 16}, AdapterMismatchError, "lora_r is 16, and the adapter first has 4: leave lora_r out"),
+        ({"target_modules": ("fc1",)}, AdapterMismatchError, "has q_proj, v_proj: leave target_modules out"),
+        ({"method": "dora"}, AdapterMismatchError, "method is dora, and the adapter first has lora"),
+        ({"adapter": "nobody"}, ModelNotFoundError, "nobody"),
+        ({"adapter": "BASE"}, AdapterMismatchError, "is no adapter: give it as base_model"),
+        ({"base_model": "demo"}, AdapterMismatchError, "first belongs to .*, and base_model is demo"),
+    ],
+)
+def test_what_contradicts_the_adapter_is_refused(
+    changes: dict[str, Any],
+    error: type[StudioError],
+    sentence: str,
+    settings: Settings,
+    registry: ModelRegistry,
+    micro_model: Path,
+    demo_model: Path,
+) -> None:
+    with_demo = ModelRegistry(settings.models, demo=demo_model, hf_cache=None)
+    values = {"base_model": str(micro_model), "adapter": "first", **changes}
+    if values["adapter"] == "BASE":
+        values["adapter"] = str(micro_model)
+    with pytest.raises(error, match=sentence):
+        warm_started(TrainingConfig(**values), with_demo)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda saved: {**saved, "peft_type": "ADALORA"},
+        lambda saved: {**saved, "target_modules": ["conv1"]},
+        lambda saved: {**saved, "rank_pattern": {"q_proj": 2}},
+    ],
+    ids=["AdaLoRA", "other layers", "ranks"],
+)
+def test_an_adapter_of_another_kind_is_refused(
+    change: Callable[[dict[str, Any]], dict[str, Any]],
+    settings: Settings,
+    registry: ModelRegistry,
+    micro_model: Path,
+) -> None:
+    file = settings.models / "first" / "adapter_config.json"
+    write_json(file, change(read_json(file)))
+    registry = ModelRegistry(settings.models, demo=None, hf_cache=None)
+    with pytest.raises(ConfigError, match="cannot be trained on: choose a LoRA or DoRA adapter"):
+        warm_started(TrainingConfig(base_model=str(micro_model), adapter="first"), registry)

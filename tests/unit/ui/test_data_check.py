@@ -1,0 +1,93 @@
+"""The check of a data set with a model that listens, and its report."""
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from studio.services import Services
+from studio.settings import DEMO_SPEECH, Settings
+from studio.ui.data_check import LISTENING, TRANSCRIBING, CheckQuestion, check
+from studio.ui.data_report import html_report, report_view
+
+
+@pytest.fixture
+def services(settings: Settings) -> Services:
+    return Services.open(settings, device="cpu")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Real speech: ten good rows, one whose label belongs elsewhere, one whose file is missing."""
+    lines = (DEMO_SPEECH / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines[:11]]
+    for row in rows:
+        row["audio"]["path"] = str(DEMO_SPEECH / row["audio"]["path"])
+        del row["sentences"]
+    rows[4]["sentence"] = "<script>alert(1)</script> entirely other words, which nobody said"
+    rows.append({**rows[0], "audio": {"path": "gone.wav"}})
+    path = tmp_path / "my list.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_labels_are_ranked_by_what_the_model_hears(services: Services, data: Path) -> None:
+    seen = []
+    question = CheckQuestion(str(data), base_model="demo", transcribe=-1, normalizer="no_punctuation")
+    answer = check(question, services, on_progress=lambda *step: seen.append(step))
+    assert len(answer.labels) == 11
+    rates = [label.error_rate for label in answer.labels]
+    assert rates == sorted(rates, reverse=True)
+    wrong = next(label for label in answer.labels if label.line == 5)
+    assert wrong.error_rate > 0.8 and wrong.heard
+    suspicious = [problem.line for problem in answer.report.problems if problem.kind == "suspicious_label"]
+    assert 5 in suspicious
+    assert seen[-1] == (TRANSCRIBING, 11, 11) and seen[0][0] == LISTENING
+    assert any("entirely other words which" in after for _, after in answer.examples)
+    json.dumps(answer.to_json(), allow_nan=False)
+
+
+def test_bad_rows_are_set_aside_in_the_studios_folder(services: Services, data: Path) -> None:
+    answer = check(CheckQuestion(str(data)), services)
+    assert answer.quarantine is not None and answer.quarantine.parent == services.settings.quarantine
+    rows = [json.loads(line) for line in answer.quarantine.read_text(encoding="utf-8").splitlines()]
+    assert [(row["line"], row["kind"]) for row in rows] == [(12, "unusable")]
+    assert "gone.wav" in rows[0]["reason"]
+    assert (answer.report.rows, answer.report.good_rows) == (12, 11)
+
+
+def test_a_sample_is_transcribed_and_a_stop_leaves_it(services: Services, data: Path) -> None:
+    answer = check(CheckQuestion(str(data), base_model="demo", transcribe=3), services)
+    assert len(answer.labels) == 3
+    heard = []
+    stopped = check(
+        CheckQuestion(str(data), base_model="demo", transcribe=-1),
+        services,
+        on_progress=lambda *step: heard.append(step),
+        should_stop=lambda: any(step[0] == TRANSCRIBING for step in heard),
+    )
+    assert len(stopped.labels) == 8, "a batch"
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [str(value) for name, value in attrs if name in ("src", "href")]
+
+
+def test_the_report_is_one_file_without_script_or_address(services: Services, data: Path) -> None:
+    answer = check(CheckQuestion(str(data), base_model="demo", transcribe=-1), services)
+    for locale in ("en", "zh-TW"):
+        page = html_report(answer.report, answer.labels, answer.examples, locale)
+        found = _Tags()
+        found.feed(page)
+        assert "script" not in found.tags and found.addresses == []
+        assert found.tags.count("svg") == 2 and found.tags.count("table") >= 3
+        assert "&lt;script&gt;alert(1)" in page
+    assert "gone.wav" in report_view(answer.report, answer.labels, answer.examples, "zh-CN")
