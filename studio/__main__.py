@@ -3,5 +3,6 @@
 import sys
 
 from studio.cli.main import main
+from studio.leaving import leave
 
-sys.exit(main(sys.argv[1:]))
+leave(main(sys.argv[1:]))

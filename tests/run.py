@@ -15,6 +15,9 @@ ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv"
 MOST_PROCESSES = 4
 OLDEST, NEWEST = (3, 11), (3, 13)
+SOME_FAILED = 1
+"""Pytest's exit code when it ran to its end."""
+FEW = ("--maxfail", "5")
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM_PACKAGES = ("chromium", "fonts-noto-cjk")
 
@@ -36,6 +39,15 @@ def main() -> int:
     if not sys.argv[1:]:
         environ.setdefault("OMP_NUM_THREADS", "1")
     say("Running the tests")
+    code = run_pytest(python, arguments, environ)
+    if code == SOME_FAILED and not sys.argv[1:]:
+        say("What failed, once more and alone: a test that passes now was disturbed by what ran beside it")
+        code = run_pytest(python, ["--last-failed", "--last-failed-no-failures", "none", *FEW], environ)
+    return code
+
+
+def run_pytest(python: str, arguments: "list[str]", environ: "dict[str, str]") -> int:
+    """Its exit code."""
     command = [python, "-m", "pytest", *arguments]
     return subprocess.run(command, cwd=ROOT, env=environ, stdin=subprocess.DEVNULL).returncode
 

@@ -18,7 +18,7 @@ from tests.studio_process import ROOT
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("sentences",),
-    ("units", "lazy_imports"),
+    ("units", "lazy_imports", "leaving"),
     ("files",),
     ("settings",),
     ("dataset", "registry", "whisper"),

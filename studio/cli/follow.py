@@ -8,6 +8,7 @@ from typing import Any
 from studio.cli.output import ProgressLine, say, show
 from studio.cli.parsing import PROGRAM
 from studio.evaluation.capabilities import verdict_of
+from studio.jobs import process
 from studio.jobs.disk import LITTLE_SPACE_BYTES
 from studio.jobs.manager import JobManager, JobState, RunStatus
 from studio.training.after_check import CHECK_NAMES
@@ -45,6 +46,7 @@ def _watch(jobs: JobManager, run_id: str, line: ProgressLine) -> RunStatus:
         status = jobs.status(run_id)
         line.update(progress(status))
         if status.state in ENDED and (status.state is not JobState.INTERRUPTED or was_interrupted):
+            process.wait_for_exit(jobs.folder(run_id))
             return status
         # A worker that was killed may have a successor in a moment: only a second look is believed.
         was_interrupted = status.state is JobState.INTERRUPTED

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
+from studio.leaving import leave
+
 GPUS, AUDIO, TORCH, BITSANDBYTES = "gpus", "audio", "torch", "bitsandbytes"
 OK = "ok"
 
@@ -84,3 +86,4 @@ def first_line(error: BaseException) -> str:
 
 if __name__ == "__main__":
     main()
+    leave()

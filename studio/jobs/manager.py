@@ -19,6 +19,7 @@ from filelock import FileLock
 from studio.dataset.manifest import sources_of
 from studio.errors import RunError, StudioError
 from studio.files import storage_errors, write_json, write_text
+from studio.jobs import process
 from studio.jobs.disk import remove_checkpoints
 from studio.jobs.history import Histories
 from studio.jobs.queue import RunQueue, close_record
@@ -127,6 +128,7 @@ class JobManager:
             state = self._state(run)
             if state in ACTIVE or state is JobState.FINISHED:
                 raise RunError("Run {run} is {state}: it cannot be resumed.", run=run_id, state=state.value)
+            process.terminate_tree(run)  # its record is closed, but while it leaves it may hold a port
             if machines is not None:
                 config, _ = read_run_config(run)
                 moved = {name: getattr(machines, name) for name in ("main_process_ip", "main_process_port")}

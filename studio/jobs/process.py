@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from studio.training.run_dir import RunDir
 _START_TIME_SLACK_SECONDS = 1.0
 """Start times are read from the clock tick: two processes with one pid are further apart."""
 _PATIENCE_SECONDS = 5.0
+_EXIT_SECONDS = 30.0
+_LOOK_SECONDS = 0.05
 
 
 def spawn(run: RunDir, settings: Settings) -> subprocess.Popen[bytes]:
@@ -47,6 +50,13 @@ def spawn(run: RunDir, settings: Settings) -> subprocess.Popen[bytes]:
 def is_alive(run: RunDir) -> bool:
     """Whether the recorded worker still runs: a process of that pid that started at that time."""
     return _worker(run) is not None
+
+
+def wait_for_exit(run: RunDir) -> None:
+    """Returns when the worker of a run that has ended is gone; it may take its time, but not for ever."""
+    end = time.monotonic() + _EXIT_SECONDS
+    while is_alive(run) and time.monotonic() < end:
+        time.sleep(_LOOK_SECONDS)
 
 
 def recorded_pid(run: RunDir) -> int | None:

@@ -20,6 +20,7 @@ import psutil
 
 from studio.errors import ConfigError, RunError, StudioError
 from studio.files import write_json
+from studio.leaving import leave
 from studio.settings import Settings
 from studio.training.arguments import read_config
 from studio.training.config import TrainingConfig
@@ -221,4 +222,4 @@ def _exit_code(error: Exception, run: RunDir) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -92,6 +92,8 @@ def plan_retry(run: RunDir, config: TrainingConfig, shortage: Shortage) -> Retry
     Raises:
         StorageError: if it cannot be written.
     """
+    if config.num_machines > 1:  # the other machines would have to change the same, at the same time
+        return None
     earlier = read_retries(run)
     now = with_retries(config, earlier)
     changes = _changes(now, shortage)

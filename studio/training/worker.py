@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 
 from studio.errors import RunError, StudioError
 from studio.files import read_json, write_json, write_text
+from studio.leaving import leave
 from studio.memory.oom_text import read_report
 from studio.sentences import from_plain, to_plain
 from studio.settings import Settings, local_rank
@@ -197,7 +198,7 @@ def _goes_on(run: RunDir, shortage: Shortage) -> bool:
     config = read_config(run.config)
     if run.queue_entry.exists():  # another of its processes was first
         return True
-    retry = None if config.num_machines > 1 else plan_retry(run, config, shortage)
+    retry = plan_retry(run, config, shortage)
     if retry is None:
         return False
     write_json(run.queue_entry, {"schema_version": 1, "queued": 0.0})
@@ -224,4 +225,4 @@ def _machine() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

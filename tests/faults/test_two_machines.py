@@ -112,6 +112,7 @@ def test_two_machines_train_one_run_and_survive_the_loss_of_one(
     while not list(first.home.glob("runs/*/checkpoints/*/trainer_state.json")):
         assert time.monotonic() < deadline and both[0].poll() is None, ended(both[0])
         time.sleep(0.1)
+    both[1].send_signal(signal.SIGSTOP)  # or it would see to a worker that was killed
     end_processes_of(second.home)
     both[1].send_signal(signal.SIGKILL)
     code, output = ended(both[0])

@@ -9,6 +9,7 @@ import sys
 import warnings
 from typing import Any, TextIO
 
+from studio.leaving import leave
 from studio.memory.plan import TrainingPlan
 from studio.registry.spec import ModelDimensions
 
@@ -60,3 +61,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    leave()

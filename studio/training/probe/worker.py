@@ -17,6 +17,7 @@ from typing import Any
 
 from studio.errors import StudioError
 from studio.files import read_json, write_json
+from studio.leaving import leave
 from studio.memory.measure import PeakMeter
 from studio.memory.overhead import step_figures
 from studio.training.config import TrainingConfig
@@ -136,4 +137,4 @@ def _clips_per_step(config: TrainingConfig) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -179,6 +179,30 @@ def test_resume_queues_again_and_takes_the_result_back(
     assert not run.stop_request.exists() and not run.result.exists()
 
 
+def test_a_worker_that_has_closed_its_record_is_gone_before_the_run_goes_on(
+    jobs: JobManager, settings: Settings, config: TrainingConfig, sleeper: subprocess.Popen[bytes]
+) -> None:
+    run = run_of(settings, jobs.submit(config))
+    pretend_started(run, sleeper)
+    finish(run, "failed", error="The other machine is gone.")
+    threading.Thread(target=sleeper.wait).start()
+    jobs.resume(run.run_id)
+    assert not psutil.pid_exists(sleeper.pid), "it might still hold the port that the next one needs"
+    assert jobs.status(run.run_id).state is JobState.QUEUED
+
+
+def test_waiting_for_the_exit_of_a_worker_ends_when_it_is_gone(
+    jobs: JobManager, settings: Settings, config: TrainingConfig
+) -> None:
+    run = run_of(settings, jobs.submit(config))
+    process.wait_for_exit(run)  # never started: nothing to wait for
+    brief = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.5)"])
+    pretend_started(run, brief)
+    process.wait_for_exit(run)
+    assert not process.is_alive(run)
+    assert brief.wait() == 0, "it was not ended, it ended"
+
+
 def test_what_cannot_be_done_is_refused_with_a_sentence(
     jobs: JobManager, settings: Settings, config: TrainingConfig
 ) -> None:

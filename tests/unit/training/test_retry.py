@@ -88,6 +88,12 @@ def test_a_model_that_does_not_even_load_is_not_tried_again(tmp_path: Path) -> N
     assert "a smaller batch would not help" in str(nothing_left(TrainingConfig(), shortage))
 
 
+def test_a_run_on_several_machines_is_not_changed_on_one_of_them(tmp_path: Path) -> None:
+    config = TrainingConfig(num_processes=2, num_machines=2, main_process_ip="10.0.0.1")
+    assert plan_retry(RunDir(tmp_path), config, IN_TRAINING) is None
+    assert plan_retry(RunDir(tmp_path), replace(config, num_machines=1), IN_TRAINING) is not None
+
+
 def test_a_run_is_given_up_after_so_many_attempts_with_a_sentence(tmp_path: Path) -> None:
     run, config = RunDir(tmp_path), TrainingConfig(per_device_train_batch_size=1024)
     retries = all_retries(run, config)
