@@ -11,6 +11,7 @@ from studio.evaluation.suspicious import HeardLabel
 from studio.ui.charts import BLUE, TEAL, axis, figure
 from studio.ui.data_views import problems_table
 from studio.ui.i18n import N_, tr
+from studio.ui.language_names import language_name
 from studio.ui.markup import Child, Html, join, table, tag
 from studio.ui.views import facts, note
 from studio.units import format_percent
@@ -72,9 +73,10 @@ def report_view(
 
 
 def _figures(report: DatasetReport, locale: str) -> list[tuple[str, Child]]:
+    shares = {language: format_percent(n / report.good_rows) for language, n in report.languages.items()}
     languages = ", ".join(
-        f"{language or tr('none named', locale)} ({format_percent(count / report.good_rows)})"
-        for language, count in report.languages.items()
+        f"{language_name(code, locale) or tr('none named', locale)} ({share})"
+        for code, share in shares.items()
     )
     rate = f"{report.median_characters_per_second:.1f}"
     return [(tr("Languages", locale), languages or "–"), (tr("Characters a second", locale), rate)]

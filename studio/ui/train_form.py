@@ -30,8 +30,9 @@ from studio.ui.forms import (
 )
 from studio.ui.handover import PLAN_OPTIONS
 from studio.ui.i18n import _, request_locale
+from studio.ui.language_names import language_choices
 from studio.ui.run_views import disk_note
-from studio.ui.transcript_views import download_links, language_choices
+from studio.ui.transcript_views import download_links
 from studio.ui.views import model_choices
 
 

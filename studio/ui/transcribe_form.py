@@ -10,8 +10,8 @@ from studio.dataset.audio import SAMPLING_RATE
 from studio.registry.spec import ModelKind, ModelSource
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.ui.i18n import N_, _
+from studio.ui.language_names import language_choices
 from studio.ui.samples import sample_clips
-from studio.ui.transcript_views import language_choices
 from studio.ui.views import model_choices
 
 QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_limit": None}

@@ -6,8 +6,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from studio.inference.engine import Segment, Transcript, Word
-from studio.registry.languages import LANGUAGES
 from studio.ui.i18n import N_, tr
+from studio.ui.language_names import language_name
 from studio.ui.markup import Child, Html, tag
 from studio.ui.views import facts
 from studio.units import format_clock, format_duration, format_percent
@@ -19,22 +19,11 @@ _LEAST_TOLD = 0.01
 _WAVE_HEIGHT = 100
 
 
-def language_name(code: str) -> str:
-    """`zh` → `Chinese`; a code nobody knows stays as it is."""
-    return LANGUAGES.get(code, code).title()
-
-
-def language_choices(locale: str) -> list[tuple[str, str]]:
-    """Every language of Whisper for a dropdown, after `auto`."""
-    named = sorted((f"{name.title()} ({code})", code) for code, name in LANGUAGES.items())
-    return [(tr("Automatic", locale), "auto"), *named]
-
-
 def transcript_facts(transcript: Transcript, locale: str) -> Html:
     """Language, length and speed of one transcription."""
     return facts(
         [
-            (tr("Language", locale), _languages_weighed(transcript)),
+            (tr("Language", locale), _languages_weighed(transcript, locale)),
             (tr("Length", locale), format_duration(transcript.duration_seconds)),
             (tr("Took", locale), format_duration(transcript.processing_seconds)),
             (tr("Real-time factor", locale), f"{transcript.real_time_factor:.2f}"),
@@ -43,12 +32,12 @@ def transcript_facts(transcript: Transcript, locale: str) -> Html:
     )
 
 
-def _languages_weighed(transcript: Transcript) -> str:
+def _languages_weighed(transcript: Transcript, locale: str) -> str:
     """The language; if the model found it out, how likely it and its nearest rivals are."""
     weighed = transcript.language_probabilities.items()
     likely = [(code, share) for code, share in weighed if share >= _LEAST_TOLD]
-    shown = [f"{language_name(code)} {format_percent(share)}" for code, share in likely[:3]]
-    return ", ".join(shown) or language_name(transcript.language)
+    shown = [f"{language_name(code, locale)} {format_percent(share)}" for code, share in likely[:3]]
+    return ", ".join(shown) or language_name(transcript.language, locale)
 
 
 def segment_list(

@@ -153,25 +153,37 @@ class _Visits:
 
     def __init__(self, studio: StudioProcess, clips: list[Path], texts: list[str]) -> None:
         self._studio, self._clips, self._texts = studio, clips, texts
-        self._lock = threading.Lock()
+        self._lock, self._joining = threading.Lock(), threading.Lock()
+        self._joined = 0
         self._process = psutil.Process(studio.pid)
         self.wrong: list[dict[str, Any]] = []
-        self.asked: list[int] = []
         self.served: list[int] = []
         self.ranks: list[int] = []
         self.memory_mib: list[float] = []
+
+    def _numbered(self, client: Client) -> list[int]:
+        """The places in line that a client's requests get: those of joining the studio's queue, after the
+        upload, one request at a time."""
+        plain, mine = client.send_data, []
+
+        def join(*given: Any) -> Any:
+            with self._joining:
+                found = plain(*given)
+                mine.append(self._joined)
+                self._joined += 1
+            return found
+
+        client.send_data = join
+        return mine
 
     def ask(self, visitor: int, count: int) -> None:
         """One visitor, who asks `count` times for a clip of their own, and comes anew each time."""
         client = Client(self._studio.url, verbose=False, httpx_kwargs={"timeout": PATIENCE_SECONDS})
         place = visitor % len(self._clips)
+        mine = self._numbered(client)
         for turn in range(count):
-            with self._lock:
-                number = len(self.asked)
-                self.asked.append(number)
-                job = client.submit(
-                    audio=handle_file(self._clips[place]), model="demo", api_name="/transcribe"
-                )
+            job = client.submit(audio=handle_file(self._clips[place]), model="demo", api_name="/transcribe")
+            job.add_done_callback(lambda _job: self.served.append(mine[-1]))
             while not job.done():
                 rank = job.status().rank
                 if turn == 0 and rank is not None:
@@ -179,7 +191,6 @@ class _Visits:
                 time.sleep(0.05)
             text = job.result()["text"]
             with self._lock:
-                self.served.append(number)
                 if text != self._texts[place]:
                     self.wrong.append({"asked": self._texts[place], "got": text})
                 if len(self.served) % EVERY == 0:
