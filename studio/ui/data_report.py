@@ -74,12 +74,10 @@ def report_view(
 
 def _figures(report: DatasetReport, locale: str) -> list[tuple[str, Child]]:
     shares = {language: format_percent(n / report.good_rows) for language, n in report.languages.items()}
-    languages = ", ".join(
-        f"{language_name(code, locale) or tr('none named', locale)} ({share})"
-        for code, share in shares.items()
-    )
+    unnamed = tr("none named", locale)
+    named = [f"{language_name(code, locale) or unnamed} ({share})" for code, share in shares.items()]
     rate = f"{report.median_characters_per_second:.1f}"
-    return [(tr("Languages", locale), languages or "–"), (tr("Characters a second", locale), rate)]
+    return [(tr("Languages", locale), ", ".join(named) or "–"), (tr("Characters a second", locale), rate)]
 
 
 def _kinds(report: DatasetReport, locale: str) -> Html:
