@@ -19,6 +19,8 @@ TEXT_CONTEXT = 448
 """Positions of the decoder: prompt and text together."""
 _BYTES_OF = {"float32": 4, "float16": 2, "bfloat16": 2, "int16": 2}
 """A weight's width; every other compute type holds its matrices in int8."""
+_SEED = 0
+"""Of what is drawn where a text is looked for by chance, at temperatures above zero."""
 _STEERING = ("startoftranscript", "transcribe", "translate", "startofprev", "startoflm")
 
 
@@ -111,7 +113,11 @@ def load_export(
     place, index = _device(device)
     compute_type = _compute_type(precision, place)
     config = read_json_object(folder / "config.json")
+    import ctranslate2
     from faster_whisper import WhisperModel
+
+    # Each loaded model draws from a source of its own: the same calls find the same text another time.
+    ctranslate2.set_random_seed(_SEED)
 
     try:
         model = WhisperModel(

@@ -253,6 +253,28 @@ def test_an_unsure_window_among_several_is_decoded_once_more_alone(
     assert_times_are_sound(found)
 
 
+def test_what_is_drawn_by_chance_is_drawn_the_same_another_time(
+    folder: Path, samples: dict[str, Sample]
+) -> None:
+    clip = read_audio(samples["kitchen-light"].path)[::-1].copy()  # in no language
+    options = TranscribeOptions(
+        language="en",
+        timestamps="none",
+        temperature=(1.9,),
+        logprob_threshold=-100.0,
+        no_speech_threshold=1.0,
+        vad=False,
+    )
+
+    def heard() -> list[str]:
+        engine = FasterWhisperEngine(load_export(folder, device="cpu"), "demo")
+        return [engine.transcribe_samples([clip], 4.5, options).text for _ in range(3)]
+
+    first = heard()
+    assert len(set(first)) > 1, "it is drawn by chance"
+    assert heard() == first
+
+
 def test_what_model_or_engine_lack_is_refused_in_a_sentence(
     cache: ModelCache, samples: dict[str, Sample]
 ) -> None:
