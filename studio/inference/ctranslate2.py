@@ -18,7 +18,7 @@ from studio.inference.engine import (
     TranscribeOptions,
     Transcript,
 )
-from studio.inference.heard_segments import judged, plain
+from studio.inference.heard_segments import heard_alone, judged, plain
 from studio.inference.languages import AUTO, join_texts, resolve_language
 from studio.inference.lent import LentEngine
 from studio.inference.loaded_export import TEXT_CONTEXT, LoadedExport
@@ -26,7 +26,8 @@ from studio.inference.long_form import moved, pieces
 from studio.inference.options import check_prompt, check_suppressed, check_values, windows_together
 from studio.inference.short_windows import with_short_windows
 from studio.inference.timed_windows import within_each_sound, within_the_sound
-from studio.inference.voice_activity import has_voice, voiced_windows
+from studio.inference.together import cut_at_pauses
+from studio.inference.voice_activity import has_voice
 from studio.inference.windows import WINDOW_SECONDS, WindowLengths
 from studio.whisper.audio_context import FULL, SHORT
 
@@ -196,9 +197,22 @@ class FasterWhisperEngine(LentEngine[LoadedExport]):
         model, tokens = self._loaded.model, self._loaded.tokens
         if self._is_short(options):
             model = with_short_windows(model)
-        model = within_the_sound(model, tokens)
+        for segment, language in self._found(within_the_sound(model, tokens), samples, options, heard):
+            heard.language = heard.language or language
+            heard.context = [*heard.context, *segment.tokens][-_PROMPT_ROOM:]
+            told = plain(segment, self._loaded, options)
+            if told.text:
+                yield told
+
+    def _found(
+        self, model: Any, samples: NDArray[np.float32], options: TranscribeOptions, heard: _Heard
+    ) -> Iterator[tuple[Any, str]]:
+        """Segments as `model` gives them, and the language of each."""
         together = options.batch_size > 1
-        cut = self._cut(samples, options) if together else None
+        cut = self._cut(samples, options)
+        if cut is not None and not together:
+            yield from self._one_by_one(model, samples, cut, options, heard)
+            return
         is_window = together or len(samples) <= WINDOW_SECONDS * SAMPLING_RATE
         # A cut window is a segment: it needs no times of its own.
         with_times = cut is None and (options.timestamps != "none" or not is_window)
@@ -209,24 +223,36 @@ class FasterWhisperEngine(LentEngine[LoadedExport]):
             arguments["temperature"] = options.temperature[0]
             arguments["batch_size"] = options.batch_size
             arguments["clip_timestamps"] = cut
-            pipeline = within_each_sound(BatchedInferencePipeline(model), tokens)
+            pipeline = within_each_sound(BatchedInferencePipeline(model), self._loaded.tokens)
             found, info = pipeline.transcribe(samples, **arguments)
             found = judged(model, found, samples, options, {**arguments, "language": info.language})
         else:
             found, info = model.transcribe(samples, **arguments)
         for segment in found:
-            heard.language = heard.language or str(info.language)
-            heard.context = [*heard.context, *segment.tokens][-_PROMPT_ROOM:]
-            told = plain(segment, self._loaded, options)
-            if told.text:
-                yield told
+            yield segment, str(info.language)
+
+    def _one_by_one(
+        self,
+        model: Any,
+        samples: NDArray[np.float32],
+        cut: list[dict[str, float]],
+        options: TranscribeOptions,
+        heard: _Heard,
+    ) -> Iterator[tuple[Any, str]]:
+        """Windows cut at pauses, each told of the text before it."""
+        for window in cut:
+            arguments = {**self._arguments(options, heard, with_times=False), "vad_filter": False}
+            found, info = heard_alone(model, samples, window["start"], window["end"], arguments)
+            for segment in found:
+                yield segment, str(info.language)
 
     def _cut(self, samples: NDArray[np.float32], options: TranscribeOptions) -> list[dict[str, float]] | None:
         """Windows in seconds, cut at pauses; None: faster-whisper cuts them, up to 30 s."""
         lengths = self._window_lengths(options)
-        if lengths == WindowLengths():
+        is_clip = len(samples) <= lengths.longest_seconds * SAMPLING_RATE and options.timestamps == "none"
+        if lengths == WindowLengths() or (is_clip and options.batch_size == 1):
             return None
-        windows = voiced_windows(samples, lengths.longest_seconds, lengths.usual_seconds)
+        windows = cut_at_pauses(samples, lengths, options)
         return [{"start": start / SAMPLING_RATE, "end": end / SAMPLING_RATE} for start, end in windows]
 
     def _arguments(self, options: TranscribeOptions, heard: _Heard, *, with_times: bool) -> dict[str, Any]:

@@ -39,13 +39,25 @@ def judged(
         if not (is_unsure or is_loop) or not alone["temperature"]:
             yield from window
             continue
-        start = float(window[0].start)
-        part = samples[int(start * SAMPLING_RATE) : int(float(window[-1].end) * SAMPLING_RATE)]
-        for segment in model.transcribe(part, **alone)[0]:
-            words = [
-                replace(word, start=word.start + start, end=word.end + start) for word in segment.words or ()
-            ]
-            yield replace(segment, start=segment.start + start, end=segment.end + start, words=words)
+        yield from heard_alone(model, samples, float(window[0].start), float(window[-1].end), alone)[0]
+
+
+def heard_alone(
+    model: Any, samples: NDArray[np.float32], start: float, end: float, arguments: dict[str, Any]
+) -> tuple[Iterator[Any], Any]:
+    """What faster-whisper says of the part of a recording from `start` to `end`, in seconds: segments with
+    their times in the recording, and its `info`."""
+    found, info = model.transcribe(
+        samples[int(start * SAMPLING_RATE) : int(end * SAMPLING_RATE)], **arguments
+    )
+    return (_later(segment, start) for segment in found), info
+
+
+def _later(segment: Any, seconds: float) -> Any:
+    words = [
+        replace(word, start=word.start + seconds, end=word.end + seconds) for word in segment.words or ()
+    ]
+    return replace(segment, start=segment.start + seconds, end=segment.end + seconds, words=words)
 
 
 def plain(segment: Any, export: LoadedExport, options: TranscribeOptions) -> Segment:

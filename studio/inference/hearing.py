@@ -63,6 +63,7 @@ class Hearing:
         self._with_times = with_times
         self._start: Start | None = None
         self._is_first = True
+        self._context: tuple[int, ...] = ()
         self.language = "" if language == AUTO else language
         """Empty until speech was found, if it is to be detected."""
         self.language_probabilities: dict[str, float] = {}
@@ -71,6 +72,10 @@ class Hearing:
     def begin_with(self, start: Start) -> None:
         """Gives the first window's states and tokens along, so that they are not computed again."""
         self._start = start
+
+    def go_on(self, before: "Hearing") -> None:
+        """Hears what comes after `before`: knows what it remembers, and not the initial prompt."""
+        self._is_first, self._context = False, before._context
 
     def odds(self, decoder: Decoder, encoded: Any) -> list[dict[str, float]]:
         """For each clip the probability of each language, if it is to be detected; else nothing."""
@@ -89,6 +94,7 @@ class Hearing:
     def __call__(self, samples: NDArray[np.float32], context: tuple[int, ...]) -> HeardWindow:
         """What is said in `samples` (at most 30 s); `context` are text tokens of the window before."""
         length_seconds = len(samples) / SAMPLING_RATE
+        context = self._context = context or self._context
         nothing = HeardWindow((), length_seconds, context)
         start, self._start = self._start, None
         is_first, self._is_first = self._is_first, False
@@ -115,7 +121,8 @@ class Hearing:
             said = tuple(token for piece in pieces for token in piece.text_tokens)
             remembered = (*context, *said)[-decoder.text_context // 2 :]
         remember = self._options.condition_on_prev_tokens and not heard.is_stuck
-        return HeardWindow(segments, advance, remembered if remember else ())
+        self._context = remembered if remember else ()
+        return HeardWindow(segments, advance, self._context)
 
     def prompt(self, decoder: Decoder, language: str, context: Sequence[int], *, is_first: bool) -> list[int]:
         """Hotwords, the text before (of the first window: the initial prompt), then what steers the model."""

@@ -78,7 +78,8 @@ class HuggingFaceEngine(LentEngine[LoadedBase]):
         # as quickly together, cut at pauses.
         usual = 1 if lengths == WindowLengths() else CLIPS_TOGETHER
         options = replace(options, batch_size=windows_together(options, usual))
-        if options.batch_size > 1 and total_seconds > lengths.longest_seconds:
+        is_cut = options.batch_size > 1 or lengths != WindowLengths()
+        if is_cut and total_seconds > lengths.longest_seconds:
             segments, duration, language = self._together(
                 blocks, total_seconds, options, language, on_progress, should_stop
             )

@@ -71,15 +71,15 @@ def pieces(
         count += len(block)
         while count > longest:
             whole = np.concatenate(held)
-            at = longest - search + _quietest(whole[longest - search : longest])
+            at = longest - search + quietest(whole[longest - search : longest])
             yield whole[:at]
             held, count = [whole[at:]], count - at
     if count:
         yield held[0] if len(held) == 1 else np.concatenate(held)
 
 
-def _quietest(samples: NDArray[np.float32]) -> int:
-    """The middle of the quietest 200 ms, as an index."""
+def quietest(samples: NDArray[np.float32]) -> int:
+    """The middle of the quietest 200 ms of mono samples at 16 kHz, (samples,), as an index."""
     width = SAMPLING_RATE // 5
     power = np.square(samples[: len(samples) // width * width].reshape(-1, width)).mean(axis=1)
     return int(power.argmin()) * width + width // 2

@@ -10,7 +10,7 @@ from studio.dataset.audio import SAMPLING_RATE
 from studio.inference.decoding import Decoder
 from studio.inference.engine import Segment, TranscribeOptions
 from studio.inference.hearing import Hearing, Start
-from studio.inference.long_form import hear_recording, moved, pieces
+from studio.inference.long_form import hear_recording, moved, pieces, quietest
 from studio.inference.voice_activity import voiced_windows
 from studio.inference.windows import WindowLengths
 
@@ -43,6 +43,21 @@ def begin_together(model: Acquire, clips: Sequence[NDArray[np.float32]], hearing
         hearing.begin_with(Start(encoded[number : number + 1], odds[number], rows[number]))
 
 
+def cut_at_pauses(
+    samples: NDArray[np.float32], lengths: WindowLengths, options: TranscribeOptions
+) -> list[tuple[int, int]]:
+    """Windows of a recording, (start, end) in samples: those in which somebody speaks, or, where that is not
+    to be judged, all of it, cut where it is quietest."""
+    if options.vad:
+        return voiced_windows(samples, lengths.longest_seconds, lengths.usual_seconds)
+    longest = int(lengths.longest_seconds * SAMPLING_RATE)
+    starts = [0]
+    while len(samples) - starts[-1] > longest:
+        middle, end = starts[-1] + longest // 2, starts[-1] + longest
+        starts.append(middle + quietest(samples[middle:end]))
+    return list(zip(starts, [*starts[1:], len(samples)], strict=True))
+
+
 def hear_windows_together(
     model: Acquire,
     blocks: Iterable[NDArray[np.float32]],
@@ -55,19 +70,24 @@ def hear_windows_together(
 ) -> Iterator[tuple[list[Segment], float, str]]:
     """A long recording, cut where nobody speaks into `lengths`, `options.batch_size` windows at a time.
 
-    Yields the segments of each batch, the seconds that are done, and the language as far as it is known.
+    One at a time, each is told of the text before it, if the options say so. Yields the segments of each
+    batch, the seconds that are done, and the language as far as it is known.
     """
     length = end = 0.0
     lengths = lengths or WindowLengths()
+    before: Hearing | None = None
     for samples in pieces(blocks):
         offset, length = length, length + len(samples) / SAMPLING_RATE
-        all_windows = voiced_windows(samples, lengths.longest_seconds, lengths.usual_seconds)
+        all_windows = cut_at_pauses(samples, lengths, options)
         for first in range(0, len(all_windows), options.batch_size):
             windows = all_windows[first : first + options.batch_size]
             clips = [samples[start:stop] for start, stop in windows]
             hearings = [
                 Hearing(model, options, language, with_times=with_times, is_short=is_short) for _ in clips
             ]
+            if options.batch_size == 1 and before is not None:
+                hearings[0].go_on(before)
+            before = hearings[-1]
             begin_together(model, clips, hearings)
             found = []
             for (start, _), clip, hearing in zip(windows, clips, hearings, strict=True):

@@ -86,6 +86,38 @@ def test_a_long_recording_is_cut_into_windows_like_the_clips_of_the_training(
 
 
 @pytest.mark.parametrize(
+    "given",
+    [
+        {"batch_size": 1},
+        {"condition_on_prev_tokens": True},
+        {"initial_prompt": "At home"},
+        {"vad": False},
+    ],
+    ids=lambda given: next(iter(given)),
+)
+def test_whatever_is_asked_of_a_model_of_short_clips_its_windows_are_short(
+    short_cache: ModelCache, samples: dict[str, Sample], given: dict[str, Any]
+) -> None:
+    clip = read_audio(samples["long"].path)[:320_000]
+    prompts: list[list[int]] = []
+    with short_cache.lease("faint") as engine:
+        with engine._acquire() as decoder:
+            lengths = Lengths(decoder)
+            hear, previous = decoder.hear, decoder.tokens.previous
+            decoder.hear = lambda *asked, **named: prompts.extend(asked[1]) or hear(*asked, **named)
+        found = engine.transcribe_samples([clip], 20.0, TranscribeOptions(language="en", **given))
+    short_cache.close()
+    assert max(lengths.seen) <= positions_of(6.0)
+    assert len(found.segments) > 3 and found.segments[-1].end_seconds > 15
+    told = [previous in prompt for prompt in prompts]
+    assert any(told) is not ("vad" in given or "batch_size" in given)
+    if "condition_on_prev_tokens" in given:
+        assert not told[0] and all(told[-3:])
+    elif "initial_prompt" in given:
+        assert told[0] and not any(told[-3:])
+
+
+@pytest.mark.parametrize(
     ("card", "wanted"),
     [
         ({"audio_context": "short", "clip_seconds": {"mean": 2, "longest": 6.5}}, (2.0, 6.5)),

@@ -224,6 +224,39 @@ def test_a_model_of_short_clips_hears_a_recording_in_windows_as_short_and_each_i
     assert max(lengths) > positions_of(6.0) and plain.segments
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"batch_size": 1},
+        {"condition_on_prev_tokens": True},
+        {"initial_prompt": "At home"},
+        {"vad": False},
+    ],
+    ids=lambda given: next(iter(given)),
+)
+def test_whatever_is_asked_of_a_model_of_short_clips_its_windows_are_short(
+    folder: Path, samples: dict[str, Sample], given: dict[str, Any]
+) -> None:
+    loaded = load_export(folder, device="cpu")
+    lengths: list[int] = []
+    encode = loaded.model.encode
+    loaded.model.encode = lambda features: lengths.append(features.shape[-1] // 2) or encode(features)
+    prompts: list[list[int]] = []
+    write = loaded.model.generate_with_fallback
+    loaded.model.generate_with_fallback = lambda *asked: prompts.append(asked[1]) or write(*asked)
+    engine = FasterWhisperEngine(loaded, "demo", "short", WindowLengths.of_clips((2.0, 6.0)))
+    clip = read_audio(samples["long"].path)[: 20 * RATE]
+    found = engine.transcribe_samples([clip], 20.0, TranscribeOptions("en", **given))
+    assert_times_are_sound(found)
+    assert len(found.segments) > 3 and found.segments[-1].end_seconds > 15
+    assert max(lengths) <= positions_of(6.0)
+    told = [loaded.tokens.previous in prompt for prompt in prompts]
+    if "condition_on_prev_tokens" in given:
+        assert not told[0] and all(told[-3:]), "each is told of the text before it"
+    elif "initial_prompt" in given:
+        assert told[0] and not any(told[-3:]), "the first is told of it"
+
+
 def test_short_windows_are_those_of_transformers(folder: Path, samples: dict[str, Sample]) -> None:
     from transformers import WhisperFeatureExtractor
 
