@@ -37,7 +37,7 @@ def build_train_tab(services: Services, tab: gr.Tab) -> TrainTab:
     gr.Markdown(
         _(
             "Fine-tune Whisper on your own speech. As it stands, the form trains the small demo model on the "
-            "demo speech: press Start and watch its word errors fall, in about two minutes on an ordinary "
+            "demo speech: press Start and watch its word errors fall, within a minute on an ordinary "
             "computer."
         ),
         elem_classes="lead",
