@@ -7,6 +7,14 @@ from typing import Any
 
 from studio.inference.hugging_face import LoadedBase, load_base
 
+ONE_WINDOW_AFTER_ANOTHER: tuple[dict[str, Any], ...] = (
+    {"batch_size": 1},
+    {"condition_on_prev_tokens": True},
+    {"initial_prompt": "At home"},
+    {"vad": False},
+)
+"""Options with which the windows of a recording are not decoded together."""
+
 
 @dataclass
 class CountingLoader:

@@ -15,7 +15,7 @@ from studio.inference.windows import WindowLengths
 from studio.registry.spec import ModelKind, ModelSource, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.whisper.audio_context import positions_of
-from tests.unit.inference.small_models import Sample
+from tests.unit.inference.small_models import ONE_WINDOW_AFTER_ANOTHER, Sample
 
 
 class Lengths:
@@ -85,16 +85,7 @@ def test_a_long_recording_is_cut_into_windows_like_the_clips_of_the_training(
     assert sum(word in sample.text.split() for word in found.text.split()) > 50
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"batch_size": 1},
-        {"condition_on_prev_tokens": True},
-        {"initial_prompt": "At home"},
-        {"vad": False},
-    ],
-    ids=lambda given: next(iter(given)),
-)
+@pytest.mark.parametrize("given", ONE_WINDOW_AFTER_ANOTHER, ids=lambda given: next(iter(given)))
 def test_whatever_is_asked_of_a_model_of_short_clips_its_windows_are_short(
     short_cache: ModelCache, samples: dict[str, Sample], given: dict[str, Any]
 ) -> None:

@@ -24,7 +24,7 @@ from studio.inference.voice_activity import voiced_windows
 from studio.inference.windows import WindowLengths
 from studio.registry.store import ModelRegistry
 from studio.whisper.audio_context import positions_of
-from tests.unit.inference.small_models import Sample
+from tests.unit.inference.small_models import ONE_WINDOW_AFTER_ANOTHER, Sample
 from tests.unit.inference.test_hugging_face import assert_times_are_sound
 
 RATE = 16_000
@@ -224,16 +224,7 @@ def test_a_model_of_short_clips_hears_a_recording_in_windows_as_short_and_each_i
     assert max(lengths) > positions_of(6.0) and plain.segments
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"batch_size": 1},
-        {"condition_on_prev_tokens": True},
-        {"initial_prompt": "At home"},
-        {"vad": False},
-    ],
-    ids=lambda given: next(iter(given)),
-)
+@pytest.mark.parametrize("given", ONE_WINDOW_AFTER_ANOTHER, ids=lambda given: next(iter(given)))
 def test_whatever_is_asked_of_a_model_of_short_clips_its_windows_are_short(
     folder: Path, samples: dict[str, Sample], given: dict[str, Any]
 ) -> None:
