@@ -56,8 +56,8 @@ TITLES = {
     "aishell": "whisper-tiny on AISHELL-1; errors in characters",
 }
 PAUSE_SECONDS = 0.3
-CHEAP_SECONDS = 10.0
-"""A recording that takes less of the processor is heard `MORE_ROUNDS` times more."""
+CHEAP_SECONDS, CHEAP_CLIP_SECONDS = 10.0, 1.0
+"""A recording, and a clip, that takes less of the processor is heard `MORE_ROUNDS` times more."""
 MORE_ROUNDS = 3
 _PACKAGES = ("transformers", "torch", "faster-whisper", "ctranslate2", "openai-whisper")
 
@@ -207,15 +207,11 @@ def measure(data: str, count: int, long_seconds: float, rounds: int, home: Path)
         variant: [] for variant in processes if variant not in ONLY_LONG
     }
     for number in range(len(sounds.clips)):
-        found = _quickest({v: processes[v] for v in clips}, f"short {number}", rounds)
+        found = _least({v: processes[v] for v in clips}, f"short {number}", rounds, CHEAP_CLIP_SECONDS)
         for variant, answer in found.items():
             clips[variant].append(answer)
     print(data, {v: round(sum(answer["cpu"] for answer in all_), 3) for v, all_ in clips.items()}, flush=True)
-    whole = _quickest(processes, "long", max(1, rounds - 1))
-    # Those that are close to one another are short enough to be heard more often.
-    close = {v: process for v, process in processes.items() if whole[v]["cpu"] < CHEAP_SECONDS}
-    for variant, answer in _quickest(close, "long", MORE_ROUNDS).items():
-        whole[variant] = min((whole[variant], answer), key=lambda found: float(found["cpu"]))
+    whole = _least(processes, "long", max(1, rounds - 1), CHEAP_SECONDS)
     for process in processes.values():
         process.close()
     lengths = {
@@ -230,6 +226,17 @@ def measure(data: str, count: int, long_seconds: float, rounds: int, home: Path)
 def _has_openai(model: Path) -> bool:
     config = json.loads((model / "config.json").read_text(encoding="utf-8"))
     return importlib.util.find_spec("whisper") is not None and config["vocab_size"] in OPENAI_VOCABULARY
+
+
+def _least(
+    processes: dict[str, _Process], what: str, rounds: int, cheap_seconds: float
+) -> dict[str, dict[str, Any]]:
+    """Each variant's answer with its least seconds; what is close to one another is heard more often."""
+    found = _quickest(processes, what, rounds)
+    cheap = {v: process for v, process in processes.items() if found[v]["cpu"] < cheap_seconds}
+    for variant, answer in _quickest(cheap, what, MORE_ROUNDS).items():
+        found[variant] = min((found[variant], answer), key=lambda one: float(one["cpu"]))
+    return found
 
 
 def _quickest(processes: dict[str, _Process], what: str, rounds: int) -> dict[str, dict[str, Any]]:
