@@ -52,7 +52,7 @@ MAY_BE_HEAVY = {
     "studio.training.probe.clips",
     *(
         f"studio.memory.trace.{name}"
-        for name in ("tracker", "cuda", "quantized", "model", "optimizer", "step", "evaluation")
+        for name in ("tracker", "remembered", "cuda", "quantized", "model", "optimizer", "step", "evaluation")
     ),
 }
 READS_ENVIRONMENT = {"studio/settings.py", "studio/jobs/process.py"}

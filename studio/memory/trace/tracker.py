@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from studio.memory.plan import Part, Phase
 from studio.memory.trace.ledger import Ledger
+from studio.memory.trace.remembered import RememberedResults
 
 _aten = torch.ops.aten
 _WEIGHTS = (Part.WEIGHTS_TRAINABLE, Part.WEIGHTS_FROZEN, Part.WEIGHTS_QUANTIZED)
@@ -55,6 +56,7 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._vocab_size = vocab_size
         self._blocks: dict[int, tuple[int, weakref.ref[Any]]] = {}
         self._pending: _Sum | None = None
+        self._results = RememberedResults()
 
     def book(self, tensor: torch.Tensor, part: Part) -> None:
         """Counts the tensor's storage as `part`, whether it is known or not."""
@@ -69,7 +71,7 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.settle()
         self.operations += 1
         mark = len(self.ledger.events)
-        result = func(*args, **(kwargs or {}))
+        result = self._results.run(func, args, kwargs or {})
         made = [
             key
             for tensor in (result if isinstance(result, (tuple, list)) else (result,))
