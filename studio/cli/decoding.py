@@ -31,10 +31,19 @@ def add_engine_options(made: Parser) -> None:
     made.flag("use_4bit", "transformers: weights in 4 bits (bitsandbytes).", aliases=("load_in_4bit",))
 
 
+BEAMS_HELP = "Beams of the search (default: 1 with transformers, 5 with faster-whisper)."
+
+
 def add_decoding_options(made: Parser) -> None:
     """How to look for the text."""
     usual = TranscribeOptions()
-    made.option("num_beams", "Beams of the search.", aliases=("beam_size",), kind=int, default=1)
+    made.option(
+        "num_beams",
+        BEAMS_HELP,
+        aliases=("beam_size",),
+        kind=int,
+        default=0,
+    )
     made.option(
         "temperature",
         "The first is used, the next when a text repeats itself or is unsure.",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from studio.cli.decoding import add_engine_options, choice_of
+from studio.cli.decoding import BEAMS_HELP, add_engine_options, choice_of
 from studio.cli.export import on_step
 from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json, table
 from studio.cli.parsing import Parser, names
@@ -42,7 +42,12 @@ def parser() -> Parser:
     made.option("normalizer", "Applied to both texts.", choices=NORMALIZERS, default="none")
     made.option("language", "Name or code; auto takes each row's, or detects it.", default="auto")
     made.option("task", "What to write.", choices=TASKS, default="transcribe")
-    made.option("num_beams", "Beams of the search.", kind=int, default=1)
+    made.option(
+        "num_beams",
+        BEAMS_HELP,
+        kind=int,
+        default=0,
+    )
     add_engine_options(made)
     made.option("output_file", "JSON file with rates, comparisons and every utterance.", kind=Path)
     made.flag("json", "Print JSON.")

@@ -33,6 +33,8 @@ from studio.whisper.audio_context import FULL, SHORT
 
 WINDOWS_TOGETHER = 8
 """Windows of a long recording that are decoded together, unless told."""
+BEAMS = 5
+"""Unless told; faster-whisper's own default, and a tenth fewer errors."""
 _PROMPT_ROOM = TEXT_CONTEXT // 2 - 1
 """Tokens for text that comes before: half the context without its first token."""
 _STEERING_TOKENS = 5
@@ -89,7 +91,8 @@ class FasterWhisperEngine(LentEngine[LoadedExport]):
         is_cut = total_seconds > lengths.longest_seconds or (
             lengths != WindowLengths() and options.timestamps != "none"
         )
-        options = replace(options, batch_size=windows_together(options, WINDOWS_TOGETHER if is_cut else 1))
+        together = windows_together(options, WINDOWS_TOGETHER if is_cut else 1)
+        options = replace(options, batch_size=together, num_beams=options.num_beams or BEAMS)
         heard = _Heard("" if language == AUTO else language)
         length = 0.0
         for samples in pieces(blocks):
@@ -149,6 +152,7 @@ class FasterWhisperEngine(LentEngine[LoadedExport]):
             ConfigError: if the model lacks a language or the task.
         """
         self._checked(options)
+        options = replace(options, num_beams=options.num_beams or BEAMS)
         export = self._loaded
         codes = [resolve_language(language, self.languages) for language in languages]
         encoded = export.encode(clips, is_short=self._is_short(options))

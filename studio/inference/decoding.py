@@ -45,11 +45,15 @@ class Written:
     """As in `Scores`, where the search found it by the way: greedy, and not broken off for want of room."""
 
 
+BEAMS = 1
+"""Unless told, as in transformers itself."""
+
+
 @dataclass(frozen=True)
 class Search:
     """How to look for the best text."""
 
-    num_beams: int = 1
+    num_beams: int = BEAMS
     temperature: float = 0.0
     """0: the most likely token each time; above: sampling."""
     max_new_tokens: int = 0

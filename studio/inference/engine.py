@@ -136,7 +136,8 @@ class TranscribeOptions:
     task: str = "transcribe"
     """`transcribe` or `translate` (to English)."""
     timestamps: Timestamps = "segment"
-    num_beams: int = 1
+    num_beams: int = 0
+    """0: as the engine's library does by itself, 1 with transformers and 5 with faster-whisper."""
     temperature: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
     """The first is used; the next each time that a text repeats itself or is unsure. 0: no sampling."""
     initial_prompt: str = ""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
-from studio.inference.decoding import Decoder, Search, Written
+from studio.inference.decoding import BEAMS, Decoder, Search, Written
 from studio.inference.engine import Segment, TranscribeOptions
 from studio.inference.languages import AUTO
 from studio.inference.long_form import HeardWindow
@@ -137,9 +137,8 @@ class Hearing:
     def search(self) -> Search:
         """How the first temperature looks for the text."""
         options = self._options
-        return Search(
-            options.num_beams, options.temperature[0], options.max_new_tokens, options.suppress_tokens
-        )
+        beams = options.num_beams or BEAMS
+        return Search(beams, options.temperature[0], options.max_new_tokens, options.suppress_tokens)
 
     def _decode(
         self,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
-from studio.inference.decoding import Decoder, Search
+from studio.inference.decoding import BEAMS, Decoder, Search
 from studio.inference.engine import (
     TRANSFORMERS,
     OnProgress,
@@ -209,7 +209,7 @@ class HuggingFaceEngine(LentEngine[LoadedBase]):
                 detected = [next(iter(row)) for row in decoder.language_probabilities(encoded)]
                 codes = [seen if code == AUTO else code for code, seen in zip(codes, detected, strict=True)]
             prompts = [decoder.tokens.prompt(code, options.task, with_times=False) for code in codes]
-            search = Search(options.num_beams, max_new_tokens=options.max_new_tokens)
+            search = Search(options.num_beams or BEAMS, max_new_tokens=options.max_new_tokens)
             rows = decoder.write(encoded, prompts, search)
             return [decoder.text_of(row).strip() for row in rows]
 

@@ -60,13 +60,10 @@ def check_values(options: TranscribeOptions) -> None:
         raise ConfigError(
             "There is no audio context {given!r}: choose auto, full or short.", given=options.audio_context
         )
-    for name, lowest in (("num_beams", 1), ("max_new_tokens", 0), ("batch_size", 0)):
-        if getattr(options, name) < lowest:
+    for name in ("num_beams", "max_new_tokens", "batch_size"):
+        if getattr(options, name) < 0:
             raise ConfigError(
-                "{name} must be at least {low}, got {value}.",
-                name=name,
-                low=lowest,
-                value=getattr(options, name),
+                "{name} must be at least {low}, got {value}.", name=name, low=0, value=getattr(options, name)
             )
     if not options.temperature or any(not 0 <= value <= 2 for value in options.temperature):
         raise ConfigError(

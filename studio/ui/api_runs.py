@@ -103,7 +103,7 @@ class RunEndpoints:
         test_data: str,
         language: str = "auto",
         task: str = "transcribe",
-        num_beams: int = 1,
+        num_beams: int = 0,
         normalizer: str = "none",
         max_samples: int = 0,
         engine: str = "auto",

@@ -113,7 +113,15 @@ def _text_fields(form: dict[str, Block], prefix: str) -> None:
 
 def _search_fields(form: dict[str, Block], prefix: str) -> None:
     form["num_beams"] = gr.Slider(
-        1, 8, value=1, step=1, label=_("Beams"), info=_("More beams: a little better, much slower.")
+        0,
+        8,
+        value=0,
+        step=1,
+        label=_("Beams"),
+        info=_(
+            "0: as the engine's library does, 1 with transformers and 5 with faster-whisper. More beams: a "
+            "little better, slower."
+        ),
     )
     form["temperature"] = gr.Textbox(
         ", ".join(f"{value:g}" for value in _USUAL.temperature),

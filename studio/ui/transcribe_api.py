@@ -76,7 +76,7 @@ def _inputs() -> dict[str, Block]:
         "task": gr.Textbox("transcribe"),
         "timestamps": gr.Textbox("segment"),
         "initial_prompt": gr.Textbox(""),
-        "num_beams": gr.Number(1, precision=0),
+        "num_beams": gr.Number(0, precision=0),
         "audio_context": gr.Textbox("auto"),
         "engine": gr.Textbox("auto"),
         "precision": gr.Textbox("auto"),

@@ -171,7 +171,7 @@ def _ours(engine: Any, language: str) -> Hear:
     return hear
 
 
-_OURS = {"beam_size": 1, "vad_filter": True, "condition_on_previous_text": False}
+_OURS = {"vad_filter": True, "condition_on_previous_text": False}
 LOADERS: dict[str, Callable[[Path, Path, str], Hear]] = {
     "pipeline": _pipeline,
     "openai": _openai,

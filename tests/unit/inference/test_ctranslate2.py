@@ -1,6 +1,7 @@
 """The engine of faster-whisper, on an export of the demo model."""
 
 import copy
+import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from faster_whisper import WhisperModel
 from faster_whisper.audio import pad_or_trim
 
 from studio.dataset.audio import read_audio, save_pcm
@@ -172,6 +174,20 @@ def test_each_option_reaches_faster_whisper(folder: Path, samples: dict[str, Sam
             "vad_filter": False,
         }
     ]
+
+
+def test_unless_told_the_search_has_as_many_beams_as_in_the_library_itself(
+    folder: Path, samples: dict[str, Sample]
+) -> None:
+    loaded = load_export(folder, device="cpu")
+    recorder = Recorder(loaded.model)
+    loaded.model = recorder
+    usual = inspect.signature(WhisperModel.transcribe).parameters["beam_size"].default
+    clip = read_audio(samples["kitchen-light"].path)
+    engine = FasterWhisperEngine(loaded, "demo")
+    engine.transcribe_samples([clip], 4.5, TranscribeOptions("en"))
+    assert [call["beam_size"] for call in recorder.calls] == [usual]
+    assert engine.transcribe_batch([clip], TranscribeOptions(), ["en"]) == [samples["kitchen-light"].text]
 
 
 @pytest.mark.parametrize(

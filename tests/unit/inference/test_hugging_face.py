@@ -96,7 +96,7 @@ def test_what_the_model_lacks_is_refused(engines: ModelCache, samples: dict[str,
         (TranscribeOptions(language="Klingon"), "no language of Whisper"),
         (TranscribeOptions(task="summarize"), "no task 'summarize'"),
         (TranscribeOptions(timestamps="letter"), "no timestamps 'letter'"),  # type: ignore[arg-type]
-        (TranscribeOptions(num_beams=0), "num_beams must be at least 1"),
+        (TranscribeOptions(num_beams=-1), "num_beams must be at least 0"),
     ):
         with pytest.raises(ConfigError, match=sentence):
             engines.transcribe("demo", path, options)

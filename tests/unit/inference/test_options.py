@@ -63,6 +63,7 @@ def test_options_of_the_search_reach_it(base: LoadedBase, samples: dict[str, Sam
     options = replace(PLAIN, num_beams=2, max_new_tokens=20, suppress_tokens=(3, 5), temperature=(0.0,))
     _, spy = heard(base, clip, options)
     assert [search for _, search in spy.calls] == [Search(2, 0.0, 20, (3, 5))]
+    assert [search.num_beams for _, search in heard(base, clip, PLAIN)[1].calls] == [1], "unless told"
 
 
 def test_suppressed_tokens_are_never_written(base: LoadedBase, samples: dict[str, Sample]) -> None:
@@ -157,7 +158,7 @@ def test_windows_of_a_long_recording_can_be_decoded_together(
 
 def test_values_that_cannot_be_are_refused(engines: ModelCache, samples: dict[str, Sample]) -> None:
     for options, sentence in (
-        (replace(PLAIN, num_beams=0), "num_beams must be at least 1, got 0."),
+        (replace(PLAIN, num_beams=-1), "num_beams must be at least 0, got -1."),
         (replace(PLAIN, temperature=()), "temperature must be one or more numbers"),
         (replace(PLAIN, temperature=(3.0,)), "numbers from 0 to 2"),
         (replace(PLAIN, no_speech_threshold=1.5), "a probability from 0 to 1"),
