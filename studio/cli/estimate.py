@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from studio.cli.decoding import BEAMS_HELP
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser, run_options
 from studio.errors import ConfigError
@@ -78,7 +79,7 @@ def _inference() -> Parser:
         kind=int,
         default=1,
     )
-    made.option("num_beams", "Beams of the search.", aliases=("beam_size",), kind=int, default=1)
+    made.option("num_beams", BEAMS_HELP, aliases=("beam_size",), kind=int, default=0)
     made.flag("vad_filter", "Leave silence out first: on the processor, so that it takes no GPU memory.")
     return made
 

@@ -11,7 +11,7 @@ from studio.memory.advice import MODELS, Advice, advise
 from studio.memory.calibration import Calibration, calibrate
 from studio.memory.fit import LARGEST_BATCH, FitResult, cards_for, fit, for_card
 from studio.memory.gpus import Gpu, card, usable_bytes
-from studio.memory.inference_plan import InferencePlan
+from studio.memory.inference_plan import USUAL_BEAMS, InferencePlan
 from studio.memory.plan import ALL_LINEAR, LABEL_LENGTH
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
@@ -140,11 +140,16 @@ def inference_plan(
 ) -> InferencePlan:
     """A plan of transcribing with a model; an adapter made here, or one beside it, brings rank and layers.
 
+    `num_beams` 0, or none, is what the engine's library does by itself.
+
     Raises:
         ConfigError: if an option cannot be.
         ModelNotFoundError: if there is no such model.
     """
     options["precision"] = _COMPUTE_TYPES.get(precision, precision)
+    options["num_beams"] = options.get("num_beams") or USUAL_BEAMS.get(
+        options.get("engine", "transformers"), 1
+    )
     spec = registry.get(adapter or model)
     made = spec.card.get("config") if spec.base_model else None
     if adapter and spec.path is not None and not isinstance(made, Mapping):

@@ -50,7 +50,7 @@ class MemoryEndpoints:
         label_length: int = LABEL_LENGTH,
         gradient_checkpointing: bool = False,
         lora_r: int = 32,
-        num_beams: int = 1,
+        num_beams: int = 0,
         gpu: str = "",
         engine: str = "transformers",
         optim: str = "adamw_torch_fused",

@@ -56,7 +56,15 @@ def build_form(registry: ModelRegistry) -> tuple[dict[str, Block], gr.Accordion]
         label=_("Longest text (tokens)"),
         info=_("Tokens of the longest text in a batch."),
     )
-    form["num_beams"] = gr.Slider(1, 16, value=1, step=1, label=_("Beams"), visible=False)
+    form["num_beams"] = gr.Slider(
+        0,
+        16,
+        value=0,
+        step=1,
+        label=_("Beams"),
+        info=_("0: as the engine's library does, 1 with transformers and 5 with faster-whisper."),
+        visible=False,
+    )
     with gr.Accordion(_("More options"), open=False, elem_id="memory-more") as more:
         form |= _more()
     return form, more

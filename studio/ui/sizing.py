@@ -34,7 +34,8 @@ class Question:
     label_length: int = LABEL_LENGTH
     gradient_checkpointing: bool = False
     lora_r: int = 32
-    num_beams: int = 1
+    num_beams: int = 0
+    """0: as the engine's library does by itself."""
     gpu: str = ""
     engine: str = "transformers"
     optim: str = "adamw_torch_fused"

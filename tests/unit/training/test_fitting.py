@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from studio.errors import ConfigError, ModelNotFoundError
+from studio.inference import ctranslate2, decoding
 from studio.memory.advice import advise
 from studio.memory.claims import claims
 from studio.memory.gpus import usable_bytes
+from studio.memory.inference_plan import ENGINES
 from studio.registry.spec import ModelKind, ModelSource, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
@@ -112,5 +114,7 @@ class OneModel(ModelRegistry):
 def test_an_adapter_made_here_brings_its_rank_into_a_transcription(settings: Settings) -> None:
     registry = OneModel(settings.models, demo=None, hf_cache=settings.hf_cache)
     plan = inference_plan("mine", registry, num_beams=5)
+    usual = [inference_plan("mine", registry, engine=engine).num_beams for engine in ENGINES]
+    assert usual == [decoding.BEAMS, ctranslate2.BEAMS]
     assert (plan.adapter_rank, plan.adapter_modules, plan.num_beams) == (16, ("q_proj", "v_proj"), 5)
     assert inference_plan("merged", registry).adapter_rank == 0
