@@ -56,7 +56,7 @@ TITLES = {
     "aishell": "whisper-tiny on AISHELL-1; errors in characters",
 }
 PAUSE_SECONDS = 0.3
-CHEAP_SECONDS, CHEAP_CLIP_SECONDS = 10.0, 1.0
+CHEAP_SECONDS, CHEAP_CLIP_SECONDS = 20.0, 2.0
 """A recording, and a clip, that takes less of the processor is heard `MORE_ROUNDS` times more."""
 MORE_ROUNDS = 3
 _PACKAGES = ("transformers", "torch", "faster-whisper", "ctranslate2", "openai-whisper")
