@@ -27,6 +27,7 @@ def shows_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
 
         @functools.wraps(handler)
         async def stream(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            """The handler's steps; an error among them in the visitor's language."""
             steps = handler(*args, **kwargs)
             try:
                 async for step in steps:

@@ -181,6 +181,7 @@ def _wire(
 ) -> None:
     @shows_errors
     def show(request: gr.Request, **values: Any) -> list[Any]:
+        """The best run for the question, or the first thing that is wrong with it."""
         question = _question(values)
         locale = request_locale(request)
         wrong = _problems(vars(question))
@@ -204,6 +205,7 @@ def _wire_presets(choice: gr.Dropdown, told: gr.HTML, form: dict[str, Block]) ->
     """A ready-made question fills the form; its note stays until another is taken."""
 
     def fill(key: str, request: gr.Request) -> list[Any]:
+        """The preset's claim, and its question in the form."""
         if key == _OWN:
             return ["", *[gr.skip() for _name in form]]
         row = preset(key)

@@ -127,6 +127,7 @@ def wire_fields(form: dict[str, Block], more: gr.Accordion) -> None:
     """Which fields are in sight."""
 
     def show_fields(use: str, engine: str, precision: str) -> list[Any]:
+        """Those of training or of transcribing, and the precisions that the engine has."""
         allowed = _precisions(use, engine)
         kept = precision if precision in [name for _label, name in allowed] else "auto"
         return [

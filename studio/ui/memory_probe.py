@@ -48,6 +48,7 @@ def wire_probe(services: Services, form: dict[str, Block], probe: ProbeSection) 
     """The measurement goes on in its own process; closing the page does not end it, its button does."""
 
     def measure(request: gr.Request, **values: Any) -> Iterator[list[Any]]:
+        """That it is at work, with a button to stop it, then what was measured."""
         locale = request_locale(request)
         yield [gr.update(visible=True), gr.update(value=_working(locale), visible=True)]
         try:

@@ -166,6 +166,7 @@ def _wire_reading(settings: Settings, reader: _Reader, steps: _Steps) -> None:
 
     @shows_errors
     def save(chosen: str, number: int, recording: Any, request: gr.Request) -> list[Any]:
+        """Keeps the recording and shows the next sentence that nobody has read."""
         require_training(settings)
         if recording is None:
             raise AudioError("There is no recording yet: press Record, read the sentence, press Stop.")

@@ -144,6 +144,7 @@ def _refresher(registry: ModelRegistry) -> Callable[..., Any]:
     """A handler that gives the choices of models and languages, in the visitor's language."""
 
     def refresh(request: gr.Request) -> list[Any]:
+        """What can be trained now, and the languages."""
         locale = request_locale(request)
         bases = [
             spec
@@ -159,6 +160,7 @@ def _describer(settings: Settings) -> Callable[..., Any]:
     """A handler that says what the form says: as a command, as what is started, as files; and the disk."""
 
     def describe(request: gr.Request, **values: Any) -> list[Any]:
+        """The form as commands and files, or what is wrong with it."""
         locale = request_locale(request)
         disk = disk_note(free_bytes(settings.runs), locale)
         try:
@@ -180,6 +182,7 @@ def _wire_preset(registry: ModelRegistry, made: TrainForm) -> None:
 
     @shows_errors
     def fill(key: str, base_model: str, request: gr.Request) -> list[Any]:
+        """The preset's options; the others stay."""
         del request
         if not key:
             return [gr.skip() for _name in made.fields]

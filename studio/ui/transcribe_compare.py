@@ -90,6 +90,7 @@ def _wire(
     stops = Stops()
 
     def refresh(chosen: list[str] | None, request: gr.Request) -> list[Any]:
+        """The models there are now; those that were chosen stay so, as far as they are left."""
         locale = request_locale(request)
         specs = [spec for spec in registry.all() if not spec.problem]
         kept = [model for model in chosen or [] if registry.has(model)]
@@ -122,10 +123,13 @@ def _bar(step: Progress | Step | None, locale: str) -> Html | None:
     return progress_bar(step.done_seconds / step.total_seconds, tr("Transcribing …", locale))
 
 
-async def _compare(
-    engines: ModelCache, line: Line, stops: Stops, values: dict[str, Any], visitor: str, locale: str
-) -> AsyncIterator[list[Any]]:
-    """Waits for its turn, hears the recording with each model, and shows the differences."""
+def _asked(values: dict[str, Any]) -> tuple[Path, list[str]]:
+    """The recording and the models.
+
+    Raises:
+        AudioError: if there is no recording.
+        ConfigError: if there are too many models.
+    """
     if not values["audio"]:
         raise AudioError("There is no recording yet: upload a file, press Record, or take a sample.")
     models = values["models"] or []
@@ -133,7 +137,14 @@ async def _compare(
         raise ConfigError(
             "{count} models are chosen: choose at most {most}.", count=len(models), most=MOST_MODELS
         )
-    path = Path(values["audio"])
+    return Path(values["audio"]), models
+
+
+async def _compare(
+    engines: ModelCache, line: Line, stops: Stops, values: dict[str, Any], visitor: str, locale: str
+) -> AsyncIterator[list[Any]]:
+    """Waits for its turn, hears the recording with each model, and shows the differences."""
+    path, models = _asked(values)
     options = TranscribeOptions(language=values["language"], task=values["task"])
     choice = EngineChoice(values["engine"], values["precision"])
     event, place = stops.begin(visitor), line.join()

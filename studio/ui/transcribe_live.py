@@ -88,6 +88,7 @@ def _wire_sound(
         event: gr.EventData,
         request: gr.Request,
     ) -> str:
+        """Asks for the model; says whether a run shares the machine."""
         options = TranscribeOptions(language=language, task=task, num_beams=1)  # soon, above all
         sessions.begin(str(event._data["session"]), model_id, options, EngineChoice(engine, precision))
         return shared_note(engines, request_locale(request))

@@ -174,6 +174,7 @@ def _evaluate(
     event = stops.begin(visitor)
 
     def work(report: Any) -> Evaluation:
+        """In a thread of its own."""
         return evaluate(
             engines,
             models,
