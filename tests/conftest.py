@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from studio.settings import DEMO_MODEL, DEMO_SPEECH, Settings
+from tests.failures import pytest_runtest_makereport, pytest_runtest_setup
 from tests.micro import make_micro_model, make_tones
 from tests.studio_process import ROOT, StudioProcess, end_processes_of
 
+__all__ = ["pytest_runtest_makereport", "pytest_runtest_setup"]
 NO_HUB = {
     "HF_ENDPOINT": "http://127.0.0.1:9",
     "HF_HUB_DISABLE_TELEMETRY": "1",
@@ -144,7 +146,7 @@ def run_studio(environ: dict[str, str], studio_home: Path, tmp_path: Path) -> Ru
         return subprocess.run(
             [sys.executable, "-m", "studio", *map(str, arguments)],
             cwd=tmp_path,
-            env={**environ, "PYTHONPATH": str(ROOT), "STUDIO_HOME": str(home), **(extra or {})},
+            env={**environ, "STUDIO_HOME": str(home), **(extra or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.studio_process import ROOT, words_of
+from tests.studio_process import words_of
 
 RunStudio = Callable[..., subprocess.CompletedProcess[str]]
 UNEVALUATED = ["--eval_strategy", "no", "--eval_on_start", "False", "--max_eval_samples", "2"]
@@ -32,7 +32,7 @@ def long_run(environ: dict[str, str], studio_home: Path, tmp_path: Path) -> Iter
     process = subprocess.Popen(
         [sys.executable, "-m", "studio", "train", *LONG],
         cwd=tmp_path,
-        env={**environ, "PYTHONPATH": str(ROOT), "STUDIO_HOME": str(studio_home)},
+        env={**environ, "STUDIO_HOME": str(studio_home)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=(tmp_path / "stderr").open("w"),
