@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,42 @@ os.environ.update(NO_HUB)
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--screenshots assets/screenshots` renews the pictures of the README."""
     parser.addoption("--screenshots", default="", help="folder that the browser tests keep pictures in")
+    parser.addoption("--slowed", type=float, default=1.0, help="by how much pages are slower")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Servers of a slowed run give way to everything else on the machine."""
+    StudioProcess.niceness = 10 if config.getoption("--slowed") > 1 else 0
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Files that make something once for all their tests stay whole; tests of other files go one by one."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.split("::")[0]
+            return file if shares_something(file) else nodeid
+
+        def remove_node(self, node: object) -> str | None:
+            """What ended its process is not tried again in another one."""
+            work = self.assigned_work[node]
+            open_ends = (name for unit in work.values() for name, is_done in unit.items() if not is_done)
+            if crashed := next(open_ends, None):
+                work[self._split_scope(crashed)][crashed] = True
+            self.assigned_work[node] = {scope: unit for scope, unit in work.items() if not all(unit.values())}
+            super().remove_node(node)
+            return crashed
+
+    return Scheduling(config, log) if config.getoption("dist") == "loadscope" else None
+
+
+@cache
+def shares_something(file: str) -> bool:
+    """Whether the tests of a file have a server or something else in common that takes long to make."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    return any(word in text for word in ("studio_server", "open_page", 'scope="module"'))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -20,6 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 class StudioProcess:
     """`python app.py` on a free port with a home of its own; a context manager that leaves nothing behind."""
 
+    niceness = 0
+    """By how much servers, and what they start, give way to other processes."""
+
     def __init__(
         self,
         home: Path,
@@ -65,6 +68,9 @@ class StudioProcess:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
+        if self.niceness:
+            started = psutil.Process(self._process.pid)
+            started.nice(started.nice() + self.niceness)
         try:
             wait_for_page(self.url, self._process, timeout_seconds)
         except AssertionError as error:

@@ -4,7 +4,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Playwright,
+    expect,
+    sync_playwright,
+)
 
 from tests.studio_process import StudioProcess
 
@@ -29,10 +37,20 @@ OpenPage = Callable[..., Page]
 
 
 @pytest.fixture(scope="session")
-def playwright() -> Iterator[Playwright]:
-    """What starts browsers; there can be one in a process."""
+def playwright(pytestconfig: pytest.Config) -> Iterator[Playwright]:
+    """What starts browsers; there can be one in a process. `--slowed` holds for every page of them."""
     expect.set_options(timeout=PATIENCE_MILLISECONDS)
-    with sync_playwright() as started:
+    rate = pytestconfig.getoption("--slowed")
+    plain = BrowserContext.new_page
+
+    def slowed(context: BrowserContext) -> Page:
+        page = plain(context)
+        context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": rate})
+        return page
+
+    with sync_playwright() as started, pytest.MonkeyPatch.context() as patch:
+        if rate > 1:
+            patch.setattr(BrowserContext, "new_page", slowed)
         yield started
 
 
