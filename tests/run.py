@@ -1,10 +1,14 @@
 """Runs the whole test suite from a bare checkout: `python3 tests/run.py [arguments for pytest]`.
 
+`--changed [REV]` runs what the files that differ from REV can break, and says why (see `tests/changed.py`);
+`--slow` runs what needs tens of minutes instead (see `tests/benchmarks/slow/`).
+
 Makes or reuses `.venv`, installs `tests/requirements*.txt` into it, finds or installs Chromium, and hands
 over to pytest, whose exit code it returns. Needs nothing but Python's standard library, so any Python 3 can
 start it; a suitable one (3.11 to 3.13) is then looked for.
 """
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -15,9 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv"
 MOST_PROCESSES = 4
 OLDEST, NEWEST = (3, 11), (3, 13)
-SOME_FAILED = 1
-"""Pytest's exit code when it ran to its end."""
-FEW = ("--maxfail", "5")
+SLOW = tuple(f"tests/benchmarks/slow/{name}.py" for name in ("kills", "fuzz", "crowd"))
+"""Files that pytest does not find by itself."""
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM_PACKAGES = ("chromium", "fonts-noto-cjk")
 
@@ -35,28 +38,43 @@ def main() -> int:
     else:
         say("No Chromium from the system: installing Playwright's own")
         call([python, "-m", "playwright", "install", "chromium"])
-    arguments = sys.argv[1:] or side_by_side()
-    if not sys.argv[1:]:
+    wish, arguments = wishes()
+    if wish.slow:
+        arguments = arguments or list(SLOW)
+    elif wish.changed is not None:
+        say("What can break")
+        arguments = [*side_by_side(), *can_break(python, wish.changed), *arguments]
+    elif all(argument.startswith("--slowed") for argument in arguments):
+        arguments = [*side_by_side(), *arguments]
+    if "-n" in arguments:
         environ.setdefault("OMP_NUM_THREADS", "1")
     say("Running the tests")
-    code = run_pytest(python, arguments, environ)
-    if code == SOME_FAILED and not sys.argv[1:]:
-        say("What failed, once more and alone: a test that passes now was disturbed by what ran beside it")
-        code = run_pytest(python, ["--last-failed", "--last-failed-no-failures", "none", *FEW], environ)
-    return code
-
-
-def run_pytest(python: str, arguments: "list[str]", environ: "dict[str, str]") -> int:
-    """Its exit code."""
     command = [python, "-m", "pytest", *arguments]
     return subprocess.run(command, cwd=ROOT, env=environ, stdin=subprocess.DEVNULL).returncode
+
+
+def wishes() -> "tuple[argparse.Namespace, list[str]]":
+    """What is for this script, and what is for pytest."""
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--changed", nargs="?", const="", metavar="REV", help="only what a change can break")
+    parser.add_argument("--slow", action="store_true", help="only what needs tens of minutes")
+    return parser.parse_known_args()
+
+
+def can_break(python: str, revision: str) -> "list[str]":
+    """Test files, chosen by what differs from a revision; why each, is printed."""
+    command = [python, "-m", "tests.changed", revision]
+    done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    return done.stdout.decode().split() if done.returncode == 0 else sys.exit(done.returncode)
 
 
 def side_by_side() -> "list[str]":
     """Arguments that run the whole suite on all cores, at most four: each has a browser and trains models."""
     processes = min(MOST_PROCESSES, os.cpu_count() or 1)
-    # A file shares its server; files that take long are collected first, see `tests/conftest.py`.
-    return ["-n", str(processes), "--dist", "loadfile", "--no-loadscope-reorder"] if processes > 1 else []
+    # What shares a server stays together, and what takes long comes first: see `tests/conftest.py`.
+    apart = ["-n", str(processes), "--dist", "loadscope", "--no-loadscope-reorder"] if processes > 1 else []
+    return [*apart, "--durations=30", "--durations-min=1"]
 
 
 def virtual_environment() -> str:

@@ -1,0 +1,58 @@
+"""Which tests in processes (page, commands, faults) tell of which room: no import leads from them to it.
+
+A file of the studio has the stories of every key that its path begins with; `tests/test_house.py` proves that
+each room has one and that all of them are there.
+"""
+
+ALWAYS = ("tests/test_architecture.py", "tests/test_house.py")
+"""Style, types, the shape of the house: a matter of seconds."""
+DOCUMENTS = ("tests/test_readme.py",)
+STORIES = {
+    "app.py": "app/test_page app/test_space",
+    "assets/": "app/test_page app/test_space browser/test_tabs",
+    "assets/demo": "app/test_training_command browser/test_story browser/test_transcribe",
+    "assets/microphone": "browser/test_live browser/test_data",
+    "assets/transcript": "browser/test_transcribe",
+    "studio/__": "app/test_command_line",
+    "studio/cli": "app/test_command_line app/test_training_command",
+    "studio/dataset": "app/test_command_line browser/test_data browser/test_tabs app/test_training_command",
+    "studio/doctor": "app/test_command_line app/test_page browser/test_memory",
+    "studio/errors": "app/test_command_line app/test_page browser/test_tabs",
+    "studio/evaluation": "app/test_page browser/test_tabs browser/test_transcribe app/test_training_command",
+    "studio/files": "app/test_command_line faults/test_workers faults/test_studio_killed",
+    "studio/inference": "app/test_page browser/test_transcribe browser/test_live browser/test_beside_a_run",
+    "studio/jobs": "faults/test_workers faults/test_studio_killed browser/test_train",
+    "studio/jobs/": "browser/test_beside_a_run app/test_training_command",
+    "studio/lazy_imports": "app/test_command_line unit/test_lazy_imports",
+    "studio/leaving": "app/test_command_line faults/test_workers",
+    "studio/memory": "app/test_command_line app/test_page browser/test_memory browser/test_measured",
+    "studio/registry": "app/test_command_line app/test_page browser/test_tabs",
+    "studio/sentences": "app/test_command_line browser/test_tabs browser/test_train",
+    "studio/services": "app/test_page faults/test_studio_killed browser/test_beside_a_run",
+    "studio/settings": "app/test_command_line app/test_page app/test_space",
+    "studio/training": "app/test_training_command browser/test_story faults/test_workers",
+    "studio/training/": "faults/test_processes faults/test_two_machines",
+    "studio/ui": "app/test_page browser/test_tabs",
+    "studio/ui/access": "app/test_space",
+    "studio/ui/api": "app/test_mcp",
+    "studio/ui/data_": "browser/test_data",
+    "studio/ui/live_": "browser/test_live",
+    "studio/ui/locales": "browser/test_memory browser/test_train browser/test_transcribe browser/test_live",
+    "studio/ui/mcp": "app/test_mcp",
+    "studio/ui/memory_": "browser/test_memory browser/test_measured",
+    "studio/ui/record_": "browser/test_data",
+    "studio/ui/run_": "browser/test_train browser/test_measured browser/test_beside_a_run",
+    "studio/ui/serve": "app/test_space app/test_mcp",
+    "studio/ui/sizing": "browser/test_memory",
+    "studio/ui/train_": "browser/test_train browser/test_data",
+    "studio/ui/transcribe_": "browser/test_transcribe browser/test_beside_a_run",
+    "studio/ui/transcribe_live": "browser/test_live",
+    "studio/units": "app/test_command_line browser/test_memory",
+    "studio/whisper": "app/test_training_command app/test_page",
+}
+
+
+def story_of(path: str) -> list[str]:
+    """The test files that tell of a file of the application; none if it has no room."""
+    told = " ".join(story for key, story in STORIES.items() if path.startswith(key)).split()
+    return list(dict.fromkeys(f"tests/{name}.py" for name in told))
