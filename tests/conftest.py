@@ -4,6 +4,7 @@ Only this file among the tests reads the environment. No test needs a model hub:
 hub is one where nobody listens.
 """
 
+import gc
 import os
 import subprocess
 import sys
@@ -80,6 +81,11 @@ def shares_something(file: str) -> bool:
     """Whether the tests of a file have a server or something else in common that takes long to make."""
     text = (ROOT / file).read_text(encoding="utf-8")
     return any(word in text for word in ("studio_server", "open_page", 'scope="module"'))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: torch's trainers collect garbage all the time, and would look through it."""
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -168,7 +168,7 @@ def test_with_every_batch_padded_it_learns_what_the_plain_run_learns(
 def test_a_run_on_clips_as_they_are_says_that_its_model_sees_30_seconds(
     settings: Settings, micro_model: Path, tones: Path
 ) -> None:
-    run = new_run(settings, quick(micro_model, tones, max_steps=1, eval_strategy="no"))
+    run = new_run(settings, quick(micro_model, tones, short_audio="auto", max_steps=1, eval_strategy="no"))
     outcome = attempt(settings, run)
     registry = ModelRegistry(settings.models, demo=None, hf_cache=None)
     assert outcome.model_id and registry.get(outcome.model_id).audio_context == "full"
