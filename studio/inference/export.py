@@ -8,11 +8,14 @@ import re
 import shutil
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from studio.errors import ConfigError, ModelBrokenError
 from studio.files import require_free_space, storage_errors
@@ -28,6 +31,8 @@ from studio.sentences import Sentence
 
 FORMATS = ("ctranslate2", "merged")
 STAGING = ".export-"
+LOCK = "exports.lock"
+"""Beside the models' folder; whoever makes an export in this home holds it. It ends with its process."""
 _INHERITED = ("languages", "audio_context", "clip_seconds", "short_audio")
 """What the card of a model says that is as true of its export."""
 
@@ -49,7 +54,7 @@ class ExportRequest:
 
 
 class Exporter:
-    """Makes exports, and finds those made before. Safe to share by threads; makes one at a time."""
+    """Makes exports, and finds those made before. Safe to share by threads; a home makes one at a time."""
 
     def __init__(self, registry: ModelRegistry) -> None:
         self._registry = registry
@@ -65,8 +70,11 @@ class Exporter:
         if spec.kind is ModelKind.EXPORT:
             return spec
         with self._lock:
-            found = self.find(spec)
-            return found or self._make(ExportRequest(spec.id), on_step, is_automatic=True)
+            if found := self.find(spec):
+                return found
+            with self._alone(on_step):
+                # Who held the home before may have made it.
+                return self.find(spec) or self._make(ExportRequest(spec.id), on_step, is_automatic=True)
 
     def export(self, request: ExportRequest, on_step: OnStep | None = None) -> ModelSpec:
         """Makes the new form; `on_step` is told how far it is.
@@ -76,7 +84,7 @@ class Exporter:
             ModelError, HubUnreachableError: if the model cannot be used.
             StorageError: if there is no room for it.
         """
-        with self._lock:
+        with self._lock, self._alone(on_step):
             return self._make(request, on_step, is_automatic=False)
 
     def find(self, spec: ModelSpec) -> ModelSpec | None:
@@ -94,6 +102,24 @@ class Exporter:
         )
 
     # ------------------------------------------------------------------ making
+
+    @contextmanager
+    def _alone(self, on_step: OnStep | None) -> Iterator[None]:
+        """Waits until no other process makes an export in this home, on any machine that shares it."""
+        place = self._registry.models.with_name(LOCK)
+        with storage_errors(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(place)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                if on_step:
+                    on_step(Sentence("Waiting for another export to end …"), 0.0)
+                lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
 
     def _make(self, request: ExportRequest, on_step: OnStep | None, *, is_automatic: bool) -> ModelSpec:
         tell = on_step or (lambda _sentence, _share: None)
@@ -169,7 +195,7 @@ class Exporter:
                 self._registry.remove(row.id)
 
     def _sweep(self) -> None:
-        """What an export that was cut short has left; only one is made at a time."""
+        """What an export that was cut short has left: who holds the lock is alone."""
         for leftover in self._registry.models.glob(f"{STAGING}*"):
             shutil.rmtree(leftover, ignore_errors=True)
 

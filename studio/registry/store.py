@@ -4,6 +4,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -193,13 +194,15 @@ class ModelRegistry:
                 adapters=", ".join(adapters),
             )
         assert spec.path is not None
+        aside = self.models / f"{_REMOVED}{uuid.uuid4().hex[:8]}"
         with storage_errors(self.models):
-            spec.path.rename(self.models / f"{_REMOVED}{uuid.uuid4().hex[:8]}")
+            spec.path.rename(aside)
             for leftover in self.models.glob(f"{_REMOVED}*"):
-                if leftover.is_symlink():
-                    leftover.unlink()  # only the link: the folder it points to belongs to somebody
-                else:
-                    shutil.rmtree(leftover)
+                with suppress(FileNotFoundError):  # another process sweeps at the same time
+                    if leftover.is_symlink():
+                        leftover.unlink()  # only the link: the folder it points to belongs to somebody
+                    else:
+                        shutil.rmtree(leftover, ignore_errors=leftover != aside)
 
     # ------------------------------------------------------------------ checks
 

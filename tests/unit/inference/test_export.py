@@ -1,6 +1,9 @@
 """Exports: the proof that they write what their model writes, and what is remembered of them."""
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,26 @@ from studio.inference.export import STAGING, Exporter, ExportRequest
 from studio.registry.spec import ModelKind
 from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
+from tests.studio_process import ROOT
 from tests.unit.inference.small_models import save_adapter
+
+EXPORT = """
+import sys, time
+from pathlib import Path
+from studio.inference.export import Exporter, ExportRequest
+from studio.registry.store import ModelRegistry
+
+models, demo, mine, other = map(Path, sys.argv[1:])
+
+def tell(step, share):
+    if share or "Waiting" in str(step):
+        mine.touch()
+    while share > 0.4 and not other.exists():
+        time.sleep(0.02)
+
+Exporter(ModelRegistry(models, demo=demo, hf_cache=None)).export(ExportRequest("accent"), tell)
+"""
+"""Tells with the file `mine` that it is at work, and writes only when there is the file `other`."""
 
 
 @pytest.fixture
@@ -84,9 +106,7 @@ def test_what_quantization_changes_is_measured(registry: ModelRegistry) -> None:
 
 
 def test_an_export_that_was_cut_short_is_never_listed_and_swept_away(registry: ModelRegistry) -> None:
-    left = registry.models / f"{STAGING}1234"
-    left.mkdir()
-    (left / "model.bin").write_bytes(b"half")
+    (registry.models / f"{STAGING}1234").mkdir()
     assert [spec.id for spec in registry.all() if spec.path and spec.path.parent == registry.models] == [
         "accent"
     ]
@@ -98,6 +118,27 @@ def test_an_export_that_was_cut_short_is_never_listed_and_swept_away(registry: M
     with pytest.raises(KeyboardInterrupt):
         Exporter(registry).export(ExportRequest("accent"), interrupted)
     assert [path.name for path in registry.models.iterdir()] == ["accent"]
+
+
+def test_processes_that_export_at_once_spare_each_other_and_sweep_what_a_killed_one_left(
+    registry: ModelRegistry, demo_model: Path, tmp_path: Path
+) -> None:
+    def begin(name: str, other: str) -> "subprocess.Popen[bytes]":
+        """An export that has begun, or waits for another to end."""
+        places = [registry.models, demo_model, tmp_path / name, tmp_path / other]
+        process = subprocess.Popen([sys.executable, "-c", EXPORT, *places], cwd=ROOT)
+        while not (tmp_path / name).exists() and process.poll() is None:
+            time.sleep(0.02)
+        return process
+
+    killed = begin("killed", "nobody")
+    killed.kill()
+    killed.wait()
+    [left] = registry.models.glob(f"{STAGING}*")
+    both = [begin("first", "second"), begin("second", "first")]
+    assert not left.exists()
+    assert [process.wait(300) for process in both] == [0, 0]
+    assert {path.name for path in registry.models.iterdir()} == {"accent", "accent-ct2", "accent-ct2-2"}
 
 
 def test_what_cannot_be_exported_is_refused(registry: ModelRegistry, tmp_path: Path) -> None:
