@@ -14,7 +14,7 @@ from studio.ui.access import require_public_data
 from studio.ui.data_check import TRANSCRIBING, CheckAnswer, CheckQuestion, check
 from studio.ui.data_report import duration_chart, html_report, label_chart, report_view
 from studio.ui.errors import shows_errors
-from studio.ui.following import QUIET
+from studio.ui.following import QUIET, wire_cancel
 from studio.ui.i18n import N_, _, request_locale, tr
 from studio.ui.markup import Html, join
 from studio.ui.streaming import Stops, Worked
@@ -54,18 +54,13 @@ def build_data_doctor(services: Services, form: dict[str, Block]) -> None:
         question = CheckQuestion(transcribe=int(transcribe or 0), **{name: values[name] for name in _ASKED})
         yield from _run(services, stops, question, request)
 
-    def cancel(request: gr.Request) -> None:
-        stops.cancel(str(request.session_hash))
-
     start.click(
         run,
         inputs_kwargs={"transcribe": transcribe, **{name: form[name] for name in _ASKED}},
         outputs=[status, durations, lengths, found],
-        api_visibility="private",
-        show_progress="hidden",
-        concurrency_limit=1,
+        **{**QUIET, "concurrency_limit": 1},
     )
-    stop.click(cancel, None, None, **QUIET)
+    wire_cancel(stop, stops, status)
 
 
 def _run(

@@ -21,18 +21,21 @@ def shows_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
     """A handler whose `StudioError` becomes a message on the page (or the API's answer), translated.
 
     Works for functions, generators and asynchronous generators. The language is that of the handler's
-    `gr.Request` argument.
+    `gr.Request` argument. The first value of a generator's steps says what is under way: whatever error ends
+    it, also one that is a bug, the page must not go on saying so.
     """
     if inspect.isasyncgenfunction(handler):
 
         @functools.wraps(handler)
         async def stream(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
             """The handler's steps; an error among them in the visitor's language."""
-            steps = handler(*args, **kwargs)
+            steps, step = handler(*args, **kwargs), None
             try:
                 async for step in steps:
                     yield step
-            except StudioError as error:
+            except Exception as error:
+                if step is not None:
+                    yield _cleared(step)
                 raise _message(error, args, kwargs) from error
             finally:
                 # A visitor who leaves closes this one; what it stands for must end then, not some time later.
@@ -44,9 +47,13 @@ def shows_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
 
         @functools.wraps(handler)
         def generator(*args: Any, **kwargs: Any) -> Iterator[Any]:
+            step = None
             try:
-                yield from handler(*args, **kwargs)
-            except StudioError as error:
+                for step in handler(*args, **kwargs):
+                    yield step
+            except Exception as error:
+                if step is not None:
+                    yield _cleared(step)
                 raise _message(error, args, kwargs) from error
 
         return generator
@@ -61,7 +68,14 @@ def shows_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _message(error: StudioError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> gr.Error:
+def _cleared(step: Any) -> Any:
+    """After a step like this one: nothing is under way; what else is on the page stays."""
+    return ["", *[gr.skip()] * (len(step) - 1)] if isinstance(step, (list, tuple)) else ""
+
+
+def _message(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception:
+    if not isinstance(error, StudioError):
+        return error
     request = next((value for value in (*args, *kwargs.values()) if isinstance(value, gr.Request)), None)
     locale = request_locale(request)
     return gr.Error(

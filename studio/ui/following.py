@@ -9,11 +9,15 @@ from gradio.events import Dependency
 
 from studio.registry.store import ModelRegistry
 from studio.ui.i18n import request_locale, tr
+from studio.ui.streaming import Stops
 from studio.ui.views import model_choices
 
 QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_limit": None}
 AT_ONCE: dict[str, Any] = {**QUIET, "queue": False}
 """For answers that take milliseconds: a place in the queue would take longer."""
+UNCHECKED: dict[str, Any] = {"preprocess": False}
+"""For choices that come and go: Gradio refuses, in words of its own, what was not in the list that it gave
+this visitor last, or lost when it forgot them. The studio knows what there is."""
 
 
 def changes_of(form: Mapping[str, Block]) -> list[Any]:
@@ -44,10 +48,33 @@ def follow_form(
     return answered
 
 
+def opened(tab: gr.Tab) -> list[Any]:
+    """The events after which the content of `tab` is in sight: it is opened, or a tab that it is part of.
+
+    A section that was open when its tab was left gets no event of its own when the visitor comes back.
+    """
+    around, events = [tab.parent], [tab.select]
+    while (block := around[-1]) is not None:
+        events += [block.select] if isinstance(block, gr.Tab) else []
+        around.append(block.parent)
+    return events
+
+
+def wire_cancel(cancel: gr.Button, stops: Stops, status: Block) -> None:
+    """The button asks the visitor's work to stop, which then says so in `status`; where nothing is at work,
+    nothing may stand there as if.
+    """
+
+    def stop(request: gr.Request) -> Any:
+        return gr.skip() if stops.cancel(str(request.session_hash)) else ""
+
+    cancel.click(stop, None, status, **QUIET)
+
+
 def follow_models(
     registry: ModelRegistry, tab: gr.Tab, field: Block, first: tuple[str, str] | None = None
 ) -> None:
-    """The choices of `field` are the models that there are when the tab is opened; text and value `first`
+    """The choices of `field` are the models that there are when it comes in sight; text and value `first`
     stand before them.
     """
 
@@ -56,7 +83,7 @@ def follow_models(
         before = [(tr(first[0], locale), first[1])] if first else []
         return gr.update(choices=[*before, *model_choices(registry.all(), locale)])
 
-    tab.select(refresh, None, field, **QUIET)
+    gr.on(opened(tab), refresh, None, field, **QUIET)
 
 
 def copyable(label: Any, elem_id: str, lines: int = 1) -> gr.Textbox:

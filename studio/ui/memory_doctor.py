@@ -8,6 +8,7 @@ import gradio as gr
 
 from studio.doctor.examine import examine
 from studio.settings import Settings
+from studio.ui.errors import shows_errors
 from studio.ui.i18n import _, request_locale, tr
 from studio.ui.memory_views import doctor_view
 from studio.ui.transcript_views import download_links
@@ -23,6 +24,7 @@ def build_doctor(settings: Settings, tab: gr.Tab) -> None:
     report = gr.HTML(elem_id="doctor-report")
     links = gr.HTML(elem_id="doctor-links")
 
+    @shows_errors
     def look(request: gr.Request) -> Iterator[list[Any]]:
         locale = request_locale(request)
         yield [note(tr("Looking at this machine: it takes some seconds …", locale)), ""]

@@ -55,6 +55,9 @@ def wire_probe(services: Services, form: dict[str, Block], probe: ProbeSection) 
             shown = _measured(services, Question(**values), locale)
         except StudioError as error:
             shown = note(explain(error, locale), "bad")
+        except Exception:
+            yield [gr.update(visible=False), ""]
+            raise
         yield [gr.update(visible=False), shown]
 
     probe.measure.click(

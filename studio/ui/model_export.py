@@ -15,7 +15,7 @@ from studio.sentences import Sentence
 from studio.settings import Settings
 from studio.ui.access import require_training
 from studio.ui.errors import shows_errors
-from studio.ui.following import QUIET
+from studio.ui.following import QUIET, UNCHECKED
 from studio.ui.i18n import N_, _, request_locale, tr
 from studio.ui.markup import Html, tag
 from studio.ui.streaming import Worked
@@ -71,43 +71,30 @@ def export_parts() -> ExportParts:
 def wire_export(
     parts: ExportParts, choice: Block, settings: Settings, engines: ModelCache, show: Any
 ) -> None:
-    """Export starts at the button; `show` is the handler that then shows the new model, and its outputs."""
+    """Export starts at the button; `show` is the handler that then shows the models there are, and its
+    outputs. The chosen model stays so."""
 
     @shows_errors
-    def make_export(
-        request: gr.Request, model: str, format_: str, quantization: str
-    ) -> Iterator[tuple[Html | str, Any]]:
-        """Tells how far it is; at the end the proof, and the export is the model that is chosen."""
+    def make_export(request: gr.Request, model: str, format_: str, quantization: str) -> Iterator[Html]:
+        """Tells how far it is, at the end the proof."""
         require_training(settings)
         locale = request_locale(request)
         asked = ExportRequest(model, format_, quantization)
         work: Worked[_Step, ModelSpec] = Worked(
             lambda report: engines.exporter.export(asked, lambda doing, share: report(_Step(doing, share)))
         )
-        try:
-            yield progress_bar(0.0, tr("Reading {model} …", locale, model=model)), gr.skip()
-            for step in work:
-                doing = tr(step.doing.template, locale, **step.doing.values)
-                yield progress_bar(step.share, doing), gr.skip()
-            yield proof(work.result, locale), work.result.id
-        except BaseException:
-            yield "", gr.skip()
-            raise
+        yield progress_bar(0.0, tr("Reading {model} …", locale, model=model))
+        for step in work:
+            yield progress_bar(step.share, tr(step.doing.template, locale, **step.doing.values))
+        yield proof(work.result, locale)
 
     handler, outputs = show
     parts.start.click(
         make_export,
         [choice, parts.format, parts.quantization],
-        [parts.status, choice],
-        api_visibility="private",
-        show_progress="hidden",
-        concurrency_limit=1,
-    ).success(
-        handler,
-        choice,
-        outputs,
-        **QUIET,
-    )
+        parts.status,
+        **{**QUIET, **UNCHECKED, "concurrency_limit": 1},
+    ).success(handler, choice, outputs, **QUIET, **UNCHECKED)
 
 
 def can_export(spec: ModelSpec | None) -> bool:

@@ -10,7 +10,7 @@ from studio.jobs.manager import JobManager
 from studio.jobs.status import RunStatus
 from studio.ui.charts import runs_chart
 from studio.ui.errors import shows_errors
-from studio.ui.following import QUIET
+from studio.ui.following import QUIET, UNCHECKED
 from studio.ui.i18n import N_, _, request_locale, tr
 from studio.ui.markup import Child, Html, table
 from studio.ui.run_views import run_title
@@ -38,7 +38,7 @@ def build_run_comparison(jobs: JobManager, tab: gr.Tab) -> None:
         return [gr.update(value=runs_chart(runs, locale), visible=True), comparison_table(runs, locale)]
 
     gr.on([tab.select, chosen.focus], choices, None, chosen, **QUIET)
-    button.click(compare, chosen, [chart, options], **QUIET)
+    button.click(compare, chosen, [chart, options], **QUIET, **UNCHECKED)
 
 
 def comparison_table(runs: Sequence[RunStatus], locale: str) -> Html:

@@ -33,12 +33,13 @@ class Stops:
             if self._events.get(visitor) is event:
                 del self._events[visitor]
 
-    def cancel(self, visitor: str) -> None:
-        """Asks the visitor's work to stop; nothing happens if there is none."""
+    def cancel(self, visitor: str) -> bool:
+        """Asks the visitor's work to stop; False if there is none."""
         with self._lock:
             event = self._events.get(visitor)
         if event is not None:
             event.set()
+        return event is not None
 
 
 _LOOK_SECONDS = 1.0

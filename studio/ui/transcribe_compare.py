@@ -17,6 +17,7 @@ from studio.registry.spec import ModelKind
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.ui.errors import shows_errors
 from studio.ui.evaluation_views import side_by_side_view
+from studio.ui.following import opened, wire_cancel
 from studio.ui.i18n import _, request_locale, tr
 from studio.ui.language_names import language_choices
 from studio.ui.markup import Html, join
@@ -106,12 +107,9 @@ def _wire(
         async for step in _compare(engines, line, stops, values, visitor, locale):
             yield step
 
-    def stop(request: gr.Request) -> None:
-        stops.cancel(str(request.session_hash))
-
-    tab.select(refresh, form["models"], [form["models"], form["language"]], **QUIET)
+    gr.on(opened(tab), refresh, form["models"], [form["models"], form["language"]], **QUIET)
     start.click(compare, inputs_kwargs=form, outputs=outputs, **QUIET)
-    cancel.click(stop, None, None, **QUIET)
+    wire_cancel(cancel, stops, outputs[0])
 
 
 def _bar(step: Progress | Step | None, locale: str) -> Html | None:
@@ -163,6 +161,9 @@ async def _compare(
     )
     try:
         async for before in place.wait():
+            if event.is_set():
+                yield [note(tr("Cancelled before it began.", locale), "warning"), "", ""]
+                return
             yield [waiting_note(before, locale), "", ""]
         told = await asyncio.to_thread(shared_note, engines, locale)
         yield [join([told, progress_bar(0.0, tr("Loading the models and the recording …", locale))]), "", ""]
@@ -174,7 +175,6 @@ async def _compare(
         files = {"json": json.dumps(found.to_json(), ensure_ascii=False, indent=2)}
         yield [status, side_by_side_view(found, locale), download_links(files, path.stem, locale)]
     except StudioError as error:
-        yield ["", "", ""]
         named = {name: path.name if str(v) == str(path) else v for name, v in error.values.items()}
         raise type(error)(error.template, **named) from error
     finally:

@@ -108,20 +108,22 @@ def timestamps_field() -> gr.Radio:
 
 
 def choices(registry: ModelRegistry, model: str | None, known: list[str], locale: str) -> list[Any]:
-    """Models and languages to choose from, and the ids of the models trained here.
+    """Models and languages to choose from, and what was trained here.
 
-    The choice made before stays, unless a model was trained since.
+    The choice made before stays, unless a model was trained since: one that was merged, or bears another name
+    now, is none.
     """
     specs = [spec for spec in registry.all() if not spec.problem]
     ids = [spec.id for spec in specs]
     made = [spec for spec in specs if spec.source is ModelSource.TRAINED]
-    trained = [spec.id for spec in made if spec.kind is not ModelKind.EXPORT]
-    new = [model_id for model_id in trained if model_id not in known]
+    forms = (ModelKind.EXPORT, ModelKind.MERGED)
+    trained = {str(spec.card.get("run_id", spec.id)): spec.id for spec in made if spec.kind not in forms}
+    new = [model_id for run, model_id in trained.items() if run not in known]
     chosen = new[0] if new else model
     if not chosen or not registry.has(chosen):
         chosen = DEMO_ID if DEMO_ID in ids else None
     return [
         gr.Dropdown(choices=model_choices(specs, locale), value=chosen),
         gr.Dropdown(choices=language_choices(locale)),
-        trained,
+        list(trained),
     ]

@@ -12,7 +12,7 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.dataset.audio import SOUND_FILES
-from studio.errors import AudioError, ConfigError, StudioError
+from studio.errors import AudioError, ConfigError
 from studio.inference.batch import Asked, Batch
 from studio.inference.captions import LAYOUT_BOUNDS, CaptionLayout
 from studio.inference.engine import Progress
@@ -23,6 +23,7 @@ from studio.registry.store import ModelRegistry
 from studio.settings import Settings
 from studio.ui.access import require_public_data
 from studio.ui.errors import shows_errors
+from studio.ui.following import opened, wire_cancel
 from studio.ui.i18n import _, request_locale, tr
 from studio.ui.many_views import batch_progress, batch_summary, batch_table
 from studio.ui.markup import join
@@ -95,13 +96,11 @@ def build_many(
     def refresh(model: str | None, known: list[str], request: gr.Request) -> list[Any]:
         return [*choices(registry, model, known, request_locale(request)), gr.Button(interactive=True)]
 
-    def stop(request: gr.Request) -> None:
-        studio.stops.cancel(str(request.session_hash))
-
     known = gr.State([])
-    tab.select(refresh, [form["model"], known], [form["model"], form["language"], known, start], **QUIET)
+    outputs = [form["model"], form["language"], known, start]
+    gr.on(opened(tab), refresh, [form["model"], known], outputs, **QUIET)
     start.click(hear, inputs_kwargs=form, outputs=[status, download, table], **QUIET)
-    cancel.click(stop, None, None, **QUIET)
+    wire_cancel(cancel, studio.stops, status)
 
 
 def _file_fields(form: dict[str, Block], *, is_public: bool) -> None:
@@ -166,9 +165,6 @@ async def _hear_all(
                 break
         status = batch_summary(batch, before, was_stopped=event.is_set(), locale=locale)
         yield [status, _downloads(batch, layout, locale), batch_table(batch, (), locale)]
-    except StudioError:
-        yield ["", "", ""]
-        raise
     finally:
         studio.stops.end(visitor, event)
 

@@ -110,22 +110,40 @@ def test_a_folder_can_be_named_as_the_model(open_page: OpenPage, demo_model: Pat
     expect(page.locator("#transcript-facts")).to_contain_text("my-whisper")
 
 
-def test_an_evaluation_shows_rates_and_every_clip(open_page: OpenPage) -> None:
+def test_an_evaluation_shows_rates_and_every_clip_and_after_an_error_nothing_is_under_way(
+    open_page: OpenPage,
+) -> None:
     page = open_page("evaluate")
+    page.locator("#evaluate-data input").fill("nowhere.jsonl")
     page.get_by_label("Clips at most").fill("2")
+    page.get_by_role("button", name="Evaluate", exact=True).click()
+    expect(page.get_by_test_id("toast-body")).to_contain_text("nowhere.jsonl")
+    expect(page.locator("#evaluate-status")).not_to_contain_text("Loading")
+    page.locator("#evaluate-data input").fill("demo:test")
     page.get_by_role("button", name="Evaluate", exact=True).click()
     expect(page.locator("#evaluate-rates tbody tr")).to_have_count(1)
     expect(page.locator("#evaluate-utterances tbody tr")).to_have_count(2)
     expect(page.get_by_role("link", name="JSON")).to_be_visible()
 
 
-def test_a_model_is_described_renamed_and_deleted_after_asking(
+def test_a_model_is_described_exported_renamed_and_deleted_after_asking(
     open_page: OpenPage, studio_server: StudioProcess, demo_model: Path
 ) -> None:
     shutil.copytree(demo_model, studio_server.home / "models" / "copied")
-    page = open_page("models")
+    page = open_page("playground")
+    page.get_by_role("tab", name="Side by side").click()
+    show_tab(page, "models")
     page.locator("#models-table").get_by_role("button", name="copied").click()
     expect(page.locator("#models-details")).to_contain_text("Size on disk")
+    page.locator("#models-export").click()
+    expect(page.locator("#models-export-status")).to_contain_text("copied-ct2 is there.")
+    expect(page.locator("#models-table")).to_contain_text("copied-ct2")
+    expect(page.locator("#models-choice input")).to_have_value("copied")
+    for tab, picker in (("evaluate", "#evaluate-models"), ("playground", "#compare-models")):
+        show_tab(page, tab)
+        page.locator(f"{picker} input").click()
+        expect(page.get_by_role("option", name="copied, for faster-whisper")).to_be_visible()
+    show_tab(page, "models")
     page.get_by_label("New name").fill("renamed")
     page.get_by_role("button", name="Rename").click()
     expect(page.locator("#models-table")).to_contain_text("renamed")

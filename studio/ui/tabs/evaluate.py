@@ -20,6 +20,7 @@ from studio.training.source_options import NORMALIZERS
 from studio.ui.access import require_public_data
 from studio.ui.errors import shows_errors
 from studio.ui.evaluation_views import comparison_sentences, rates_table, utterance_table
+from studio.ui.following import QUIET, wire_cancel
 from studio.ui.forms import CHOICES
 from studio.ui.i18n import _, request_locale, tr
 from studio.ui.language_names import language_choices
@@ -131,24 +132,9 @@ def _wire(
         require_public_data(settings, values["data"])
         yield from _evaluate(engines, stops, values, str(request.session_hash), request_locale(request))
 
-    def stop(request: gr.Request) -> None:
-        stops.cancel(str(request.session_hash))
-
-    quiet: dict[str, Any] = {
-        "api_visibility": "private",
-        "show_progress": "hidden",
-        "concurrency_limit": None,
-    }
-    tab.select(refresh, form["models"], [form["models"], form["language"], start], **quiet)
-    start.click(
-        run,
-        inputs_kwargs=form,
-        outputs=results.all(),
-        api_visibility="private",
-        show_progress="hidden",
-        concurrency_limit=1,
-    )
-    cancel.click(stop, None, None, **quiet)
+    tab.select(refresh, form["models"], [form["models"], form["language"], start], **QUIET)
+    start.click(run, inputs_kwargs=form, outputs=results.all(), **{**QUIET, "concurrency_limit": 1})
+    wire_cancel(cancel, stops, results.status)
 
 
 def _choices(registry: ModelRegistry, chosen: list[str], locale: str) -> list[Any]:

@@ -11,6 +11,7 @@ from studio.registry.spec import ModelSource
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
 from studio.ui.errors import shows_errors
+from studio.ui.following import UNCHECKED
 from studio.ui.i18n import _, request_locale, tr
 from studio.ui.markup import Html
 from studio.ui.model_export import ExportParts, can_export, export_formats, export_parts, wire_export
@@ -92,14 +93,14 @@ def _wire(
         registry.remove(chosen)
         return _show(registry, None, request_locale(request))
 
-    private = {"api_visibility": "private", "show_progress": "hidden"}
+    private = {"api_visibility": "private", "show_progress": "hidden", **UNCHECKED}
     reading = {**private, "concurrency_limit": None}
     gr.on([tab.select, parts.choice.input], show, parts.choice, everything, **reading)
     parts.table.pick(pick, None, everything, **reading)
-    rename.click(rename_model, [parts.choice, parts.new_name], everything, **private)  # type: ignore[arg-type]
-    delete.click(delete_model, parts.choice, everything, **private)  # type: ignore[arg-type]
-    ask.click(lambda: gr.Group(visible=True), None, parts.confirm, **reading)  # type: ignore[arg-type]
-    keep.click(lambda: gr.Group(visible=False), None, parts.confirm, **reading)  # type: ignore[arg-type]
+    rename.click(rename_model, [parts.choice, parts.new_name], everything, **private)
+    delete.click(delete_model, parts.choice, everything, **private)
+    ask.click(lambda: gr.Group(visible=True), None, parts.confirm, **reading)
+    keep.click(lambda: gr.Group(visible=False), None, parts.confirm, **reading)
     return show
 
 
