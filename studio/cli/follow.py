@@ -33,7 +33,8 @@ def follow(jobs: JobManager, run_id: str) -> RunStatus:
         return _watch(jobs, run_id, line)
     except KeyboardInterrupt:
         line.end()
-        say("Stopping: a checkpoint is being saved. Ctrl-C again leaves without waiting for it.")
+        if jobs.status(run_id).state is not JobState.QUEUED:
+            say("Stopping: what was trained is being saved. Ctrl-C again leaves without waiting for it.")
         jobs.stop(run_id)
         return _watch(jobs, run_id, line)
     finally:
@@ -102,6 +103,8 @@ def tell(status: RunStatus, result: Tell = show) -> None:
         say(line)
     if status.error:
         say(f"Error: {status.error}")
+    if status.state is JobState.STOPPED:
+        say(f"Run {status.run_id}: {status.stop_note}")
     if status.state in _ENDINGS:
         say(f"Run {status.run_id} {_ENDINGS[status.state]}.")
     if status.can_resume:
@@ -109,7 +112,6 @@ def tell(status: RunStatus, result: Tell = show) -> None:
 
 
 _ENDINGS = {
-    JobState.STOPPED: "was stopped",
     JobState.FAILED: "failed",
     JobState.INTERRUPTED: "was interrupted",
 }

@@ -9,7 +9,7 @@ from studio.cli.train import finish
 from studio.errors import ConfigError
 from studio.jobs.comparison import best_rates, differing_options
 from studio.jobs.disk import free_bytes
-from studio.jobs.manager import RunStatus
+from studio.jobs.manager import JobState, RunStatus
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.run_dir import RunDir
@@ -108,7 +108,10 @@ def _act(services: Services, action: str, run_id: str, *, is_sure: bool, as_json
             say(f"Checkpoints take {taken}; {free} are free on their disk.")
     elif action == "stop":
         jobs.stop(run_id)
-        say(f"Run {run_id} was asked to save a checkpoint and end.")
+        status = jobs.status(run_id)
+        is_over = status.state is JobState.STOPPED
+        asked = "was asked to end, and to save a checkpoint if it has trained."
+        say(f"Run {run_id}: {status.stop_note}" if is_over else f"Run {run_id} {asked}")
     elif action == "remove-checkpoints":
         freed = jobs.remove_checkpoints(run_id)
         free = format_bytes(free_bytes(services.settings.runs))

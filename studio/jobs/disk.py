@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from studio.files import storage_errors
-from studio.training.checkpoints import WRITING, complete_checkpoints
+from studio.training.checkpoints import WRITING, last_checkpoint
 from studio.training.run_dir import RunDir
 from studio.units import GIB
 
@@ -30,17 +30,24 @@ def remove_checkpoints(run: RunDir, *, keep_last: bool) -> int:
     Raises:
         StorageError: if one cannot be deleted.
     """
-    complete = complete_checkpoints(run.checkpoints)
-    kept = complete[-1] if complete and keep_last else None
     freed = 0
-    for folder in (*run.checkpoints.glob("checkpoint-*"), run.checkpoints / WRITING, run.cache):
-        if folder == kept or not folder.exists():
-            continue
+    for folder in _removable(run, keep_last=keep_last):
         size = _size(folder)
         with storage_errors(folder):
             shutil.rmtree(folder)
         freed += size
     return freed
+
+
+def removable_bytes(run: RunDir, *, keep_last: bool) -> int:
+    """What `remove_checkpoints` would give back."""
+    return sum(map(_size, _removable(run, keep_last=keep_last)))
+
+
+def _removable(run: RunDir, *, keep_last: bool) -> list[Path]:
+    kept = last_checkpoint(run.checkpoints) if keep_last else None
+    folders = (*run.checkpoints.glob("checkpoint-*"), run.checkpoints / WRITING, run.cache)
+    return [folder for folder in folders if folder != kept and folder.exists()]
 
 
 def _size(folder: Path) -> int:

@@ -89,6 +89,10 @@ class RunStatus:
     """Share of the latest steps' time in which the model waited for batches."""
     checkpoints_bytes: int = 0
     """What they take on the disk."""
+    removable_bytes: int = 0
+    """What of that can be given back: all of a finished run, of another all but its last checkpoint."""
+    has_checkpoint: bool = False
+    """Whether there is one to go on from; a list of runs does not look, as with all that takes longest."""
     disk_free_bytes: int | None = None
     """What is left on the disk of the run; None where it was not looked at."""
     data: Mapping[str, Any] | None = None
@@ -117,6 +121,15 @@ class RunStatus:
     def can_resume(self) -> bool:
         """Whether the run can be queued again, to go on from its last checkpoint."""
         return self.state in RESUMABLE
+
+    @property
+    def stop_note(self) -> Sentence:
+        """What is left of a stopped run."""
+        if self.has_checkpoint:
+            return Sentence("Stopped; the last checkpoint is kept. Resume goes on from there.")
+        if not self.started:
+            return Sentence("Cancelled before it began: nothing was trained. Resume queues it again.")
+        return Sentence("Stopped before its first checkpoint: nothing is kept. Resume begins anew.")
 
 
 def read_result(run: RunDir) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from studio.jobs import process
-from studio.jobs.disk import checkpoints_bytes, free_bytes
+from studio.jobs.disk import checkpoints_bytes, free_bytes, removable_bytes
 from studio.jobs.history import History
 from studio.jobs.status import (
     EvalPoint,
@@ -18,6 +18,7 @@ from studio.jobs.status import (
     why_interrupted,
 )
 from studio.sentences import from_plain
+from studio.training.checkpoints import last_checkpoint
 from studio.training.retry import read_retries
 from studio.training.run_dir import RunDir
 
@@ -63,14 +64,16 @@ def view(run: RunDir, history: History | None, *, with_curves: bool = True) -> R
         created=created_at(run),
         started=iso(process.start_time(run)),
         ended=str(result.get("ended") or (iso(history.last_event) if error else "")),
-        **(_long_parts(run, history) if with_curves else {}),
+        **(_long_parts(run, history, state) if with_curves else {}),
     )
 
 
-def _long_parts(run: RunDir, history: History) -> dict[str, Any]:
+def _long_parts(run: RunDir, history: History, state: JobState) -> dict[str, Any]:
     """What takes longest to look up or to send; a list of runs does without."""
     return {
         "checkpoints_bytes": checkpoints_bytes(run),
+        "removable_bytes": removable_bytes(run, keep_last=state is not JobState.FINISHED),
+        "has_checkpoint": last_checkpoint(run.checkpoints) is not None,
         "disk_free_bytes": free_bytes(run.path),
         "rate_points": tuple(sorted(history.rates.items())),
         "loss_points": tuple(sorted(history.losses.items())),

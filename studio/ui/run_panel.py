@@ -12,7 +12,7 @@ from studio.jobs.manager import JobManager
 from studio.jobs.oom import ran_out
 from studio.jobs.status import ACTIVE, JobState, RunStatus
 from studio.ui.charts import error_chart, loss_chart
-from studio.ui.i18n import _
+from studio.ui.i18n import N_, _, tr
 from studio.ui.picking import picking_table
 from studio.ui.run_memory import memory_comparison
 from studio.ui.run_notice import notice_of, run_notice
@@ -97,7 +97,7 @@ def _buttons() -> dict[str, gr.Button]:
         return {
             "stop": _button("stop", _("Stop and keep a checkpoint"), "stop"),
             "resume": _button("resume", _("Resume"), "primary"),
-            "prune": _button("prune", _("Remove its checkpoints")),
+            "prune": _button("prune", _("Remove its checkpoints …")),
             "remove": _button("remove", _("Remove this run …")),
             "reuse": _button("reuse", _("Use its settings")),
             "explain": _button("explain", _("Why did I run out?"), "primary"),
@@ -138,12 +138,14 @@ def _of_run(status: RunStatus | None, locale: str) -> dict[str, Any]:
     # Both plots come at once: one that shares its row later would keep the width it had alone.
     has_curves = bool(loss or points)
     is_over = status is not None and status.state not in ACTIVE
+    waits = status is not None and status.state is JobState.QUEUED
+    stop = N_("Take it out of the queue") if waits else "Stop and keep a checkpoint"
     return {
         "notice": notice_of(status, locale),
         "status": run_status(status, locale),
-        "stop": gr.update(visible=bool(status and status.can_stop)),
+        "stop": gr.update(visible=bool(status and status.can_stop), value=tr(stop, locale)),
         "resume": gr.update(visible=bool(status and status.can_resume)),
-        "prune": gr.update(visible=bool(is_over and status and status.checkpoints_bytes)),
+        "prune": gr.update(visible=bool(is_over and status and status.removable_bytes)),
         "remove": gr.update(visible=is_over),
         "reuse": gr.update(visible=status is not None),
         "loss": _plot(

@@ -124,8 +124,25 @@ def _outcome(status: RunStatus, locale: str) -> Html | None:
     if status.state in (JobState.FAILED, JobState.INTERRUPTED):
         return note(_error(status, locale), "bad")
     if status.state is JobState.STOPPED:
-        return note(tr("Stopped; the last checkpoint is kept. Resume goes on from there.", locale), "warning")
+        return note(tr(status.stop_note.template, locale), "warning")
     return None
+
+
+def remove_question(_status: RunStatus, locale: str) -> str:
+    """What is asked before a run is removed."""
+    return tr("Remove this run, its log and its checkpoints? The model it made stays.", locale)
+
+
+def prune_question(status: RunStatus, locale: str) -> str:
+    """What is asked before a run's checkpoints are removed."""
+    size = format_bytes(status.removable_bytes)
+    asked = tr("Remove this run's checkpoints? That frees {size}.", locale, size=size)
+    after = N_("The last one is kept: the run can still be resumed from there.")
+    if status.state is JobState.FINISHED:
+        after = N_("The model it made stays. The run is finished: there is nothing to resume.")
+    elif not status.has_checkpoint:
+        after = N_("None of them is whole: if it is resumed, the run begins anew either way.")
+    return f"{asked} {tr(after, locale)}"
 
 
 def _retry(retry: Retry, locale: str) -> Html:

@@ -8,6 +8,7 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.jobs.manager import JobManager
+from studio.jobs.status import RunStatus
 from studio.services import Services
 from studio.settings import Settings
 from studio.ui.access import require_training
@@ -17,25 +18,29 @@ from studio.ui.forms import form_config, form_updates
 from studio.ui.i18n import _, request_locale
 from studio.ui.picking import picked_id
 from studio.ui.run_panel import RunPanel, Seen, render
+from studio.ui.run_views import prune_question, remove_question
 
 
 @dataclass(frozen=True)
 class Removal:
-    """The question before a run is removed."""
+    """The question before a run, or what it kept, is removed."""
 
+    run: gr.State
+    """The run that is asked about, whichever is shown by then."""
     group: gr.Group
+    text: gr.Markdown
     delete: gr.Button
     keep: gr.Button
 
 
-def build_removal() -> Removal:
-    """Hidden until somebody is about to remove a run."""
+def build_removal(name: str) -> Removal:
+    """Hidden until somebody is about to remove something."""
     with gr.Group(visible=False, elem_classes="confirm") as group:
-        gr.Markdown(_("Remove this run, its log and its checkpoints? The model it made stays."))
+        text = gr.Markdown(elem_id=f"run-{name}-question")
         with gr.Row():
-            delete = gr.Button(_("Remove"), variant="stop", size="sm")
-            keep = gr.Button(_("Keep it"), size="sm")
-    return Removal(group, delete, keep)
+            delete = gr.Button(_("Remove"), variant="stop", size="sm", elem_id=f"run-{name}-delete")
+            keep = gr.Button(_("Keep"), size="sm", elem_id=f"run-{name}-keep")
+    return Removal(gr.State(""), group, text, delete, keep)
 
 
 def wire_starts(
@@ -87,8 +92,10 @@ def wire_panel(
     panel.reuse.click(reuse, panel.selected, list(form.values()), **QUIET)
 
 
-def wire_actions(settings: Settings, jobs: JobManager, panel: RunPanel, removal: Removal) -> None:
-    """What is done to the chosen run; to remove it takes a second click."""
+def wire_actions(
+    settings: Settings, jobs: JobManager, panel: RunPanel, prune: Removal, remove: Removal
+) -> None:
+    """What is done to the chosen run; to remove it, or its checkpoints, takes a second click."""
 
     def act(action: Callable[[str], Any]) -> Any:
         """A handler that does it, and shows the run as it is then."""
@@ -104,8 +111,27 @@ def wire_actions(settings: Settings, jobs: JobManager, panel: RunPanel, removal:
     at = [panel.selected, panel.seen]
     panel.stop.click(act(jobs.stop), at, panel.outputs(), **QUIET)
     panel.resume.click(act(jobs.resume), at, panel.outputs(), **QUIET)
-    panel.prune.click(act(jobs.remove_checkpoints), at, panel.outputs(), **QUIET)
-    panel.remove.click(lambda: gr.update(visible=True), None, removal.group, **QUIET)
-    removal.keep.click(lambda: gr.update(visible=False), None, removal.group, **QUIET)
-    removed = removal.delete.click(act(jobs.remove), at, panel.outputs(), **QUIET)
-    removed.then(lambda: gr.update(visible=False), None, removal.group, **QUIET)
+    _wire_removal(jobs, panel, panel.prune, prune, prune_question, act(jobs.remove_checkpoints))
+    _wire_removal(jobs, panel, panel.remove, remove, remove_question, act(jobs.remove))
+
+
+def _wire_removal(
+    jobs: JobManager,
+    panel: RunPanel,
+    button: gr.Button,
+    removal: Removal,
+    question: Callable[[RunStatus, str], str],
+    act: Callable[..., Any],
+) -> None:
+    """The button asks; what was asked about is removed, unless another run is chosen before."""
+
+    @shows_errors
+    def ask(selected: str, request: gr.Request) -> list[Any]:
+        """The question about the run as it is now."""
+        text = question(jobs.status(selected), request_locale(request))
+        return [selected, gr.update(visible=True), text]
+
+    button.click(ask, panel.selected, [removal.run, removal.group, removal.text], **QUIET)
+    removed = removal.delete.click(act, [removal.run, panel.seen], panel.outputs(), **QUIET)
+    for ends in (removed.then, removal.keep.click, panel.history.pick):
+        ends(lambda: gr.update(visible=False), None, removal.group, **QUIET)

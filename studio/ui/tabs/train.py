@@ -56,10 +56,10 @@ def build_train_tab(services: Services, tab: gr.Tab) -> TrainTab:
         with gr.Column(scale=3, min_width=320):
             panel = build_run_panel()
             build_run_comparison(jobs, tab)
-            removal = build_removal()
+            prune, remove = build_removal("prune"), build_removal("remove")
     timer = gr.Timer(_POLL_SECONDS)
     wire_train_form(settings, registry, tab, made, files, disk)
     wire_panel(jobs, tab, timer, made.fields, panel)
     wire_starts(services, made.fields, panel, begin=made.start, distill=distill)
-    wire_actions(settings, jobs, panel, removal)
+    wire_actions(settings, jobs, panel, prune, remove)
     return TrainTab(made.fields, panel)

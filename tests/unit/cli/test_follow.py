@@ -1,6 +1,11 @@
-"""What the terminal says of a run's memory."""
+"""What the terminal says of a run's memory and of its end."""
 
-from studio.cli.follow import memory_lines
+import pytest
+
+from studio.cli.follow import memory_lines, tell
+from studio.jobs.status import JobState, RunStatus
+from studio.training.config import TrainingConfig
+from studio.ui.run_views import run_status
 from studio.units import GIB
 
 PREDICTED = {"tensor_bytes": 3 * GIB, "allocated_bytes": 3 * GIB, "device_bytes": 4 * GIB}
@@ -20,3 +25,19 @@ def test_without_a_gpu_the_process_is_not_called_tensors() -> None:
 
 def test_a_run_that_measured_nothing_says_nothing() -> None:
     assert memory_lines(None) == memory_lines({"predicted": PREDICTED, "measured": None}) == []
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ({"started": "2026-01-02T03:04:05+00:00", "has_checkpoint": True}, "the last checkpoint is kept"),
+        ({"started": "2026-01-02T03:04:05+00:00"}, "before its first checkpoint: nothing is kept"),
+        ({}, "nothing was trained"),
+    ],
+)
+def test_a_stopped_run_has_left_what_page_and_terminal_say(
+    known: dict[str, object], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = RunStatus("mine", JobState.STOPPED, TrainingConfig(), **known)  # type: ignore[arg-type]
+    tell(status)
+    assert said in capsys.readouterr().err and said in run_status(status, "en")
