@@ -5,15 +5,18 @@ hub is one where nobody listens.
 """
 
 import gc
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from studio.cli.main import main
 from studio.settings import DEMO_MODEL, DEMO_SPEECH, Settings
 from tests.failures import pytest_runtest_makereport, pytest_runtest_setup
 from tests.micro import make_micro_model, make_tones
@@ -180,16 +183,41 @@ RunStudio = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def run_studio(environ: dict[str, str], studio_home: Path, tmp_path: Path) -> RunStudio:
-    """`run_studio("models", "list", home=…, extra=…)`: the program in a process, in an empty folder."""
+def run_studio(
+    environ: dict[str, str], studio_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> RunStudio:
+    """`run_studio("models", "list", home=…, extra=…)`: a command in the process of the tests.
+
+    It works in an empty folder and reads an empty standard input. `extra` reaches the settings, and no
+    library: those read the environment when they are imported.
+    """
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
 
     def run(
         *arguments: str | Path, home: Path = studio_home, extra: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
+        words = [str(argument) for argument in arguments]
+        # Never closed: a library that is imported meanwhile may keep one for its log.
+        out, err = io.TextIOWrapper(io.BytesIO()), io.TextIOWrapper(io.BytesIO())
+        with redirect_stdout(out), redirect_stderr(err):
+            code = main(words, {**environ, "STUDIO_HOME": str(home), **(extra or {})})
+        for stream in (out, err):
+            stream.seek(0)
+        return subprocess.CompletedProcess(words, code, out.read(), err.read())
+
+    return run
+
+
+@pytest.fixture
+def run_process(environ: dict[str, str], studio_home: Path, tmp_path: Path) -> RunStudio:
+    """The same in a process of its own, as people start it."""
+
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "studio", *map(str, arguments)],
             cwd=tmp_path,
-            env={**environ, "STUDIO_HOME": str(home), **(extra or {})},
+            env={**environ, "STUDIO_HOME": str(studio_home)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",

@@ -7,7 +7,7 @@ Exit codes: 0 done · 1 a run failed, or a check found something · 2 something 
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Protocol, cast
 
@@ -53,11 +53,13 @@ def command(name: str) -> Command:
     return cast(Command, importlib.import_module(f"studio.cli.{name.replace('-', '_')}"))
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Runs one command and returns the exit code."""
+def main(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> int:
+    """Runs one command and returns the exit code; `environ` is what its settings are read from, instead of
+    the environment of this process.
+    """
     speak_utf8()
     try:
-        code = _dispatch(list(arguments))
+        code = _dispatch(list(arguments), environ)
         sys.stdout.flush()
         return code
     except StudioError as error:
@@ -72,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
         return 141
 
 
-def _dispatch(arguments: list[str]) -> int:
+def _dispatch(arguments: list[str], environ: Mapping[str, str] | None) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         show(_overview())
         return 0 if arguments else 2
@@ -86,7 +88,7 @@ def _dispatch(arguments: list[str]) -> int:
     if any(argument in ("-h", "--help") for argument in arguments[1:]):
         show(chosen.parser().format_help())
         return 0
-    return chosen.run(arguments[1:], Settings.from_env())
+    return chosen.run(arguments[1:], Settings.from_env(environ))
 
 
 def _unknown_command(name: str) -> ConfigError:

@@ -167,8 +167,7 @@ class ModelCache:
     def loaded(self) -> tuple[LoadedModel, ...]:
         """What is in memory now."""
         with self._changed:
-            entries = [entry for entry in (*self._entries.values(), *self._leaving) if entry.base]
-            return tuple(_row(entry) for entry in entries)
+            return tuple(_row(entry) for entry in (*self._entries.values(), *self._leaving) if entry.base)
 
     def unload_all(self, wait_seconds: float = 30.0) -> None:
         """Lets all models go; what is asked for later is loaded anew.
@@ -176,9 +175,11 @@ class ModelCache:
         Waits up to `wait_seconds` for those in use; what is still in use then goes with its last lease.
         """
         with self._changed:
-            self._dismiss(list(self._entries.values()))
+            going = list(self._entries.values())
+            self._dismiss(going)
             self._changed.wait_for(lambda: not self._leaving, timeout=wait_seconds)
-        _free_memory()
+        if going:
+            _free_memory()
 
     def make_room(self, wait_seconds: float = WAIT_SECONDS) -> None:
         """Lets all models go before a run starts; waits for transcripts under way, here and elsewhere."""

@@ -5,13 +5,14 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from gradio_client import Client, handle_file
 from gradio_client.exceptions import AppError
 
+from tests.conftest import RunStudio
 from tests.studio_process import ROOT, StudioProcess
 
 
@@ -181,7 +182,7 @@ def test_whisper_tiny_makes_no_word_error_on_jfk_through_the_api(
 
 
 def test_whisper_tiny_makes_no_word_error_on_jfk_on_the_command_line(
-    run_studio: Callable[..., subprocess.CompletedProcess[str]], whisper_tiny: Path, real_speech: Path
+    run_studio: RunStudio, whisper_tiny: Path, real_speech: Path
 ) -> None:
     clip = real_speech / "jfk" / "jfk.flac"
     done = run_studio("transcribe", "--model_path", whisper_tiny, "--audio_path", clip)

@@ -1,13 +1,11 @@
 """A real Whisper learns real speech: a short run of what the README's table measures in full."""
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-RunStudio = Callable[..., subprocess.CompletedProcess[str]]
+from tests.conftest import RunStudio
 
 
 @pytest.mark.timeout(900)

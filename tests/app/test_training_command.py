@@ -6,15 +6,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.conftest import RunStudio
 from tests.studio_process import words_of
 
-RunStudio = Callable[..., subprocess.CompletedProcess[str]]
 UNEVALUATED = ["--eval_strategy", "no", "--eval_on_start", "False", "--max_eval_samples", "2"]
 SHORT = ["--max_steps", "2", *UNEVALUATED]
 LONG = ["--max_steps", "30", "--per_device_train_batch_size", "2", *UNEVALUATED]
@@ -49,8 +49,8 @@ def long_run(environ: dict[str, str], studio_home: Path, tmp_path: Path) -> Iter
     process.wait()
 
 
-def test_the_tour_trains_the_demo_model_to_less_than_half_its_errors(run_studio: RunStudio) -> None:
-    done = run_studio("demo", "--json")
+def test_the_tour_trains_the_demo_model_to_less_than_half_its_errors(run_process: RunStudio) -> None:
+    done = run_process("demo", "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     before, *after = answer["evaluations"]
