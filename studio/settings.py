@@ -4,10 +4,12 @@ Each `STUDIO_*` variable is one field of `Settings` and one row of the table in 
 """
 
 import os
+import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
@@ -60,6 +62,9 @@ class Settings:
     """Which of them this one is."""
     local_rank: int = field(default=0, metadata={"env": "LOCAL_RANK"})
     """The same among those of this machine."""
+
+    popen: Callable[..., subprocess.Popen[Any]] = subprocess.Popen
+    """What starts processes; a test hands in a quicker way."""
 
     @property
     def runs(self) -> Path:

@@ -17,8 +17,10 @@ from pathlib import Path
 import pytest
 
 from studio.cli.main import main
+from studio.memory.gpus import detected_gpus
 from studio.settings import DEMO_MODEL, DEMO_SPEECH, Settings
 from tests.failures import pytest_runtest_makereport, pytest_runtest_setup
+from tests.forking import Popen, forked_server, forking
 from tests.micro import make_micro_model, make_tones
 from tests.studio_process import ROOT, StudioProcess, end_processes_of
 
@@ -110,6 +112,16 @@ def environ() -> dict[str, str]:
     """The environment for processes of the studio: the machine's own without what would steer a studio."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(OWN_PREFIXES)}
     return {**own, **NO_HUB}
+
+
+@pytest.fixture(scope="session")
+def popen(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Popen]:
+    """`subprocess.Popen`, quicker: for workers and servers that a test does not kill, stop or run short."""
+    if sys.platform != "linux" or detected_gpus():
+        yield subprocess.Popen
+    else:
+        with forking(tmp_path_factory.mktemp("forking"), environ) as popen:
+            yield popen
 
 
 @pytest.fixture
@@ -228,12 +240,18 @@ def run_process(environ: dict[str, str], studio_home: Path, tmp_path: Path) -> R
 
 
 @pytest.fixture
-def start_studio(environ: dict[str, str], studio_home: Path) -> Iterator[Callable[..., StudioProcess]]:
-    """`start_studio(extra=…)`: a server that is up, on a free port; all are ended after the test."""
+def start_studio(
+    environ: dict[str, str], studio_home: Path, popen: Popen
+) -> Iterator[Callable[..., StudioProcess]]:
+    """`start_studio(extra=…)`: a server that is up, on a free port; all are ended after the test.
+
+    It is forked, and so are its workers, unless it is to be started truly.
+    """
     started: list[StudioProcess] = []
 
-    def start(home: Path = studio_home, extra: dict[str, str] | None = None) -> StudioProcess:
-        process = StudioProcess(home, {**environ, **(extra or {})})
+    def start(*, extra: dict[str, str] | None = None, truly: bool = False) -> StudioProcess:
+        how = {} if truly else forked_server(popen)
+        process = StudioProcess(studio_home, {**environ, **(extra or {})}, **how)
         started.append(process)
         process.start()
         return process
@@ -245,8 +263,9 @@ def start_studio(environ: dict[str, str], studio_home: Path) -> Iterator[Callabl
 
 @pytest.fixture(scope="module")
 def studio_server(
-    environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+    environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory, popen: Popen
 ) -> Iterator[StudioProcess]:
-    """One server for all tests of a file: `.url`, `.home`, `.log()`."""
-    with StudioProcess(tmp_path_factory.mktemp("server") / "studio-home", environ) as process:
+    """One server for all tests of a file, forked: `.url`, `.home`, `.log()`."""
+    home = tmp_path_factory.mktemp("server") / "studio-home"
+    with StudioProcess(home, environ, **forked_server(popen)) as process:
         yield process

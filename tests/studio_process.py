@@ -14,6 +14,8 @@ from types import TracebackType
 
 import psutil
 
+from tests.forking import Popen
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -31,6 +33,7 @@ class StudioProcess:
         command: Sequence[str] = (sys.executable, "app.py"),
         checkout: Path = ROOT,
         names_home: bool = True,
+        popen: Popen = subprocess.Popen,
     ) -> None:
         """`environ` is the whole environment; the port and, if `names_home`, the home are added to it."""
         self.home = home
@@ -39,6 +42,7 @@ class StudioProcess:
         self.log_path = home.parent / f"{home.name}-server-{self.port}.log"
         self._command = list(command)
         self._checkout = checkout
+        self._popen = popen
         self._environ = {
             **environ,
             **({"STUDIO_HOME": str(home)} if names_home else {}),
@@ -60,7 +64,7 @@ class StudioProcess:
     def start(self, timeout_seconds: float = 400.0) -> None:
         """Starts the server and waits until the page answers."""
         with self.log_path.open("ab") as log:
-            self._process = subprocess.Popen(
+            self._process = self._popen(
                 self._command,
                 cwd=self._checkout,
                 env=self._environ,

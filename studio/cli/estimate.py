@@ -100,7 +100,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             sized = _training_sizes(services, plan, dimensions, gpu)
             if given.trace:
                 say("tracing one training step")
-                sized = replace(sized, traced=traced(plan, dimensions, settings.cache))
+                sized = replace(sized, traced=traced(plan, dimensions, settings))
     finally:
         services.close()
     if given.json:

@@ -83,7 +83,7 @@ class Prober:
     def _ask(self, question: ProbeQuestion, folder: Path, patience_seconds: float) -> dict[str, Any]:
         write_json(folder / QUESTION, question.to_json())
         with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(
+            process = self._settings.popen(
                 [sys.executable, "-m", "studio.training.probe.worker", str(folder), str(patience_seconds)],
                 cwd=folder,
                 env=environment(self._settings),

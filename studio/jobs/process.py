@@ -33,7 +33,7 @@ def spawn(run: RunDir, settings: Settings) -> subprocess.Popen[bytes]:
     """
     config = read_config(run.config)
     with run.log.open("ab") as output:
-        process = subprocess.Popen(
+        process: subprocess.Popen[bytes] = settings.popen(
             worker_command(config, str(run.path)),
             cwd=run.path,
             env={**environment(settings), **devices(config), **_reporting(run, config)},

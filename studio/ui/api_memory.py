@@ -127,7 +127,7 @@ class MemoryEndpoints:
         """
         run = config_from_dict(config)
         dimensions = shape_of(run.base_model, self._services.registry)
-        return traced(planned(run, label_length), dimensions, self._services.settings.cache).to_json()
+        return traced(planned(run, label_length), dimensions, self._services.settings).to_json()
 
     def probe(self, config: dict[str, Any], label_length: int = 448) -> dict[str, Any]:
         """Measures two real steps of a run on this machine, with texts of so many tokens; waits for it.

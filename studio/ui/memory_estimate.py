@@ -99,7 +99,7 @@ def build_estimate(services: Services, tab: gr.Tab) -> EstimateSection:
                 elem_classes="subdued",
             )
     wire_fields(form, more)
-    wire_step(registry, settings.cache, form, step)
+    wire_step(registry, settings, form, step)
     wire_probe(services, form, probe)
     _forget(services, form, step, probe)
     _wire(settings, registry, tab, form, answers, use)

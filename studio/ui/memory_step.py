@@ -1,7 +1,6 @@
 """One training step as a picture: the memory of each moment by part, from a trace of the real code."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -14,6 +13,7 @@ from studio.memory.trace.store import traced
 from studio.memory.training import estimate_training
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
+from studio.settings import Settings
 from studio.training.fitting import shape_of
 from studio.ui.errors import shows_errors
 from studio.ui.i18n import _, request_locale, tr
@@ -44,13 +44,13 @@ def build_step() -> StepSection:
     )
 
 
-def wire_step(registry: ModelRegistry, cache: Path, form: dict[str, Block], step: StepSection) -> None:
+def wire_step(registry: ModelRegistry, settings: Settings, form: dict[str, Block], step: StepSection) -> None:
     """The picture is drawn when asked for; what is on the page when the form changes is no longer true."""
 
     @shows_errors
     def show(request: gr.Request, **values: Any) -> list[Any]:
         plan, dimensions = traceable(Question(**values), registry)
-        trace = traced(plan, dimensions, cache)
+        trace = traced(plan, dimensions, settings)
         return _shown(plan, dimensions, trace, request_locale(request))
 
     outputs = [step.chart, step.said]

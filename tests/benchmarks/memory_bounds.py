@@ -19,6 +19,7 @@ from playwright.sync_api import Page, sync_playwright
 from studio.memory.trace.store import library_versions, traced
 from studio.memory.training import estimate_training
 from studio.registry.catalog import find_released
+from studio.settings import Settings
 from studio.training.config import TrainingConfig
 from studio.training.plan import planned
 from tests.benchmarks.memory_traces import draw
@@ -92,7 +93,7 @@ def traces() -> tuple[float, float, float]:
         seconds = []
         for _ in range(2):
             start = time.perf_counter()
-            traced(plan, model.dimensions, Path(name))
+            traced(plan, model.dimensions, Settings(home=Path(name)))
             seconds.append(time.perf_counter() - start)
             if len(seconds) == 1:
                 used = resource.getrusage(resource.RUSAGE_CHILDREN)

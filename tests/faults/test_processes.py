@@ -69,7 +69,7 @@ def finished(jobs: JobManager, run_id: str) -> None:
 def test_two_processes_learn_what_one_does_with_the_same_effective_batch(
     settings: Settings, pair: TrainingConfig, new_studio: NewStudio
 ) -> None:
-    jobs = new_studio(settings)
+    jobs = new_studio(settings, truly=0)
     alone = TrainingConfig(
         **{
             **vars(pair),
@@ -98,7 +98,7 @@ def test_two_processes_learn_what_one_does_with_the_same_effective_batch(
 def test_two_processes_stop_in_the_same_step_and_die_together(
     settings: Settings, pair: TrainingConfig, new_studio: NewStudio
 ) -> None:
-    jobs = new_studio(settings)
+    jobs = new_studio(settings, truly=2)
     config = TrainingConfig(**{**vars(pair), "max_steps": 30, "save_steps": 3, "eval_strategy": "no"})
     run = RunDir(settings.runs / jobs.submit(config))
     wait_for(jobs, run.run_id, after_step(2))
@@ -134,7 +134,7 @@ def test_two_processes_stop_in_the_same_step_and_die_together(
 def test_what_one_process_cannot_read_ends_all_with_its_sentence(
     settings: Settings, pair: TrainingConfig, new_studio: NewStudio
 ) -> None:
-    jobs = new_studio(settings)
+    jobs = new_studio(settings, truly=0)
     run_id = jobs.submit(TrainingConfig(**{**vars(pair), "train_data": "nowhere.jsonl"}))
     status = wait_for(jobs, run_id, until(JobState.FAILED))
     assert "nowhere.jsonl" in status.error

@@ -1,4 +1,4 @@
-"""The studio is killed during a run: the run goes on, and a new studio finds it where it is."""
+"""The studio ends during a run: the run goes on, and a new studio finds it where it is."""
 
 import time
 from collections.abc import Callable
@@ -23,19 +23,25 @@ def status_when(client: Client, run_id: str, wanted: Callable[[dict[str, Any]], 
         time.sleep(0.3)
 
 
-def test_a_run_outlives_the_studio_and_the_next_one_takes_it_up(
+def test_a_run_outlives_studios_that_are_killed_or_end_in_order_and_the_next_one_takes_it_up(
     start_studio: Callable[..., StudioProcess],
 ) -> None:
-    first = start_studio()
-    run_id = Client(first.url, verbose=False).predict(config=LONG_RUN, api_name="/start_run")
-    waiting_id = Client(first.url, verbose=False).predict(config=SHORT_RUN, api_name="/start_run")
-    before = status_when(Client(first.url, verbose=False), run_id, lambda status: status["step"] > 0)
+    first = start_studio(truly=True)
+    client = Client(first.url, verbose=False)
+    run_id = client.predict(config=LONG_RUN, api_name="/start_run")
+    waiting_id = client.predict(config=SHORT_RUN, api_name="/start_run")
+    before = status_when(client, run_id, lambda status: status["step"] > 0)
     first.kill()
 
-    second = start_studio()
+    second = start_studio(truly=True)
     client = Client(second.url, verbose=False)
     later = status_when(client, run_id, lambda status: status["step"] > before["step"])
     assert later["state"] == "running"
+    assert second.interrupt() == 0
+    assert "Traceback" not in second.log()
+
+    client = Client(start_studio().url, verbose=False)
+    status_when(client, run_id, lambda status: status["step"] > later["step"])
     assert client.predict(run_id=waiting_id, api_name="/run_status")["state"] == "queued"
 
     client.predict(run_id=run_id, api_name="/stop_run")
@@ -57,17 +63,3 @@ def test_two_studios_on_one_home_start_each_run_once(start_studio: Callable[...,
     for run_id in ids:
         log = (one.home / "runs" / run_id / "events.jsonl").read_text(encoding="utf-8")
         assert log.count('"kind": "plan"') == 1
-
-
-def test_ctrl_c_ends_the_studio_cleanly_and_leaves_the_run_alone(
-    start_studio: Callable[..., StudioProcess],
-) -> None:
-    first = start_studio()
-    run_id = Client(first.url, verbose=False).predict(config=LONG_RUN, api_name="/start_run")
-    status_when(Client(first.url, verbose=False), run_id, lambda status: status["step"] > 0)
-    assert first.interrupt() == 0
-    assert "Traceback" not in first.log()
-
-    second = start_studio()
-    client = Client(second.url, verbose=False)
-    assert client.predict(run_id=run_id, api_name="/run_status")["state"] == "running"

@@ -1,10 +1,12 @@
-"""Workers that are killed, stopped, outlive their studio, or never get far: real processes, real training."""
+"""Workers that are killed, stopped, or never get far: real processes, real training."""
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain, repeat
 from pathlib import Path
 
 import psutil
@@ -21,20 +23,26 @@ from studio.settings import Settings
 from studio.training.checkpoints import WRITING, last_checkpoint
 from studio.training.config import TrainingConfig
 from studio.training.run_dir import RunDir
+from tests.forking import Popen
 
 PATIENCE_SECONDS = 550
 PIPE_BYTES = 64 * 1024
-NewStudio = Callable[[Settings], JobManager]
+NewStudio = Callable[..., JobManager]
 
 
 @pytest.fixture
-def new_studio() -> Iterator[NewStudio]:
-    """Managers with their threads; closed after the test."""
+def new_studio(popen: Popen) -> Iterator[NewStudio]:
+    """Managers with their threads; closed after the test.
+
+    `truly` is how many of its first workers one starts, to do something to them; the others are forked.
+    """
     made: list[JobManager] = []
 
-    def make(settings: Settings) -> JobManager:
+    def make(settings: Settings, truly: int = 1) -> JobManager:
+        ways = chain([subprocess.Popen] * truly, repeat(popen))
         registry = ModelRegistry(settings.models, demo=None, hf_cache=None)
-        manager = JobManager(replace(settings, threads=1), registry)
+        own = replace(settings, threads=1, popen=lambda *given, **named: next(ways)(*given, **named))
+        manager = JobManager(own, registry)
         manager.start()
         made.append(manager)
         return manager
@@ -104,7 +112,7 @@ def starts_of(settings: Settings, run_id: str) -> int:
 def test_a_killed_worker_is_followed_by_one_that_takes_less_and_the_queue_goes_on(
     settings: Settings, long_run: TrainingConfig, new_studio: NewStudio
 ) -> None:
-    jobs = new_studio(settings)
+    jobs = new_studio(settings, truly=2)
     killed = jobs.submit(replace(long_run, per_device_train_batch_size=1, max_steps=30))
     following = jobs.submit(replace(long_run, max_steps=2))
     for attempt, step in ((1, 5), (2, 10)):
@@ -234,40 +242,6 @@ def test_a_worker_killed_in_the_middle_of_a_checkpoint_leaves_the_last_one(
     assert not (checkpoints / WRITING).exists()
 
 
-def test_a_run_outlives_its_studio_and_is_stopped_and_resumed_by_the_next(
-    settings: Settings, long_run: TrainingConfig, new_studio: NewStudio
-) -> None:
-    first = new_studio(settings)
-    run_id = first.submit(long_run)
-    wait_for(first, run_id, after_step(1))
-    first.close()
-
-    second = new_studio(settings)
-    assert second.status(run_id).state is JobState.RUNNING
-    seen = second.status(run_id).step
-    wait_for(second, run_id, after_step(seen + 2))
-    second.stop(run_id)
-    stopped = wait_for(second, run_id, until(JobState.STOPPED))
-    assert stopped.can_resume and 0 < stopped.step < 60
-    assert (settings.runs / run_id / "checkpoints" / f"checkpoint-{stopped.step}").is_dir()
-    assert not list(settings.models.iterdir()), "a stopped run makes no model"
-
-    second.resume(run_id)
-    assert wait_for(second, run_id, until(JobState.FINISHED)).model_id
-    assert starts_of(settings, run_id) == 2
-
-
-def test_two_studios_on_one_home_start_each_run_once(
-    settings: Settings, long_run: TrainingConfig, new_studio: NewStudio
-) -> None:
-    studios = [new_studio(settings) for _ in range(2)]
-    ids = [studio.submit(replace(long_run, max_steps=2)) for studio in studios]
-    for run_id in ids:
-        for studio in studios:
-            wait_for(studio, run_id, until(JobState.FINISHED))
-        assert starts_of(settings, run_id) == 1
-
-
 def test_a_worker_that_does_not_stop_is_ended_after_the_grace_time(
     settings: Settings, long_run: TrainingConfig, new_studio: NewStudio
 ) -> None:
@@ -289,12 +263,13 @@ def test_a_terminated_worker_saves_a_checkpoint_first(
     os.kill(pid_of(settings, run_id), signal.SIGTERM)
     status = wait_for(jobs, run_id, until(JobState.STOPPED))
     assert (settings.runs / run_id / "checkpoints" / f"checkpoint-{status.step}").is_dir()
+    assert not list(settings.models.iterdir()), "a stopped run makes no model"
 
 
 def test_a_run_that_cannot_be_fails_with_a_sentence_and_the_queue_goes_on(
     settings: Settings, long_run: TrainingConfig, new_studio: NewStudio
 ) -> None:
-    jobs = new_studio(settings)
+    jobs = new_studio(settings, truly=0)
     failing = jobs.submit(replace(long_run, train_data="nowhere.jsonl"))
     following = jobs.submit(replace(long_run, max_steps=1))
     status = wait_for(jobs, failing, until(JobState.FAILED))

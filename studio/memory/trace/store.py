@@ -14,15 +14,15 @@ from studio.files import read_json, write_json
 from studio.memory.plan import TrainingPlan
 from studio.memory.trace.result import TRACE_VERSION, Trace
 from studio.registry.spec import ModelDimensions
-from studio.settings import PROJECT_ROOT
+from studio.settings import PROJECT_ROOT, Settings
 
 LIBRARIES = ("torch", "transformers", "peft", "bitsandbytes", "accelerate")
 """Whose code a trace runs: another version may give another answer."""
 _PATIENCE_SECONDS = 300.0
 
 
-def traced(plan: TrainingPlan, dimensions: ModelDimensions, cache: Path) -> Trace:
-    """The trace of a plan's training step; made if the folder `cache` does not have it.
+def traced(plan: TrainingPlan, dimensions: ModelDimensions, settings: Settings) -> Trace:
+    """The trace of a plan's training step; made if the studio's cache does not have it.
 
     Raises:
         RunError: if the step cannot be traced.
@@ -30,11 +30,11 @@ def traced(plan: TrainingPlan, dimensions: ModelDimensions, cache: Path) -> Trac
     """
     question = _question(plan, dimensions)
     key = hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()
-    path = cache / "traces" / f"{key[:32]}.json"
+    path = settings.cache / "traces" / f"{key[:32]}.json"
     known = _read(path)
     if known is not None:
         return known
-    row = _ask_worker(question)
+    row = _ask_worker(question, settings)
     trace = Trace.from_json(row)
     write_json(path, row)
     return trace
@@ -69,17 +69,16 @@ def _read(path: Path) -> Trace | None:
         return None
 
 
-def _ask_worker(question: dict[str, Any]) -> dict[str, Any]:
+def _ask_worker(question: dict[str, Any], settings: Settings) -> dict[str, Any]:
+    command = [sys.executable, "-m", "studio.memory.trace.worker"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "studio.memory.trace.worker"],
-            cwd=PROJECT_ROOT,
-            input=json.dumps(question),
-            capture_output=True,
-            encoding="utf-8",
-            timeout=_PATIENCE_SECONDS,
-        )
-        row = json.loads(done.stdout)
+        with settings.popen(command, cwd=PROJECT_ROOT, encoding="utf-8", **pipes) as worker:
+            try:
+                answer, _said = worker.communicate(json.dumps(question), _PATIENCE_SECONDS)
+            finally:
+                worker.kill()
+        row = json.loads(answer)
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise RunError("The memory trace did not end ({reason}).", reason=_short(error)) from error
     if not isinstance(row, dict) or "error" in row:

@@ -16,6 +16,7 @@ from studio.settings import Settings
 from studio.training.config import TrainingConfig
 from studio.training.probe.blank import fill_weights, write_blank_model
 from studio.training.probe.question import ProbeQuestion
+from tests.forking import Popen
 from tests.studio_process import words_of
 from tests.unit.whisper_on_meta import DEMO_LIKE
 
@@ -25,6 +26,11 @@ QUESTION = ProbeQuestion(
     SHORT_WINDOWS,
     label_length=20,
 )
+
+
+@pytest.fixture
+def settings(settings: Settings, popen: Popen) -> Settings:
+    return replace(settings, popen=popen)
 
 
 def children_in(folder: Path) -> list[psutil.Process]:

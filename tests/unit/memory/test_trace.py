@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,9 @@ from studio.memory.training import estimate_training
 from studio.registry.catalog import find_released
 from studio.registry.parameters import count_parameters
 from studio.registry.spec import ModelDimensions
+from studio.settings import Settings
 from studio.units import MIB
+from tests.forking import Popen
 from tests.unit.memory.real_step import measured_peak_bytes, traced_peak_bytes
 from tests.unit.whisper_on_meta import DEMO_LIKE, TINY
 
@@ -84,15 +85,15 @@ def test_a_trace_tells_what_the_allocator_of_a_real_step_saw(name: str, values: 
     )
 
 
-def test_a_trace_is_made_in_a_process_of_its_own_and_kept(tmp_path: Path) -> None:
+def test_a_trace_is_made_in_a_process_of_its_own_and_kept(settings: Settings, popen: Popen) -> None:
     plan = TrainingPlan(
         batch_size=1, label_length=8, target_modules=_QUERY_VALUE, gradient_checkpointing=True
     )
-    trace = traced(plan, DEMO_LIKE, tmp_path)
-    (kept,) = (tmp_path / "traces").iterdir()
+    trace = traced(plan, DEMO_LIKE, settings)
+    (kept,) = (settings.cache / "traces").iterdir()
     assert Trace.from_json(json.loads(kept.read_text(encoding="utf-8"))) == trace
     kept.write_text("{}", encoding="utf-8")
-    assert traced(plan, DEMO_LIKE, tmp_path) == trace
+    assert traced(plan, DEMO_LIKE, dataclasses.replace(settings, popen=popen)) == trace
 
     assert sum(trace.parts.values()) == trace.peak_bytes == max(trace.phases.values())
     assert trace.all_parameters == count_parameters(DEMO_LIKE) + trace.trainable_parameters
@@ -105,11 +106,11 @@ def test_a_trace_is_made_in_a_process_of_its_own_and_kept(tmp_path: Path) -> Non
     assert max(sample.total for sample in trace.timeline) == trace.peak_bytes
 
 
-def test_a_step_that_cannot_be_run_is_an_error_with_its_reason(tmp_path: Path) -> None:
+def test_a_step_that_cannot_be_run_is_an_error_with_its_reason(settings: Settings, popen: Popen) -> None:
     odd_heads = dataclasses.replace(DEMO_LIKE, encoder_attention_heads=3)
     with pytest.raises(RunError, match=r"cannot be traced .*divisible by num_heads"):
-        traced(TrainingPlan(), odd_heads, tmp_path)
-    assert not (tmp_path / "traces").exists()
+        traced(TrainingPlan(), odd_heads, dataclasses.replace(settings, popen=popen))
+    assert not (settings.cache / "traces").exists()
 
 
 def test_a_sum_in_place_needs_no_second_block() -> None:

@@ -1,0 +1,58 @@
+"""A worker that is forked does and ends as one that is started."""
+
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from studio.files import read_json
+from studio.jobs.process import spawn
+from studio.settings import Settings
+from studio.training.run_dir import RunDir
+from tests.faults.test_processes import curve
+from tests.forking import ForkedProcess, Popen
+from tests.studio_process import end_processes_of
+from tests.unit.training.attempts import new_run, quick
+
+
+def ended(settings: Settings, run: RunDir) -> tuple[Any, ...]:
+    """Exit code of the run's worker, what does not hang on the clock in its result, and the losses."""
+    worker = spawn(run, replace(settings, threads=1))
+    assert isinstance(worker, ForkedProcess) == (settings.popen is not subprocess.Popen)
+    code = worker.wait(300)
+    result = read_json(run.result)
+    return code, *(result[name] for name in ("state", "error", "step", "max_steps", "metrics")), curve(run)
+
+
+def test_a_forked_worker_learns_and_ends_as_one_that_was_started(
+    settings: Settings, popen: Popen, micro_model: Path, tones: Path
+) -> None:
+    for name, data, code in (("good", str(tones), 0), ("bad", "nowhere.jsonl", 1)):
+        runs = [new_run(settings, quick(micro_model, Path(data)), f"{name}-{n}") for n in range(2)]
+        started = ended(settings, runs[0])
+        assert started == ended(replace(settings, popen=popen), runs[1]) and started[0] == code
+
+
+def test_a_forked_worker_is_found_and_ended_as_one_that_was_started(
+    settings: Settings, popen: Popen, micro_model: Path, tones: Path
+) -> None:
+    config = quick(micro_model, tones, max_steps=10_000, eval_strategy="no")
+    codes = []
+    for number, end in enumerate((signal.SIGKILL, signal.SIGTERM, None)):
+        run = new_run(settings, config, f"run-{number}")
+        worker = spawn(run, replace(settings, threads=1, popen=popen))
+        while not curve(run):
+            assert worker.poll() is None, run.log.read_text("utf-8")
+            time.sleep(0.1)
+        assert psutil.Process(worker.pid).cmdline()[1:4] == ["-m", "studio.training.worker", str(run.path)]
+        worker.send_signal(end) if end else end_processes_of(settings.home)
+        codes.append(worker.wait(60))
+    with popen([sys.executable, "-m", "studio.memory.trace.worker"], stdin=subprocess.PIPE) as listening:
+        listening.terminate()
+    assert (*codes, listening.returncode) == (-signal.SIGKILL, 0, -signal.SIGKILL, -signal.SIGTERM)
+    assert read_json(RunDir(settings.runs / "run-1").result)["state"] == "stopped"

@@ -1,0 +1,12 @@
+"""`python -m tests.forked_studio SOCKET`: `python app.py` with workers that are forked, see `forking.py`."""
+
+import sys
+from dataclasses import replace
+from functools import partial
+
+from studio.settings import Settings
+from studio.ui.serve import serve
+from tests.forking import ForkedProcess
+
+if __name__ == "__main__":
+    sys.exit(serve(replace(Settings.from_env(), popen=partial(ForkedProcess, sys.argv[1]))))

@@ -1,0 +1,213 @@
+"""Workers and servers that are forked from a process that has the libraries loaded.
+
+To import them takes each five to ten seconds of the processor, most of what a test takes. This module as a
+process imports and does nothing else: it computes nothing and has one thread, so that its children are what a
+fresh interpreter is after its imports. What is none of `LIBRARIES`, or is to have another value of a variable
+that libraries read when they are imported, is started as ever.
+"""
+
+import ctypes
+import gc
+import importlib
+import inspect
+import json
+import os
+import runpy
+import select
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+MODELS = ("torch", "transformers.models.whisper.modeling_whisper", "peft")
+TRAINING = (*MODELS, "datasets", "accelerate", "studio.training.attempt", "studio.training.after_check")
+LIBRARIES = {
+    "studio.training.worker": TRAINING,
+    "studio.training.launch": ("accelerate.commands.launch",),
+    "studio.training.probe.worker": TRAINING,
+    "studio.memory.trace.worker": (*MODELS, "studio.memory.trace.step"),
+    "tests.forked_studio": (*MODELS, "studio.ui.serve"),
+}
+"""What can be forked, and what it imports as it goes."""
+READ_LATE = (
+    *("STUDIO_", "GRADIO_", "PYTEST_", "COVERAGE_", "PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONPATH"),
+    *("HF_HUB_CACHE", "HF_HUB_DISABLE_PROGRESS", "TOKENIZERS_", "CUDA_VISIBLE_DEVICES", "TENSORBOARD_"),
+    *("OMP_NUM_THREADS", "JE_ARROW_MALLOC_CONF", "KMP_"),
+)
+"""Variables that libraries read as late as the studio does, or of which it does not depend."""
+PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+STARTED_AS_EVER = "0"
+Popen = Callable[..., subprocess.Popen[Any]]
+
+
+@contextmanager
+def forking(folder: Path, environ: Mapping[str, str]) -> Iterator[Popen]:
+    """What can be called instead of `subprocess.Popen` meanwhile; the processes may go on after that."""
+    own = {name: value for name, value in environ.items() if not name.startswith("COVERAGE_")}
+    own["PYTHONPATH"] = os.pathsep.join((str(ROOT), own.get("PYTHONPATH", "")))
+    own |= {"PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
+    own |= {
+        "OMP_NUM_THREADS": "1",
+        "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    }  # or imports start threads
+    room = "." * 4096  # for the command line of a child
+    command = [sys.executable, "-m", "tests.forking", str(folder / "socket"), room]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=ROOT, env=own, start_new_session=True, **pipes) as process:
+        assert process.stdout and process.stdout.readline()
+        yield partial(ForkedProcess, str(folder / "socket"))
+
+
+def forked_server(popen: Popen) -> dict[str, Any]:
+    """Options of `StudioProcess` for a server that is forked, as its workers are."""
+    if not isinstance(popen, partial):
+        return {}
+    return {"popen": popen, "command": [sys.executable, "-m", "tests.forked_studio", *popen.args]}
+
+
+class ForkedProcess(subprocess.Popen[Any]):
+    """A `Popen` whose process was forked by another one, which tells how it ends."""
+
+    def __init__(self, address: str, command: list[str], **options: Any) -> None:
+        self._told = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._told.connect(address)
+        self._is_forked = False
+        super().__init__(command, **options)
+
+    def _execute_child(self, *given: Any) -> None:
+        names = list(inspect.signature(subprocess.Popen._execute_child).parameters)[1:]
+        asked = dict(zip(names, given, strict=True))
+        request = {
+            "command": list(map(str, asked["args"])),
+            "folder": str(asked["cwd"] or Path.cwd()),
+            "environ": dict(os.environ if asked["env"] is None else asked["env"]),
+            "own_session": asked["start_new_session"],
+        }
+        ends = enumerate(asked[name] for name in ("p2cread", "c2pwrite", "errwrite"))
+        files = [end if end >= 0 else number for number, end in ends]
+        socket.send_fds(self._told, [json.dumps(request).encode()], files)
+        answer = self._told.recv(64).decode()
+        assert answer, "the process that forks has ended"
+        if answer == STARTED_AS_EVER:
+            self._told.close()
+            super()._execute_child(*given)
+            return
+        self.pid, self._is_forked, self._child_created = int(answer), True, True
+        self._close_pipe_fds(*(asked[name] for name in PIPES))
+
+    def _internal_poll(self, *given: Any, **named: Any) -> int | None:
+        if not self._is_forked:
+            return super()._internal_poll(*given, **named)
+        with self._waitpid_lock:
+            if self.returncode is None and select.select([self._told], [], [], 0)[0]:
+                self.returncode = int(self._told.recv(64))
+                self._told.close()
+        return self.returncode
+
+    def _wait(self, timeout: float | None) -> int | None:
+        if not self._is_forked:
+            return super()._wait(timeout)
+        if self.returncode is None and not select.select([self._told], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        return self._internal_poll()
+
+
+def main(address: str) -> None:
+    """Forks until whoever started this process is gone; in a child, becomes what was asked for."""
+    before = dict(os.environ)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(address)
+    listener.listen()
+    os.write(1, b"ready\n")
+    running: dict[int, tuple[int, socket.socket]] = {}
+    ended: dict[socket.socket, int] = {}
+    while True:
+        ready, _, _ = select.select([0, listener, *running, *ended], [], [])
+        if 0 in ready:
+            os._exit(0)
+        for file in {*ready} & {*ended}:
+            os.waitpid(ended.pop(file), 0)
+            file.close()
+        for file in {*ready} & {*running}:
+            pid, asking = running.pop(file)
+            os.close(file)
+            ended[asking] = pid  # a zombie until whoever asked for it knows, as a child of its own would be
+            how = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            code = how.si_status if how.si_code == os.CLD_EXITED else -how.si_status
+            with suppress(BrokenPipeError):
+                asking.send(str(code).encode())
+        if listener not in ready:
+            continue
+        asking, _ = listener.accept()
+        message, files, _, _ = socket.recv_fds(asking, 2**20, 3)
+        if not message:
+            asking.close()
+        elif not can_fork(request := json.loads(message), before):
+            asking.send(STARTED_AS_EVER.encode())
+            asking.close()
+        elif pid := os.fork():
+            running[os.pidfd_open(pid)] = pid, asking
+        else:
+            for number in (listener.fileno(), *running, *(each.fileno() for _, each in running.values())):
+                os.close(number)
+            become(asking, files, request)
+        for number in files:
+            os.close(number)
+
+
+def can_fork(request: dict[str, Any], before: Mapping[str, str]) -> bool:
+    """Whether a child of this process would be what a new one is; imports what it lacks."""
+    python, option, module = [*request["command"], "", "", ""][:3]
+    if (python, option) != (sys.orig_argv[0], "-m") or module not in LIBRARIES:
+        return False
+    asked = request["environ"]
+    changed = {name for name in {*asked, *before} if asked.get(name) != before.get(name)}
+    folders = [{*each.get("PYTHONPATH", "").split(os.pathsep)} - {"", str(ROOT)} for each in (asked, before)]
+    if folders[0] != folders[1] or any(not name.startswith(READ_LATE) for name in changed):
+        return False
+    for library in LIBRARIES[module]:
+        importlib.import_module(library)
+    assert len([*Path("/proc/self/task").iterdir()]) == 1, "an import has started a thread"
+    gc.collect()
+    gc.freeze()
+    return True
+
+
+def become(asking: socket.socket, files: list[int], request: dict[str, Any]) -> None:
+    """Makes this child the process that was asked for, tells its number, and runs it to its end."""
+    if request["own_session"]:
+        os.setsid()
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environ"])
+    show_command(request["command"])
+    asking.send(str(os.getpid()).encode())
+    asking.close()
+    if any(name.startswith("COVERAGE_PROCESS_") for name in os.environ):
+        importlib.import_module("coverage").process_startup()
+    sys.modules["numpy"].random.seed()
+    sys.path[0], sys.argv = request["folder"], request["command"][2:]
+    sys.modules.pop(sys.argv[0], None)
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    sys.exit()
+
+
+def show_command(words: list[str]) -> None:
+    """Writes a command over that of this process, where others look for it."""
+    fields = Path("/proc/self/stat").read_text("utf-8").rpartition(")")[2].split()
+    start, end = int(fields[45]), int(fields[46])
+    text = b"\0".join(map(os.fsencode, words))[: end - start - 1]
+    ctypes.memset(start, 0, end - start)
+    ctypes.memmove(start, text, len(text))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
