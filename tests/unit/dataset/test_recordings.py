@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 
 from studio.dataset.manifest import read_manifest
-from studio.dataset.recordings import (
-    begin_session,
-    delete_session,
-    keep_clip,
-    open_session,
-    sessions,
-)
+from studio.dataset.recordings import begin_session, delete_session, keep_clip, open_session, sessions
 from studio.errors import AudioError, ConfigError
 
 RATE = 48_000

@@ -29,7 +29,4 @@ def test_no_time_is_later_than_the_end_of_its_own_clip(demo_model: Path, demo_sp
 
 def test_each_clip_of_a_batch_has_its_own_limit_in_all_of_its_beams() -> None:
     scores = WithinTheSound(10, [0.04, 0.01])(None, torch.zeros(4, 15))
-    assert scores.isinf().int().tolist() == [
-        *[[0] * 13 + [1] * 2] * 2,
-        *[[0] * 12 + [1] * 3] * 2,
-    ]
+    assert scores.isinf().int().tolist() == [*[[0] * 13 + [1] * 2] * 2, *[[0] * 12 + [1] * 3] * 2]

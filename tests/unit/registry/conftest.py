@@ -84,8 +84,7 @@ def make_adapter() -> MakeFolder:
     ) -> Path:
         folder.mkdir(parents=True)
         write_json(
-            folder / "adapter_config.json",
-            {"peft_type": "LORA", "r": 2, "base_model_name_or_path": base},
+            folder / "adapter_config.json", {"peft_type": "LORA", "r": 2, "base_model_name_or_path": base}
         )
         matrices = {}
         for linear in linear_layers(dimensions):

@@ -268,13 +268,7 @@ def test_the_card_knows_the_base_better_than_a_path_that_has_moved(
     assert registry.get("tuned").is_local
 
 
-@pytest.mark.parametrize(
-    "moved",
-    [
-        "/home/me/models/base-one",
-        "C:\\Users\\me\\models\\base-one",
-    ],
-)
+@pytest.mark.parametrize("moved", ["/home/me/models/base-one", "C:\\Users\\me\\models\\base-one"])
 def test_a_moved_base_is_known_by_the_name_of_its_folder(
     registry: ModelRegistry, make_whisper: MakeFolder, make_adapter: MakeFolder, moved: str
 ) -> None:
