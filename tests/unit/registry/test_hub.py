@@ -15,7 +15,7 @@ from studio.errors import HubUnreachableError, ModelNotFoundError
 from studio.registry.hub import cached_snapshots, download
 from studio.registry.spec import ModelSource
 from studio.registry.store import ModelRegistry
-from tests.unit.registry.conftest import MakeFolder
+from tests.unit.registry.conftest import make_whisper
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 HUB_ID = "someone/whisper-small-model"
@@ -46,12 +46,11 @@ class _Hub(BaseHTTPRequestHandler):
             rows = [{"rfilename": name, "size": file.stat().st_size} for name, file in files.items()]
             body = json.dumps({"id": HUB_ID, "sha": COMMIT, "siblings": rows}).encode()
         elif path == f"/api/models/{HUB_ID}/tree/{COMMIT}":
-            body = json.dumps(
-                [
-                    {"type": "file", "path": name, "size": file.stat().st_size, "oid": _etag(file)}
-                    for name, file in files.items()
-                ]
-            ).encode()
+            rows = [
+                {"type": "file", "path": name, "size": file.stat().st_size, "oid": _etag(file)}
+                for name, file in files.items()
+            ]
+            body = json.dumps(rows).encode()
         elif name in files:
             body = files[name].read_bytes()
             headers["ETag"] = f'"{_etag(files[name])}"'
@@ -75,7 +74,7 @@ def _etag(file: Path) -> str:
 
 
 @pytest.fixture
-def hub(tmp_path: Path, make_whisper: MakeFolder) -> Iterator[str]:
+def hub(tmp_path: Path) -> Iterator[str]:
     """Address of a hub with one Whisper, which also has pickled weights and a folder for another library."""
     folder = make_whisper(tmp_path / "on-the-hub")
     (folder / "pytorch_model.bin").write_bytes(b"a pickle")
@@ -94,12 +93,7 @@ def hub(tmp_path: Path, make_whisper: MakeFolder) -> Iterator[str]:
 
 def test_a_download_fetches_configs_and_safetensors_and_no_pickle(hub: str, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
-    path = download(
-        HUB_ID,
-        cache_dir=tmp_path / "hub",
-        on_progress=lambda done, total: told.append((done, total)),
-        endpoint=hub,
-    )
+    path = download(HUB_ID, cache_dir=tmp_path / "hub", on_progress=lambda *at: told.append(at), endpoint=hub)
     names = {file.relative_to(path).as_posix() for file in path.rglob("*")}
     assert names == {"config.json", "preprocessor_config.json", "tokenizer.json", "model.safetensors"}
     size = sum(file.stat().st_size for file in path.iterdir())
@@ -128,16 +122,12 @@ def test_a_model_the_hub_does_not_know_is_refused(hub: str, tmp_path: Path) -> N
         download("someone/else", cache_dir=tmp_path / "hub", endpoint=hub)
 
 
-def test_a_hub_that_nobody_runs_is_unreachable(tmp_path: Path) -> None:
-    with pytest.raises(HubUnreachableError, match="did not answer"):
-        download(HUB_ID, cache_dir=tmp_path / "hub", endpoint="http://127.0.0.1:9")
-
-
-def test_a_hub_that_never_answers_is_given_up(tmp_path: Path) -> None:
+def test_a_hub_that_nobody_runs_or_that_never_answers_is_given_up(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with pytest.raises(HubUnreachableError, match="did not answer"):
-            download(HUB_ID, cache_dir=tmp_path / "hub", endpoint=address, answer_seconds=0.5)
+        for port in (9, silent.getsockname()[1]):
+            with pytest.raises(HubUnreachableError, match="did not answer"):
+                address = f"http://127.0.0.1:{port}"
+                download(HUB_ID, cache_dir=tmp_path / "hub", endpoint=address, answer_seconds=0.5)
 
 
 def test_a_half_finished_download_is_not_listed(tmp_path: Path) -> None:

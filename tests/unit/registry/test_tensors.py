@@ -25,28 +25,21 @@ def test_names_and_shapes_are_read(weights: Path) -> None:
 
 @pytest.mark.parametrize("kept_bytes", [1, 20, 100, -1])
 def test_a_file_cut_anywhere_is_found_out(weights: Path, kept_bytes: int) -> None:
-    whole = weights.read_bytes()
-    weights.write_bytes(whole[:kept_bytes])
+    weights.write_bytes(weights.read_bytes()[:kept_bytes])
     with pytest.raises(ModelBrokenError, match=r"model\.safetensors is (cut short|not a safetensors)"):
         read_shapes(weights)
 
 
-def test_an_empty_file_is_refused(weights: Path) -> None:
-    weights.write_bytes(b"")
+@pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec/v1\n" * 5])
+def test_an_empty_file_and_text_renamed_to_safetensors_are_refused(weights: Path, content: bytes) -> None:
+    weights.write_bytes(content)
     with pytest.raises(ModelBrokenError, match="not a safetensors file"):
         read_shapes(weights)
 
 
 def test_a_file_with_more_than_its_header_tells_of_is_refused(weights: Path) -> None:
-    with weights.open("ab") as file:
-        file.write(b"x")
+    weights.write_bytes(weights.read_bytes() + b"x")
     with pytest.raises(ModelBrokenError, match="copy or download it again"):
-        read_shapes(weights)
-
-
-def test_text_renamed_to_safetensors_is_refused(weights: Path) -> None:
-    weights.write_text("version https://git-lfs.github.com/spec/v1\n" * 5)
-    with pytest.raises(ModelBrokenError, match="not a safetensors file"):
         read_shapes(weights)
 
 
