@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from studio.inference.export import Exporter
+from studio.inference.hugging_face import LoadedBase, load_base
 from studio.inference.model_cache import ModelCache
 from studio.registry.store import ModelRegistry
 from tests.unit.inference.small_models import CountingLoader, Sample, save_adapter
@@ -50,6 +51,12 @@ def engines(registry: ModelRegistry) -> Iterator[ModelCache]:
 
 
 @pytest.fixture(scope="session")
+def base(demo_model: Path) -> LoadedBase:
+    """The demo model as transformers has it; whoever lends it leaves it as it was."""
+    return load_base(demo_model, device="cpu")
+
+
+@pytest.fixture(scope="session")
 def demo_export(demo_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo model for faster-whisper, in a folder of models where nothing else is."""
     registry = ModelRegistry(tmp_path_factory.mktemp("exports"), demo=demo_model, hf_cache=None)
@@ -68,3 +75,9 @@ def samples(demo_speech: Path) -> dict[str, Sample]:
         )
         for row in rows
     }
+
+
+@pytest.fixture(scope="session")
+def command(samples: dict[str, Sample]) -> Sample:
+    """The sample of 4.5 s that most tests hear: turn on the kitchen light, set a timer."""
+    return samples["kitchen-light"]

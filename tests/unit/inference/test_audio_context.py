@@ -52,15 +52,14 @@ def short_cache(models_folder: Path, demo_model: Path, tmp_path: Path) -> ModelC
     ],
 )
 def test_the_card_decides_unless_the_visitor_does(
-    model: str, asked: Any, is_short: bool, short_cache: ModelCache, samples: dict[str, Sample]
+    model: str, asked: Any, is_short: bool, short_cache: ModelCache, command: Sample
 ) -> None:
-    sample = samples["kitchen-light"]
     options = TranscribeOptions(language="en", audio_context=asked)
     with short_cache.lease(model) as engine:
         with engine._acquire() as decoder:
             lengths = Lengths(decoder)
-        transcript = engine.transcribe(sample.path, options)
-        engine.transcribe_batch([read_audio(sample.path)], options, ["en"])
+        transcript = engine.transcribe(command.path, options)
+        engine.transcribe_batch([command.sound], options, ["en"])
     short_cache.close()
     wanted = [length < 500 for length in lengths.seen]
     assert wanted and all(short is is_short for short in wanted)
@@ -126,7 +125,7 @@ def test_how_long_clips_were_is_read_from_the_card_of_a_short_audio_model_only(
     assert (WindowLengths.of_clips(wanted) == WindowLengths(30, 30)) is (wanted is None)
 
 
-def test_an_unknown_audio_context_is_refused(engines: ModelCache, samples: dict[str, Sample]) -> None:
+def test_an_unknown_audio_context_is_refused(engines: ModelCache, command: Sample) -> None:
     options = TranscribeOptions(audio_context="long")  # type: ignore[arg-type]
     with engines.lease("demo") as engine, pytest.raises(ConfigError, match="auto, full or short"):
-        engine.transcribe(samples["kitchen-light"].path, options)
+        engine.transcribe(command.path, options)

@@ -24,9 +24,9 @@ def hear(engines: ModelCache, batch: Batch, paths: list[Path]) -> None:
 
 
 def test_a_list_that_was_broken_off_goes_on_where_it_ended(
-    engines: ModelCache, samples: dict[str, Sample], tmp_path: Path
+    engines: ModelCache, command: Sample, samples: dict[str, Sample], tmp_path: Path
 ) -> None:
-    paths = [samples["kitchen-light"].path, tmp_path / "missing.wav", samples["silence"].path]
+    paths = [command.path, tmp_path / "missing.wav", samples["silence"].path]
     first = Batch(paths, ASKED, tmp_path / "kept")
     hear(engines, first, paths[:2])
     assert str(paths[1]) in first.errors and first.todo == paths[2:]
@@ -42,23 +42,23 @@ def test_a_list_that_was_broken_off_goes_on_where_it_ended(
 
 
 def test_a_recording_that_changed_is_heard_again(
-    engines: ModelCache, samples: dict[str, Sample], tmp_path: Path
+    engines: ModelCache, command: Sample, samples: dict[str, Sample], tmp_path: Path
 ) -> None:
     path = tmp_path / "a.flac"
     shutil.copy(samples["silence"].path, path)
-    paths = [path, samples["kitchen-light"].path]
+    paths = [path, command.path]
     hear(engines, Batch(paths, ASKED, tmp_path / "kept"), paths[:1])
-    shutil.copy(samples["kitchen-light"].path, path)
+    shutil.copy(command.path, path)
     assert Batch(paths, ASKED, tmp_path / "kept").todo == paths
 
 
 def test_all_results_are_one_json_and_a_zip_of_captions(
-    engines: ModelCache, samples: dict[str, Sample], tmp_path: Path
+    engines: ModelCache, command: Sample, tmp_path: Path
 ) -> None:
     twin = tmp_path / "twin" / "kitchen-light.flac"
     twin.parent.mkdir()
-    shutil.copy(samples["kitchen-light"].path, twin)
-    paths = [samples["kitchen-light"].path, tmp_path / "missing.wav", twin]
+    shutil.copy(command.path, twin)
+    paths = [command.path, tmp_path / "missing.wav", twin]
     batch = Batch(paths, ASKED, tmp_path / "kept")
     hear(engines, batch, paths)
     rows = json.loads(batch.to_json())
@@ -69,14 +69,16 @@ def test_all_results_are_one_json_and_a_zip_of_captions(
         assert "-->" in archive.read("srt/kitchen-light-2.srt").decode("utf-8")
 
 
-def test_a_transcript_comes_back_from_its_row(engines: ModelCache, samples: dict[str, Sample]) -> None:
-    heard = engines.transcribe("demo", samples["kitchen-light"].path, TranscribeOptions(timestamps="word"))
+def test_a_transcript_comes_back_from_its_row(engines: ModelCache, command: Sample) -> None:
+    heard = engines.transcribe("demo", command.path, TranscribeOptions(timestamps="word"))
     again = Transcript.from_json(json.loads(json.dumps(heard.to_json())))
     assert again.to_json() == heard.to_json() and again.segments == heard.segments
 
 
-def test_short_recordings_go_together_and_a_long_one_alone(samples: dict[str, Sample]) -> None:
-    short, long = samples["kitchen-light"].path, samples["long"].path
+def test_short_recordings_go_together_and_a_long_one_alone(
+    command: Sample, samples: dict[str, Sample]
+) -> None:
+    short, long = command.path, samples["long"].path
     assert list(groups([short, short, short, long, short], 2)) == [[short, short], [short], [long], [short]]
 
 

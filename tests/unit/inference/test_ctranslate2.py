@@ -3,6 +3,7 @@
 import copy
 import inspect
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -26,8 +27,13 @@ from studio.inference.voice_activity import voiced_windows
 from studio.inference.windows import WindowLengths
 from studio.registry.store import ModelRegistry
 from studio.whisper.audio_context import positions_of
-from tests.unit.inference.small_models import ONE_WINDOW_AFTER_ANOTHER, Sample
-from tests.unit.inference.test_hugging_face import assert_times_are_sound
+from tests.unit.inference.small_models import (
+    ONE_WINDOW_AFTER_ANOTHER,
+    Sample,
+    assert_is_whole,
+    assert_is_written_down,
+    assert_times_are_sound,
+)
 
 RATE = 16_000
 FASTER = EngineChoice("faster-whisper")
@@ -40,12 +46,6 @@ def cache(demo_model: Path, demo_export: Path) -> Iterator[ModelCache]:
     made = ModelCache(registry, idle_seconds=300, device="cpu")
     yield made
     made.close()
-
-
-@pytest.fixture(scope="module")
-def folder(demo_export: Path) -> Path:
-    """The export of the demo model."""
-    return demo_export
 
 
 class Recorder:
@@ -68,38 +68,44 @@ class Recorder:
         return self._model.transcribe(samples, **arguments)
 
 
+def recorded(export: Path) -> tuple[LoadedExport, Recorder]:
+    """An export of which it is written down how it is called."""
+    loaded = load_export(export, device="cpu")
+    loaded.model = recorder = Recorder(loaded.model)
+    return loaded, recorder
+
+
+def with_lengths(export: Path) -> tuple[LoadedExport, list[int]]:
+    """An export, and the positions that its encoder gives out, in their order."""
+    loaded, lengths = load_export(export, device="cpu"), []
+    encode = loaded.model.encode
+
+    def noted(features: Any) -> Any:
+        encoded = encode(features)
+        lengths.append(encoded.shape[1])
+        return encoded
+
+    loaded.model.encode = noted
+    return loaded, lengths
+
+
 @pytest.mark.parametrize("timestamps", ["none", "segment", "word"])
 def test_a_command_is_written_down_as_transformers_does(
-    cache: ModelCache, samples: dict[str, Sample], timestamps: Any
+    cache: ModelCache, command: Sample, timestamps: Any
 ) -> None:
-    sample = samples["kitchen-light"]
     options = TranscribeOptions(timestamps=timestamps)
-    found = cache.transcribe("demo", sample.path, options, choice=FASTER)
-    assert (found.text, found.language) == (sample.text, "en")
-    assert (found.model, found.engine) == ("demo", "faster-whisper")
-    assert_times_are_sound(found)
-    if timestamps == "none":
-        assert [(s.start_seconds, s.end_seconds) for s in found.segments] == [(0.0, found.duration_seconds)]
-        return
-    assert len(found.segments) == len(sample.segments)
-    for segment, known in zip(found.segments, sample.segments, strict=True):
-        assert abs(segment.start_seconds - known["start"]) < 0.5
-    words = [word for segment in found.segments for word in segment.words]
-    if timestamps == "word":
-        assert [word.text for word in words] == sample.text.split()
-        assert all(0.0 < (word.probability or 0.0) <= 1.0 for word in words)
+    found = cache.transcribe("demo", command.path, options, choice=FASTER)
+    assert found.engine == "faster-whisper"
+    assert_is_written_down(found, command, timestamps)
 
 
 def test_an_export_chooses_its_engine_by_itself_and_transformers_refuses_it(
-    cache: ModelCache, folder: Path, samples: dict[str, Sample]
+    cache: ModelCache, demo_export: Path, command: Sample
 ) -> None:
-    sample = samples["kitchen-light"]
-    found = cache.transcribe(folder.name, sample.path, TranscribeOptions(timestamps="none"))
-    assert (found.text, found.engine) == (sample.text, "faster-whisper")
-    with (
-        pytest.raises(ConfigError, match="only faster-whisper plays"),
-        cache.lease(folder.name, EngineChoice("transformers")),
-    ):
+    found = cache.transcribe(demo_export.name, command.path, TranscribeOptions(timestamps="none"))
+    assert (found.text, found.engine) == (command.text, "faster-whisper")
+    transformers = EngineChoice("transformers")
+    with pytest.raises(ConfigError, match="only faster"), cache.lease(demo_export.name, transformers):
         pass
 
 
@@ -109,12 +115,8 @@ def test_a_long_recording_is_decoded_several_windows_at_once_and_can_be_cancelle
     path = samples["long"].path
     told: list[Progress] = []
     whole = cache.transcribe("demo", path, TranscribeOptions(), told.append, choice=FASTER)
-    assert_times_are_sound(whole)
     assert len(told) > 1
-    assert whole.segments[-1].end_seconds > whole.duration_seconds - 10
-    done = [progress.done_seconds for progress in told]
-    assert done == sorted(done)
-    assert told[-1].done_seconds == told[-1].total_seconds == whole.duration_seconds
+    assert_is_whole(whole, told)
     cut = cache.transcribe(
         "demo", path, TranscribeOptions(), told.append, should_stop=lambda: True, choice=FASTER
     )
@@ -134,10 +136,8 @@ def test_silence_and_noise_give_no_text(
     assert found.duration_seconds == pytest.approx(5)
 
 
-def test_each_option_reaches_faster_whisper(folder: Path, samples: dict[str, Sample]) -> None:
-    loaded = load_export(folder, device="cpu")
-    recorder = Recorder(loaded.model)
-    loaded.model = recorder
+def test_each_option_reaches_faster_whisper(demo_export: Path, command: Sample) -> None:
+    loaded, recorder = recorded(demo_export)
     options = TranscribeOptions(
         language="English",
         num_beams=2,
@@ -153,8 +153,7 @@ def test_each_option_reaches_faster_whisper(folder: Path, samples: dict[str, Sam
         vad=False,
         timestamps="word",
     )
-    clip = read_audio(samples["kitchen-light"].path)
-    FasterWhisperEngine(loaded, "demo").transcribe_samples([clip], 4.5, options)
+    FasterWhisperEngine(loaded, "demo").transcribe_samples([command.sound], 4.5, options)
     assert recorder.calls == [
         {
             "language": "en",
@@ -177,17 +176,14 @@ def test_each_option_reaches_faster_whisper(folder: Path, samples: dict[str, Sam
 
 
 def test_unless_told_the_search_has_as_many_beams_as_in_the_library_itself(
-    folder: Path, samples: dict[str, Sample]
+    demo_export: Path, command: Sample
 ) -> None:
-    loaded = load_export(folder, device="cpu")
-    recorder = Recorder(loaded.model)
-    loaded.model = recorder
+    loaded, recorder = recorded(demo_export)
     usual = inspect.signature(WhisperModel.transcribe).parameters["beam_size"].default
-    clip = read_audio(samples["kitchen-light"].path)
     engine = FasterWhisperEngine(loaded, "demo")
-    engine.transcribe_samples([clip], 4.5, TranscribeOptions("en"))
+    engine.transcribe_samples([command.sound], 4.5, TranscribeOptions("en"))
     assert [call["beam_size"] for call in recorder.calls] == [usual]
-    assert engine.transcribe_batch([clip], TranscribeOptions(), ["en"]) == [samples["kitchen-light"].text]
+    assert engine.transcribe_batch([command.sound], TranscribeOptions(), ["en"]) == [command.text]
 
 
 @pytest.mark.parametrize(
@@ -195,59 +191,41 @@ def test_unless_told_the_search_has_as_many_beams_as_in_the_library_itself(
     [("full", "auto", False), ("full", "short", True), ("short", "auto", True), ("short", "full", False)],
 )
 def test_the_encoder_sees_what_the_card_says_unless_the_visitor_does(
-    folder: Path, samples: dict[str, Sample], trained: str, asked: Any, is_short: bool
+    demo_export: Path, command: Sample, trained: str, asked: Any, is_short: bool
 ) -> None:
-    loaded = load_export(folder, device="cpu")
-    lengths: list[int] = []
-    encode = loaded.model.encode
-
-    def noted(features: Any) -> Any:
-        encoded = encode(features)
-        lengths.append(encoded.shape[1])
-        return encoded
-
-    loaded.model.encode = noted
-    clip = read_audio(samples["kitchen-light"].path)
+    loaded, lengths = with_lengths(demo_export)
     engine = FasterWhisperEngine(loaded, "demo", trained)
     for batch_size in (1, 4):
         options = TranscribeOptions("en", audio_context=asked, timestamps="word", batch_size=batch_size)
-        assert_times_are_sound(engine.transcribe_samples([clip], len(clip) / RATE, options))
-    assert engine.transcribe_batch([clip], TranscribeOptions(audio_context=asked), ["en"]) != [""]
-    longest = positions_of(len(clip) / RATE) if is_short else 1500
+        assert_times_are_sound(engine.transcribe_samples([command.sound], len(command.sound) / RATE, options))
+    assert engine.transcribe_batch([command.sound], TranscribeOptions(audio_context=asked), ["en"]) != [""]
+    longest = positions_of(len(command.sound) / RATE) if is_short else 1500
     assert len(lengths) >= 3 and longest - 64 <= max(lengths) <= longest
     assert all(length <= longest for length in lengths)
 
 
 def test_a_model_of_short_clips_hears_a_recording_in_windows_as_short_and_each_is_a_segment(
-    folder: Path, samples: dict[str, Sample]
+    demo_export: Path, samples: dict[str, Sample]
 ) -> None:
-    loaded = load_export(folder, device="cpu")
-    lengths: list[int] = []
-    encode = loaded.model.encode
-    loaded.model.encode = lambda features: lengths.append(features.shape[-1] // 2) or encode(features)
+    loaded, lengths = with_lengths(demo_export)
     engine = FasterWhisperEngine(loaded, "demo", "short", WindowLengths.of_clips((2.0, 6.0)))
     clip = read_audio(samples["long"].path)[: 20 * RATE]
     found = engine.transcribe_samples([clip], 20.0, TranscribeOptions("en"))
     assert_times_are_sound(found)
     assert lengths and max(lengths) <= positions_of(6.0)
-    windows = voiced_windows(clip, 6.0, 2.0)
-    starts = [round(start / RATE, 2) for start, _ in windows]
-    assert {round(segment.start_seconds, 2) for segment in found.segments} <= set(starts)
+    starts = {round(start / RATE, 2) for start, _ in voiced_windows(clip, 6.0, 2.0)}
+    assert {round(segment.start_seconds, 2) for segment in found.segments} <= starts
     assert len(found.segments) > 3
-    plain = FasterWhisperEngine(loaded, "demo", "short").transcribe_samples(
-        [clip], 20.0, TranscribeOptions("en")
-    )
+    engine = FasterWhisperEngine(loaded, "demo", "short")
+    plain = engine.transcribe_samples([clip], 20.0, TranscribeOptions("en"))
     assert max(lengths) > positions_of(6.0) and plain.segments
 
 
 @pytest.mark.parametrize("given", ONE_WINDOW_AFTER_ANOTHER, ids=lambda given: next(iter(given)))
 def test_whatever_is_asked_of_a_model_of_short_clips_its_windows_are_short(
-    folder: Path, samples: dict[str, Sample], given: dict[str, Any]
+    demo_export: Path, samples: dict[str, Sample], given: dict[str, Any]
 ) -> None:
-    loaded = load_export(folder, device="cpu")
-    lengths: list[int] = []
-    encode = loaded.model.encode
-    loaded.model.encode = lambda features: lengths.append(features.shape[-1] // 2) or encode(features)
+    loaded, lengths = with_lengths(demo_export)
     prompts: list[list[int]] = []
     write = loaded.model.generate_with_fallback
     loaded.model.generate_with_fallback = lambda *asked: prompts.append(asked[1]) or write(*asked)
@@ -264,14 +242,13 @@ def test_whatever_is_asked_of_a_model_of_short_clips_its_windows_are_short(
         assert told[0] and not any(told[-3:]), "the first is told of it"
 
 
-def test_short_windows_are_those_of_transformers(folder: Path, samples: dict[str, Sample]) -> None:
+def test_short_windows_are_those_of_transformers(demo_export: Path, command: Sample) -> None:
     from transformers import WhisperFeatureExtractor
 
-    clip = read_audio(samples["kitchen-light"].path)
-    features = load_export(folder, device="cpu").model.feature_extractor(clip)[..., :-1]
+    features = load_export(demo_export, device="cpu").model.feature_extractor(command.sound)[..., :-1]
     short = cut_to_sound(np.stack([pad_or_trim(features), pad_or_trim(features[..., :200])]))
-    whole = WhisperFeatureExtractor()(clip, sampling_rate=RATE, return_tensors="np").input_features
-    assert short.shape == (2, 80, 2 * positions_of(len(clip) / RATE))
+    whole = WhisperFeatureExtractor()(command.sound, sampling_rate=RATE, return_tensors="np").input_features
+    assert short.shape == (2, 80, 2 * positions_of(len(command.sound) / RATE))
     difference = np.abs(short[0] - whole[0, :, : short.shape[-1]])
     end = features.shape[-1]  # a frame that looks past the sound's end is told apart
     assert difference[:, : end - 2].max() < 0.01 and difference[:, end + 2 :].max() < 0.01
@@ -279,35 +256,24 @@ def test_short_windows_are_those_of_transformers(folder: Path, samples: dict[str
 
 
 def test_an_unsure_window_among_several_is_decoded_once_more_alone(
-    folder: Path, samples: dict[str, Sample]
+    demo_export: Path, command: Sample
 ) -> None:
-    loaded = load_export(folder, device="cpu")
-    recorder = Recorder(loaded.model)
-    loaded.model = recorder
-    clip = read_audio(samples["kitchen-light"].path)
+    loaded, recorder = recorded(demo_export)
     # No text is as sure as this: each window is judged, and decoded again with what is left to try.
     options = TranscribeOptions(batch_size=4, logprob_threshold=0.0, no_speech_threshold=1.0)
-    found = FasterWhisperEngine(loaded, "demo").transcribe_samples([clip], 4.5, options)
+    found = FasterWhisperEngine(loaded, "demo").transcribe_samples([command.sound], 4.5, options)
     assert [call["temperature"] for call in recorder.calls] == [[0.2, 0.4, 0.6, 0.8, 1.0]]
     assert found.text
     assert_times_are_sound(found)
 
 
-def test_what_is_drawn_by_chance_is_drawn_the_same_another_time(
-    folder: Path, samples: dict[str, Sample]
-) -> None:
-    clip = read_audio(samples["kitchen-light"].path)[::-1].copy()  # in no language
-    options = TranscribeOptions(
-        language="en",
-        timestamps="none",
-        temperature=(1.9,),
-        logprob_threshold=-100.0,
-        no_speech_threshold=1.0,
-        vad=False,
-    )
+def test_what_is_drawn_by_chance_is_drawn_the_same_another_time(demo_export: Path, command: Sample) -> None:
+    clip = command.sound[::-1].copy()  # in no language
+    unjudged: dict[str, Any] = {"logprob_threshold": -100.0, "no_speech_threshold": 1.0, "vad": False}
+    options = TranscribeOptions("en", timestamps="none", temperature=(1.9,), **unjudged)
 
     def heard() -> list[str]:
-        engine = FasterWhisperEngine(load_export(folder, device="cpu"), "demo")
+        engine = FasterWhisperEngine(load_export(demo_export, device="cpu"), "demo")
         return [engine.transcribe_samples([clip], 4.5, options).text for _ in range(3)]
 
     first = heard()
@@ -315,9 +281,7 @@ def test_what_is_drawn_by_chance_is_drawn_the_same_another_time(
     assert heard() == first
 
 
-def test_what_model_or_engine_lack_is_refused_in_a_sentence(
-    cache: ModelCache, samples: dict[str, Sample]
-) -> None:
+def test_what_model_or_engine_lack_is_refused_in_a_sentence(cache: ModelCache, command: Sample) -> None:
     plain = TranscribeOptions()
     for options, sentence in (
         (replace(plain, language="Cantonese"), "does not know the language 'Cantonese'"),
@@ -327,45 +291,36 @@ def test_what_model_or_engine_lack_is_refused_in_a_sentence(
         (replace(plain, suppress_tokens=(99_999_999,)), "this model's tokens are 0 to"),
     ):
         with pytest.raises(ConfigError, match=re.escape(sentence)):
-            cache.transcribe("demo", samples["kitchen-light"].path, options, choice=FASTER)
+            cache.transcribe("demo", command.path, options, choice=FASTER)
     for precision, sentence in (
         ("int4", "has no precision 'int4'"),
         ("float16", "cannot compute in float16"),
     ):
-        with (
-            pytest.raises(ConfigError, match=sentence),
-            cache.lease("demo", EngineChoice("faster-whisper", precision)),
-        ):
+        choice = EngineChoice("faster-whisper", precision)
+        with pytest.raises(ConfigError, match=sentence), cache.lease("demo", choice):
             pass
 
 
-def test_weights_in_8_bits_need_less_memory_and_hear_the_same(
-    folder: Path, samples: dict[str, Sample]
-) -> None:
-    sample = samples["kitchen-light"]
-    whole, small = (load_export(folder, device="cpu", precision=name) for name in ("float32", "int8"))
+def test_weights_in_8_bits_need_less_memory_and_hear_the_same(demo_export: Path, command: Sample) -> None:
+    whole, small = (load_export(demo_export, device="cpu", precision=name) for name in ("float32", "int8"))
     assert small.size_bytes < whole.size_bytes / 3
     options = TranscribeOptions(timestamps="none")
-    assert FasterWhisperEngine(small, "demo").transcribe(sample.path, options).text == sample.text
+    assert FasterWhisperEngine(small, "demo").transcribe(command.path, options).text == command.text
 
 
-def test_a_batch_of_clips_gives_each_its_own_text(cache: ModelCache, samples: dict[str, Sample]) -> None:
-    sample = samples["kitchen-light"]
-    first = sample.segments[0]
-    clips = [read_audio(sample.path, 0.0, first["end"] + 0.2), read_audio(sample.path)]
+def test_a_batch_of_clips_gives_each_its_own_text(cache: ModelCache, command: Sample) -> None:
+    first = command.segments[0]
+    clips = [read_audio(command.path, 0.0, first["end"] + 0.2), command.sound]
     with cache.lease("demo", FASTER) as engine:
-        assert engine.transcribe_batch(clips, TranscribeOptions(), ["auto", "en"]) == [
-            first["text"],
-            sample.text,
-        ]
+        texts = engine.transcribe_batch(clips, TranscribeOptions(), ["auto", "en"])
+    assert texts == [first["text"], command.text]
 
 
-def test_an_export_whose_weights_are_cut_short_is_broken(folder: Path, tmp_path: Path) -> None:
-    for path in folder.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    (tmp_path / "model.bin").write_bytes((folder / "model.bin").read_bytes()[:-1000])
+def test_an_export_whose_weights_are_cut_short_is_broken(demo_export: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(demo_export, tmp_path / "cut")
+    (folder / "model.bin").write_bytes((demo_export / "model.bin").read_bytes()[:-1000])
     with pytest.raises(ModelBrokenError, match="cannot be loaded"):
-        load_export(tmp_path, device="cpu")
+        load_export(folder, device="cpu")
 
 
 def test_a_recording_is_cut_into_pieces_where_it_is_quiet() -> None:
@@ -377,11 +332,10 @@ def test_a_recording_is_cut_into_pieces_where_it_is_quiet() -> None:
     assert all(len(piece) <= 30 * RATE for piece in cut)
 
 
-def test_what_is_loaded_is_one_export_for_all_who_ask(cache: ModelCache, folder: Path) -> None:
+def test_what_is_loaded_is_one_export_for_all_who_ask(cache: ModelCache, demo_export: Path) -> None:
     with cache.lease("demo", FASTER) as one, cache.lease("demo", FASTER) as two:
-        assert isinstance(one, FasterWhisperEngine)
-        assert isinstance(two, FasterWhisperEngine)
+        assert isinstance(one, FasterWhisperEngine) and isinstance(two, FasterWhisperEngine)
         assert isinstance(one._lent, LoadedExport)
         assert one._lent is two._lent
-    assert [row.id for row in cache.loaded() if row.engine == "faster-whisper"] == [folder.name]
+    assert [row.id for row in cache.loaded() if row.engine == "faster-whisper"] == [demo_export.name]
     assert isinstance(cache.exporter, Exporter)

@@ -19,11 +19,10 @@ PLAIN = TranscribeOptions(language="en", timestamps="none", max_new_tokens=30)
 
 
 def test_base_and_adapters_share_one_load_and_each_writes_its_own(
-    cache: ModelCache, loader: CountingLoader, samples: dict[str, Sample]
+    cache: ModelCache, loader: CountingLoader, command: Sample
 ) -> None:
-    path = samples["kitchen-light"].path
     models = ("demo", "garbling", "faint", "demo", "garbling")
-    texts = [cache.transcribe(model, path, PLAIN).text for model in models]
+    texts = [cache.transcribe(model, command.path, PLAIN).text for model in models]
     assert len(loader.folders) == 1
     assert texts[0] == texts[2] == texts[3]
     assert texts[1] == texts[4] != texts[0]
@@ -150,17 +149,16 @@ def test_a_model_that_fails_to_load_leaves_nothing_and_may_be_tried_again(regist
 
 
 def test_an_adapter_trained_anew_under_its_name_is_loaded_anew(
-    demo_model: Path, tmp_path: Path, samples: dict[str, Sample]
+    demo_model: Path, tmp_path: Path, command: Sample
 ) -> None:
     registry = ModelRegistry(tmp_path, demo=demo_model, hf_cache=None)
     save_adapter(demo_model, tmp_path / "mine", seed=1, strength=0.0)
     cache = ModelCache(registry, idle_seconds=300, device="cpu")
-    path = samples["kitchen-light"].path
-    plain = cache.transcribe("demo", path, PLAIN).text
-    assert cache.transcribe("mine", path, PLAIN).text == plain
+    plain = cache.transcribe("demo", command.path, PLAIN).text
+    assert cache.transcribe("mine", command.path, PLAIN).text == plain
     save_adapter(demo_model, tmp_path / "mine", seed=2, strength=3.0)
     registry.refresh()
-    assert cache.transcribe("mine", path, PLAIN).text != plain
+    assert cache.transcribe("mine", command.path, PLAIN).text != plain
     cache.close()
 
 

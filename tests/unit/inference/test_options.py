@@ -23,11 +23,6 @@ from tests.unit.inference.small_models import Sample, save_adapter
 PLAIN = TranscribeOptions()
 
 
-@pytest.fixture(scope="module")
-def base(demo_model: Any) -> LoadedBase:
-    return load_base(demo_model, device="cpu")
-
-
 class Spy:
     """Lends a decoder and remembers prompts and searches."""
 
@@ -53,72 +48,62 @@ class Spy:
 
 def heard(base: LoadedBase, clip: Any, options: TranscribeOptions) -> tuple[str, Spy]:
     spy = Spy(base)
-    hearing = Hearing(spy, options, "en", with_times=True)
-    found = hearing(clip, ())
+    found = Hearing(spy, options, "en", with_times=True)(clip, ())
     return " ".join(segment.text for segment in found.segments), spy
 
 
-def test_options_of_the_search_reach_it(base: LoadedBase, samples: dict[str, Sample]) -> None:
-    clip = read_audio(samples["kitchen-light"].path)
+def test_options_of_the_search_reach_it(base: LoadedBase, command: Sample) -> None:
     options = replace(PLAIN, num_beams=2, max_new_tokens=20, suppress_tokens=(3, 5), temperature=(0.0,))
-    _, spy = heard(base, clip, options)
+    _, spy = heard(base, command.sound, options)
     assert [search for _, search in spy.calls] == [Search(2, 0.0, 20, (3, 5))]
-    assert [search.num_beams for _, search in heard(base, clip, PLAIN)[1].calls] == [1], "unless told"
+    assert [search.num_beams for _, search in heard(base, command.sound, PLAIN)[1].calls] == [1], (
+        "unless told"
+    )
 
 
-def test_suppressed_tokens_are_never_written(base: LoadedBase, samples: dict[str, Sample]) -> None:
-    clip = read_audio(samples["kitchen-light"].path)
-    text, _ = heard(base, clip, PLAIN)
+def test_suppressed_tokens_are_never_written(base: LoadedBase, command: Sample) -> None:
+    text, _ = heard(base, command.sound, PLAIN)
     assert "light" in text
-    without, _ = heard(base, clip, replace(PLAIN, suppress_tokens=tuple(base.decoder.tokens_of(" light"))))
+    without, _ = heard(
+        base, command.sound, replace(PLAIN, suppress_tokens=tuple(base.decoder.tokens_of(" light")))
+    )
     assert "light" not in without
 
 
-def test_an_unsure_text_is_tried_at_each_temperature(base: LoadedBase, samples: dict[str, Sample]) -> None:
-    clip = read_audio(samples["kitchen-light"].path)
+def test_an_unsure_text_is_tried_at_each_temperature(base: LoadedBase, command: Sample) -> None:
     options = replace(PLAIN, temperature=(0.0, 0.3, 0.9), logprob_threshold=0.0, no_speech_threshold=1.0)
-    text, spy = heard(base, clip, options)
+    text, spy = heard(base, command.sound, options)
     assert [search.temperature for _, search in spy.calls] == [0.0, 0.3, 0.9]
-    assert text == samples["kitchen-light"].text  # the surest of the three
-    _, sure = heard(base, clip, PLAIN)
+    assert text == command.text  # the surest of the three
+    _, sure = heard(base, command.sound, PLAIN)
     assert [search.temperature for _, search in sure.calls] == [0.0]
 
 
-def test_an_unsure_text_is_silence_where_silence_is_likely(
-    base: LoadedBase, samples: dict[str, Sample]
-) -> None:
-    clip = read_audio(samples["kitchen-light"].path)
+def test_an_unsure_text_is_silence_where_silence_is_likely(base: LoadedBase, command: Sample) -> None:
     strict = replace(PLAIN, no_speech_threshold=0.0, logprob_threshold=0.0)
-    assert heard(base, clip, strict)[0] == ""
-    assert heard(base, clip, replace(strict, logprob_threshold=-5.0))[0] != ""
+    assert heard(base, command.sound, strict)[0] == ""
+    assert heard(base, command.sound, replace(strict, logprob_threshold=-5.0))[0] != ""
 
 
-def test_a_low_compression_ratio_makes_a_text_a_loop(base: LoadedBase, samples: dict[str, Sample]) -> None:
-    clip = read_audio(samples["kitchen-light"].path)
+def test_a_low_compression_ratio_makes_a_text_a_loop(base: LoadedBase, command: Sample) -> None:
     # Cut at three tokens it counts as ended for want of room, and any text is compressed by more than this.
-    options = replace(
-        PLAIN,
-        compression_ratio_threshold=0.01,
-        max_new_tokens=3,
-        temperature=(0.0, 0.5),
-        logprob_threshold=-9,
-    )
-    assert len(heard(base, clip, options)[1].calls) == 2
-    assert len(heard(base, clip, replace(options, compression_ratio_threshold=2.4))[1].calls) == 1
+    options = replace(PLAIN, compression_ratio_threshold=0.01, logprob_threshold=-9)
+    options = replace(options, max_new_tokens=3, temperature=(0.0, 0.5))
+    assert len(heard(base, command.sound, options)[1].calls) == 2
+    assert len(heard(base, command.sound, replace(options, compression_ratio_threshold=2.4))[1].calls) == 1
 
 
 def test_text_before_is_told_once_and_hotwords_each_time(
-    base: LoadedBase, samples: dict[str, Sample]
+    base: LoadedBase, command: Sample, samples: dict[str, Sample]
 ) -> None:
-    clip = read_audio(samples["kitchen-light"].path)
     spy = Spy(base)
     options = replace(PLAIN, initial_prompt="set a timer", hotwords="kitchen", condition_on_prev_tokens=True)
     hearing = Hearing(spy, options, "en", with_times=True)
-    context = hearing(clip, ()).context
-    hearing(clip, context)
+    context = hearing(command.sound, ()).context
+    hearing(command.sound, context)
     words = [base.decoder.text_of(prompt) for prompt, _ in spy.calls]
     assert words == [" kitchen set a timer", f" kitchen {samples['kitchen-light'].text}"]
-    assert Hearing(spy, PLAIN, "en", with_times=True)(clip, ()).context == ()
+    assert Hearing(spy, PLAIN, "en", with_times=True)(command.sound, ()).context == ()
 
 
 def test_noise_is_shown_to_the_model_without_the_detector(base: LoadedBase) -> None:
@@ -127,16 +112,13 @@ def test_noise_is_shown_to_the_model_without_the_detector(base: LoadedBase) -> N
     assert heard(base, noise, replace(PLAIN, vad=False))[1].calls != []
 
 
-def test_short_recordings_heard_together_are_heard_as_alone(
-    engines: ModelCache, samples: dict[str, Sample]
-) -> None:
-    sample = samples["kitchen-light"]
-    first = read_audio(sample.path, 0.0, sample.segments[0]["end"] + 0.2)
+def test_short_recordings_heard_together_are_heard_as_alone(engines: ModelCache, command: Sample) -> None:
+    first = read_audio(command.path, 0.0, command.segments[0]["end"] + 0.2)
     silence = np.zeros(16_000, np.float32)
     with engines.lease("demo") as engine:
-        found = engine.transcribe_clips([first, silence, read_audio(sample.path)], PLAIN, ["a", "b"])
-        alone = engine.transcribe(sample.path, PLAIN)
-    assert [row.text for row in found] == [sample.segments[0]["text"], "", sample.text]
+        found = engine.transcribe_clips([first, silence, command.sound], PLAIN, ["a", "b"])
+        alone = engine.transcribe(command.path, PLAIN)
+    assert [row.text for row in found] == [command.segments[0]["text"], "", command.text]
     assert [row.audio_path for row in found] == ["a", "b", ""]
     assert [row.language for row in found] == ["en", "", "en"]
     assert found[2].segments == alone.segments
@@ -156,7 +138,7 @@ def test_windows_of_a_long_recording_can_be_decoded_together(
     assert times == sorted(times)
 
 
-def test_values_that_cannot_be_are_refused(engines: ModelCache, samples: dict[str, Sample]) -> None:
+def test_values_that_cannot_be_are_refused(engines: ModelCache, command: Sample) -> None:
     for options, sentence in (
         (replace(PLAIN, num_beams=-1), "num_beams must be at least 0, got -1."),
         (replace(PLAIN, temperature=()), "temperature must be one or more numbers"),
@@ -167,7 +149,7 @@ def test_values_that_cannot_be_are_refused(engines: ModelCache, samples: dict[st
         (replace(PLAIN, suppress_tokens=(-4,)), "this model's tokens are 0 to"),
     ):
         with pytest.raises(ConfigError, match=re.escape(sentence)):
-            engines.transcribe("demo", samples["kitchen-light"].path, options)
+            engines.transcribe("demo", command.path, options)
     with pytest.raises(ConfigError, match="no engine 'kaldi'"):
         check_choice(EngineChoice("kaldi"))
     with pytest.raises(ConfigError, match="transformers has no precision 'int8_float16'"):
@@ -184,16 +166,15 @@ def test_lists_are_read_as_people_write_them() -> None:
 
 @pytest.mark.parametrize(("precision", "share"), [("float16", 0.51), ("int8", 0.75), ("int4", 0.75)])
 def test_weights_in_fewer_bits_need_less_memory(
-    demo_model: Any, base: LoadedBase, samples: dict[str, Sample], precision: str, share: float, tmp_path: Any
+    demo_model: Any, base: LoadedBase, command: Sample, precision: str, share: float, tmp_path: Any
 ) -> None:
     small = load_base(demo_model, device="cpu", precision=precision)
     assert small.size_bytes < share * base.size_bytes
-    sample = samples["kitchen-light"]
     options = replace(PLAIN, timestamps="none")
-    text = HuggingFaceEngine(small, "demo").transcribe(sample.path, options).text
+    text = HuggingFaceEngine(small, "demo").transcribe(command.path, options).text
     # 4 bits are too few for a model as small as this one: that it writes must do.
-    assert text == sample.text if precision != "int4" else text
+    assert text == command.text if precision != "int4" else text
     if precision == "int8":
         small.add_adapter("faint", save_adapter(demo_model, tmp_path / "faint", seed=1, strength=0.0))
-        adapted = HuggingFaceEngine(small, "faint", "faint").transcribe(sample.path, options)
-        assert adapted.text == sample.text
+        adapted = HuggingFaceEngine(small, "faint", "faint").transcribe(command.path, options)
+        assert adapted.text == command.text

@@ -48,9 +48,9 @@ def test_processes_share_a_list_without_loss() -> None:
 
 
 def test_rows_of_a_list_carry_the_id_by_which_they_are_found_again(
-    engines: ModelCache, samples: dict[str, Sample], tmp_path: Path
+    engines: ModelCache, command: Sample, tmp_path: Path
 ) -> None:
-    paths = [samples["kitchen-light"].path]
+    paths = [command.path]
     place = tmp_path / "results.json"
     results = ResultsFile(place, paths, "demo", overwrite=False)
     for found in transcribe_many(engines, "demo", results.todo, TranscribeOptions(timestamps="none")):

@@ -104,7 +104,7 @@ def test_nothing_takes_the_gpu_between_its_being_freed_and_the_start_of_the_run(
 
 
 def test_a_model_on_the_gpu_is_loaded_on_the_cpu_while_a_run_is_at_work(
-    registry: ModelRegistry, tmp_path: Path, samples: dict[str, Sample]
+    registry: ModelRegistry, tmp_path: Path, command: Sample
 ) -> None:
     real, places, at_work = CountingLoader(), [], [None, "mine", "mine", None]
 
@@ -114,11 +114,8 @@ def test_a_model_on_the_gpu_is_loaded_on_the_cpu_while_a_run_is_at_work(
 
     sharing = Sharing(tmp_path, lambda: at_work.pop(0), lambda: True)
     cache = ModelCache(registry, idle_seconds=300, load=load, sharing=sharing)
-    texts = [
-        cache.transcribe("demo", samples["kitchen-light"].path, TranscribeOptions(language="en")).text
-        for _ in range(4)
-    ]
-    assert places == ["auto", "cpu"] and set(texts) == {samples["kitchen-light"].text}
+    texts = [cache.transcribe("demo", command.path, TranscribeOptions(language="en")).text for _ in range(4)]
+    assert places == ["auto", "cpu"] and set(texts) == {command.text}
     cache.close()
 
 

@@ -6,15 +6,14 @@ import torch
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.inference.decoding import Search
-from studio.inference.hugging_face import load_base
+from studio.inference.hugging_face import LoadedBase
 from studio.inference.time_rules import WithinTheSound
 
 
-def test_no_time_is_later_than_the_end_of_its_own_clip(demo_model: Path, demo_speech: Path) -> None:
-    decoder = load_base(demo_model).decoder
+def test_no_time_is_later_than_the_end_of_its_own_clip(base: LoadedBase, demo_speech: Path) -> None:
+    decoder = base.decoder
     # The demo model does not know these words, and at the second clip sees no end to them.
-    names = ("test-001", "test-011")
-    clips = [read_audio(demo_speech / "audio" / f"{name}.ogg") for name in names]
+    clips = [read_audio(demo_speech / "audio" / f"test-{number}.ogg") for number in ("001", "011")]
     seconds = [len(clip) / SAMPLING_RATE for clip in clips]
     prompt = decoder.tokens.prompt("en", "transcribe", with_times=True)
     encoded = decoder.encode(clips)

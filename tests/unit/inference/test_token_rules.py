@@ -8,7 +8,7 @@ import torch
 
 from studio.dataset.audio import read_audio
 from studio.inference.decoding import Search
-from studio.inference.hugging_face import load_base
+from studio.inference.hugging_face import LoadedBase
 from studio.inference.token_rules import Forbidden
 
 
@@ -24,9 +24,9 @@ def test_forbidden_tokens_are_never_likely_and_some_only_not_at_the_beginning() 
 
 @pytest.mark.parametrize("with_times", [False, True])
 def test_a_greedy_search_tells_by_the_way_what_a_second_pass_would_find(
-    demo_model: Path, demo_speech: Path, with_times: bool
+    base: LoadedBase, demo_speech: Path, with_times: bool
 ) -> None:
-    decoder = load_base(demo_model, device="cpu").decoder
+    decoder = base.decoder
     rows = map(json.loads, (demo_speech / "test.jsonl").read_text(encoding="utf-8").splitlines()[:3])
     clips = [read_audio(demo_speech / row["audio"]["path"]) for row in rows]
     prompt = decoder.tokens.prompt("en", "transcribe", with_times=with_times)
