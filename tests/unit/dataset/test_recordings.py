@@ -43,11 +43,7 @@ def test_a_sentence_read_again_replaces_the_first_reading(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("samples", "sentence"),
-    [
-        (np.zeros(RATE, np.int16), "is silent"),
-        (VOICE[:4800], "0.1 s long"),
-        (np.tile(VOICE, 16), "32.0 s long"),
-    ],
+    [(0 * VOICE, "is silent"), (VOICE[:4800], "0.1 s long"), (np.tile(VOICE, 16), "32.0 s long")],
 )
 def test_a_recording_that_is_none_is_refused_and_nothing_is_kept(
     samples: np.ndarray, sentence: str, tmp_path: Path
@@ -66,10 +62,9 @@ def test_a_name_that_is_no_folders_is_refused(name: str, tmp_path: Path) -> None
 
 
 def test_a_list_without_sentences_or_with_too_long_ones_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no sentence to read"):
-        begin_session(tmp_path, "list", " \n\n")
-    with pytest.raises(ConfigError, match="at most"):
-        begin_session(tmp_path, "list", "x" * 501)
+    for text, reason in ((" \n\n", "no sentence to read"), ("x" * 501, "at most")):
+        with pytest.raises(ConfigError, match=reason):
+            begin_session(tmp_path, "list", text)
 
 
 def test_sessions_are_listed_and_deleted(tmp_path: Path) -> None:

@@ -100,17 +100,13 @@ def test_rows_that_cannot_be_read_are_in_the_report(data: Path) -> None:
 def test_the_same_clip_with_another_text_is_called_so(data: Path) -> None:
     samples = soundfile.read(data / "3.wav", dtype="float32")[0]
     add(data, "again.wav", samples, "something else")
-    report = check_dataset(data / "train.jsonl")
-    assert "with another text" in report.problems[0].reason
+    assert "with another text" in check_dataset(data / "train.jsonl").problems[0].reason
 
 
 def test_slices_of_one_file_are_no_duplicates(data: Path) -> None:
     soundfile.write(data / "long.wav", voice(60, 6.0), RATE)
-    rows = [
-        {"audio": {"path": "long.wav", "start_time": s, "end_time": s + 2}, "text": f"part {s}"}
-        for s in (0, 2, 4)
-    ]
-    write_rows(data / "slices.jsonl", rows)
+    parts = [{"path": "long.wav", "start_time": start, "end_time": start + 2} for start in (0, 2, 4)]
+    write_rows(data / "slices.jsonl", [{"audio": part, "text": str(part["start_time"])} for part in parts])
     report = check_dataset(data / "slices.jsonl")
     assert report.problems == ()
     assert report.hours == pytest.approx(6 / 3600)
