@@ -17,8 +17,6 @@ from studio.evaluation.capabilities import (
 from studio.evaluation.other_languages import clips_in_other_languages
 from studio.files import read_json
 from studio.inference.model_cache import ModelCache
-from studio.registry.store import ModelRegistry
-from studio.settings import Settings
 
 
 def deaf_to_english(model: Path, folder: Path) -> Path:
@@ -34,17 +32,12 @@ def deaf_to_english(model: Path, folder: Path) -> Path:
 
 
 def test_a_model_that_mishears_the_language_is_found_out_and_its_base_is_not(
-    settings: Settings, demo_model: Path, demo_speech: Path, tmp_path: Path
+    engines: ModelCache, demo_model: Path, demo_speech: Path, tmp_path: Path
 ) -> None:
     broken = deaf_to_english(demo_model, tmp_path / "broken")
-    registry = ModelRegistry(settings.models, demo=demo_model, hf_cache=None)
-    engines = ModelCache(registry, idle_seconds=0, threads=1, device="cpu")
     examples = read_manifest(str(demo_speech / "validation.jsonl")).examples[:2]
     others = clips_in_other_languages("", ("zh",), 2)
-    try:
-        report = check_capabilities(engines, str(broken), "demo", examples, others)
-    finally:
-        engines.close()
+    report = check_capabilities(engines, str(broken), "demo", examples, others)
     rows = {row.check: row for row in report.checks}
     assert tuple(rows) == CHECKS
     assert (rows["language"].base, rows["language"].tuned) == (1.0, 0.0)
@@ -55,16 +48,9 @@ def test_a_model_that_mishears_the_language_is_found_out_and_its_base_is_not(
     assert report.to_json()["lost"] == list(report.lost)
 
 
-def test_a_language_that_is_lost_is_found_out(
-    settings: Settings, demo_model: Path, micro_model: Path
-) -> None:
-    registry = ModelRegistry(settings.models, demo=demo_model, hf_cache=None)
-    engines = ModelCache(registry, idle_seconds=0, threads=1, device="cpu")
+def test_a_language_that_is_lost_is_found_out(engines: ModelCache, micro_model: Path) -> None:
     others = clips_in_other_languages("", ("zh",), 2)
-    try:
-        report = check_capabilities(engines, str(micro_model), "demo", (), others)
-    finally:
-        engines.close()
+    report = check_capabilities(engines, str(micro_model), "demo", (), others)
     (row,) = (row for row in report.checks if row.check == "other_languages")
     assert row.base > 0.9 and row.tuned < 0.5 and "other_languages" in report.lost
 

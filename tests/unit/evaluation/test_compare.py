@@ -1,8 +1,8 @@
 """Models side by side: rates, comparisons, utterances, and clips that cannot be used."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,19 +14,8 @@ from studio.evaluation.side_by_side import hear_side_by_side
 from studio.inference.engine import FASTER_WHISPER, EngineChoice, TranscribeOptions
 from studio.inference.model_cache import ModelCache
 from studio.registry.store import ModelRegistry
-from tests.unit.inference.small_models import save_adapter
 
 PLAIN = TranscribeOptions(timestamps="none", max_new_tokens=30)
-
-
-@pytest.fixture(scope="module")
-def engines(demo_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelCache]:
-    """The demo model and an adapter that garbles what it writes."""
-    models = tmp_path_factory.mktemp("models")
-    save_adapter(demo_model, models / "garbling", seed=2, strength=3.0)
-    cache = ModelCache(ModelRegistry(models, demo=demo_model, hf_cache=None), idle_seconds=300, device="cpu")
-    yield cache
-    cache.close()
 
 
 @pytest.fixture
@@ -37,21 +26,20 @@ def manifest(demo_speech: Path, tmp_path: Path) -> Path:
     first = command["segments"][0]
     whole = {"audio": str(demo_speech / "samples" / command["file"]), "text": command["text"]}
     part = {"path": whole["audio"], "start_time": 0.0, "end_time": first["end"] + 0.2}
-    lines = [{**whole, "language": "en"}] * 8 + [{"audio": part, "text": first["text"]}]
-    path = tmp_path / "test.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return write_rows(
+        tmp_path / "test.jsonl", [{**whole, "language": "en"}] * 8 + [{"audio": part, "text": first["text"]}]
+    )
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
 
 def test_models_are_compared_with_the_first_on_the_same_clips(engines: ModelCache, manifest: Path) -> None:
     told: list[tuple[int, int]] = []
-    found = evaluate(
-        engines,
-        ["demo", "garbling"],
-        str(manifest),
-        options=PLAIN,
-        on_progress=lambda done, total: told.append((done, total)),
-    )
+    models, clips = ["demo", "garbling"], str(manifest)
+    found = evaluate(engines, models, clips, options=PLAIN, on_progress=lambda *at: told.append(at))
     base, garbling = found.models
     assert (base.id, garbling.id) == ("demo", "garbling")
     assert base.n == garbling.n == 9
@@ -72,22 +60,17 @@ def test_models_are_compared_as_faster_whisper_plays_them(
     demo_model: Path, manifest: Path, tmp_path: Path
 ) -> None:
     """Each is exported once, and says so."""
-    cache = ModelCache(
-        ModelRegistry(tmp_path / "models", demo=demo_model, hf_cache=None), idle_seconds=300, device="cpu"
-    )
+    registry = ModelRegistry(tmp_path / "models", demo=demo_model, hf_cache=None)
+    cache = ModelCache(registry, idle_seconds=300, device="cpu")
     doing: list[str] = []
+    choice, clips = EngineChoice(FASTER_WHISPER, "int8"), str(manifest)
     found = evaluate(
-        cache,
-        ["demo"],
-        str(manifest),
-        options=PLAIN,
-        choice=EngineChoice(FASTER_WHISPER, "int8"),
-        on_step=lambda step, _share: doing.append(str(step)),
+        cache, ["demo"], clips, options=PLAIN, choice=choice, on_step=lambda step, _: doing.append(str(step))
     )
     assert found.models[0].id == "demo" and found.models[0].cer < 0.2
     assert [row.engine for row in cache.loaded()] == [FASTER_WHISPER] and doing
     clip = Path(found.utterances[0].audio_path)
-    side = hear_side_by_side(cache, ["demo"], clip, PLAIN, choice=EngineChoice(FASTER_WHISPER, "int8"))
+    side = hear_side_by_side(cache, ["demo"], clip, PLAIN, choice=choice)
     assert side.hearings[0].transcript.engine == FASTER_WHISPER
     cache.close()
 
@@ -109,13 +92,12 @@ def test_a_clip_that_cannot_be_used_is_left_out_for_all_and_named(
     good = demo_speech / "samples" / "kitchen-light.flac"
     bad = tmp_path / "bad.wav"
     bad.write_text("not a sound", encoding="utf-8")
-    path = tmp_path / "test.jsonl"
     rows = [{"audio": str(file), "text": "turn on", "duration": 2.0} for file in (bad, good)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    path = write_rows(tmp_path / "test.jsonl", rows)
     found = evaluate(engines, ["demo", "garbling"], str(path), options=PLAIN)
     assert [row.n for row in found.models] == [1, 1]
     assert [(problem.line, problem.audio_path) for problem in found.problems] == [(1, str(bad))]
-    path.write_text(json.dumps(rows[0]) + "\n", encoding="utf-8")
+    write_rows(path, rows[:1])
     with pytest.raises(ManifestError, match=r"bad\.wav|Not one clip"):
         evaluate(engines, ["demo"], str(path), options=PLAIN)
 
@@ -126,8 +108,7 @@ def test_a_clip_of_over_thirty_seconds_is_heard_whole(
     command = read_audio(demo_speech / "samples" / "kitchen-light.flac")
     pause = (5e-4 * np.random.default_rng(0).standard_normal(28 * 16_000)).astype(np.float32)
     save_pcm(np.concatenate([command, pause, command]), 16_000, tmp_path / "long.flac")
-    path = tmp_path / "test.jsonl"
-    path.write_text(json.dumps({"audio": "long.flac", "text": "turn on"}) + "\n", encoding="utf-8")
+    path = write_rows(tmp_path / "test.jsonl", [{"audio": "long.flac", "text": "turn on"}])
     with engines.lease("demo") as engine:
         once = engine.transcribe_samples([command], 4.0, TranscribeOptions()).text
     found = evaluate(engines, ["demo"], str(path), options=TranscribeOptions(timestamps="none"))
@@ -141,7 +122,7 @@ def test_a_stop_gives_rates_over_what_is_done(engines: ModelCache, manifest: Pat
         ["demo", "garbling"],
         str(manifest),
         options=PLAIN,
-        on_progress=lambda done, total: told.append(done),
+        on_progress=lambda done, _: told.append(done),
         should_stop=lambda: bool(told),
     )
     assert [(row.id, row.n) for row in found.models] == [("demo", 8)]
@@ -151,13 +132,13 @@ def test_a_stop_gives_rates_over_what_is_done(engines: ModelCache, manifest: Pat
 
 
 def test_what_cannot_be_compared_is_refused(engines: ModelCache, manifest: Path) -> None:
-    with pytest.raises(ConfigError, match="No model is given"):
-        evaluate(engines, [], str(manifest), options=PLAIN)
-    with pytest.raises(ConfigError, match="demo is given twice"):
-        evaluate(engines, ["demo", "demo"], str(manifest), options=PLAIN)
-    with pytest.raises(ConfigError, match="no normalizer 'klingon'"):
-        evaluate(engines, ["demo"], str(manifest), options=PLAIN, normalizer="klingon")
-    with pytest.raises(ConfigError, match="does not know the language"):
-        evaluate(engines, ["demo"], str(manifest), options=TranscribeOptions(language="yue"))
+    for models, told, sentence in (
+        ([], {}, "No model is given"),
+        (["demo", "demo"], {}, "demo is given twice"),
+        (["demo"], {"normalizer": "klingon"}, "no normalizer 'klingon'"),
+        (["demo"], {"options": TranscribeOptions(language="yue")}, "does not know the language"),
+    ):
+        with pytest.raises(ConfigError, match=sentence):
+            evaluate(engines, models, str(manifest), **{"options": PLAIN, **told})
     with pytest.raises(ModelNotFoundError):
         evaluate(engines, ["nobody"], str(manifest), options=PLAIN)

@@ -8,8 +8,7 @@ import pytest
 from studio.errors import ConfigError
 from studio.evaluation.side_by_side import hear_side_by_side, marked, side_by_side
 from studio.inference.engine import Segment, TranscribeOptions, Transcript
-from studio.services import Services
-from studio.settings import Settings
+from studio.inference.model_cache import ModelCache
 
 
 def heard(model: str, text: str) -> Transcript:
@@ -43,26 +42,23 @@ def test_every_script_is_aligned_whole(reference: str, text: str, shown: str) ->
     assert marked(side_by_side([heard("a", text)], reference).hearings[0].pieces) == shown
 
 
-def test_a_model_given_twice_or_none_is_refused(settings: Settings) -> None:
-    engines = Services.open(settings).engines
+def test_a_model_given_twice_or_none_is_refused(engines: ModelCache) -> None:
     for models in ([], ["demo", "demo"]):
         with pytest.raises(ConfigError):
             hear_side_by_side(engines, models, Path("a.wav"), TranscribeOptions())
 
 
-def test_the_demo_model_is_judged_on_a_sample(settings: Settings, demo_speech: Path) -> None:
-    services = Services.open(settings)
+def test_the_demo_model_is_judged_on_a_sample(engines: ModelCache, demo_speech: Path) -> None:
     path = demo_speech / "samples" / "kitchen-light.flac"
     steps: list[float] = []
     found = hear_side_by_side(
-        services.engines,
+        engines,
         ["demo"],
         path,
         TranscribeOptions(language="en"),
         "turn on the kitchen light set a timer for ten minutes",
         on_progress=lambda step: steps.append(step.done_seconds / step.total_seconds),
     )
-    services.close()
     assert found.hearings[0].wer is not None and found.hearings[0].wer <= 0.2 and steps[-1] == 1.0
     row = json.loads(json.dumps(found.to_json()))["models"][0]
     assert row["id"] == "demo" and row["alignment"][0]["kind"] == "equal"
