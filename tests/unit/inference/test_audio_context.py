@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +31,17 @@ class Lengths:
 
 
 @pytest.fixture
-def short_cache(models_folder: Path, demo_model: Path, tmp_path: Path) -> ModelCache:
+def short_cache(models_folder: Path, demo_model: Path, tmp_path: Path) -> Iterator[ModelCache]:
     """The adapter `faint` with a card that says it was trained on short windows."""
     shutil.copytree(models_folder, tmp_path / "models")
     card_path = tmp_path / "models" / "faint" / "model.json"
-    card = json.loads(card_path.read_text(encoding="utf-8")) if card_path.is_file() else {}
+    card = json.loads(card_path.read_text(encoding="utf-8"))
     told = {"audio_context": "short", "clip_seconds": {"mean": 2.0, "longest": 6.0}}
     card_path.write_text(json.dumps({**card, **told}), encoding="utf-8")
     registry = ModelRegistry(tmp_path / "models", demo=demo_model, hf_cache=None)
-    return ModelCache(registry, idle_seconds=300, device="cpu")
+    made = ModelCache(registry, idle_seconds=300, device="cpu")
+    yield made
+    made.close()
 
 
 @pytest.mark.parametrize(
@@ -60,7 +63,6 @@ def test_the_card_decides_unless_the_visitor_does(
             lengths = Lengths(decoder)
         transcript = engine.transcribe(command.path, options)
         engine.transcribe_batch([command.sound], options, ["en"])
-    short_cache.close()
     wanted = [length < 500 for length in lengths.seen]
     assert wanted and all(short is is_short for short in wanted)
     assert transcript.duration_seconds > 0
@@ -79,7 +81,6 @@ def test_a_long_recording_is_cut_into_windows_like_the_clips_of_the_training(
         short = list(lengths.seen)
         engine.transcribe(sample.path, TranscribeOptions(language="en", audio_context="full"))
         whole = lengths.seen[len(short) :]
-    short_cache.close()
     assert max(short) <= positions_of(6.0) and set(whole) == {1500}
     assert sum(word in sample.text.split() for word in found.text.split()) > 50
 
@@ -96,7 +97,6 @@ def test_whatever_is_asked_of_a_model_of_short_clips_its_windows_are_short(
             hear, previous = decoder.hear, decoder.tokens.previous
             decoder.hear = lambda *asked, **named: prompts.extend(asked[1]) or hear(*asked, **named)
         found = engine.transcribe_samples([clip], 20.0, TranscribeOptions(language="en", **given))
-    short_cache.close()
     assert max(lengths.seen) <= positions_of(6.0)
     assert len(found.segments) > 3 and found.segments[-1].end_seconds > 15
     told = [previous in prompt for prompt in prompts]

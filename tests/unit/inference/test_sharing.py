@@ -81,7 +81,7 @@ def test_a_run_does_not_wait_for_the_transcripts_of_its_own_process_twice(tmp_pa
             True,
             "auto",
             "cpu",
-            "Run mine trains on the GPU: until it ends, recordings are transcribed on",
+            "Run mine trains on the GPU: until it ends, recordings are transcribed",
         ),
         ("mine", True, "cuda", "cuda", "Run mine trains on this machine"),
         ("mine", False, "auto", "auto", "Run mine trains on this machine: both share its processor"),
