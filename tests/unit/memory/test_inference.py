@@ -101,13 +101,7 @@ def test_the_readme_shows_every_figure_as_it_is_and_the_one_that_is_missed() -> 
         row[:5]: (int(row[5]), int(row[6])) for row in MEBIBYTES_A_ROW.findall(text) if row[7] == "V100S"
     }
     for figure in PUBLISHED + MISSED:
-        key = (
-            figure.model,
-            figure.engine,
-            figure.precision,
-            str(figure.batch_size),
-            str(figure.num_beams),
-        )
+        key = (figure.model, figure.engine, figure.precision, str(figure.batch_size), str(figure.num_beams))
         rows = older if figure.card == "V100S" else shown
         assert rows[key] == (figure.measured_mib, figure.predicted_mib), figure
 

@@ -40,12 +40,7 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("tiny", {"method": "dora", "precision": "fp32", "target_modules": _QUERY_VALUE}),
     (
         "tiny",
-        {
-            "method": "adalora",
-            "precision": "fp32",
-            "gradient_checkpointing": True,
-            "optimizer": "adafactor",
-        },
+        {"method": "adalora", "precision": "fp32", "gradient_checkpointing": True, "optimizer": "adafactor"},
     ),
     ("tiny", {"method": "lora", "quantization": "8bit", "gradient_checkpointing": True}),
     ("base", {"method": "full", "precision": "pure_bf16", "optimizer": "adamw_torch"}),

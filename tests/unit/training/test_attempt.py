@@ -101,18 +101,11 @@ def test_events_tell_the_whole_story_in_order(settings: Settings, micro_model: P
 @pytest.mark.parametrize(
     ("method", "options"),
     [
-        (
-            "lora",
-            {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "short_audio": "off"},
-        ),
+        ("lora", {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "short_audio": "off"}),
         ("dora", {}),
         (
             "adalora",
-            {
-                "per_device_train_batch_size": 2,
-                "gradient_accumulation_steps": 2,
-                "dataloader_num_workers": 1,
-            },
+            {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "dataloader_num_workers": 1},
         ),
         ("full", {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 4}),
         ("frozen_encoder", {"gradient_checkpointing": True, "short_audio": "off"}),

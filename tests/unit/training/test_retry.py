@@ -61,9 +61,7 @@ def test_first_the_batch_then_checkpointing_then_the_batch_of_evaluation(tmp_pat
     ]
 
 
-def test_an_evaluation_short_of_memory_gets_smaller_batches_alone(
-    tmp_path: Path,
-) -> None:
+def test_an_evaluation_short_of_memory_gets_smaller_batches_alone(tmp_path: Path) -> None:
     shortage = replace(IN_TRAINING, phase="evaluating")
     config = TrainingConfig(per_device_eval_batch_size=5)
     assert [dict(retry.changes) for retry in all_retries(RunDir(tmp_path), config, shortage)] == [

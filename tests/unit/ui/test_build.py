@@ -16,12 +16,7 @@ from studio.ui.build import VISITORS_KEPT, build_app, launch_options
 from studio.ui.forms import CHOICES, LABELS, field_component, form_config, shown_value, training_fields
 from studio.ui.handover import handed
 from studio.ui.links import link_query, linked_values
-from studio.ui.sizing import (
-    Question,
-    answer,
-    batch_curve,
-    estimate_command,
-)
+from studio.ui.sizing import Question, answer, batch_curve, estimate_command
 
 PUBLIC = {
     *("fit", "explain_oom", "presets", "memory_claims", "doctor", "trace", "probe"),

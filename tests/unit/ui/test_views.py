@@ -259,8 +259,7 @@ def test_words_are_buttons_where_there_are_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [(" Turn on, now.", ("Turn", "on,", "now.")), ("打开灯。", ("打开", "灯。"))],
+    ("text", "words"), [(" Turn on, now.", ("Turn", "on,", "now.")), ("打开灯。", ("打开", "灯。"))]
 )
 def test_words_stand_as_they_do_in_the_text(text: str, words: tuple[str, ...]) -> None:
     segment = Segment(0.0, 1.0, text, tuple(Word(0.0, 1.0, word) for word in words))
