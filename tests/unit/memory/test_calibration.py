@@ -108,25 +108,24 @@ def test_the_very_plan_that_was_measured_is_told_as_measured_unless_evaluation_i
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "counts"),
     [
-        {"card": "RTX 3090"},
-        {"driver": "570.10"},
-        {"is_out_of_memory": True},
-        {"measured": {"tensor_bytes": 5 * GIB}, "card": "cpu", "driver": ""},
+        ({"card": "RTX 3090"}, False),
+        ({"driver": "570.10"}, False),
+        ({"driver": "580.99"}, True),
+        ({"is_out_of_memory": True}, False),
+        ({"measured": {"tensor_bytes": 5 * GIB}, "card": "cpu", "driver": ""}, False),
     ],
 )
-def test_what_was_measured_elsewhere_changes_nothing(changes: dict[str, Any]) -> None:
-    assert calibration_for(HERE, [replace(receipt(PLANS[0]), **changes)], DRIVER) is None
+def test_only_what_was_measured_on_this_card_with_a_driver_like_this_counts(
+    changes: dict[str, Any], counts: bool
+) -> None:
+    known = calibration_for(HERE, [replace(receipt(PLANS[0]), **changes)], DRIVER)
+    assert (known is not None) == counts
 
 
 def test_a_card_of_the_table_stays_uncorrected() -> None:
-    table = replace(HERE, index=None, free_bytes=None)
-    assert calibration_for(table, [receipt(PLANS[0])], DRIVER) is None
-
-
-def test_another_minor_version_of_the_driver_still_counts() -> None:
-    assert calibration_for(HERE, [receipt(PLANS[0])], "580.99") is not None
+    assert calibration_for(replace(HERE, index=None, free_bytes=None), [receipt(PLANS[0])], DRIVER) is None
 
 
 def test_plans_of_another_kind_and_several_gpus_stay_uncorrected() -> None:
@@ -146,11 +145,9 @@ def test_receipts_are_kept_whole_and_broken_files_passed_over(tmp_path: Path) ->
     later = replace(second, created="2026-01-02T03:04:06+00:00")
     files = [keep_receipt(tmp_path, each) for each in (second, later, first)]
     assert len(set(files)) == 3
-    (tmp_path / "torn.json").write_text('{"schema_version": 1', encoding="utf-8")
-    (tmp_path / "other.json").write_text('{"schema_version": 99}', encoding="utf-8")
-    (tmp_path / "list.json").write_text("[]", encoding="utf-8")
-    text = files[0].read_text(encoding="utf-8")
-    (tmp_path / "odd.json").write_text(text.replace('"full"', '"prefix"'), encoding="utf-8")
+    odd = files[0].read_text(encoding="utf-8").replace('"full"', '"prefix"')
+    for number, broken in enumerate(('{"schema_version": 1', '{"schema_version": 99}', "[]", odd)):
+        (tmp_path / f"broken-{number}.json").write_text(broken, encoding="utf-8")
     kept = read_receipts(tmp_path)
     assert len(kept) == 3 and kept[-1] == later and {first.plan, second.plan} == {r.plan for r in kept[:2]}
     assert calibrate(replace(HERE, index=None), tmp_path) is calibrate(None, tmp_path) is None

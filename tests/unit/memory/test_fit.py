@@ -2,11 +2,12 @@
 
 import itertools
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
 from studio.errors import ConfigError
-from studio.memory.fit import FEW_MODULES, FREEDOMS, cards_for, fit, for_card, largest_batch_size
+from studio.memory.fit import FEW_MODULES, FREEDOMS, FitResult, cards_for, fit, for_card, largest_batch_size
 from studio.memory.gpus import GPUS, find_gpu, usable_bytes
 from studio.memory.plan import ALL_LINEAR, TrainingPlan
 from studio.memory.training import estimate_training
@@ -35,42 +36,38 @@ def dimensions_of(name: str) -> ModelDimensions:
     return model.dimensions
 
 
+@cache
+def every_fit() -> list[tuple[tuple[str, int, TrainingPlan], FitResult]]:
+    return [(case, fit(dimensions_of(case[0]), case[1] * GIB, case[2])) for case in EVERYTHING]
+
+
 def test_no_plan_is_said_to_fit_whose_high_end_does_not() -> None:
-    fitting = 0
-    for name, gib, wish in EVERYTHING:
-        result = fit(dimensions_of(name), gib * GIB, wish)
-        high = estimate_training(result.plan, dimensions_of(name)).high_bytes
-        assert result.fits == (high <= gib * GIB), (name, gib, wish)
-        fitting += result.fits
-    assert 0 < fitting < len(EVERYTHING)
+    for case, result in every_fit():
+        high = estimate_training(result.plan, dimensions_of(case[0])).high_bytes
+        assert result.fits == (high <= case[1] * GIB), case
+    assert 0 < sum(result.fits for _, result in every_fit()) < len(EVERYTHING)
 
 
 def test_each_step_learns_from_as_many_clips_as_was_wished() -> None:
-    for name, gib, wish in EVERYTHING:
-        plan = fit(dimensions_of(name), gib * GIB, wish).plan
-        together = plan.batch_size * plan.gradient_accumulation_steps
-        assert together == wish.batch_size * wish.gradient_accumulation_steps, (name, gib, wish)
+    for case, result in every_fit():
+        wished, found = (
+            plan.batch_size * plan.gradient_accumulation_steps for plan in (case[2], result.plan)
+        )
+        assert found == wished, case
 
 
 def test_bits_are_taken_only_after_checkpointing_and_fewer_adapters() -> None:
-    seen = 0
-    for name, gib, wish in EVERYTHING:
-        plan = fit(dimensions_of(name), gib * GIB, wish).plan
-        if plan.quantization != "none":
-            seen += 1
-            assert plan.gradient_checkpointing and plan.target_modules == FEW_MODULES, (name, gib, wish)
-    assert seen
+    in_bits = [(case, found.plan) for case, found in every_fit() if found.plan.quantization != "none"]
+    for case, plan in in_bits:
+        assert plan.gradient_checkpointing and plan.target_modules == FEW_MODULES, case
+    assert in_bits
 
 
 def test_the_ladder_leads_from_the_wish_to_the_plan_and_its_savings_add_up() -> None:
-    for name, gib, wish in EVERYTHING:
-        result = fit(dimensions_of(name), gib * GIB, wish)
+    for case, result in every_fit():
         saved = sum(rung.saves_bytes for rung in result.rungs)
-        assert result.wished.device_bytes - saved == result.estimate.device_bytes
-        if result.rungs:
-            assert result.rungs[-1].plan == result.plan
-        else:
-            assert result.plan == wish
+        assert result.wished.device_bytes - saved == result.estimate.device_bytes, case
+        assert result.plan == (result.rungs[-1].plan if result.rungs else case[2]), case
 
 
 def test_a_wish_that_fits_stays_as_it_is() -> None:
@@ -102,9 +99,8 @@ def test_what_is_kept_is_not_changed(name: str) -> None:
 
 
 def test_evaluation_is_cut_down_before_training_is_given_up() -> None:
-    wish = replace(
-        LORA, batch_size=1, eval_batch_size=64, generation_num_beams=8, gradient_checkpointing=True
-    )
+    few = replace(LORA, batch_size=1, gradient_checkpointing=True)
+    wish = replace(few, eval_batch_size=64, generation_num_beams=8)
     result = fit(dimensions_of("large-v3"), 12 * GIB, wish)
     assert result.fits and result.plan == replace(wish, eval_batch_size=result.plan.eval_batch_size)
     assert 1 <= result.plan.eval_batch_size < 64
@@ -137,15 +133,17 @@ def test_a_card_before_ampere_gets_fp16() -> None:
     assert for_card(LORA, find_gpu("A10")) == LORA and for_card(LORA, None) == LORA
 
 
-@pytest.mark.parametrize("budget", [-1, 10**19])
-def test_what_is_no_memory_is_refused(budget: int) -> None:
-    with pytest.raises(ConfigError, match="no memory that a GPU can have free"):
-        fit(dimensions_of("tiny"), budget)
-
-
-def test_keeping_something_unknown_is_refused() -> None:
-    with pytest.raises(ConfigError, match="colour cannot be kept: choose from precision"):
-        fit(dimensions_of("tiny"), GIB, keep=("colour",))
+@pytest.mark.parametrize(
+    ("budget", "keep", "sentence"),
+    [
+        (-1, (), "no memory that a GPU can have free"),
+        (10**19, (), "no memory that a GPU can have free"),
+        (GIB, ("colour",), "colour cannot be kept: choose from precision"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(budget: int, keep: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        fit(dimensions_of("tiny"), budget, keep=keep)
 
 
 def test_an_answer_for_machines_has_bytes_and_the_ladder() -> None:

@@ -35,10 +35,10 @@ class Figure:
     @property
     def estimate(self) -> MemoryEstimate:
         """What the calculator says of it."""
-        plan = InferencePlan(
-            self.engine, self.precision, batch_size=self.batch_size, num_beams=self.num_beams
+        sizes = {"batch_size": self.batch_size, "num_beams": self.num_beams}
+        return estimate_inference(
+            InferencePlan(self.engine, self.precision, **sizes), dimensions_of(self.model)
         )
-        return estimate_inference(plan, dimensions_of(self.model))
 
     @property
     def predicted_mib(self) -> int:
@@ -95,15 +95,11 @@ def test_each_published_figure_is_met_within_ten_percent_and_never_above_the_ran
 def test_the_readme_shows_every_figure_as_it_is_and_the_one_that_is_missed() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = {
-        row[:5]: (int(row[5]), int(row[6])) for row in MEBIBYTES_A_ROW.findall(text) if row[7] != "V100S"
-    }
-    older = {
-        row[:5]: (int(row[5]), int(row[6])) for row in MEBIBYTES_A_ROW.findall(text) if row[7] == "V100S"
+        (*row[:5], row[7] == "V100S"): (int(row[5]), int(row[6])) for row in MEBIBYTES_A_ROW.findall(text)
     }
     for figure in PUBLISHED + MISSED:
         key = (figure.model, figure.engine, figure.precision, str(figure.batch_size), str(figure.num_beams))
-        rows = older if figure.card == "V100S" else shown
-        assert rows[key] == (figure.measured_mib, figure.predicted_mib), figure
+        assert shown[(*key, figure.card == "V100S")] == (figure.measured_mib, figure.predicted_mib), figure
 
 
 @pytest.mark.parametrize("figure", MISSED, ids=str)
@@ -120,12 +116,9 @@ def test_windows_of_a_batch_may_all_be_full_of_text_at_the_high_end() -> None:
     assert estimate.high_bytes - estimate.device_bytes > full
 
 
-def test_cross_attention_cache_of_large_is_246_megabytes_a_window() -> None:
-    assert cross_cache_bytes(dimensions_of("large-v2"), 2) == 245_760_000
-
-
-def test_the_text_cache_grows_in_proportion_to_the_length() -> None:
+def test_caches_of_large_are_246_megabytes_a_window_and_as_long_as_the_text() -> None:
     large = dimensions_of("large-v2")
+    assert cross_cache_bytes(large, 2) == 245_760_000
     assert self_cache_bytes(large, 400, 2) == 4 * self_cache_bytes(large, 100, 2)
 
 
@@ -146,11 +139,17 @@ def test_an_adapter_costs_its_own_weights_only() -> None:
     assert with_adapter.allocated_bytes - without.allocated_bytes == 4 * extra
 
 
-def test_int8_without_faster_whisper_is_refused() -> None:
-    with pytest.raises(ConfigError, match="int8 is of faster-whisper"):
-        InferencePlan("transformers", "int8")
-    with pytest.raises(ConfigError, match="engine must be one of"):
-        InferencePlan("whisper.cpp")
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"engine": "transformers", "precision": "int8"}, "int8 is of faster-whisper"),
+        ({"engine": "whisper.cpp"}, "engine must be one of"),
+        ({"engine": "faster-whisper", "quantization": "8bit"}, "give precision int8_float16"),
+    ],
+)
+def test_what_an_engine_does_not_have_is_refused(values: dict[str, str], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        InferencePlan(**values)
 
 
 def test_bits_shrink_the_linear_layers_only_and_say_so() -> None:
@@ -168,13 +167,6 @@ def test_bits_shrink_the_linear_layers_only_and_say_so() -> None:
 
 
 def test_int8_float16_is_int8_on_a_gpu() -> None:
-    large = dimensions_of("large-v3")
-    sizes = [
-        estimate_inference(InferencePlan("faster-whisper", name), large) for name in ("int8", "int8_float16")
-    ]
-    assert sizes[0].device_bytes == sizes[1].device_bytes
-
-
-def test_bits_of_bitsandbytes_are_not_of_faster_whisper() -> None:
-    with pytest.raises(ConfigError, match="give precision int8_float16"):
-        InferencePlan("faster-whisper", quantization="8bit")
+    plans = [InferencePlan("faster-whisper", name) for name in ("int8", "int8_float16")]
+    first, second = (estimate_inference(plan, dimensions_of("large-v3")).device_bytes for plan in plans)
+    assert first == second

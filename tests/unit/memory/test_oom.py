@@ -12,13 +12,12 @@ from studio.registry.catalog import find_released
 from studio.units import GIB, MIB
 
 PYTORCH_1_3 = (
-    "RuntimeError: CUDA out of memory. Tried to allocate 50.00 MiB (GPU 1; 10.76 GiB total capacity; "
-    "9.58 GiB already allocated; 15.56 MiB free; 64.00 MiB cached)"
+    "RuntimeError: CUDA out of memory. Tried to allocate 50.00 MiB (GPU 1; 10.76 GiB total capacity; 9.58 "
+    "GiB already allocated; 15.56 MiB free; 64.00 MiB cached)"
 )
 PYTORCH_1_12 = (
-    "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 10.76 GiB total "
-    "capacity; 9.58 GiB "
-    "already allocated; 15.56 MiB free; 9.64 GiB reserved in total by PyTorch) If reserved memory is >> "
+    "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 10.76 GiB total capacity; 9.58 "
+    "GiB already allocated; 15.56 MiB free; 9.64 GiB reserved in total by PyTorch) If reserved memory is >> "
     "allocated memory try setting max_split_size_mb to avoid fragmentation. See documentation for Memory "
     "Management and PYTORCH_CUDA_ALLOC_CONF"
 )
@@ -28,37 +27,33 @@ PYTORCH_1_LIMITED = (
     "PyTorch)"
 )
 PYTORCH_2_1 = (
-    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a "
-    "total capacty of "
-    "23.69 GiB of which 1.44 GiB is free. Process 4321 has 6.02 GiB memory in use. Including non-PyTorch "
+    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacty "
+    "of 23.69 GiB of which 1.44 GiB is free. Process 4321 has 6.02 GiB memory in use. Including non-PyTorch "
     "memory, this process has 16.21 GiB memory in use. Of the allocated memory 14.50 GiB is allocated by "
-    "PyTorch, and 1.21 GiB is reserved by PyTorch but unallocated. If reserved but "
-    "unallocated memory is large "
-    "try setting max_split_size_mb to avoid fragmentation."
+    "PyTorch, and 1.21 GiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is "
+    "large try setting max_split_size_mb to avoid fragmentation."
 )
 PYTORCH_2_6_IN_A_CONTAINER = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 130.00 MiB. GPU 0 has a total capacity of "
-    "14.74 GiB of which 60.12 MiB is free. Process 12345 has 14.68 GiB memory in use. Of the "
-    "allocated memory "
-    "14.30 GiB is allocated by PyTorch, with 64.00 MiB allocated in private pools (e.g., CUDA Graphs), and "
-    "200.35 MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try "
-    "setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation."
+    "14.74 GiB of which 60.12 MiB is free. Process 12345 has 14.68 GiB memory in use. Of the allocated "
+    "memory 14.30 GiB is allocated by PyTorch, with 64.00 MiB allocated in private pools (e.g., CUDA "
+    "Graphs), and 200.35 MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is "
+    "large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation."
 )
 BROKEN_DRIVER = (
-    "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 10.00 GiB "
-    "of which 1.00 GiB "
-    "is free. Process 7 has 17179869184.00 GiB memory in use. Of the allocated memory 8.00 "
-    "GiB is allocated by "
-    "PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated."
+    "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 10.00 GiB of which 1.00 "
+    "GiB is free. Process 7 has 17179869184.00 GiB memory in use. Of the allocated memory 8.00 GiB is "
+    "allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated."
 )
 TWO_GPUS = (
     "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB. GPU 1 has a total "
-    "capacity of 23.64 GiB of which 512.00 MiB is free. Including non-PyTorch memory, this process has "
-    "23.10 GiB memory in use. Of the allocated memory 22.00 GiB is allocated by PyTorch, and 600.00 MiB is "
-    "reserved by PyTorch but unallocated.\n[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to "
-    "allocate 1.00 GiB. GPU 0 has a total capacity of 23.64 GiB of which 100.00 MiB is free. Including "
-    "non-PyTorch memory, this process has 23.50 GiB memory in use. Of the allocated memory 22.40 GiB is "
-    "allocated by PyTorch, and 600.00 MiB is reserved by PyTorch but unallocated.\n"
+    "capacity of 23.64 GiB of which 512.00 MiB is free. Including non-PyTorch memory, this process has 23.10 "
+    "GiB memory in use. Of the allocated memory 22.00 GiB is allocated by PyTorch, and 600.00 MiB is "
+    "reserved by PyTorch but unallocated.\n"
+    "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total "
+    "capacity of 23.64 GiB of which 100.00 MiB is free. Including non-PyTorch memory, this process has 23.50 "
+    "GiB memory in use. Of the allocated memory 22.40 GiB is allocated by PyTorch, and 600.00 MiB is "
+    "reserved by PyTorch but unallocated.\n"
 )
 MPS = (
     "RuntimeError: MPS backend out of memory (MPS allocated: 8.12 GB, other allocations: 384.00 KB, max "
@@ -70,77 +65,72 @@ OOM_KILLER = (
     "anon-rss:32505856kB, file-rss:80kB, shmem-rss:0kB, UID:1000 pgtables:1kB oom_score_adj:0"
 )
 
-WORDINGS = [
-    (PYTORCH_1_3, OomKind.GPU),
-    (PYTORCH_1_12, OomKind.GPU),
-    (PYTORCH_1_LIMITED, OomKind.GPU),
-    (PYTORCH_2_1, OomKind.GPU),
-    (PYTORCH_2_6_IN_A_CONTAINER, OomKind.GPU),
-    (TWO_GPUS, OomKind.GPU),
-    (MPS, OomKind.GPU),
-    (PYTORCH_1_12.replace("CUDA", "HIP"), OomKind.GPU),
-    ("RuntimeError: CUDA error: out of memory\nCUDA kernel errors might be reported later", OomKind.GPU),
-    ("torch.AcceleratorError: CUDA error: out of memory", OomKind.GPU),
-    (
+ALLOC_FAILED = "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"
+WORDINGS = {
+    OomKind.GPU: [
+        *(
+            PYTORCH_1_3,
+            PYTORCH_1_12,
+            PYTORCH_1_LIMITED,
+            PYTORCH_2_1,
+            PYTORCH_2_6_IN_A_CONTAINER,
+            TWO_GPUS,
+            MPS,
+        ),
+        PYTORCH_1_12.replace("CUDA", "HIP"),
+        "RuntimeError: CUDA error: out of memory\nCUDA kernel errors might be reported later",
+        "torch.AcceleratorError: CUDA error: out of memory",
         "RuntimeError: cuda runtime error (2) : out of memory at /pytorch/aten/src/THC/THCStorage.cu:58",
-        OomKind.GPU,
-    ),
-    ("RuntimeError: CUDA failed with error out of memory", OomKind.GPU),
-    ("ncclUnhandledCudaError: Call to CUDA function failed. Cuda failure 2 'out of memory'", OomKind.GPU),
-    ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", OomKind.LIBRARY),
-    ("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`", OomKind.LIBRARY),
-    ("RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED", OomKind.LIBRARY),
-    ("RuntimeError: Unable to find a valid cuDNN algorithm to run convolution", OomKind.LIBRARY),
-    ("RuntimeError: GET was unable to find an engine to execute this computation", OomKind.LIBRARY),
-    ("Error out of memory at line 380 in file /src/csrc/pythonInterface.c", OomKind.BITSANDBYTES),
-    (
-        "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have "
-        "enough GPU RAM to "
-        "fit the quantized model.",
-        OomKind.BITSANDBYTES,
-    ),
-    (
+        "RuntimeError: CUDA failed with error out of memory",
+        "ncclUnhandledCudaError: Call to CUDA function failed. Cuda failure 2 'out of memory'",
+    ],
+    OomKind.LIBRARY: [
+        ALLOC_FAILED,
+        "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
+        "RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        "RuntimeError: Unable to find a valid cuDNN algorithm to run convolution",
+        "RuntimeError: GET was unable to find an engine to execute this computation",
+    ],
+    OomKind.BITSANDBYTES: [
+        "Error out of memory at line 380 in file /src/csrc/pythonInterface.c",
+        "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have enough GPU RAM "
+        "to fit the quantized model.",
+    ],
+    OomKind.BITSANDBYTES_SETUP: [
         "The installed version of bitsandbytes was compiled without GPU support. 8-bit optimizers and GPU "
         "quantization are unavailable.",
-        OomKind.BITSANDBYTES_SETUP,
-    ),
-    ("RuntimeError: CUDA Setup failed despite GPU being available.", OomKind.BITSANDBYTES_SETUP),
-    (
+        "RuntimeError: CUDA Setup failed despite GPU being available.",
         "ImportError: Using `bitsandbytes` 4-bit quantization requires bitsandbytes: pip install it",
-        OomKind.BITSANDBYTES_SETUP,
-    ),
-    (
-        "RuntimeError: [enforce fail at alloc_cpu.cpp:75] err == 0. DefaultCPUAllocator: can't "
-        "allocate memory: "
-        "you tried to allocate 8589934592 bytes. Error code 12 (Cannot allocate memory)",
-        OomKind.CPU,
-    ),
-    (
+    ],
+    OomKind.CPU: [
+        "RuntimeError: [enforce fail at alloc_cpu.cpp:75] err == 0. DefaultCPUAllocator: can't allocate "
+        "memory: you tried to allocate 8589934592 bytes. Error code 12 (Cannot allocate memory)",
         "RuntimeError: DefaultCPUAllocator: not enough memory: you tried to allocate 8589934592 bytes.",
-        OomKind.CPU,
-    ),
-    (
         "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8.00 GiB for an array with shape (1,)",
-        OomKind.CPU,
-    ),
-    ("MemoryError", OomKind.CPU),
-    ("OSError: [Errno 12] Cannot allocate memory", OomKind.CPU),
-    (
-        "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient "
-        "shared memory (shm).",
-        OomKind.SHARED,
-    ),
-    (OOM_KILLER, OomKind.KILLED),
-    ("step 12 of 400\nKilled\n", OomKind.KILLED),
-    ("./train.sh: line 3:  4711 Killed                  python train.py", OomKind.KILLED),
-    ("  exitcode  : -9 (pid: 4711)", OomKind.KILLED),
-    ("subprocess died with <Signals.SIGKILL: 9>.", OomKind.KILLED),
-    ("command terminated with exit code 137", OomKind.KILLED),
-    ("RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed.", OomKind.KILLED),
-]
+        "MemoryError",
+        "OSError: [Errno 12] Cannot allocate memory",
+    ],
+    OomKind.SHARED: [
+        "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared "
+        "memory (shm).",
+    ],
+    OomKind.KILLED: [
+        OOM_KILLER,
+        "step 12 of 400\nKilled\n",
+        "./train.sh: line 3:  4711 Killed                  python train.py",
+        "  exitcode  : -9 (pid: 4711)",
+        "subprocess died with <Signals.SIGKILL: 9>.",
+        "command terminated with exit code 137",
+        "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed.",
+    ],
+}
 
 
-@pytest.mark.parametrize(("text", "kind"), WORDINGS, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [(text, kind) for kind, texts in WORDINGS.items() for text in texts],
+    ids=lambda value: str(value)[:40],
+)
 def test_every_wording_is_recognised_alone_and_within_a_log(text: str, kind: OomKind) -> None:
     assert read_report(text).kind is kind
     log = f"epoch 1\nloss 2.1\nTraceback (most recent call last):\n  File a.py\n{text}\nSaving nothing.\n"
@@ -151,12 +141,8 @@ def test_every_wording_is_recognised_alone_and_within_a_log(text: str, kind: Oom
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "Hello.",
-        "ValueError: learning_rate must be positive",
-        "memory 12.3 GiB in use, 40 % free",
-        "He killed it; exit code 1; signal 15",
-        "loss 1.9, out of 400 steps",
+        *("", "Hello.", "ValueError: learning_rate must be positive", "memory 12.3 GiB in use, 40 % free"),
+        *("He killed it; exit code 1; signal 15", "loss 1.9, out of 400 steps"),
     ],
 )
 def test_what_says_nothing_of_memory_is_told_so_in_one_sentence(text: str) -> None:
@@ -206,7 +192,7 @@ def test_all_gpus_that_ran_out_are_named() -> None:
 def test_figures_of_the_machines_own_memory() -> None:
     killed = read_report(OOM_KILLER)
     assert killed.process_bytes == 31 * GIB
-    sizes = {read_report(text).asked_bytes for text, kind in WORDINGS if "8589934592" in text}
+    sizes = {read_report(text).asked_bytes for text in WORDINGS[OomKind.CPU] if "8589934592" in text}
     assert sizes == {8 * GIB}
 
 
@@ -244,7 +230,7 @@ def test_without_frames_a_tensor_of_just_that_size_tells() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [PYTORCH_1_12, PYTORCH_2_1, PYTORCH_2_6_IN_A_CONTAINER, "CUDA error: out of memory", WORDINGS[13][0]],
+    [PYTORCH_1_12, PYTORCH_2_1, PYTORCH_2_6_IN_A_CONTAINER, "CUDA error: out of memory", ALLOC_FAILED],
 )
 @pytest.mark.parametrize(
     "plan", [LORA, replace(LORA, gradient_checkpointing=True), TrainingPlan(method="full")]

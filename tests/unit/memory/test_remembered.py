@@ -69,12 +69,9 @@ def test_a_remembered_result_is_like_the_operators_and_a_tensor_of_its_own(
 def test_what_differs_is_told_apart() -> None:
     results = RememberedResults()
     for given in (
-        (X, X),
-        (X, meta(8)),
+        *((X, X), (X, meta(8)), (X, 1), (X, 1.0)),
         (X.to(torch.bfloat16), X.to(torch.bfloat16)),
         (X.transpose(0, 1), X.transpose(0, 1)),
-        (X, 1),
-        (X, 1.0),
         (meta(4, 6, 8, dtype=torch.long), 1),
         (meta(4, 6, 8, dtype=torch.long), 1.0),
     ):

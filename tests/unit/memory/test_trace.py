@@ -30,6 +30,7 @@ _SMALLER = {
 }
 """Shorter windows than 30 seconds and fewer layers, so that the larger models run in a second on one core."""
 _QUERY_VALUE = ("q_proj", "v_proj")
+_PADDED = {"audio_positions": 200, "has_padded_batches": True}
 
 STEPS: list[tuple[str, dict[str, Any]]] = [
     ("tiny", {"method": "full", "precision": "fp32", "batch_size": 2}),
@@ -52,16 +53,7 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("tiny", {"method": "lora", "precision": "fp32", "loss_chunk_size": 8, "audio_positions": 96}),
     ("tiny", {"method": "full", "base_dtype": "fp32", "loss_chunk_size": 16, "audio_positions": 256}),
     ("base", {"method": "full", "precision": "fp32", "loss_chunk_size": 24, "label_smoothing_factor": 0.1}),
-    (
-        "tiny",
-        {
-            "method": "dora",
-            "batch_size": 4,
-            "audio_positions": 200,
-            "has_padded_batches": True,
-            "loss_chunk_size": 32,
-        },
-    ),
+    ("tiny", {"method": "dora", "batch_size": 4, **_PADDED, "loss_chunk_size": 32}),
 ]
 
 
@@ -75,15 +67,13 @@ def dimensions_of(name: str, **values: Any) -> ModelDimensions:
 def test_a_trace_tells_what_the_allocator_of_a_real_step_saw(name: str, values: dict[str, Any]) -> None:
     plan = TrainingPlan(**{"batch_size": 1, "label_length": 24, "lora_r": 8, **values})
     dimensions = dimensions_of(name, **_SMALLER[name])
-    assert traced_peak_bytes(plan, dimensions) == pytest.approx(
-        measured_peak_bytes(plan, dimensions), rel=0.005
-    )
+    measured = measured_peak_bytes(plan, dimensions)
+    assert traced_peak_bytes(plan, dimensions) == pytest.approx(measured, rel=0.005)
 
 
 def test_a_trace_is_made_in_a_process_of_its_own_and_kept(settings: Settings, popen: Popen) -> None:
-    plan = TrainingPlan(
-        batch_size=1, label_length=8, target_modules=_QUERY_VALUE, gradient_checkpointing=True
-    )
+    small = {"batch_size": 1, "label_length": 8, "target_modules": _QUERY_VALUE}
+    plan = TrainingPlan(**small, gradient_checkpointing=True)
     trace = traced(plan, DEMO_LIKE, settings)
     (kept,) = (settings.cache / "traces").iterdir()
     assert Trace.from_json(json.loads(kept.read_text(encoding="utf-8"))) == trace

@@ -93,9 +93,8 @@ def test_an_unusual_shape_is_estimated_too() -> None:
 def test_a_smoothed_loss_is_estimated_as_its_trace_says(method: str, precision: str) -> None:
     from studio.memory.trace.step import trace_step
 
-    plan = TrainingPlan(
-        method=method, precision=precision, batch_size=8, label_length=448, label_smoothing_factor=0.1
-    )
+    values = {"batch_size": 8, "label_length": 448, "label_smoothing_factor": 0.1}
+    plan = TrainingPlan(method=method, precision=precision, **values)
     vocabulary = dataclasses.replace(DEMO_LIKE, vocab_size=9000)
     traced = trace_step(plan, vocabulary)
     estimated = estimate_training(plan, vocabulary)

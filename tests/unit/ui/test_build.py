@@ -25,22 +25,17 @@ PUBLIC = {
 }
 
 
-def test_only_the_endpoints_for_programs_are_public(settings: Settings) -> None:
-    services = Services.open(settings)
-    app = build_app(services)
-    named = {str(fn.api_name) for fn in app.fns.values() if fn.api_visibility == "public"}
-    assert named == PUBLIC
-    assert launch_options(services)["run_history"] is False
+def test_only_the_endpoints_for_programs_are_public_and_polling_never_waits(settings: Settings) -> None:
+    app = build_app(Services.open(settings))
+    assert {str(fn.api_name) for fn in app.fns.values() if fn.api_visibility == "public"} == PUBLIC
+    polling = [fn for fn in app.fns.values() if any(event == "tick" for _, event in fn.targets)]
+    assert polling and all(fn.concurrency_limit is None for fn in polling)
 
 
 def test_of_all_visitors_only_the_last_hundred_are_kept_in_memory(settings: Settings) -> None:
-    assert launch_options(Services.open(settings))["state_session_capacity"] == VISITORS_KEPT <= 100
-
-
-def test_polling_and_reading_never_wait_for_one_another(settings: Settings) -> None:
-    app = build_app(Services.open(settings))
-    polling = [fn for fn in app.fns.values() if any(event == "tick" for _, event in fn.targets)]
-    assert polling and all(fn.concurrency_limit is None for fn in polling)
+    options = launch_options(Services.open(settings))
+    assert options["state_session_capacity"] == VISITORS_KEPT <= 100
+    assert options["run_history"] is False
 
 
 def test_building_the_page_imports_nothing_heavy(settings: Settings) -> None:
@@ -90,23 +85,21 @@ def test_each_field_has_a_component(name: str) -> None:
 # ---------------------------------------------------------------------- what a public page may not do
 
 
-def test_training_is_off_on_a_space_and_the_reason_tells_the_way_out(settings: Settings) -> None:
+def test_on_a_space_training_is_off_and_files_cannot_be_read_and_the_reason_tells_the_way_out(
+    settings: Settings,
+) -> None:
     space = Settings(home=settings.home, on_spaces=True, allow_training=False)
     assert "Duplicate this Space" in why_training_is_off(space)
     with pytest.raises(RunError, match="STUDIO_ALLOW_TRAINING"):
         require_training(space)
-
-
-def test_training_is_on_at_home(settings: Settings) -> None:
-    assert why_training_is_off(settings) == ""
-    require_training(settings)
-
-
-def test_visitors_of_a_space_cannot_read_its_files(settings: Settings) -> None:
-    space = Settings(home=settings.home, on_spaces=True, allow_training=False)
     with pytest.raises(ConfigError, match="server"):
         require_public_data(space, str(settings.home))
     require_public_data(space, "demo:test")
+
+
+def test_at_home_training_is_on_and_files_can_be_read(settings: Settings) -> None:
+    assert why_training_is_off(settings) == ""
+    require_training(settings)
     require_public_data(settings, str(settings.home))
 
 
@@ -154,18 +147,16 @@ def test_a_link_that_names_nothing_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("method", "prefix"),
-        ("lora_r", "-1"),
-        ("lora_r", "1e3"),
-        ("lora_r", "٣"),
-        ("gradient_checkpointing", "maybe"),
-        ("gpu", "Voodoo 2"),
-        ("base_model", "x" * 201),
+        *(("method", "prefix"), ("gpu", "Voodoo 2"), ("base_model", "x" * 201)),
+        *(("lora_r", "-1"), ("lora_r", "1e3"), ("lora_r", "٣"), ("gradient_checkpointing", "maybe")),
     ],
 )
 def test_a_link_with_a_value_that_cannot_be_is_refused(name: str, value: str) -> None:
     with pytest.raises(ConfigError):
         linked_values({name: value})
+
+
+def test_a_link_to_a_fit_with_a_value_that_cannot_be_is_refused() -> None:
     with pytest.raises(ConfigError):
         linked_values({"section": "fit", "memory_gib": "-1"})
 

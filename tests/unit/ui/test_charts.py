@@ -41,11 +41,8 @@ def test_plotly_accepts_every_figure(plot: PlotData) -> None:
 
 def test_parts_are_stacked_to_the_whole_and_empty_ones_are_left_out() -> None:
     bars = memory()["data"]
-    assert [bar["name"] for bar in bars] == [
-        "Frozen weights",
-        "Activations",
-        "CUDA context and allocator slack",
-    ]
+    names = ["Frozen weights", "Activations", "CUDA context and allocator slack"]
+    assert [bar["name"] for bar in bars] == names
     assert sum(bar["x"][0] for bar in bars) == pytest.approx(9.0)
 
 
@@ -72,9 +69,7 @@ def test_the_curve_over_batches_marks_the_chosen_and_the_largest_that_fits() -> 
     dots = [trace["x"][0] for trace in shown["data"] if trace["mode"] == "markers"]
     assert dots == [8, 4]
     assert shown["layout"]["shapes"][0]["y0"] == 8
-    assert [note["text"] for note in shown["layout"]["annotations"]] == [
-        "T4",
-        "<b>Largest batch that fits: 4</b>",
-    ]
+    notes = [note["text"] for note in shown["layout"]["annotations"]]
+    assert notes == ["T4", "<b>Largest batch that fits: 4</b>"]
     nothing = figure(batch_chart(POINTS, GIB, "T4", 8, 0, "en"))
     assert "<b>No batch fits</b>" in [note["text"] for note in nothing["layout"]["annotations"]]

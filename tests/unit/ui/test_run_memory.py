@@ -9,20 +9,16 @@ PREDICTED = {
     "tensor_bytes": 3 * GIB,
     "allocated_bytes": 3 * GIB,
     "reserved_bytes": 4 * GIB,
-    "device_bytes": 5 * GIB,
     "low_bytes": 4 * GIB,
+    "device_bytes": 5 * GIB,
     "high_bytes": 6 * GIB,
 }
 
 
 def on_card(device_bytes: int | None) -> str:
-    measured = {
-        "device": "RTX <3060>",
-        "allocated_bytes": 2 * GIB,
-        "reserved_bytes": 3 * GIB,
-        "device_bytes": device_bytes,
-    }
-    return memory_comparison({"predicted": PREDICTED, "measured": measured}, "en")
+    measured = {"allocated_bytes": 2 * GIB, "reserved_bytes": 3 * GIB, "device_bytes": device_bytes}
+    figures = {"predicted": PREDICTED, "measured": {"device": "RTX <3060>", **measured}}
+    return memory_comparison(figures, "en")
 
 
 def test_a_card_shows_each_figure_twice_and_the_range() -> None:

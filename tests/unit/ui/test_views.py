@@ -22,7 +22,7 @@ from studio.sentences import Listing, Sentence
 from studio.training.after_check import CHECK_NAMES
 from studio.training.arguments import config_to_dict
 from studio.training.config import TrainingConfig
-from studio.training.events import EventLog
+from studio.training.events import EventLog, Phase
 from studio.training.outcome import Outcome
 from studio.training.retry import OUT_OF_MEMORY, Shortage, nothing_left
 from studio.training.run_dir import RunDir
@@ -39,30 +39,31 @@ def text_of(markup: str) -> str:
 
 
 def spec(**values: Any) -> ModelSpec:
-    given = {
-        "id": "mine",
-        "kind": ModelKind.ADAPTER,
-        "source": ModelSource.TRAINED,
-        "title": "mine",
-        **values,
-    }
-    return ModelSpec(**given)
+    given = {"id": "mine", "title": "mine", "kind": ModelKind.ADAPTER, "source": ModelSource.TRAINED}
+    return ModelSpec(**{**given, **values})
 
 
 def run(state: JobState = JobState.RUNNING, **values: Any) -> RunStatus:
     return RunStatus("run-1", state, TrainingConfig(run_name=values.pop("name", "")), **values)
 
 
+def shown_run(state: JobState = JobState.RUNNING, locale: str = "en", **values: Any) -> str:
+    return text_of(run_views.run_status(run(state, **values), locale))
+
+
+def shown_words(*words: Word, text: str = "hi") -> str:
+    return transcript_views.segment_list([Segment(0.0, 1.0, text, words)], None, "en")
+
+
 # ---------------------------------------------------------------------- memory and models
 
 
-def test_every_part_of_an_estimate_has_a_name() -> None:
+def test_all_that_is_counted_and_listed_has_a_name() -> None:
     assert set(views.PART_NAMES) == {str(part) for part in Part}
-
-
-def test_every_kind_source_and_dimension_of_a_model_has_a_name() -> None:
     assert set(views.KIND_NAMES) == set(ModelKind) and set(views.SOURCE_NAMES) == set(ModelSource)
     assert set(views.DIMENSION_NAMES) == set(ModelDimensions.__dataclass_fields__)
+    assert set(run_views.STATE_NAMES) == set(JobState)
+    assert set(run_views.PHASE_NAMES) == {"", *(str(phase) for phase in Phase)}
 
 
 @pytest.mark.parametrize(
@@ -77,9 +78,8 @@ def test_the_verdict_comes_first_and_with_its_range(verdict: str, words: str) ->
 
 
 def test_the_memory_table_adds_up_and_shows_formulas() -> None:
-    shown = text_of(
-        views.memory_table({"gradients": 2**30, "overhead": 2**30}, {"gradients": Sentence("2 × 3 B")}, "en")
-    )
+    sizes, formulas = {"gradients": 2**30, "overhead": 2**30}, {"gradients": Sentence("2 × 3 B")}
+    shown = text_of(views.memory_table(sizes, formulas, "en"))
     assert "Gradients 1.00 GiB 2 × 3 B" in shown and "Together 2.00 GiB" in shown
 
 
@@ -97,17 +97,13 @@ def test_the_details_of_a_model_are_its_card_dimensions_and_folder() -> None:
 
 def test_the_list_of_models_has_the_errors_that_a_card_tells() -> None:
     trained = spec(card={"metrics": {"base": {"wer": 0.8}, "final": {"wer": 0.125}}})
-    assert [views.error_rate_of(model) for model in (trained, spec(), spec(card={"metrics": 3}))] == [
-        "12.5 %",
-        "",
-        "",
-    ]
+    rates = [views.error_rate_of(model) for model in (trained, spec(), spec(card={"metrics": 3}))]
+    assert rates == ["12.5 %", "", ""]
 
 
 def test_models_on_this_disk_come_first_and_adapters_name_their_base() -> None:
-    far = spec(
-        id="openai/whisper-tiny", title="Whisper tiny", kind=ModelKind.BASE, source=ModelSource.RELEASED
-    )
+    released = {"kind": ModelKind.BASE, "source": ModelSource.RELEASED}
+    far = spec(id="openai/whisper-tiny", title="Whisper tiny", **released)
     near = spec(path=Path("/m"), base_model="demo")
     assert views.model_choices([far, near], "en") == [
         ("mine (adapter of demo)", "mine"),
@@ -118,28 +114,20 @@ def test_models_on_this_disk_come_first_and_adapters_name_their_base() -> None:
 # ---------------------------------------------------------------------- runs
 
 
-def test_every_state_and_phase_of_a_run_has_a_name() -> None:
-    from studio.training.events import Phase
-
-    assert set(run_views.STATE_NAMES) == set(JobState)
-    assert set(run_views.PHASE_NAMES) == {"", *(str(phase) for phase in Phase)}
-
-
 def test_a_running_run_shows_steps_time_left_and_speed() -> None:
-    status = run(
-        phase="training", step=30, max_steps=120, eta_seconds=75, samples_per_second=33.2, memory_bytes=2**30
-    )
-    shown = run_views.run_status(status, "en")
+    paces = {"eta_seconds": 75, "samples_per_second": 33.2, "speedup": 4.21, "memory_bytes": 2**30}
+    shown = run_views.run_status(run(phase="training", step=30, max_steps=120, **paces), "en")
     assert 'aria-valuenow="25.0"' in shown
-    for words in ("step 30 of 120", "1 min 15 s", "33.2", "1.00 GiB", "Running"):
+    for words in ("step 30 of 120", "1 min 15 s", "33.2", "4.2 ×", "1.00 GiB", "Running"):
         assert words in text_of(shown)
 
 
-def test_a_base_that_reads_the_clips_counts_them_and_a_short_run_tells_its_speed() -> None:
-    status = run(phase="listening", eval_progress=(10, 40))
-    assert "The base reads the clips: 10 of 40" in text_of(run_views.run_status(status, "en"))
-    status = run(phase="training", step=30, max_steps=120, speedup=4.21)
-    assert "4.2 ×" in text_of(run_views.run_status(status, "en"))
+@pytest.mark.parametrize(
+    ("phase", "words"),
+    [("listening", "The base reads the clips: 10 of 40"), ("evaluating", "Evaluating: 10 of 40 clips")],
+)
+def test_clips_that_are_read_are_counted(phase: str, words: str) -> None:
+    assert words in shown_run(phase=phase, step=30, max_steps=120, eval_progress=(10, 40))
 
 
 def test_what_short_windows_gain_and_cost_stands_beside_the_base() -> None:
@@ -148,43 +136,30 @@ def test_what_short_windows_gain_and_cost_stands_beside_the_base() -> None:
         {"is_base": False, "audio_context": "short", "disagreement": 0.12, "error": 0.45, "seconds": 16.0},
     ]
     report = {"metric": "cer", "clips": 100, "sound_seconds": 470.0, "readings": rows}
-    shown = text_of(run_views.run_status(run(JobState.FINISHED, short_audio=report), "en"))
+    shown = shown_run(JobState.FINISHED, short_audio=report)
     for words in ("Base: 30 seconds", "Tuned: As long as the sound", "12.0 %", "45.0 %", "6.2 (5.0 ×)"):
         assert words in shown
     without = {**report, "readings": [{**row, "error": None} for row in rows]}
-    shown = text_of(run_views.run_status(run(JobState.FINISHED, short_audio=without), "en"))
+    shown = shown_run(JobState.FINISHED, short_audio=without)
     assert "Character errors" not in shown and "of 4.7 s on average" in shown
 
 
-def test_evaluation_counts_clips() -> None:
-    status = run(phase="evaluating", step=30, max_steps=120, eval_progress=(10, 40))
-    assert "Evaluating: 10 of 40 clips" in text_of(run_views.run_status(status, "en"))
-
-
 def test_a_finished_run_tells_errors_before_and_after_and_its_model() -> None:
-    status = run(
-        JobState.FINISHED,
-        metrics={"base": {"wer": 0.83}, "final": {"wer": 0.12}},
-        metric="wer",
-        model_id="mine",
-    )
-    shown = text_of(run_views.run_status(status, "en"))
+    metrics = {"base": {"wer": 0.83}, "final": {"wer": 0.12}}
+    shown = shown_run(JobState.FINISHED, metrics=metrics, metric="wer", model_id="mine")
     assert "Word errors: 83.0 % → 12.0 %" in shown and "Made the model mine" in shown
 
 
 def test_languages_without_spaces_are_measured_in_characters() -> None:
     points = (EvalPoint(0, 0.0, 1.0, 0.44, 1.0), EvalPoint(9, 1.0, 0.9, 0.19, 0.5))
-    shown = text_of(run_views.run_status(run(metric="cer", eval_points=points), "en"))
-    assert "Character errors 44.0 % → 19.0 %" in shown
+    assert "Character errors 44.0 % → 19.0 %" in shown_run(metric="cer", eval_points=points)
 
 
 def test_the_error_of_a_run_is_translated() -> None:
-    status = run(
-        JobState.FAILED, error_template="There is no model {name!r}; did you mean {nearest}?",
-        error_values={"name": "smal", "nearest": "small"}, error="There is no model 'smal'",
-    )  # fmt: skip
-    assert "smal" in text_of(run_views.run_status(status, "zh-TW"))
-    assert "There is no model" not in run_views.run_status(status, "zh-TW")
+    error = {"error_template": "There is no model {name!r}; did you mean {nearest}?"}
+    error |= {"error_values": {"name": "smal", "nearest": "small"}, "error": "There is no model 'smal'"}
+    shown = shown_run(JobState.FAILED, "zh-TW", **error)
+    assert "smal" in shown and "There is no model" not in shown
 
 
 @pytest.mark.parametrize("locale", ["zh-CN", "zh-TW"])
@@ -193,12 +168,8 @@ def test_what_is_said_within_an_error_or_a_warning_is_translated_with_it(locale:
     write_json(folder.config, config_to_dict(TrainingConfig()))
     events = EventLog(folder.events)
     lost = Listing((CHECK_NAMES["timestamps"], CHECK_NAMES["silence"]))
-    events.warn(
-        Sentence(
-            "The base does better in: {names}. Clips with times, longer clips or fewer epochs help.",
-            names=lost,
-        )
-    )
+    template = "The base does better in: {names}. Clips with times, longer clips or fewer epochs help."
+    events.warn(Sentence(template, names=lost))
     error = nothing_left(TrainingConfig(), Shortage(OUT_OF_MEMORY, "training", 7, 2**31, 2**30))
     write_json(folder.result, Outcome(error=error).to_json({}))
     status = view(folder, Histories().read(folder.events))
@@ -211,13 +182,8 @@ def test_what_is_said_within_an_error_or_a_warning_is_translated_with_it(locale:
 
 
 def test_what_comes_from_outside_is_escaped() -> None:
-    status = run(
-        JobState.FAILED,
-        name=EVIL,
-        error=EVIL,
-        warnings=(Sentence("{text}", text=EVIL),),
-        samples=({"reference": EVIL},),
-    )
+    told = {"warnings": (Sentence("{text}", text=EVIL),), "samples": ({"reference": EVIL},)}
+    status = run(JobState.FAILED, name=EVIL, error=EVIL, **told)
     for shown in (
         run_views.run_status(status, "en"),
         run_views.samples_table(status.samples, "en"),
@@ -247,23 +213,20 @@ SEGMENTS = (
 )
 
 
-def test_times_are_buttons_that_know_their_seconds() -> None:
+def test_a_segment_has_buttons_that_know_their_seconds_and_a_field_to_correct_it_in() -> None:
     shown = transcript_views.segment_list(SEGMENTS, Path("/cache/a b.wav"), "en")
     assert 'data-seek="61.000" data-until="63.250"' in shown and "01:01.0 – 01:03.2" in text_of(shown)
     assert 'src="gradio_api/file=/cache/a%20b.wav"' in shown and "<img" not in shown
-
-
-def test_words_are_buttons_where_there_are_words() -> None:
-    shown = transcript_views.segment_list(SEGMENTS, None, "en")
-    assert shown.count('class="word"') == 2 and "<audio" not in shown
+    assert shown.count("<textarea") == len(SEGMENTS) and 'dir="auto"' in shown
+    without_sound = transcript_views.segment_list(SEGMENTS, None, "en")
+    assert without_sound.count('class="word"') == 2 and "<audio" not in without_sound
 
 
 @pytest.mark.parametrize(
     ("text", "words"), [(" Turn on, now.", ("Turn", "on,", "now.")), ("打开灯。", ("打开", "灯。"))]
 )
 def test_words_stand_as_they_do_in_the_text(text: str, words: tuple[str, ...]) -> None:
-    segment = Segment(0.0, 1.0, text, tuple(Word(0.0, 1.0, word) for word in words))
-    shown = transcript_views.segment_list([segment], None, "en")
+    shown = shown_words(*(Word(0.0, 1.0, word) for word in words), text=text)
     assert text.strip() in re.sub(r"<[^>]+>", "", shown)
 
 
@@ -280,34 +243,26 @@ def test_facts_name_language_length_and_speed() -> None:
 def test_a_language_that_was_found_out_is_told_with_its_rivals() -> None:
     odds = {"en": 0.90, "de": 0.08, "zh": 0.001}
     transcript = Transcript("hi", (), "en", 10.0, "demo", "hf", language_probabilities=odds)
-    assert "Language English 90.0 %, German 8.0 % Length" in text_of(
-        transcript_views.transcript_facts(transcript, "en")
-    )
+    shown = text_of(transcript_views.transcript_facts(transcript, "en"))
+    assert "Language English 90.0 %, German 8.0 % Length" in shown
 
 
 @pytest.mark.parametrize(
     ("probability", "level"), [(1.0, 0), (0.9, 0), (0.89, 1), (0.7, 1), (0.5, 2), (0.39, 3), (0.0, 3)]
 )
 def test_how_sure_the_model_was_is_marked_and_explained(probability: float, level: int) -> None:
-    segment = Segment(0.0, 1.0, "hi", (Word(0.0, 1.0, "hi", probability),))
-    shown = transcript_views.segment_list([segment], None, "en")
+    shown = shown_words(Word(0.0, 1.0, "hi", probability))
     assert f'data-sure="{level}" title' in shown and "How sure the model is:" in shown
 
 
 def test_without_probabilities_there_is_no_legend() -> None:
-    segment = Segment(0.0, 1.0, "hi", (Word(0.0, 1.0, "hi"),))
-    assert "How sure" not in transcript_views.segment_list([segment], None, "en")
+    assert "How sure" not in shown_words(Word(0.0, 1.0, "hi"))
 
 
 def test_the_picture_has_a_mark_where_each_segment_is() -> None:
     shown = transcript_views.waveform([0.0, 1.0, 0.5], SEGMENTS[1:], 122.0, "en")
     assert "left:50.000%;width:1.844%" in shown and "M1 0.0V100.0" in shown
     assert "<img" not in shown
-
-
-def test_each_segment_has_a_field_to_correct_it_in() -> None:
-    shown = transcript_views.segment_list(SEGMENTS, Path("a.wav"), "en")
-    assert shown.count("<textarea") == len(SEGMENTS) and 'dir="auto"' in shown and "<img" not in shown
 
 
 def test_a_download_is_the_file_itself() -> None:
@@ -320,38 +275,27 @@ def test_a_download_is_the_file_itself() -> None:
 # ---------------------------------------------------------------------- evaluation
 
 
-def comparison(**values: Any) -> dict[str, Any]:
-    return {
-        "a": "demo",
-        "b": "mine",
-        "metric": "wer",
-        "difference": -0.2,
-        "ci_low": -0.25,
-        "ci_high": -0.15,
-        "significant": True,
-        **values,
-    }
+def compared(**values: Any) -> str:
+    interval = {"difference": -0.2, "ci_low": -0.25, "ci_high": -0.15, "significant": True}
+    row = {"a": "demo", "b": "mine", "metric": "wer", **interval, **values}
+    return text_of(evaluation_views.comparison_sentences([row], "en"))
 
 
 def test_a_real_difference_is_a_sentence_with_the_better_model_first() -> None:
-    shown = text_of(evaluation_views.comparison_sentences([comparison()], "en"))
-    assert shown == (
+    assert compared() == (
         "WER: mine makes 20.0 points fewer errors than demo (95 % interval 15.0 to 25.0): a real difference."
     )
 
 
 def test_a_difference_that_may_be_chance_says_so() -> None:
-    shown = text_of(
-        evaluation_views.comparison_sentences([comparison(ci_low=-0.3, ci_high=0.1, significant=False)], "en")
-    )
+    shown = compared(ci_low=-0.3, ci_high=0.1, significant=False)
     assert "may be chance" in shown and "-30.0 to 10.0" in shown
 
 
 def test_the_best_model_is_set_in_bold() -> None:
     row = {"cer": 0.1, "mer": 0.1, "real_time_factor": 0.02, "n": 4}
-    shown = evaluation_views.rates_table(
-        [{"id": "a", "wer": 0.5, **row}, {"id": "b", "wer": 0.2, **row}], "en"
-    )
+    rows = [{"id": "a", "wer": 0.5, **row}, {"id": "b", "wer": 0.2, **row}]
+    shown = evaluation_views.rates_table(rows, "en")
     assert "<b>20.0 %</b>" in shown and "<b>50.0 %</b>" not in shown
 
 
