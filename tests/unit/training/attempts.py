@@ -3,7 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from safetensors.torch import load_file
+from torch import Tensor, equal
+
 from studio.files import write_json
+from studio.registry.store import ModelRegistry
 from studio.settings import Settings
 from studio.training.arguments import config_to_dict
 from studio.training.attempt import Attempt
@@ -77,3 +81,61 @@ def attempt(settings: Settings, run: RunDir, stop: StopSignal | None = None) -> 
 def kinds(run: RunDir) -> list[str]:
     """Kinds of the run's events, in their order."""
     return [event["kind"] for event in read_events(run.events)[0]]
+
+
+class Runs:
+    """Quick runs of one model on one manifest, in one studio."""
+
+    def __init__(self, settings: Settings, model: Path, manifest: Path) -> None:
+        self.settings = settings
+        self._model = model
+        self._manifest = manifest
+
+    @property
+    def registry(self) -> ModelRegistry:
+        """What the runs have made."""
+        return ModelRegistry(self.settings.models, demo=None, hf_cache=None)
+
+    def new(self, name: str = "run", **changes: Any) -> RunDir:
+        """A run that nobody has begun."""
+        return new_run(self.settings, quick(self._model, self._manifest, **changes), name)
+
+    def carry_out(self, run: RunDir, stop_at: int | None = None) -> Outcome:
+        """To the run's end, or to a stop while step `stop_at` is at work."""
+        return attempt(self.settings, run, StopAtStep(run, stop_at))
+
+    def finished(self, name: str = "run", **changes: Any) -> RunDir:
+        """A run that went to its end."""
+        run = self.new(name, **changes)
+        assert self.carry_out(run).state == "finished"
+        return run
+
+    def broken(self, *stops: int, **changes: Any) -> RunDir:
+        """A run that was stopped at each of these steps and resumed, and went to its end."""
+        run = self.new("broken", **changes)
+        for step in stops:
+            assert self.carry_out(run, step).state == "stopped"
+        assert self.carry_out(run).state == "finished"
+        return run
+
+
+def told(run: RunDir, kind: str) -> list[dict[str, Any]]:
+    """The run's events of a kind, in their order."""
+    return [event for event in read_events(run.events)[0] if event["kind"] == kind]
+
+
+def losses(run: RunDir) -> dict[int, float]:
+    """Step → loss, where one was noted."""
+    return {event["step"]: event["loss"] for event in told(run, "step") if event["loss"] is not None}
+
+
+def weights_of(folder: Path) -> dict[str, Tensor]:
+    """Weights of a model or of a checkpoint."""
+    return load_file(next(folder.glob("*model.safetensors")))
+
+
+def assert_same_weights(one: Path, other: Path) -> None:
+    """To the last bit."""
+    first, second = weights_of(one), weights_of(other)
+    assert first.keys() == second.keys()
+    assert [name for name in first if not equal(first[name], second[name])] == []

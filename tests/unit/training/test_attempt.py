@@ -20,82 +20,74 @@ from studio.errors import (
     StudioError,
 )
 from studio.files import read_json, require_free_space
-from studio.registry.store import ModelRegistry
-from studio.settings import Settings
 from studio.training.checkpoints import last_checkpoint
-from studio.training.events import read_events
 from studio.training.record import evaluations
 from studio.training.stop import StopSignal
 from tests.micro import make_tones
-from tests.unit.training.attempts import StopAtStep, attempt, kinds, new_run, quick
+from tests.unit.training.attempts import (
+    Runs,
+    StopAtStep,
+    assert_same_weights,
+    attempt,
+    kinds,
+    losses,
+    told,
+    weights_of,
+)
+from tests.unit.training.conftest import Finished
 
 METHODS = ("lora", "dora", "adalora", "full", "frozen_encoder")
 
 
-def weights_of(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(next(folder.glob("*model.safetensors")))
-
-
-def assert_same_weights(one: Path, other: Path) -> None:
-    first, second = weights_of(one), weights_of(other)
-    assert first.keys() == second.keys()
-    different = [name for name in first if not torch.equal(first[name], second[name])]
-    assert different == []
-
-
-def test_a_run_leaves_an_adapter_with_its_card(settings: Settings, micro_model: Path, tones: Path) -> None:
-    run = new_run(settings, quick(micro_model, tones, run_name="my tones", eval_on_start=True))
-    outcome = attempt(settings, run)
+def test_a_run_leaves_an_adapter_with_its_card(finished: Finished, micro_model: Path) -> None:
+    runs, _run, outcome = finished
     assert (outcome.state, outcome.model_id) == ("finished", "my-tones")
-    registry = ModelRegistry(settings.models, demo=None, hf_cache=None)
-    spec = registry.get("my-tones")
+    spec = runs.registry.get("my-tones")
     assert spec.problem == "" and spec.base_model == str(micro_model)
+    folder = runs.settings.models / "my-tones"
     assert {"adapter_config.json", "adapter_model.safetensors", "model.json"} <= {
-        file.name for file in (settings.models / "my-tones").iterdir()
+        file.name for file in folder.iterdir()
     }
-    assert not list((settings.models / "my-tones").glob("*.bin")), "no pickles in a model"
+    assert not list(folder.glob("*.bin")), "no pickles in a model"
     card = spec.card
     assert card["data"]["train_samples"] == 11 and card["data"]["eval_samples"] == 1
     assert card["metrics"]["base"]["wer"] >= 0 and card["metrics"]["final"]["step"] > 0
     assert card["languages"] == ["en"] and card["config"]["lora_r"] == 4
     assert card["versions"]["torch"] and card["base_revision"].startswith("sha256:")
-    generation = read_json(settings.models / "my-tones" / "generation_config.json")
+    generation = read_json(folder / "generation_config.json")
     assert (generation["language"], generation["task"]) == ("en", "transcribe")
 
 
-def test_predicted_and_measured_memory_stand_in_events_result_and_card(
-    settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    run = new_run(settings, quick(micro_model, tones, run_name="weighed"))
-    outcome = attempt(settings, run)
-    told = [event for event in read_events(run.events)[0] if event["kind"] == "memory"]
-    predicted, measured = told[-1]["predicted"], told[-1]["measured"]
+def test_predicted_and_measured_memory_stand_in_events_result_and_card(finished: Finished) -> None:
+    runs, run, outcome = finished
+    figures = told(run, "memory")
+    predicted, measured = figures[-1]["predicted"], figures[-1]["measured"]
     labels = len(" sharp") + 4
     assert predicted["label_length"] == labels, "the longest word, language, task, no times, end"
     assert 8 * 10**6 < predicted["tensor_bytes"] < 10**9
     assert measured["device"] == "cpu" or measured["allocated_bytes"] > 0
     assert measured["device"] != "cpu" or ("device_bytes" not in predicted and measured["process_bytes"] > 0)
-    peaks = [event["measured"]["process_bytes"] or event["measured"]["reserved_bytes"] for event in told]
+    peaks = [event["measured"]["process_bytes"] or event["measured"]["reserved_bytes"] for event in figures]
     assert peaks == sorted(peaks)
-    card = ModelRegistry(settings.models, demo=None, hf_cache=None).get("weighed").card
+    card = runs.registry.get("my-tones").card
     assert card["memory"]["predicted"] == outcome.to_json({})["memory"]["predicted"] == predicted
 
 
-def test_events_tell_the_whole_story_in_order(settings: Settings, micro_model: Path, tones: Path) -> None:
-    run = new_run(settings, quick(micro_model, tones, eval_on_start=True))
-    attempt(settings, run)
-    events = read_events(run.events)[0]
-    phases = [event["phase"] for event in events if event["kind"] == "phase"]
+def test_events_tell_the_whole_story_in_order(finished: Finished) -> None:
+    _runs, run, _outcome = finished
+    phases = [event["phase"] for event in told(run, "phase")]
     assert phases[:4] == ["reading_data", "loading_model", "reading_data", "training"]
     assert phases[-1] == "saving"
-    assert [event["step"] for event in events if event["kind"] == "eval"] == [0, 3, 6]
-    steps = [event for event in events if event["kind"] == "step"]
+    assert [event["step"] for event in told(run, "eval")] == [0, 3, 6]
+    steps = told(run, "step")
     assert [event["step"] for event in steps] == [1, 2, 3, 4, 5, 6]
     assert all(event["loss"] > 0 and event["max_steps"] == 6 for event in steps)
     assert steps[-1]["eta_seconds"] == 0
-    assert [event["step"] for event in events if event["kind"] == "checkpoint"] == [3, 6]
-    progress = [(event["done"], event["total"]) for event in events if event["kind"] == "eval_progress"]
+    assert [event["step"] for event in told(run, "checkpoint")] == [3, 6]
+    progress = [(event["done"], event["total"]) for event in told(run, "eval_progress")]
     assert progress[:2] == [(0, 1), (1, 1)]
+    for line in run.events.read_text(encoding="utf-8").splitlines():
+        assert json.loads(line)["v"] == 1, "one object a line"
 
 
 @pytest.mark.parametrize(
@@ -112,81 +104,59 @@ def test_events_tell_the_whole_story_in_order(settings: Settings, micro_model: P
     ],
 )
 def test_a_run_stopped_and_resumed_three_times_equals_an_unbroken_one(
-    method: str, options: dict[str, Any], settings: Settings, micro_model: Path, tones: Path
+    method: str, options: dict[str, Any], runs: Runs
 ) -> None:
-    config = quick(micro_model, tones, method=method, num_train_epochs=3.0, **options)
-    unbroken = new_run(settings, config, "unbroken")
-    assert attempt(settings, unbroken).state == "finished"
-    broken = new_run(settings, config, "broken")
+    changes = {"method": method, "num_train_epochs": 3.0, **options}
+    unbroken, broken = runs.finished("unbroken", **changes), runs.new("broken", **changes)
     for asked, reached in ((2, 2), (4, 3), (8, 8)):  # within an epoch, at its end before its evaluation
-        stopped = attempt(settings, broken, StopAtStep(broken, asked))
+        stopped = runs.carry_out(broken, stop_at=asked)
         assert (stopped.state, stopped.step) == ("stopped", reached)
-    assert attempt(settings, broken).state == "finished"
+    assert runs.carry_out(broken).state == "finished"
     assert_same_weights(unbroken.checkpoints / "checkpoint-9", broken.checkpoints / "checkpoint-9")
     assert evaluations(unbroken) == evaluations(broken)
-    losses = [
-        {event["step"]: event["loss"] for event in read_events(run.events)[0] if event["kind"] == "step"}
-        for run in (unbroken, broken)
-    ]
-    assert losses[0] == losses[1]
+    assert losses(unbroken) == losses(broken)
     assert kinds(broken).count("machine") == 1 and "warning" not in kinds(broken)
 
 
-def test_a_resumption_on_another_machine_says_that_numbers_may_differ(
-    settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    run = new_run(settings, quick(micro_model, tones))
-    attempt(settings, run, StopAtStep(run, 2))
+def test_a_resumption_on_another_machine_says_that_numbers_may_differ(runs: Runs) -> None:
+    run = runs.new()
+    runs.carry_out(run, stop_at=2)
     threads = torch.get_num_threads()
     try:
-        attempt(replace(settings, threads=threads + 1), run)
+        attempt(replace(runs.settings, threads=threads + 1), run)
     finally:
         torch.set_num_threads(threads)
-    (warning,) = [event for event in read_events(run.events)[0] if event["kind"] == "warning"]
+    (warning,) = told(run, "warning")
     assert f"threads {threads} → {threads + 1}" in warning["text"]
     assert warning["template"].format(**warning["values"]) == warning["text"]
 
 
-def test_a_stop_during_an_evaluation_makes_up_for_it_when_resumed(
-    settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    config = quick(micro_model, tones)
-    unbroken = new_run(settings, config, "unbroken")
-    attempt(settings, unbroken)
+def test_a_stop_during_an_evaluation_makes_up_for_it_when_resumed(runs: Runs) -> None:
+    unbroken = runs.finished("unbroken")
+    best = read_json(unbroken.checkpoints / "checkpoint-6" / "trainer_state.json")["best_global_step"]
     for step in (3, 6):
-        broken = new_run(settings, config, f"broken-{step}")
-        first = attempt(settings, broken, StopAtStep(broken, step, during_evaluation=True))
+        broken = runs.new(f"broken-{step}")
+        first = attempt(runs.settings, broken, StopAtStep(broken, step, during_evaluation=True))
         assert (first.state, first.step) == ("stopped", step)
-        outcome = attempt(settings, broken)
-        assert outcome.state == "finished"
+        outcome = runs.carry_out(broken)
+        assert outcome.state == "finished" and outcome.metrics["best_step"] == best
         assert evaluations(unbroken) == evaluations(broken)
-        assert outcome.metrics["best_step"] == read_best(unbroken.checkpoints)
         assert_same_weights(unbroken.checkpoints / "checkpoint-6", broken.checkpoints / "checkpoint-6")
 
 
-def read_best(checkpoints: Path) -> Any:
-    return read_json(checkpoints / "checkpoint-6" / "trainer_state.json")["best_global_step"]
-
-
-def test_a_stop_before_the_first_step_resumes_from_the_start(
-    settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    run = new_run(settings, quick(micro_model, tones))
+def test_a_stop_before_the_first_step_resumes_from_the_start(runs: Runs) -> None:
+    run = runs.new()
     run.stop_request.touch()
-    assert attempt(settings, run, StopSignal(run.stop_request)).state == "stopped"
+    assert attempt(runs.settings, run, StopSignal(run.stop_request)).state == "stopped"
     assert last_checkpoint(run.checkpoints) is None
     run.stop_request.unlink()
-    assert attempt(settings, run).state == "finished"
+    assert runs.carry_out(run).state == "finished"
 
 
-def test_a_checkpoint_that_was_cut_off_is_passed_over(
-    settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    config = quick(micro_model, tones, save_steps=1, save_total_limit=3, num_train_epochs=3.0)
-    unbroken = new_run(settings, config, "unbroken")
-    attempt(settings, unbroken)
-    broken = new_run(settings, config, "broken")
-    attempt(settings, broken, StopAtStep(broken, 5))
+def test_a_checkpoint_that_was_cut_off_is_passed_over(runs: Runs) -> None:
+    changes = {"save_steps": 1, "save_total_limit": 3, "num_train_epochs": 3.0}
+    unbroken, broken = runs.finished("unbroken", **changes), runs.new("broken", **changes)
+    runs.carry_out(broken, stop_at=5)
     whole = broken.checkpoints / "checkpoint-5"
     for missing in ("trainer_state.json", "optimizer.pt", "adapter_model.safetensors"):
         torn = broken.checkpoints / "checkpoint-6"
@@ -198,197 +168,141 @@ def test_a_checkpoint_that_was_cut_off_is_passed_over(
     state = broken.checkpoints / "checkpoint-6" / "trainer_state.json"
     state.write_text(state.read_text(encoding="utf-8")[:40], encoding="utf-8")
     assert last_checkpoint(broken.checkpoints) == whole
-    assert attempt(settings, broken).state == "finished"
+    assert runs.carry_out(broken).state == "finished"
     assert_same_weights(unbroken.checkpoints / "checkpoint-9", broken.checkpoints / "checkpoint-9")
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_model_that_is_kept_is_the_checkpoint_that_was_evaluated_best(
-    method: str, settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    run = new_run(
-        settings, quick(micro_model, tones, method=method, num_train_epochs=3.0, learning_rate=0.05)
-    )
-    outcome = attempt(settings, run)
+def test_the_model_that_is_kept_is_the_checkpoint_that_was_evaluated_best(method: str, runs: Runs) -> None:
+    run = runs.new(method=method, num_train_epochs=3.0, learning_rate=0.05)
+    outcome = runs.carry_out(run)
     assert outcome.model_id is not None
-    points = evaluations(run)
-    best = min(points.values(), key=lambda point: (point["wer"], point["loss"]))
+    best = min(evaluations(run).values(), key=lambda point: (point["wer"], point["loss"]))
     assert outcome.metrics["best_step"] == best["step"]
-    model = settings.models / outcome.model_id
+    model = runs.settings.models / outcome.model_id
     assert_same_weights(model, run.checkpoints / f"checkpoint-{best['step']}")
-    assert ModelRegistry(settings.models, demo=None, hf_cache=None).get(outcome.model_id).problem == ""
+    assert runs.registry.get(outcome.model_id).problem == ""
 
 
-def test_a_run_killed_after_its_model_was_kept_makes_no_second_one(
-    settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    run = new_run(settings, quick(micro_model, tones, max_steps=1, run_name="once"))
-    assert attempt(settings, run).model_id == "once"
-    assert attempt(settings, run).model_id == "once"
-    assert [folder.name for folder in settings.models.iterdir()] == ["once"]
+def test_a_run_killed_after_its_model_was_kept_makes_no_second_one(runs: Runs) -> None:
+    run = runs.new(max_steps=1, run_name="once")
+    assert runs.carry_out(run).model_id == "once"
+    assert runs.carry_out(run).model_id == "once"
+    assert [folder.name for folder in runs.settings.models.iterdir()] == ["once"]
 
 
-def test_gradient_accumulation_learns_like_a_larger_batch(
-    settings: Settings, micro_model: Path, tmp_path: Path
-) -> None:
+def test_gradient_accumulation_learns_like_a_larger_batch(runs: Runs, tmp_path: Path) -> None:
     tones = make_tones(tmp_path / "clips", count=9, text="labels of one length")
+    same = {"max_train_samples": 8, "lora_dropout": 0.0, "eval_strategy": "no"}
+    same["short_audio"] = "off"  # whose batches are of clips of one length
     ends = {}
     for batch, accumulated in ((4, 1), (2, 2)):
-        config = quick(
-            micro_model,
-            tones,
-            per_device_train_batch_size=batch,
-            gradient_accumulation_steps=accumulated,
-            max_train_samples=8,
-            lora_dropout=0.0,
-            eval_strategy="no",
-            short_audio="off",  # whose batches are of clips of one length
-        )
-        run = new_run(settings, config, f"batch-{batch}")
-        attempt(settings, run)
+        sizes = {"per_device_train_batch_size": batch, "gradient_accumulation_steps": accumulated}
+        run = runs.finished(f"batch-{batch}", train_data=str(tones), **sizes, **same)
         ends[batch] = weights_of(run.checkpoints / "checkpoint-4")
     for name, tensor in ends[4].items():
         assert torch.allclose(tensor, ends[2][name], atol=1e-4), name
 
 
-def test_without_evaluation_the_last_step_is_kept(settings: Settings, micro_model: Path, tones: Path) -> None:
-    run = new_run(settings, quick(micro_model, tones, eval_strategy="no", max_steps=4))
-    outcome = attempt(settings, run)
+def test_without_evaluation_the_last_step_is_kept(runs: Runs) -> None:
+    run = runs.new(eval_strategy="no", max_steps=4)
+    outcome = runs.carry_out(run)
     assert outcome.state == "finished" and outcome.metrics["best_step"] == 4
     assert "eval" not in kinds(run)
 
 
-def test_evaluation_by_steps_ends_with_one(settings: Settings, micro_model: Path, tones: Path) -> None:
-    run = new_run(settings, quick(micro_model, tones, eval_strategy="steps", eval_steps=2, max_steps=5))
-    attempt(settings, run)
+def test_evaluation_by_steps_ends_with_one(runs: Runs) -> None:
+    run = runs.finished(eval_strategy="steps", eval_steps=2, max_steps=5)
     assert list(evaluations(run)) == [2, 4, 5]
 
 
-def test_a_file_that_cannot_be_read_is_set_aside_with_its_line(
-    settings: Settings, micro_model: Path, tmp_path: Path
-) -> None:
-    manifest = make_tones(tmp_path / "clips", count=8)
+def test_a_file_that_cannot_be_read_is_set_aside_with_its_line(runs: Runs, tmp_path: Path) -> None:
+    manifest = str(make_tones(tmp_path / "clips", count=8))
     (tmp_path / "clips" / "tone3.wav").write_text("this is text", encoding="utf-8")
-    run = new_run(settings, quick(micro_model, manifest, test_data=str(manifest), num_train_epochs=1.0))
-    assert attempt(settings, run).state == "finished"
-    data = next(event for event in read_events(run.events)[0] if event["kind"] == "data")
+    run = runs.finished(train_data=manifest, test_data=manifest, num_train_epochs=1.0)
+    (data,) = told(run, "data")
     assert (data["train_samples"], data["skipped_count"]) == (7, 2)
     assert {row["line"] for row in data["skipped"]} == {4}
 
 
-def test_the_base_says_which_language_it_hears_where_no_row_names_one(
-    settings: Settings, micro_model: Path, tmp_path: Path
-) -> None:
+def test_the_base_says_which_language_it_hears_where_no_row_names_one(runs: Runs, tmp_path: Path) -> None:
     manifest = make_tones(tmp_path / "clips", count=4, language=None)
-    run = new_run(settings, quick(micro_model, manifest, max_steps=1, eval_strategy="no"))
-    attempt(settings, run)
-    data = next(event for event in read_events(run.events)[0] if event["kind"] == "data")
+    (data,) = told(runs.finished(train_data=str(manifest), max_steps=1, eval_strategy="no"), "data")
     assert data["detected_language"] and data["languages"] == [data["detected_language"]]
 
 
-def test_training_on_times_runs(settings: Settings, micro_model: Path, tmp_path: Path) -> None:
+def test_training_on_times_runs(runs: Runs, tmp_path: Path) -> None:
     times = [{"start": 0.0, "end": 0.4, "text": "one"}, {"start": 0.5, "end": 1.0, "text": "two"}]
     manifest = make_tones(tmp_path / "clips", count=4, sentences=times)
-    run = new_run(settings, quick(micro_model, manifest, timestamps=True, max_steps=2))
-    assert attempt(settings, run).state == "finished"
+    runs.finished(train_data=str(manifest), timestamps=True, max_steps=2)
 
 
 @pytest.mark.parametrize("quantization", ["8bit", "4bit"])
-def test_an_adapter_is_trained_on_a_quantised_base(
-    quantization: str, settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    run = new_run(
-        settings,
-        quick(
-            *(micro_model, tones),
-            quantization=quantization,
-            gradient_checkpointing=True,
-            max_steps=2,
-            eval_on_start=True,  # an evaluation must leave the weights as training needs them
-        ),
-    )
-    assert attempt(settings, run).state == "finished"
+def test_an_adapter_is_trained_on_a_quantised_base(quantization: str, runs: Runs) -> None:
+    """And evaluated before its first step, which must leave the weights as training needs them."""
+    runs.finished(quantization=quantization, gradient_checkpointing=True, max_steps=2, eval_on_start=True)
 
 
-def test_half_precision_without_a_gpu_becomes_fp32_with_a_line(
-    settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    if torch.cuda.is_available():
-        pytest.skip("this machine has a GPU")
-    run = new_run(settings, quick(micro_model, tones, precision="fp16", max_steps=1, eval_strategy="no"))
-    attempt(settings, run)
-    texts = [event["text"] for event in read_events(run.events)[0] if event["kind"] == "warning"]
-    assert texts == ["fp16 needs a GPU: this run calculates in fp32."]
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_half_precision_without_a_gpu_becomes_fp32_with_a_line(runs: Runs) -> None:
+    run = runs.finished(precision="fp16", max_steps=1, eval_strategy="no")
+    assert [event["text"] for event in told(run, "warning")] == [
+        "fp16 needs a GPU: this run calculates in fp32."
+    ]
 
 
-def test_output_dir_gets_a_copy_and_its_own_copies_are_replaced(
-    settings: Settings, micro_model: Path, tones: Path, tmp_path: Path
-) -> None:
+def test_output_dir_gets_a_copy_and_its_own_copies_are_replaced(runs: Runs, tmp_path: Path) -> None:
     target = tmp_path / "out" / "model"
     for name in ("one", "two"):
-        run = new_run(settings, quick(micro_model, tones, max_steps=1, output_dir=str(target)), name)
-        assert attempt(settings, run).state == "finished"
+        runs.finished(name, max_steps=1, output_dir=str(target))
         assert read_json(target / "model.json")["run_id"] == name
 
 
-def _refused(
-    settings: Settings, model: Path | str, tones: Path, error: type[StudioError], match: str, **changes: Any
-) -> None:
-    config = quick(Path(), tones, **{"base_model": str(model), **changes})
-    run = new_run(settings, config)
-    with pytest.raises(error, match=match):
-        attempt(settings, run)
-    assert not list(settings.models.iterdir()), "nothing is left half done"
+def _refused(runs: Runs, error: type[StudioError], sentence: str, **changes: Any) -> None:
+    with pytest.raises(error, match=sentence):
+        runs.carry_out(runs.new(**changes))
+    assert not list(runs.settings.models.iterdir()), "nothing is left half done"
 
 
-def test_an_output_dir_of_somebody_else_is_refused(
-    settings: Settings, micro_model: Path, tones: Path, tmp_path: Path
-) -> None:
+def test_an_output_dir_of_somebody_else_is_refused(runs: Runs, tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear", encoding="utf-8")
-    _refused(settings, micro_model, tones, ConfigError, "is not empty", output_dir=str(tmp_path))
+    _refused(runs, ConfigError, "is not empty", output_dir=str(tmp_path))
 
 
 @pytest.mark.parametrize("package", ["tensorboard", "wandb", "trackio"])
-def test_a_missing_logger_is_named(
-    package: str, settings: Settings, micro_model: Path, tones: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_logger_is_named(package: str, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
-    _refused(settings, micro_model, tones, ConfigError, f"pip install {package}", report_to=package)
+    _refused(runs, ConfigError, f"pip install {package}", report_to=package)
 
 
-def test_a_missing_manifest_is_named(settings: Settings, micro_model: Path, tmp_path: Path) -> None:
-    _refused(settings, micro_model, tmp_path / "none.jsonl", ManifestError, "none.jsonl")
+def test_a_missing_manifest_is_named(runs: Runs) -> None:
+    _refused(runs, ManifestError, "none.jsonl", train_data="none.jsonl")
 
 
-def test_an_unknown_language_is_named_with_its_line(
-    settings: Settings, micro_model: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("row", "error", "sentence"),
+    [
+        ({"language": "klingonish"}, ConfigError, r"Line \d: 'klingonish'"),
+        ({"text": "x" * 500}, ManifestError, "505 tokens, and the model takes 448"),
+    ],
+    ids=["unknown language", "labels that are all too long"],
+)
+def test_rows_that_cannot_be_taught_are_refused(
+    row: dict[str, str], error: type[StudioError], sentence: str, runs: Runs, tmp_path: Path
 ) -> None:
-    manifest = make_tones(tmp_path / "clips", count=4, language="klingonish")
-    _refused(settings, micro_model, manifest, ConfigError, r"Line \d: 'klingonish'")
+    _refused(runs, error, sentence, train_data=str(make_tones(tmp_path / "clips", count=4, **row)))
 
 
-def test_labels_that_are_all_too_long_are_refused(
-    settings: Settings, micro_model: Path, tmp_path: Path
-) -> None:
-    manifest = make_tones(tmp_path / "clips", count=4, text="x" * 500)
-    _refused(settings, micro_model, manifest, ManifestError, "505 tokens, and the model takes 448")
-
-
-def test_an_adapter_is_no_base(settings: Settings, micro_model: Path, tones: Path) -> None:
-    attempt(settings, new_run(settings, quick(micro_model, tones, max_steps=1, run_name="first"), "first"))
-    run = new_run(settings, quick(Path("first"), tones), "second")
+def test_an_adapter_is_no_base(runs: Runs) -> None:
+    runs.finished("first", max_steps=1, run_name="first")
     with pytest.raises(AdapterMismatchError, match="first is an adapter"):
-        attempt(settings, run)
+        runs.carry_out(runs.new("second", base_model="first"))
 
 
-def test_a_full_model_is_whole_and_can_be_trained_on(
-    settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    first = quick(micro_model, tones, method="full", max_steps=2, run_name="whole")
-    assert attempt(settings, new_run(settings, first, "first")).state == "finished"
-    second = quick(Path("whole"), tones, max_steps=2, run_name="on-top")
-    assert attempt(settings, new_run(settings, second, "second")).state == "finished"
-    assert ModelRegistry(settings.models, demo=None, hf_cache=None).get("on-top").base_model == "whole"
+def test_a_full_model_is_whole_and_can_be_trained_on(runs: Runs) -> None:
+    runs.finished("first", method="full", max_steps=2, run_name="whole")
+    runs.finished("second", base_model="whole", max_steps=2, run_name="on-top")
+    assert runs.registry.get("on-top").base_model == "whole"
 
 
 def test_too_little_space_is_told_before_training(tmp_path: Path) -> None:
@@ -397,21 +311,14 @@ def test_too_little_space_is_told_before_training(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_names_step_and_clips(
-    settings: Settings, micro_model: Path, tones: Path, tmp_path: Path
+    runs: Runs, micro_model: Path, tmp_path: Path
 ) -> None:
     broken = tmp_path / "broken"
     shutil.copytree(micro_model, broken)
     weights = load_file(broken / "model.safetensors")
     weights["model.decoder.layer_norm.weight"][:] = torch.inf
     save_file(weights, broken / "model.safetensors", {"format": "pt"})
-    run = new_run(settings, quick(broken, tones, save_steps=1))
+    run = runs.new(base_model=str(broken), save_steps=1)
     with pytest.raises(RunError, match=r"nan in step 1, which learns from .*tone\d\.wav \(line"):
-        attempt(settings, run)
+        runs.carry_out(run)
     assert last_checkpoint(run.checkpoints) is None
-
-
-def test_json_of_events_is_one_object_a_line(settings: Settings, micro_model: Path, tones: Path) -> None:
-    run = new_run(settings, quick(micro_model, tones, max_steps=1))
-    attempt(settings, run)
-    for line in run.events.read_text(encoding="utf-8").splitlines():
-        assert json.loads(line)["v"] == 1

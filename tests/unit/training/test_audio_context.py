@@ -6,8 +6,6 @@ import pytest
 import torch
 
 from studio.dataset.example import Example
-from studio.registry.store import ModelRegistry
-from studio.settings import Settings
 from studio.training.audio_context import (
     ClipsByLength,
     Paces,
@@ -18,12 +16,10 @@ from studio.training.audio_context import (
 )
 from studio.training.config import TrainingConfig
 from studio.training.data import Clip, TrainingData
-from studio.training.events import read_events
 from studio.training.record import evaluations
 from studio.training.schedule import Schedule
 from tests.micro import make_tones
-from tests.unit.training.attempts import StopAtStep, attempt, new_run, quick
-from tests.unit.training.test_attempt import assert_same_weights
+from tests.unit.training.attempts import Runs, assert_same_weights, told
 
 
 def clip(number: int, seconds: float) -> Clip:
@@ -110,65 +106,34 @@ def test_batches_are_of_like_lengths_in_an_order_of_seed_and_epoch() -> None:
     assert list(sampler) != first
 
 
-def test_a_short_run_that_was_resumed_equals_an_unbroken_one(
-    settings: Settings, micro_model: Path, tmp_path: Path
-) -> None:
+def test_a_short_run_that_was_resumed_equals_an_unbroken_one(runs: Runs, tmp_path: Path) -> None:
     tones = make_tones(tmp_path / "tones", count=12, seconds=1.5)
-    config = quick(
-        micro_model,
-        tones,
-        short_audio="on",
-        padded_share=0.3,
-        gradient_accumulation_steps=2,
-        per_device_train_batch_size=2,
-    )
-    unbroken = new_run(settings, config, "unbroken")
-    outcome = attempt(settings, unbroken)
+    sizes = {"gradient_accumulation_steps": 2, "per_device_train_batch_size": 2}
+    changes = {"train_data": str(tones), "short_audio": "on", "padded_share": 0.3, **sizes}
+    unbroken = runs.new("unbroken", **changes)
+    outcome = runs.carry_out(unbroken)
     assert outcome.state == "finished"
-    broken = new_run(settings, config, "broken")
-    for step in (2, 5):
-        assert attempt(settings, broken, StopAtStep(broken, step)).state == "stopped"
-    assert attempt(settings, broken).state == "finished"
+    broken = runs.broken(2, 5, **changes)
     assert_same_weights(unbroken.checkpoints / "checkpoint-6", broken.checkpoints / "checkpoint-6")
     assert evaluations(unbroken) == evaluations(broken)
-    plan = next(event for event in read_events(unbroken.events)[0] if event["kind"] == "plan")
-    last = [event for event in read_events(unbroken.events)[0] if event["kind"] == "step"][-1]
+    last = told(unbroken, "step")[-1]
     assert last["speedup"] > 0 and last["data_wait_share"] is not None
-    assert plan["audio_context"] == "short"
-    registry = ModelRegistry(settings.models, demo=None, hf_cache=None)
-    assert outcome.model_id and registry.get(outcome.model_id).audio_context == "short"
-    mean, longest = registry.get(outcome.model_id).clip_seconds or (0.0, 0.0)
+    assert [plan["audio_context"] for plan in told(unbroken, "plan")] == ["short"]
+    assert outcome.model_id and runs.registry.get(outcome.model_id).audio_context == "short"
+    mean, longest = runs.registry.get(outcome.model_id).clip_seconds or (0.0, 0.0)
     assert 0 < mean <= longest < 30
 
 
-def test_with_every_batch_padded_it_learns_what_the_plain_run_learns(
-    settings: Settings, micro_model: Path, tones: Path
-) -> None:
+def test_with_every_batch_padded_it_learns_what_the_plain_run_learns(runs: Runs) -> None:
     """Pieces of padded batches add up to the gradient of the whole batch."""
-    losses = []
-    for name, share in (("whole", 0.0), ("pieces", 1.0)):
-        config = quick(
-            micro_model,
-            tones,
-            short_audio="on" if share else "off",
-            padded_share=share,
-            max_train_samples=4,
-            max_steps=1,
-            lora_dropout=0.0,
-            eval_strategy="no",
-        )
-        run = new_run(settings, config, name)
-        assert attempt(settings, run).state == "finished"
-        events = read_events(run.events)[0]
-        step = next(event for event in events if event["kind"] == "step")
-        losses.append((step["loss"], step["grad_norm"]))
-    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+    same = {"max_train_samples": 4, "max_steps": 1, "lora_dropout": 0.0, "eval_strategy": "no"}
+    whole = runs.finished("whole", short_audio="off", padded_share=0.0, **same)
+    pieces = runs.finished("pieces", short_audio="on", padded_share=1.0, **same)
+    steps = [told(run, "step")[0] for run in (whole, pieces)]
+    first, second = ((step["loss"], step["grad_norm"]) for step in steps)
+    assert first == pytest.approx(second, rel=1e-3)
 
 
-def test_a_run_on_clips_as_they_are_says_that_its_model_sees_30_seconds(
-    settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    run = new_run(settings, quick(micro_model, tones, short_audio="auto", max_steps=1, eval_strategy="no"))
-    outcome = attempt(settings, run)
-    registry = ModelRegistry(settings.models, demo=None, hf_cache=None)
-    assert outcome.model_id and registry.get(outcome.model_id).audio_context == "full"
+def test_a_run_on_clips_as_they_are_says_that_its_model_sees_30_seconds(runs: Runs) -> None:
+    outcome = runs.carry_out(runs.new(short_audio="auto", max_steps=1, eval_strategy="no"))
+    assert outcome.model_id and runs.registry.get(outcome.model_id).audio_context == "full"

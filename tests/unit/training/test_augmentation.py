@@ -12,23 +12,16 @@ from transformers import WhisperFeatureExtractor
 
 from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError
-from studio.settings import Settings
 from studio.training.arguments import parse_training_arguments
 from studio.training.augmentation import Augmentation, at_speed, band_limited, in_room, with_noise
 from studio.training.collator import ClipDataset, FeatureSource
 from studio.training.config import TrainingConfig
 from studio.training.data import Clip, with_draw
-from studio.training.events import read_events
 from tests.micro import make_tones
-from tests.unit.training.attempts import StopAtStep, attempt, new_run, quick
-from tests.unit.training.test_attempt import assert_same_weights
+from tests.unit.training.attempts import Runs, assert_same_weights, losses
 
 ALL: dict[str, Any] = {
-    "speed_prob": 0.7,
-    "noise_prob": 0.7,
-    "reverb_prob": 0.7,
-    "resample_prob": 0.7,
-    "volume_prob": 0.7,
+    **{f"{change}_prob": 0.7 for change in ("speed", "noise", "reverb", "resample", "volume")},
     "apply_spec_augment": True,
     "mask_feature_prob": 0.1,
     "no_speech_share": 0.2,
@@ -119,12 +112,9 @@ def test_the_file_of_whisper_finetune_is_read(tmp_path: Path) -> None:
     noises = tmp_path / "noise"
     noises.mkdir()
     soundfile.write(noises / "hum.wav", TONE, 16_000)
+    loudness = {"min_snr_dB": 5, "max_snr_dB": 9, "noise_dir": str(noises)}
     steps = [
-        {
-            "type": "noise",
-            "params": {"min_snr_dB": 5, "max_snr_dB": 9, "noise_dir": str(noises)},
-            "prob": 0.25,
-        },
+        {"type": "noise", "params": loudness, "prob": 0.25},
         {"type": "resample", "params": {"new_sample_rates": [8000, 44100]}, "prob": 0.5},
         {"type": "speed", "params": {"min_speed_rate": 0.8, "max_speed_rate": 1.2, "num_rates": 3}},
         {"type": "shift", "params": {"min_shift_ms": -5, "max_shift_ms": 5}, "prob": 1.0},
@@ -156,24 +146,15 @@ def test_a_folder_without_noise_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_a_resumed_run_with_augmentation_equals_an_unbroken_one(
-    settings: Settings, micro_model: Path, tones: Path, workers: int
-) -> None:
-    config = quick(micro_model, tones, **ALL, dataloader_num_workers=workers)
-    whole, broken = new_run(settings, config, "whole"), new_run(settings, config, "broken")
-    assert attempt(settings, whole).state == "finished"
-    assert attempt(settings, broken, StopAtStep(broken, 5)).state == "stopped"
-    assert attempt(settings, broken).state == "finished"
-    losses = [
-        {e["step"]: e["loss"] for e in read_events(run.events)[0] if e["kind"] == "step" and e["loss"]}
-        for run in (whole, broken)
-    ]
-    assert losses[0] == losses[1]
+def test_a_resumed_run_with_augmentation_equals_an_unbroken_one(workers: int, runs: Runs) -> None:
+    changes = {**ALL, "dataloader_num_workers": workers}
+    whole, broken = runs.finished("whole", **changes), runs.broken(5, **changes)
+    assert losses(whole) == losses(broken)
     assert_same_weights(whole.checkpoints / "checkpoint-8", broken.checkpoints / "checkpoint-8")
 
 
-def test_augmentation_changes_what_is_learned(settings: Settings, micro_model: Path, tones: Path) -> None:
-    for name, changes in (("plain", {}), ("noisy", {"noise_prob": 1.0})):
-        attempt(settings, new_run(settings, quick(micro_model, tones, run_name=name, **changes), name))
+def test_augmentation_changes_what_is_learned(runs: Runs) -> None:
+    runs.finished("plain", run_name="plain")
+    runs.finished("noisy", run_name="noisy", noise_prob=1.0)
     with pytest.raises(AssertionError):
-        assert_same_weights(settings.models / "plain", settings.models / "noisy")
+        assert_same_weights(runs.settings.models / "plain", runs.settings.models / "noisy")

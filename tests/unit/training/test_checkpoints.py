@@ -10,11 +10,10 @@ import torch
 from transformers import Seq2SeqTrainingArguments, TrainerCallback, WhisperForConditionalGeneration
 
 from studio.errors import RunError
-from studio.settings import Settings
 from studio.training.checkpoints import WRITING, complete_checkpoints, last_checkpoint, put_in_place
 from studio.training.guarded_trainer import GuardedTrainer
 from studio.training.world import World
-from tests.unit.training.attempts import StopAtStep, attempt, new_run, quick
+from tests.unit.training.attempts import Runs
 
 
 class Watch(threading.Thread):
@@ -39,15 +38,12 @@ class Watch(threading.Thread):
         self.join()
 
 
-def test_what_is_there_of_a_checkpoint_is_all_of_it(
-    settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    config = quick(micro_model, tones, method="full", save_steps=1, save_total_limit=9)
-    run = new_run(settings, config)
+def test_what_is_there_of_a_checkpoint_is_all_of_it(runs: Runs) -> None:
+    run = runs.new(method="full", save_steps=1, save_total_limit=9)
     watch = Watch(run.checkpoints)
     watch.start()
     try:
-        assert attempt(settings, run).state == "finished"
+        assert runs.carry_out(run).state == "finished"
     finally:
         watch.end()
     assert not watch.torn and watch.aside
@@ -55,15 +51,13 @@ def test_what_is_there_of_a_checkpoint_is_all_of_it(
     assert len(complete_checkpoints(run.checkpoints)) == 6
 
 
-def test_what_a_killed_worker_left_aside_is_no_checkpoint_and_goes(
-    settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    run = new_run(settings, quick(micro_model, tones, save_steps=1, save_total_limit=2))
-    attempt(settings, run, StopAtStep(run, 5))
+def test_what_a_killed_worker_left_aside_is_no_checkpoint_and_goes(runs: Runs) -> None:
+    run = runs.new(save_steps=1, save_total_limit=2)
+    runs.carry_out(run, stop_at=5)
     whole = run.checkpoints / "checkpoint-5"
     shutil.copytree(whole, run.checkpoints / WRITING / "checkpoint-9")
     assert last_checkpoint(run.checkpoints) == whole
-    assert attempt(settings, run).state == "finished"
+    assert runs.carry_out(run).state == "finished"
     kept = {folder.name for folder in run.checkpoints.iterdir()}
     assert kept <= {f"checkpoint-{step}" for step in range(1, 7)}
     assert "checkpoint-6" in kept and len(kept) == 2
@@ -89,23 +83,19 @@ class Poison(TrainerCallback):
 
 def test_weights_that_are_no_numbers_never_reach_a_checkpoint(micro_model: Path, tmp_path: Path) -> None:
     row = {"input_features": torch.zeros(80, 3000), "labels": torch.arange(5)}
+    quiet = {"use_cpu": True, "report_to": "none", "disable_tqdm": True}
+    arguments = Seq2SeqTrainingArguments(
+        str(tmp_path / "checkpoints"), max_steps=5, save_steps=1, per_device_train_batch_size=1, **quiet
+    )
     trainer = GuardedTrainer(
         model=WhisperForConditionalGeneration.from_pretrained(micro_model),
-        args=Seq2SeqTrainingArguments(
-            str(tmp_path / "checkpoints"),
-            max_steps=5,
-            save_steps=1,
-            use_cpu=True,
-            report_to="none",
-            per_device_train_batch_size=1,
-            disable_tqdm=True,
-        ),
+        args=arguments,
         train_dataset=[row] * 5,
         callbacks=[Poison()],
     )
     trainer.world, trainer.on_wait = World(), lambda _seconds: None
     with pytest.raises(RunError, match=r"not a number by step 3 \(model.decoder.layer_norm.weight first\)"):
         trainer.train()
-    found = complete_checkpoints(tmp_path / "checkpoints")
-    assert [folder.name for folder in found] == ["checkpoint-1", "checkpoint-2"]
-    assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {"checkpoint-1", "checkpoint-2"}
+    whole = {"checkpoint-1", "checkpoint-2"}
+    assert {folder.name for folder in complete_checkpoints(tmp_path / "checkpoints")} == whole
+    assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == whole

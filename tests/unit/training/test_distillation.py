@@ -10,18 +10,16 @@ from torch.nn import functional
 
 from studio.errors import ConfigError, ManifestError
 from studio.files import read_json_lines
-from studio.registry.store import ModelRegistry
 from studio.settings import Settings
 from studio.training.after_check import MadeModel, measure_after
 from studio.training.attempt import Attempt
 from studio.training.config import TrainingConfig
-from studio.training.events import EventLog, read_events
+from studio.training.events import EventLog
 from studio.training.outcome import Outcome
 from studio.training.record import evaluations
 from studio.training.stop import StopSignal
 from studio.whisper.distillation import distillation_loss
-from tests.unit.training.attempts import StopAtStep, attempt, new_run, quick
-from tests.unit.training.test_attempt import assert_same_weights
+from tests.unit.training.attempts import Runs, assert_same_weights, losses, told
 
 
 @pytest.fixture
@@ -34,35 +32,38 @@ def audio(demo_speech: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def distilled(model: Path, audio: Path, **changes: object) -> TrainingConfig:
-    """Three steps of two clips."""
-    values: dict[str, object] = {
-        "distill": True,
-        "language": "en",
-        "generation_max_length": 40,
-        "per_device_train_batch_size": 2,
-        "per_device_eval_batch_size": 4,
-        "validation_share": 0.25,
-        "num_train_epochs": 1.0,
-        "lora_dropout": 0.0,
-        "padded_share": 0.0,
-    }
-    return quick(model, audio, **{**values, **changes})
+SHORT = {
+    "distill": True,
+    "language": "en",
+    "generation_max_length": 40,
+    "validation_share": 0.25,
+    "per_device_train_batch_size": 2,
+    "per_device_eval_batch_size": 4,
+    "num_train_epochs": 1.0,
+    "lora_dropout": 0.0,
+}
+"""Three steps of two clips."""
+
+
+@pytest.fixture
+def distilled(settings: Settings, demo_model: Path, audio: Path) -> Runs:
+    """Runs of the demo model on sounds without texts; one thread adds up in one order."""
+    return Runs(replace(settings, threads=1), demo_model, audio)
 
 
 def test_a_folder_of_audio_makes_an_adapter_that_reads_short_and_is_measured_beside_its_base(
-    settings: Settings, demo_model: Path, audio: Path
+    distilled: Runs,
 ) -> None:
-    run = new_run(settings, distilled(demo_model, audio, eval_on_start=True))
+    run = distilled.new(**SHORT, eval_on_start=True)
     outcome = Outcome()
-    work = Attempt(run, settings, StopSignal(run.stop_request), outcome)
+    work = Attempt(run, distilled.settings, StopSignal(run.stop_request), outcome)
     work.carry_out()
     assert outcome.state == "finished" and outcome.model_id
     assert set(evaluations(run)) == {0, 3}
     assert not run.cache.exists(), "what was read is needed no more"
     made = MadeModel(work.registry, work.config, work.eval_examples, outcome, EventLog(run.events), work.stop)
     measure_after(made, threads=1)
-    card = ModelRegistry(settings.models, demo=None, hf_cache=None).get(outcome.model_id)
+    card = distilled.registry.get(outcome.model_id)
     assert card.audio_context == "short" and card.card["kind"] == "adapter"
     report = card.card["short_audio"]
     assert report == outcome.short_audio and report["clips"] == 2
@@ -72,45 +73,31 @@ def test_a_folder_of_audio_makes_an_adapter_that_reads_short_and_is_measured_bes
     assert all(row["error"] is None and row["seconds"] > 0 for row in report["readings"])
 
 
-def test_the_base_is_asked_once_and_a_resumed_run_equals_an_unbroken_one(
-    settings: Settings, demo_model: Path, audio: Path
-) -> None:
-    settings = replace(settings, threads=1)  # several may add up in another order each time
-    config = distilled(demo_model, audio, padded_share=0.3, eval_strategy="no")
-    unbroken = new_run(settings, config, "unbroken")
-    assert attempt(settings, unbroken).state == "finished"
-    broken = new_run(settings, config, "broken")
-    assert attempt(settings, broken, StopAtStep(broken, 2)).state == "stopped"
-    readings = broken.cache / "readings.jsonl"
-    rows = read_json_lines(readings)[0]
+def test_the_base_is_asked_once_and_a_resumed_run_equals_an_unbroken_one(distilled: Runs) -> None:
+    changes = {**SHORT, "padded_share": 0.3, "eval_strategy": "no"}
+    unbroken, broken = distilled.finished("unbroken", **changes), distilled.new("broken", **changes)
+    assert distilled.carry_out(broken, stop_at=2).state == "stopped"
+    rows = read_json_lines(broken.cache / "readings.jsonl")[0]
     assert len(rows) == 8 and all(row["labels"] for row in rows)
     with (broken.cache / "states.f16").open("ab") as file:
         file.write(b"half a row")  # of a worker that was killed
-    assert attempt(settings, broken).state == "finished"
-    asked = [event["done"] for event in read_events(broken.events)[0] if event["kind"] == "eval_progress"]
+    assert distilled.carry_out(broken).state == "finished"
+    asked = [event["done"] for event in told(broken, "eval_progress")]
     assert asked.count(0) == 1, "the resumed run found all eight readings"
     assert_same_weights(unbroken.checkpoints / "checkpoint-3", broken.checkpoints / "checkpoint-3")
 
 
-def test_a_student_that_reads_padded_clips_has_nothing_to_learn(
-    settings: Settings, demo_model: Path, audio: Path
-) -> None:
+def test_a_student_that_reads_padded_clips_has_nothing_to_learn(distilled: Runs) -> None:
     """Its states are then those that were kept of its teacher, up to their rounding."""
-    losses = []
-    for name, share in (("padded", 1.0), ("short", 0.0)):
-        config = distilled(demo_model, audio, padded_share=share, max_steps=1, eval_strategy="no")
-        run = new_run(settings, config, name)
-        assert attempt(settings, run).state == "finished"
-        losses += [event["loss"] for event in read_events(run.events)[0] if event["kind"] == "step"][:1]
-    assert losses[0] < 1e-4 < losses[1]
+    once = {**SHORT, "max_steps": 1, "eval_strategy": "no"}
+    padded = distilled.finished("padded", **once, padded_share=1.0)
+    short = distilled.finished("short", **once)
+    assert losses(padded)[1] < 1e-4 < losses(short)[1]
 
 
-def test_a_base_that_finds_no_end_has_nothing_to_teach(
-    settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    run = new_run(settings, quick(micro_model, tones, distill=True))
+def test_a_base_that_finds_no_end_has_nothing_to_teach(runs: Runs) -> None:
     with pytest.raises(ManifestError, match="finds no end in any of the clips"):
-        attempt(settings, run)
+        runs.carry_out(runs.new(distill=True))
 
 
 @pytest.mark.parametrize("chunk_size", [3, 0])

@@ -5,37 +5,25 @@ from pathlib import Path
 import pytest
 import torch
 
-from studio.settings import Settings
 from studio.training.config import TrainingConfig
 from studio.training.encoder_states import EncoderStates, repeats_itself
-from studio.training.events import read_events
 from studio.training.record import evaluations
-from studio.training.run_dir import RunDir
 from studio.training.schedule import Schedule
-from tests.unit.training.attempts import StopAtStep, attempt, new_run, quick
-from tests.unit.training.test_attempt import assert_same_weights
+from tests.unit.training.attempts import Runs, assert_same_weights, losses
 from tests.unit.training.test_audio_context import clip
 
 FROZEN = {"method": "frozen_encoder", "learning_rate": 1e-3, "short_audio": "off"}
 """Only windows of 30 s come out the same in each epoch."""
 
 
-def losses(run: RunDir) -> list[tuple[int, float]]:
-    steps = [event for event in read_events(run.events)[0] if event["kind"] == "step"]
-    return [(event["step"], event["loss"]) for event in steps if event["loss"] is not None]
-
-
 @pytest.mark.parametrize("loss_chunk_size", [256, 0])
 def test_a_run_whose_states_are_kept_learns_the_same_to_the_last_bit_and_leaves_none(
-    loss_chunk_size: int, settings: Settings, micro_model: Path, tones: Path
+    loss_chunk_size: int, runs: Runs
 ) -> None:
-    options = {**FROZEN, "loss_chunk_size": loss_chunk_size}
-    runs = []
-    for name, is_kept in (("kept", True), ("anew", False)):
-        config = quick(micro_model, tones, cache_encoder_states=is_kept, **options)
-        runs.append(new_run(settings, config, name))
-        assert attempt(settings, runs[-1]).state == "finished"
-    kept, anew = runs
+    kept, anew = (
+        runs.finished(name, cache_encoder_states=is_kept, loss_chunk_size=loss_chunk_size, **FROZEN)
+        for name, is_kept in (("kept", True), ("anew", False))
+    )
     assert losses(kept) == losses(anew) and len(losses(kept)) > 1
     assert evaluations(kept) == evaluations(anew)
     last = max(path.name for path in kept.checkpoints.glob("checkpoint-*"))
@@ -43,16 +31,13 @@ def test_a_run_whose_states_are_kept_learns_the_same_to_the_last_bit_and_leaves_
     assert not kept.cache.exists()
 
 
-def test_a_stopped_run_keeps_its_states_and_a_resumed_one_takes_them(
-    settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    config = quick(micro_model, tones, **FROZEN)
-    run = new_run(settings, config)
-    assert attempt(settings, run, StopAtStep(run, 3)).state == "stopped"
+def test_a_stopped_run_keeps_its_states_and_a_resumed_one_takes_them(runs: Runs) -> None:
+    run = runs.new(**FROZEN)
+    assert runs.carry_out(run, stop_at=3).state == "stopped"
     files = sorted(run.cache.rglob("*.safetensors"))
     written = [file.stat().st_mtime_ns for file in files]
     assert len(files) == 11, "each clip to learn from once; none was evaluated yet"
-    assert attempt(settings, run, StopAtStep(run, 4)).state in ("stopped", "finished")
+    assert runs.carry_out(run, stop_at=4).state in ("stopped", "finished")
     there = [file for file in files if file.exists()]
     assert [file.stat().st_mtime_ns for file in there] == written[: len(there)]
 

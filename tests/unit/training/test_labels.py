@@ -11,18 +11,15 @@ from transformers import WhisperFeatureExtractor
 
 from studio.dataset.example import Example, TextSegment
 from studio.dataset.manifest import read_manifest
-from studio.settings import Settings
 from studio.training import adapters
 from studio.training.augmentation import Augmentation, Draw
 from studio.training.collator import Collator, FeatureSource
 from studio.training.config import TrainingConfig
 from studio.training.data import Clip
-from studio.training.events import read_events
 from studio.training.made_times import cut_like, with_made_times
 from studio.training.packing import packed
 from tests.micro import make_tones
-from tests.unit.training.attempts import StopAtStep, attempt, new_run, quick
-from tests.unit.training.test_attempt import assert_same_weights
+from tests.unit.training.attempts import Runs, assert_same_weights, told
 from tests.unit.training.test_data import labelled, source_of, spelled, tokenizer
 
 __all__ = ["tokenizer"]
@@ -118,23 +115,12 @@ def test_chance_decides_which_clips_get_their_previous_text() -> None:
 
 @pytest.mark.parametrize("changes", [{}, {"label_smoothing_factor": 0.1}])
 def test_a_run_learns_with_previous_text_and_packed_clips(
-    changes: dict[str, Any], settings: Settings, micro_model: Path, tmp_path: Path
+    changes: dict[str, Any], runs: Runs, tmp_path: Path
 ) -> None:
-    if not set(changes) <= set(vars(TrainingConfig())):
-        pytest.skip("there is no such option")
     tones = make_tones(tmp_path, count=24, previous_text="said before")
-    config = quick(
-        micro_model,
-        tones,
-        pack_clips=True,
-        max_audio_len=3.0,
-        condition_on_prev_probability=0.5,
-        num_train_epochs=1.0,
-        **changes,
-    )
-    run = new_run(settings, config)
-    assert attempt(settings, run).state == "finished"
-    data = next(event for event in read_events(run.events)[0] if event["kind"] == "data")
+    windows = {"pack_clips": True, "max_audio_len": 3.0, "condition_on_prev_probability": 0.5}
+    run = runs.finished(train_data=str(tones), num_train_epochs=1.0, **windows, **changes)
+    (data,) = told(run, "data")
     assert data["train_samples"] == 8, "22 clips in windows of three"
 
 
@@ -172,22 +158,17 @@ def test_the_real_whisper_times_real_speech(whisper_tiny: Path, real_speech: Pat
 
 
 def test_previous_text_noise_and_short_windows_go_together_and_can_be_resumed(
-    settings: Settings, micro_model: Path, tmp_path: Path
+    runs: Runs, tmp_path: Path
 ) -> None:
-    tones = make_tones(tmp_path / "tones", count=12, previous_text="said before")
-    config = quick(
-        micro_model,
-        tones,
-        short_audio="on",
-        padded_share=0.5,
-        condition_on_prev_probability=0.5,
-        noise_prob=0.5,
-        speed_prob=0.5,
-        no_speech_share=0.2,
-    )
-    whole, broken = new_run(settings, config, "whole"), new_run(settings, config, "broken")
-    assert attempt(settings, whole).state == "finished"
-    assert attempt(settings, broken, StopAtStep(broken, 3)).state == "stopped"
-    assert attempt(settings, broken).state == "finished"
+    changes = {
+        "train_data": str(make_tones(tmp_path / "tones", count=12, previous_text="said before")),
+        "short_audio": "on",
+        "padded_share": 0.5,
+        "condition_on_prev_probability": 0.5,
+        "noise_prob": 0.5,
+        "speed_prob": 0.5,
+        "no_speech_share": 0.2,
+    }
+    whole, broken = runs.finished("whole", **changes), runs.broken(3, **changes)
     last = max(whole.checkpoints.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1])).name
     assert_same_weights(whole.checkpoints / last, broken.checkpoints / last)

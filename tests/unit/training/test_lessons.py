@@ -11,7 +11,6 @@ from peft import AdaLoraModel
 
 from studio.dataset.example import Example
 from studio.inference.loading import loader
-from studio.settings import Settings
 from studio.training import adapters
 from studio.training.after_check import CHECK_NAMES, MadeModel, measure_after
 from studio.training.attempt import Attempt
@@ -24,7 +23,7 @@ from studio.training.outcome import Outcome
 from studio.training.stop import StopSignal
 from studio.training.trainer import TrainerParts, WhisperTrainer
 from studio.training.trainer_arguments import training_arguments
-from tests.unit.training.attempts import attempt, new_run, quick
+from tests.unit.training.attempts import Runs
 
 
 def loaded(model: Path, **changes: Any) -> Any:
@@ -75,7 +74,7 @@ def test_two_gpus_that_one_process_sees_are_never_shared_out_behind_it(
 
 
 def test_adalora_allocates_in_each_optimizer_step_and_counts_in_these(
-    settings: Settings, micro_model: Path, tones: Path, monkeypatch: pytest.MonkeyPatch
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
     totals: set[int] = set()
@@ -87,16 +86,11 @@ def test_adalora_allocates_in_each_optimizer_step_and_counts_in_these(
         real(self, global_step)
 
     monkeypatch.setattr(AdaLoraModel, "update_and_allocate", noted)
-    config = quick(
-        micro_model, tones, method="adalora", per_device_train_batch_size=2, gradient_accumulation_steps=2
-    )
-    assert attempt(settings, new_run(settings, config)).state == "finished"
+    runs.finished(method="adalora", per_device_train_batch_size=2, gradient_accumulation_steps=2)
     assert (asked, totals) == ([1, 2, 3, 4, 5, 6], {6}), "of twelve batches"
 
 
-def test_an_evaluation_keeps_tokens_and_never_logits(
-    settings: Settings, micro_model: Path, tones: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_evaluation_keeps_tokens_and_never_logits(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[torch.Tensor] = []
     real = WhisperTrainer.prediction_step
 
@@ -106,21 +100,18 @@ def test_an_evaluation_keeps_tokens_and_never_logits(
         return found
 
     monkeypatch.setattr(WhisperTrainer, "prediction_step", noted)
-    attempt(settings, new_run(settings, quick(micro_model, tones, validation_share=0.5)))
+    runs.finished(validation_share=0.5)
     assert len(kept) >= 6
     assert max(tensor.numel() for tensor in kept) < 8 * 32, "a row of tokens a clip"
 
 
-def test_each_run_ends_with_a_check_of_what_its_model_can_still_do(
-    settings: Settings, micro_model: Path, tones: Path
-) -> None:
+def test_each_run_ends_with_a_check_of_what_its_model_can_still_do(runs: Runs, tones: Path) -> None:
     named = json.loads(tones.read_text(encoding="utf-8").splitlines()[0])
     other = tones.with_name("other.jsonl")
     other.write_text(json.dumps({**named, "language": "de"}) + "\n", encoding="utf-8")
-    more = {"capability_check": True, "other_languages_data": str(other)}
-    run = new_run(settings, quick(micro_model, tones, max_steps=1, **more))
+    run = runs.new(max_steps=1, capability_check=True, other_languages_data=str(other))
     outcome = Outcome()
-    work = Attempt(run, settings, StopSignal(run.stop_request), outcome)
+    work = Attempt(run, runs.settings, StopSignal(run.stop_request), outcome)
     work.carry_out()
     loaded: list[weakref.ref[Any]] = []
 

@@ -11,8 +11,7 @@ from studio.inference.engine import TranscribeOptions
 from studio.inference.model_cache import EngineChoice, ModelCache
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
-from studio.training.events import read_events
-from tests.unit.training.attempts import attempt, new_run, quick
+from tests.unit.training.attempts import attempt, new_run, quick, told
 
 EVALUATED = 3
 MOST_TOKENS = 24
@@ -49,15 +48,12 @@ def test_the_loss_falls_on_the_demo_data_and_what_is_kept_hears_the_same(
         lora_r=32,
         lora_alpha=64,
         max_train_samples=16,
-        num_train_epochs=3.0,
         max_steps=10,
+        run_name="kept",
         eval_strategy="steps",
         eval_steps=10,
         eval_on_start=True,
         generation_max_length=MOST_TOKENS,
-        short_audio="on",
-        padded_share=0.0,
-        run_name="kept",
     )
     run = new_run(settings, config)
     outcome = attempt(settings, run)
@@ -65,8 +61,7 @@ def test_the_loss_falls_on_the_demo_data_and_what_is_kept_hears_the_same(
     base, final = (outcome.metrics[name]["loss"] for name in ("base", "final"))
     assert final < 0.8 * base
 
-    samples = [event["rows"] for event in read_events(run.events)[0] if event["kind"] == "samples"][-1]
-    written = {row["reference"]: row["hypothesis"] for row in samples}
+    written = {row["reference"]: row["hypothesis"] for row in told(run, "samples")[-1]["rows"]}
     assert any(written.values())
     engines = ModelCache(ModelRegistry(settings.models, demo=demo_model, hf_cache=None), idle_seconds=0)
     with engines.lease("kept", EngineChoice(precision=PRECISIONS[quantization])) as engine:

@@ -7,29 +7,20 @@ import pytest
 import torch
 
 from studio.errors import ConfigError
-from studio.settings import Settings
 from studio.training import adapters
 from studio.training.arguments import config_from_dict
 from studio.training.config import TrainingConfig
-from studio.training.events import read_events
 from studio.training.label_smoothing import smoothed_loss
 from studio.training.plan import base_dtype_of, precision_of
 from studio.training.record import evaluations
 from studio.training.run_dir import RunDir
 from studio.training.schedulers import SCHEDULERS, scheduler_values
-from tests.unit.training.attempts import StopAtStep, attempt, new_run, quick
+from tests.unit.training.attempts import Runs, losses, told
 
 
-def trained(settings: Settings, model: Path, tones: Path, name: str = "run", **changes: Any) -> RunDir:
+def trained(runs: Runs, **changes: Any) -> RunDir:
     """A finished run of four steps without evaluation, unless told otherwise."""
-    values = {"max_steps": 4, "eval_strategy": "no", "lora_dropout": 0.0, **changes}
-    run = new_run(settings, quick(model, tones, **values), name)
-    assert attempt(settings, run).state == "finished"
-    return run
-
-
-def losses(run: RunDir) -> list[float]:
-    return [event["loss"] for event in read_events(run.events)[0] if event["kind"] == "step"]
+    return runs.finished(**{"max_steps": 4, "eval_strategy": "no", "lora_dropout": 0.0, **changes})
 
 
 @pytest.mark.parametrize(
@@ -50,10 +41,8 @@ def losses(run: RunDir) -> list[float]:
     ],
     ids=lambda changes: " ".join(map(str, changes.values())),
 )
-def test_the_loss_falls_whatever_the_run_is_made_of(
-    changes: dict[str, Any], settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    points = losses(trained(settings, micro_model, tones, **changes))
+def test_the_loss_falls_whatever_the_run_is_made_of(changes: dict[str, Any], runs: Runs) -> None:
+    points = list(losses(trained(runs, **changes)).values())
     assert points[-1] < points[0] - 0.05
 
 
@@ -98,58 +87,31 @@ def test_the_list_of_schedulers_is_that_of_transformers() -> None:
     assert set(SCHEDULERS) == {each.value for each in SchedulerType}
 
 
-def test_a_scheduler_that_waits_for_the_error_rate_lowers_the_rate(
-    settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    options = {
-        "lr_scheduler_type": "reduce_lr_on_plateau",
-        "lr_scheduler_kwargs": {"patience": 0, "factor": 0.1},
-    }
-    kwargs = config_from_dict(options).lr_scheduler_kwargs
-    run = trained(
-        *(settings, micro_model, tones),
-        eval_strategy="steps",
-        eval_steps=1,
-        max_steps=4,
-        learning_rate=1e-6,
-        **{**options, "lr_scheduler_kwargs": kwargs},
-    )
-    steps = [event for event in read_events(run.events)[0] if event["kind"] == "step"]
+def test_a_scheduler_that_waits_for_the_error_rate_lowers_the_rate(runs: Runs) -> None:
+    kwargs = {"patience": 0, "factor": 0.1}
+    given = {"lr_scheduler_type": "reduce_lr_on_plateau", "lr_scheduler_kwargs": kwargs}
+    given["lr_scheduler_kwargs"] = config_from_dict(given).lr_scheduler_kwargs
+    steps = told(trained(runs, eval_strategy="steps", eval_steps=1, learning_rate=1e-6, **given), "step")
     assert steps[-1]["learning_rate"] < steps[0]["learning_rate"]
 
 
 @pytest.mark.parametrize("is_broken", [False, True], ids=["unbroken", "resumed"])
-def test_a_run_ends_early_where_nothing_improves(
-    is_broken: bool, settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    config = quick(
-        *(micro_model, tones),
-        early_stopping_patience=2,
-        eval_strategy="steps",
-        eval_steps=1,
-        max_steps=9,
-        learning_rate=1e-9,
-        metric_for_best_model="wer",
-    )
-    run = new_run(settings, config)
+def test_a_run_ends_early_where_nothing_improves(is_broken: bool, runs: Runs) -> None:
+    each_step = {"eval_strategy": "steps", "eval_steps": 1, "max_steps": 9, "learning_rate": 1e-9}
+    run = runs.new(early_stopping_patience=2, metric_for_best_model="wer", **each_step)
     if is_broken:
-        assert attempt(settings, run, StopAtStep(run, 2)).state == "stopped"
-    outcome = attempt(settings, run)
+        assert runs.carry_out(run, stop_at=2).state == "stopped"
+    outcome = runs.carry_out(run)
     best = outcome.metrics["best_step"]
     assert outcome.state == "finished" and outcome.step == best + 2 < 9
     assert max(evaluations(run)) == best + 2
-    warnings = [event["text"] for event in read_events(run.events)[0] if event["kind"] == "warning"]
-    assert any(text.startswith(f"Ended at step {best + 2}") for text in warnings)
+    assert any(event["text"].startswith(f"Ended at step {best + 2}") for event in told(run, "warning"))
 
 
-def test_flash_attention_that_is_not_here_is_refused_in_a_sentence(
-    settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    if torch.cuda.is_available():
-        pytest.skip("this machine has a GPU")
-    config = quick(micro_model, tones, attn_implementation="flash_attention_2")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_flash_attention_that_is_not_here_is_refused_in_a_sentence(runs: Runs) -> None:
     with pytest.raises(ConfigError, match="flash-attn, which is not here: choose sdpa"):
-        attempt(settings, new_run(settings, config))
+        runs.carry_out(runs.new(attn_implementation="flash_attention_2"))
 
 
 @pytest.mark.parametrize(

@@ -13,28 +13,24 @@ import pytest
 
 from studio.jobs import process
 from studio.jobs.status import read_result
-from studio.settings import Settings
-from studio.training.events import read_events
 from studio.training.record import evaluations
 from studio.training.run_dir import RunDir
-from tests.unit.training.attempts import new_run, quick
+from tests.unit.training.attempts import Runs, losses
 
 
-def reported(settings: Settings, model: Path, clips: Path, package: str) -> RunDir:
+def reported(runs: Runs, package: str) -> RunDir:
     """A run that has reported to `package`, from a real worker."""
     if find_spec(package) is None:
         pytest.skip(f"{package} is not installed: python3 tests/run.py installs it")
-    config = quick(model, clips, report_to=package, project="my-speech", max_steps=3)
-    run = new_run(settings, config, "reported")
-    child = process.spawn(run, settings)
-    child.wait(timeout=300)
+    run = runs.new("reported", report_to=package, project="my-speech", max_steps=3)
+    process.spawn(run, runs.settings).wait(timeout=300)
     result = read_result(run)
     assert result is not None and result["state"] == "finished", run.log.read_text(encoding="utf-8")
     return run
 
 
-def test_tensorboard_has_the_curves(settings: Settings, micro_model: Path, tones: Path) -> None:
-    run = reported(settings, micro_model, tones, "tensorboard")
+def test_tensorboard_has_the_curves(runs: Runs) -> None:
+    run = reported(runs, "tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     events = EventAccumulator(str(run.path / "tensorboard"))
@@ -59,11 +55,11 @@ def records_of(content: bytes) -> Iterator[bytes]:
 
 
 def test_wandb_has_the_curves_without_a_network_or_an_account(
-    settings: Settings, micro_model: Path, tones: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    run = reported(settings, micro_model, tones, "wandb")
+    run = reported(runs, "wandb")
     from wandb.proto import wandb_internal_pb2
 
     (file,) = run.path.glob("wandb/offline-run-*/run-*.wandb")
@@ -86,14 +82,11 @@ def trackio_values(project: str, run: str, metric: str) -> list[float]:
     return [point["value"] for point in json.loads(said.stdout)["values"]]
 
 
-def test_trackio_has_the_curves(
-    settings: Settings, micro_model: Path, tones: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_trackio_has_the_curves(runs: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
-    run = reported(settings, micro_model, tones, "trackio")
-    events = read_events(run.events)[0]
-    losses = [event["loss"] for event in events if event["kind"] == "step"]
+    run = reported(runs, "trackio")
+    points = list(losses(run).values())
     (found,) = evaluations(run).values()
-    assert len(losses) == 3
-    assert trackio_values("my-speech", "reported", "train/loss") == pytest.approx(losses)
+    assert len(points) == 3
+    assert trackio_values("my-speech", "reported", "train/loss") == pytest.approx(points)
     assert trackio_values("my-speech", "reported", "eval/wer") == pytest.approx([found["wer"]])

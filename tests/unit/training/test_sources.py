@@ -3,7 +3,9 @@
 import json
 import shutil
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from safetensors.torch import load_file, save_file
@@ -11,13 +13,25 @@ from safetensors.torch import load_file, save_file
 from studio.dataset.manifest import read_manifest, sources_of
 from studio.errors import ConfigError, ManifestError, StudioError
 from studio.inference.loaded_base import load_base
-from studio.settings import Settings
 from studio.training.arguments import command_line, parse_training_arguments, read_config, write_yaml
 from studio.training.config import TrainingConfig
 from studio.training.preflight import check_sources
-from studio.training.sources import read_source
+from studio.training.sources import SourceData, read_source
 from tests.micro import make_tones
-from tests.unit.training.attempts import attempt, new_run, quick
+from tests.unit.training.attempts import Runs
+
+
+def rows_of(manifest: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
+
+
+def write_rows(manifest: Path, rows: Iterable[object]) -> None:
+    manifest.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def split(manifest: Path) -> SourceData:
+    """With a fifth of the clips kept back for evaluation."""
+    return read_source(TrainingConfig(train_data=str(manifest), validation_share=0.2))
 
 
 @pytest.fixture
@@ -77,11 +91,8 @@ def test_a_slip_in_the_second_manifest_is_answered_at_once(two: str) -> None:
 
 def test_nobody_is_heard_in_training_and_in_evaluation(tmp_path: Path) -> None:
     manifest = make_tones(tmp_path, count=20)
-    rows = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
-    for number, row in enumerate(rows):
-        row["speaker_id"] = number % 10
-    manifest.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    source = read_source(TrainingConfig(train_data=str(manifest), validation_share=0.2))
+    write_rows(manifest, [{**row, "speaker_id": n % 10} for n, row in enumerate(rows_of(manifest))])
+    source = split(manifest)
     assert len(source.eval_examples) == 4
     assert not {e.speaker for e in source.train_examples} & {e.speaker for e in source.eval_examples}
 
@@ -93,26 +104,24 @@ def test_slices_of_a_recording_stay_together(tmp_path: Path) -> None:
         for file in range(5)
         for at in (0.0, 0.5)
     ]
-    manifest.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    source = read_source(TrainingConfig(train_data=str(manifest), validation_share=0.2))
-    assert len(source.eval_examples) == 2
-    assert len({example.audio_path for example in source.eval_examples}) == 1
+    write_rows(manifest, rows)
+    first, second = split(manifest).eval_examples
+    assert first.audio_path == second.audio_path
 
 
 def test_copies_of_a_clip_are_on_one_side(tmp_path: Path) -> None:
     manifest = make_tones(tmp_path, count=10)
-    rows = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
-    for number, row in enumerate(list(rows)):
-        copy = tmp_path / f"copy{number}.wav"
-        copy.write_bytes((tmp_path / row["audio"]).read_bytes())
-        rows.append({**row, "audio": copy.name})
-    manifest.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    source = read_source(TrainingConfig(train_data=str(manifest), validation_share=0.2))
-    content = [
+    rows = rows_of(manifest)
+    copies = [{**row, "audio": f"copy{number}.wav"} for number, row in enumerate(rows)]
+    for row, copy in zip(rows, copies, strict=True):
+        shutil.copy(tmp_path / row["audio"], tmp_path / copy["audio"])
+    write_rows(manifest, rows + copies)
+    source = split(manifest)
+    trained, evaluated = (
         {example.audio_path.read_bytes() for example in part}
         for part in (source.train_examples, source.eval_examples)
-    ]
-    assert content[1] and not content[0] & content[1]
+    )
+    assert evaluated and not trained & evaluated
 
 
 def test_several_manifests_are_one_for_the_page_and_the_check(two: str) -> None:
@@ -123,20 +132,15 @@ def test_several_manifests_are_one_for_the_page_and_the_check(two: str) -> None:
     assert [(problem.line, problem.source) for problem in manifest.problems] == [(9, str(first))]
 
 
-def test_rows_that_a_run_leaves_out_are_set_aside(
-    settings: Settings, micro_model: Path, tmp_path: Path
-) -> None:
+def test_rows_that_a_run_leaves_out_are_set_aside(runs: Runs, tmp_path: Path) -> None:
     manifest = make_tones(tmp_path, count=6)
-    with manifest.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"audio": "gone.wav", "text": "x"}) + "\n")
-    run = new_run(settings, quick(micro_model, manifest, max_steps=1, eval_strategy="no"))
-    assert attempt(settings, run).state == "finished"
-    rows = (settings.quarantine / f"{run.run_id}.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(row)["line"] for row in rows] == [7]
+    write_rows(manifest, [*rows_of(manifest), {"audio": "gone.wav", "text": "x"}])
+    run = runs.finished(train_data=str(manifest), max_steps=1, eval_strategy="no")
+    assert [row["line"] for row in rows_of(runs.settings.quarantine / f"{run.run_id}.jsonl")] == [7]
 
 
 def test_a_base_whose_window_is_not_30_seconds_is_refused_before_anything_is_read(
-    settings: Settings, micro_model: Path, tones: Path, tmp_path: Path
+    runs: Runs, micro_model: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
     shutil.copytree(micro_model, other)
@@ -146,21 +150,19 @@ def test_a_base_whose_window_is_not_30_seconds_is_refused_before_anything_is_rea
     name = "model.encoder.embed_positions.weight"
     weights[name] = weights[name][:750].clone()
     save_file(weights, other / "model.safetensors", {"format": "pt"})
-    for run in (lambda: attempt(settings, new_run(settings, quick(other, tones))), lambda: load_base(other)):
+    for begin in (lambda: runs.carry_out(runs.new(base_model=str(other))), lambda: load_base(other)):
         with pytest.raises(StudioError, match=r"sees windows of 15 s \(max_source_positions 750\)"):
-            run()
+            begin()
 
 
 def test_clips_longer_than_the_window_are_named_with_their_line_and_length(tmp_path: Path) -> None:
     manifest = make_tones(tmp_path, count=3)
-    rows = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
+    rows = rows_of(manifest)
     rows[1]["duration"] = 31.5
-    manifest.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_rows(manifest, rows)
     source = read_source(TrainingConfig(train_data=str(manifest), validation_share=0.5))
     assert [(p.line, p.kind) for p in source.problems] == [(2, "too_long")]
     assert "lasts 31.50 s, and max_audio_len is 30 s" in source.problems[0].reason
-    for row in rows:
-        row["duration"] = 31.5
-    manifest.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_rows(manifest, [{**row, "duration": 31.5} for row in rows])
     with pytest.raises(ManifestError, match="max_audio_len is 30 s"):
         read_source(TrainingConfig(train_data=str(manifest)))

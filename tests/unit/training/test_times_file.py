@@ -10,14 +10,12 @@ import pytest
 from studio.dataset.example import Example
 from studio.dataset.manifest import read_manifest
 from studio.inference.decoding import Decoder
-from studio.settings import Settings
 from studio.training import adapters
 from studio.training.config import TrainingConfig
-from studio.training.events import read_events
 from studio.training.made_times import with_made_times
 from studio.training.stop import StopRequested
 from studio.training.times_file import TimesFile
-from tests.unit.training.attempts import StopAtStep, attempt, new_run, quick
+from tests.unit.training.attempts import Runs, told
 
 
 @pytest.fixture(scope="module")
@@ -76,15 +74,12 @@ def test_times_are_made_once_and_read_again(
     assert made(spoken, decoder, path) == (whole[0], 2, 3)
 
 
-def test_a_resumed_run_does_not_make_its_times_again(
-    settings: Settings, micro_model: Path, tones: Path
-) -> None:
-    run = new_run(settings, quick(micro_model, tones, make_timestamps=True))
-    assert attempt(settings, run, StopAtStep(run, 3)).state == "stopped"
+def test_a_resumed_run_does_not_make_its_times_again(runs: Runs) -> None:
+    run = runs.new(make_timestamps=True)
+    assert runs.carry_out(run, stop_at=3).state == "stopped"
     before = run.times.stat()
     assert before.st_size > 100
-    assert attempt(settings, run).state == "finished"
+    assert runs.carry_out(run).state == "finished"
     after = run.times.stat()
     assert (after.st_mtime_ns, after.st_size) == (before.st_mtime_ns, before.st_size)
-    told = [event["made_times"] for event in read_events(run.events)[0] if event["kind"] == "data"]
-    assert told == [0, 0], "this model knows no words"
+    assert [event["made_times"] for event in told(run, "data")] == [0, 0], "this model knows no words"

@@ -6,49 +6,30 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from studio.errors import AdapterMismatchError, ConfigError, ModelNotFoundError, StudioError
 from studio.files import read_json, write_json
 from studio.registry.store import ModelRegistry
-from studio.settings import Settings
 from studio.training.config import TrainingConfig
 from studio.training.warm_start import warm_started
-from tests.unit.training.attempts import attempt, new_run, quick
+from tests.unit.training.attempts import Runs, weights_of
+
+ONE_STEP = {"max_steps": 1, "eval_strategy": "no"}
 
 
 @pytest.fixture
-def registry(settings: Settings, micro_model: Path, tones: Path) -> ModelRegistry:
+def registry(runs: Runs) -> ModelRegistry:
     """With an adapter named `first`, of rank 4 on two kinds of layers."""
-    config = quick(
-        micro_model,
-        tones,
-        max_steps=1,
-        eval_strategy="no",
-        run_name="first",
-        target_modules=("q_proj", "v_proj"),
-    )
-    attempt(settings, new_run(settings, config, "first"))
-    return ModelRegistry(settings.models, demo=None, hf_cache=None)
+    runs.finished("first", run_name="first", target_modules=("q_proj", "v_proj"), **ONE_STEP)
+    return runs.registry
 
 
 def test_an_adapter_is_trained_on_from_where_it_was(
-    settings: Settings, micro_model: Path, tones: Path, registry: ModelRegistry
+    runs: Runs, micro_model: Path, registry: ModelRegistry
 ) -> None:
-    config = quick(
-        *(micro_model, tones),
-        adapter="first",
-        lora_r=32,
-        lora_alpha=64,
-        learning_rate=1e-9,
-        max_steps=1,
-        eval_strategy="no",
-        run_name="second",
-    )
-    assert attempt(settings, new_run(settings, config, "second")).state == "finished"
-    first, second = (
-        load_file(settings.models / name / "adapter_model.safetensors") for name in ("first", "second")
-    )
+    sizes = {"lora_r": 32, "lora_alpha": 64, "learning_rate": 1e-9}
+    runs.finished("second", run_name="second", adapter="first", **sizes, **ONE_STEP)
+    first, second = (weights_of(runs.settings.models / name) for name in ("first", "second"))
     assert first.keys() == second.keys()
     assert all(torch.allclose(first[name], second[name], atol=1e-6) for name in first)
     spec = registry.get("second")
@@ -77,12 +58,12 @@ def test_what_contradicts_the_adapter_is_refused(
     changes: dict[str, Any],
     error: type[StudioError],
     sentence: str,
-    settings: Settings,
+    runs: Runs,
     registry: ModelRegistry,
     micro_model: Path,
     demo_model: Path,
 ) -> None:
-    with_demo = ModelRegistry(settings.models, demo=demo_model, hf_cache=None)
+    with_demo = ModelRegistry(runs.settings.models, demo=demo_model, hf_cache=None)
     values = {"base_model": str(micro_model), "adapter": "first", **changes}
     if values["adapter"] == "BASE":
         values["adapter"] = str(micro_model)
@@ -100,13 +81,9 @@ def test_what_contradicts_the_adapter_is_refused(
     ids=["AdaLoRA", "other layers", "ranks"],
 )
 def test_an_adapter_of_another_kind_is_refused(
-    change: Callable[[dict[str, Any]], dict[str, Any]],
-    settings: Settings,
-    registry: ModelRegistry,
-    micro_model: Path,
+    change: Callable[[dict[str, Any]], dict[str, Any]], runs: Runs, registry: ModelRegistry, micro_model: Path
 ) -> None:
-    file = settings.models / "first" / "adapter_config.json"
+    file = runs.settings.models / "first" / "adapter_config.json"
     write_json(file, change(read_json(file)))
-    registry = ModelRegistry(settings.models, demo=None, hf_cache=None)
     with pytest.raises(ConfigError, match="cannot be trained on: choose a LoRA or DoRA adapter"):
-        warm_started(TrainingConfig(base_model=str(micro_model), adapter="first"), registry)
+        warm_started(TrainingConfig(base_model=str(micro_model), adapter="first"), runs.registry)
