@@ -54,65 +54,58 @@ def test_a_stranger_learns_in_three_choices_how_to_tune_large_v3_on_a_3060(
     expect(page.locator("#train-train_data input")).to_have_value("demo")
 
 
-def test_a_ready_made_question_fills_the_form_and_tells_what_guides_get_wrong(open_page: OpenPage) -> None:
+def test_a_fit_refuses_what_cannot_be_says_when_nothing_fits_and_has_questions_ready_made(
+    open_page: OpenPage,
+) -> None:
     page = open_page()
     show_section(page, "fit")
+    expect(page.locator("#fit-ladder table")).to_be_visible()
+    memory, length = page.locator("#fit-memory_gib"), page.locator("#fit-label_length")
+    memory.locator("input").fill("-3")
+    expect(memory).to_contain_text("above 0 and up to 100,000, got -3")
+    memory.locator("input").fill("8")
+    verdict = page.locator("#fit-verdict")
+    expect(verdict).to_contain_text("Fits on 8 GiB")
+    expect(memory).not_to_contain_text("above 0")
+    length.locator("input").fill("449")
+    expect(length).to_contain_text("between 1 and 448")
+    length.locator("input").fill("448")
+
+    choose(page, "fit-base_model", "Whisper large-v3 ")
+    memory.locator("input").fill("1")
+    expect(verdict).to_contain_text("Nothing fits")
+    expect(page.locator("#fit-use")).to_be_disabled()
+
     choose(page, "fit-preset", "Aggressive")
     expect(page.locator("#fit-claim")).to_contain_text("fp16 halves everything")
-    expect(page.locator("#fit-memory_gib input")).to_have_value("3.5")
+    expect(memory.locator("input")).to_have_value("3.5")
     expect(page.locator("#fit-ladder")).to_contain_text("Frozen weights in")
     page.get_by_text("What guides say about memory, and what is true").click()
     expect(page.locator("#fit-more")).to_contain_text("16 bytes a parameter")
 
 
-def test_a_value_that_cannot_be_is_refused_at_its_field(open_page: OpenPage) -> None:
-    page = open_page()
-    show_section(page, "fit")
-    expect(page.locator("#fit-ladder table")).to_be_visible()
-    page.locator("#fit-memory_gib input").fill("-3")
-    expect(page.locator("#fit-memory_gib")).to_contain_text("above 0 and up to 100,000, got -3")
-    page.locator("#fit-memory_gib input").fill("8")
-    expect(page.locator("#fit-verdict")).to_contain_text("Fits on 8 GiB")
-    expect(page.locator("#fit-memory_gib")).not_to_contain_text("above 0")
-    page.locator("#fit-label_length input").fill("449")
-    expect(page.locator("#fit-label_length")).to_contain_text("between 1 and 448")
-
-
-def test_where_nothing_fits_the_page_says_so_and_offers_no_run(open_page: OpenPage) -> None:
-    page = open_page()
-    show_section(page, "fit")
-    choose(page, "fit-base_model", "Whisper large-v3 ")
-    page.locator("#fit-memory_gib input").fill("1")
-    expect(page.locator("#fit-verdict")).to_contain_text("Nothing fits")
-    expect(page.locator("#fit-use")).to_be_disabled()
-
-
 @WIDTHS
-def test_a_pasted_error_becomes_a_run_that_fits(open_page: OpenPage, width: int) -> None:
+def test_text_that_is_no_error_is_told_so_and_never_run_and_an_error_becomes_a_run_that_fits(
+    open_page: OpenPage, width: int
+) -> None:
     page = open_page(width=width)
     show_section(page, "oom")
-    page.locator("#oom-text textarea").fill(ERROR)
-    expect(page.locator("#oom-answer")).to_contain_text("1.44 GiB of its 11.6 GiB were free")
-    expect(page.locator("#oom-answer")).to_contain_text("4321 (3.02 GiB)")
+    pasted, answer = page.locator("#oom-text textarea"), page.locator("#oom-answer")
+    pasted.fill("<img src=x onerror=alert(1)> ${alert(2)}")
+    expect(answer).to_contain_text("Nothing here says that memory ran out")
+    pasted.fill("<img src=x onerror=alert(1)> CUDA error: out of memory ${alert(2)}")
+    expect(answer).to_contain_text("onerror=alert(1)")
+    pasted.fill(ERROR)
+    expect(answer).to_contain_text("1.44 GiB of its 11.6 GiB were free")
+    expect(answer).to_contain_text("4321 (3.02 GiB)")
     expect(page.locator("#oom-use")).to_be_disabled()
     choose(page, "oom-base_model", "Whisper large-v3 ")
-    expect(page.locator("#oom-answer table")).to_contain_text("Gradient checkpointing on")
+    expect(answer.locator("table")).to_contain_text("Gradient checkpointing on")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.locator("#oom-use").click()
     expect(page.locator("#train-base_model input")).to_have_value(re.compile("large-v3"))
     page.get_by_role("button", name="Adapter, bits and precision").click()
     expect(page.get_by_label("Gradient checkpointing", exact=True).last).to_be_checked()
-
-
-def test_text_that_is_no_error_is_told_so_and_never_run(open_page: OpenPage) -> None:
-    page = open_page()
-    show_section(page, "oom")
-    page.locator("#oom-text textarea").fill("<img src=x onerror=alert(1)> ${alert(2)}")
-    expect(page.locator("#oom-answer")).to_contain_text("Nothing here says that memory ran out")
-    page.locator("#oom-text textarea").fill(
-        "<img src=x onerror=alert(1)> CUDA error: out of memory ${alert(2)}"
-    )
-    expect(page.locator("#oom-answer")).to_contain_text("onerror=alert(1)")
 
 
 def test_the_doctor_looks_when_it_is_asked(open_page: OpenPage) -> None:
@@ -123,7 +116,7 @@ def test_the_doctor_looks_when_it_is_asked(open_page: OpenPage) -> None:
     expect(page.locator("#doctor-links a")).to_be_visible()
 
 
-def test_a_link_opens_the_page_with_the_plan_filled_in(open_page: OpenPage, studio_server: object) -> None:
+def test_a_link_opens_the_page_with_the_plan_filled_in(open_page: OpenPage) -> None:
     page = open_page()
     choose_label(page, "Method", "All weights")
     expect(page.locator("#memory-verdict")).to_contain_text("Fits")
@@ -134,58 +127,59 @@ def test_a_link_opens_the_page_with_the_plan_filled_in(open_page: OpenPage, stud
     expect(page.get_by_label("Method", exact=True).first).to_have_value("All weights")
 
 
-def test_a_link_opens_the_fit_that_somebody_found(open_page: OpenPage) -> None:
+def test_a_link_opens_the_fit_that_somebody_found_and_a_value_that_cannot_be_is_refused_in_words(
+    open_page: OpenPage,
+) -> None:
     page = open_page()
-    query = urlencode(
-        {"section": "fit", "memory_gib": 8, "base_model": "openai/whisper-large-v3", "hours": 5}
-    )
-    page.goto(f"{page.url.partition('?')[0]}?{query}")
+    address = page.url.partition("?")[0]
+    query = {"section": "fit", "memory_gib": 8, "base_model": "openai/whisper-large-v3", "hours": 5}
+    page.goto(f"{address}?{urlencode(query)}")
     expect(page.locator("#fit-verdict")).to_contain_text("Fits on 8 GiB")
     expect(page.locator("#fit-verdict")).to_contain_text("Under 10 hours")
     link = page.locator("#fit-links .plan-link")
     expect(link).to_have_attribute("href", re.compile("section=fit.*memory_gib=8.*hours=5"))
-
-
-def test_a_link_with_a_value_that_cannot_be_is_refused_in_words(open_page: OpenPage) -> None:
-    page = open_page()
-    address = page.url.partition("?")[0]
-    page.goto(f"{address}?{urlencode({'lora_r': '0x10'})}")
+    page.goto(f"{address}?lora_r=0x10")
     expect(page.get_by_test_id("toast-body")).to_contain_text("lora_r='0x10'")
 
 
-def test_the_largest_batch_and_the_cards_follow_the_form(open_page: OpenPage) -> None:
+def test_batches_cards_a_traced_step_and_parts_follow_the_form(open_page: OpenPage) -> None:
     page = open_page()
-    batches = page.locator("#memory-batches .js-plotly-plot")
+    batches, cards = page.locator("#memory-batches .js-plotly-plot"), page.locator("#memory-cards summary")
     expect(batches).to_contain_text(re.compile(r"Largest batch that fits: \d"))
-    before = batches.inner_text()
-    cards = page.locator("#memory-cards summary").inner_text()
+    drawn, counted = batches.inner_text(), cards.inner_text()
+    page.locator("#memory-trace").click()
+    expect(page.locator("#memory-step .js-plotly-plot")).to_be_visible()
+    expect(page.locator("#memory-step-said")).to_contain_text("operation by operation")
     page.get_by_label("Gradient checkpointing", exact=True).first.check()
-    expect(page.locator("#memory-cards summary")).not_to_have_text(cards)
-    expect(batches).not_to_have_text(before)
+    expect(cards).not_to_have_text(counted)
+    expect(batches).not_to_have_text(drawn)
+    expect(page.locator("#memory-step-said")).to_be_hidden()
+
+    choose_label(page, "Method", "All weights")
+    page.locator("#memory-more button").first.click()
+    page.locator("#memory-num_gpus input[type=number]").fill("8")
+    choose(page, "memory-sharding", "ZeRO-3: and weights")
+    parts = page.locator("#memory-parts")
+    expect(parts).to_contain_text("÷ 8 GPUs (ZeRO-3, Rajbhandari et al. 2020)")
+    expect(parts).to_contain_text("Resuming")
+
     page.get_by_label("Transcribe with it").check()
+    page.get_by_label("8 bits").first.check()
+    expect(parts).to_contain_text("parameters of linear layers in 8bit")
+    command = page.locator("#memory-command textarea")
+    expect(command).to_have_value(re.compile("--quantization 8bit"))
+    page.get_by_label("None", exact=True).first.check()
     page.get_by_label("faster-whisper").check()
     page.get_by_label("int8", exact=True).check()
-    expect(page.locator("#memory-command textarea")).to_have_value(
-        re.compile("--engine faster-whisper --precision int8")
-    )
+    expect(command).to_have_value(re.compile("--engine faster-whisper --precision int8"))
     expect(page.locator("#memory-use")).to_be_disabled()
+    page.locator("#memory-trace").click()
+    expect(page.get_by_test_id("toast-body")).to_contain_text("Only a training step can be traced")
 
 
 def choose_label(page: Page, label: str, option: str) -> None:
     page.get_by_label(label, exact=True).first.click()
     page.get_by_role("option", name=option).first.click()
-
-
-def test_a_training_step_is_drawn_and_goes_when_the_form_changes(open_page: OpenPage) -> None:
-    page = open_page()
-    page.locator("#memory-trace").click()
-    expect(page.locator("#memory-step .js-plotly-plot")).to_be_visible()
-    expect(page.locator("#memory-step-said")).to_contain_text("operation by operation")
-    page.get_by_label("Gradient checkpointing").first.check()
-    expect(page.locator("#memory-step-said")).to_be_hidden()
-    page.get_by_label("Transcribe with it").check()
-    page.locator("#memory-trace").click()
-    expect(page.get_by_test_id("toast-body")).to_contain_text("Only a training step can be traced")
 
 
 @WIDTHS
@@ -204,17 +198,3 @@ def test_options_that_contradict_each_other_are_refused_at_their_field_and_in_wo
     choose(page, "memory-attn_implementation", "eager")
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--attn_implementation eager"))
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-def test_several_gpus_and_bits_of_a_transcription_are_asked_of_the_page(open_page: OpenPage) -> None:
-    page = open_page()
-    choose_label(page, "Method", "All weights")
-    page.locator("#memory-more button").first.click()
-    page.locator("#memory-num_gpus input[type=number]").fill("8")
-    choose(page, "memory-sharding", "ZeRO-3: and weights")
-    expect(page.locator("#memory-parts")).to_contain_text("÷ 8 GPUs (ZeRO-3, Rajbhandari et al. 2020)")
-    expect(page.locator("#memory-parts")).to_contain_text("Resuming")
-    page.get_by_label("Transcribe with it").check()
-    page.get_by_label("8 bits").first.check()
-    expect(page.locator("#memory-parts")).to_contain_text("parameters of linear layers in 8bit")
-    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--quantization 8bit"))
