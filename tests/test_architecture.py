@@ -143,7 +143,9 @@ def test_gradio_is_imported_only_by_the_page() -> None:
     assert not wrong, "\n" + "\n".join(wrong)
 
 
-def test_importing_any_part_of_the_studio_loads_no_heavy_library() -> None:
+def test_importing_any_part_of_the_studio_and_building_the_page_loads_no_heavy_library(
+    tmp_path: Path,
+) -> None:
     modules = [
         place(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         for path in SOURCES
@@ -152,21 +154,31 @@ def test_importing_any_part_of_the_studio_loads_no_heavy_library() -> None:
     light = [name for name in modules if name not in MAY_BE_HEAVY]
     script = """
 import importlib, json, sys
-names, heavy = json.loads(sys.argv[1])
+from pathlib import Path
+names, heavy, home = json.loads(sys.argv[1])
 loaded, known = {}, set()
+def look(name):
+    new = {module.partition(".")[0] for module in set(sys.modules) - known} & set(heavy)
+    known.update(sys.modules)
+    if new:
+        loaded[name] = sorted(new)
 for name in sorted(names, key=lambda name: name.startswith("studio.ui")):
     if name.startswith("studio.ui") and "gradio" not in sys.modules:
         importlib.import_module("gradio")  # what Gradio itself loads is not ours to answer for
-        known |= set(sys.modules)
+        known.update(sys.modules)
     importlib.import_module(name)
-    new = {module.partition(".")[0] for module in set(sys.modules) - known} & set(heavy)
-    known |= set(sys.modules)
-    if new:
-        loaded[name] = sorted(new)
+    look(name)
+from studio.services import Services
+from studio.settings import Settings
+from studio.ui.build import build_app, launch_options
+services = Services.open(Settings(home=Path(home), hf_cache=Path(home, "hf")))
+build_app(services)
+launch_options(services)
+look("the page")
 print(json.dumps(loaded))
 """
     done = subprocess.run(
-        [sys.executable, "-c", script, json.dumps([light, sorted(HEAVY)])],
+        [sys.executable, "-c", script, json.dumps([light, sorted(HEAVY), str(tmp_path)])],
         cwd=ROOT,
         capture_output=True,
         encoding="utf-8",

@@ -31,6 +31,7 @@ _OTHER_NAMES = {
     "traditional chinese": "zh",
     "valencian": "ca",
 }
+_BY_NAME = {name: code for code, name in LANGUAGES.items()} | _OTHER_NAMES
 
 
 def resolve_language(text: str, available: Collection[str] | None = None) -> str:
@@ -71,17 +72,16 @@ def _code(text: str) -> str:
     spoken = text.strip().lower().removeprefix("<|").removesuffix("|>")
     if spoken in ("", AUTO):
         return AUTO
-    by_name = {name: code for code, name in LANGUAGES.items()} | _OTHER_NAMES
     for candidate in (spoken, spoken.replace("_", "-").split("-")[0]):
         if candidate in LANGUAGES:
             return candidate
-        if candidate in by_name:
-            return by_name[candidate]
-    near = difflib.get_close_matches(spoken, by_name, n=1)
+        if candidate in _BY_NAME:
+            return _BY_NAME[candidate]
+    near = difflib.get_close_matches(spoken, _BY_NAME, n=1)
     raise ConfigError(
         "{language!r} is no language of Whisper: give a name or a code, such as {near}, or auto.",
         language=text,
-        near=f"{near[0].title()} ({by_name[near[0]]})" if near else "Chinese or zh",
+        near=f"{near[0].title()} ({_BY_NAME[near[0]]})" if near else "Chinese or zh",
     )
 
 

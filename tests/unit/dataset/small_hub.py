@@ -1,4 +1,6 @@
-"""A model hub of one dataset, `somebody/speech`, over HTTP: what the libraries ask of the real one."""
+"""A model hub over HTTP: what the libraries ask of the real one. It has `somebody/speech`, and
+`somebody/broken`, whose data it refuses.
+"""
 
 import json
 import re
@@ -9,19 +11,18 @@ from typing import Any
 
 REVISION = "a" * 40
 FILE = "data/train-00000-of-00001.parquet"
-API = "/api/datasets/somebody/speech"
+API = re.compile("/api/datasets/(somebody/(?:speech|broken))(.*)")
 
 
 class SmallHub(ThreadingHTTPServer):
-    """Serves `parquet` as the only file; a broken one refuses as soon as data are asked for."""
+    """Serves `parquet` as the only file of each dataset."""
 
     daemon_threads = True
 
-    def __init__(self, parquet: Path, *, is_broken: bool = False) -> None:
+    def __init__(self, parquet: Path) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.content = parquet.read_bytes()
-        self.is_broken = is_broken
-        self.data_requests = 0
+        self.refused = 0
 
     def __enter__(self) -> "SmallHub":
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -41,17 +42,21 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
-        if path in (API, f"{API}/revision/{REVISION}"):
+        name, asked = found.groups() if (found := API.fullmatch(path)) else ("", path)
+        if name and asked in ("", f"/revision/{REVISION}"):
             siblings = [{"rfilename": FILE}]
-            self._json({"id": "somebody/speech", "sha": REVISION, "siblings": siblings, "tags": []})
-        elif path == f"{API}/tree/{REVISION}":
+            self._json({"id": name, "sha": REVISION, "siblings": siblings, "tags": []})
+        elif asked == f"/tree/{REVISION}":
             self._json([{"type": "directory", "path": "data", "oid": "c" * 40, "size": 0}])
-        elif path == f"{API}/tree/{REVISION}/data":
+        elif asked == f"/tree/{REVISION}/data":
             self._json([{"type": "file", "path": FILE, "oid": "b" * 40, "size": len(self.server.content)}])
+        elif path.endswith(FILE) and "somebody/broken" in path:
+            self.server.refused += 1
+            self._send(403, b"{}", {})
         elif path.endswith(FILE):
             self._data()
         else:
-            code = "EntryNotFound" if "somebody/speech" in path else "RepoNotFound"
+            code = "EntryNotFound" if re.search("somebody/(speech|broken)", path) else "RepoNotFound"
             self._send(404, b"{}", {"X-Error-Code": code, "X-Repo-Commit": REVISION})
 
     do_HEAD = do_GET
@@ -60,10 +65,6 @@ class _Handler(BaseHTTPRequestHandler):
         """Tests show what matters themselves."""
 
     def _data(self) -> None:
-        self.server.data_requests += 1
-        if self.server.is_broken:
-            self._send(403, b"{}", {})
-            return
         content = self.server.content
         headers = {"X-Repo-Commit": REVISION, "ETag": '"' + "b" * 40 + '"', "Accept-Ranges": "bytes"}
         asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))

@@ -49,52 +49,35 @@ def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def read_through(
-    hub: SmallHub, sources: list[tuple[str, int | None]], environ: dict[str, str], folder: Path
-) -> list[list[object]]:
-    """What a process whose hub is `hub` reads: the address is fixed when the library is imported."""
-    done = subprocess.run(
-        [sys.executable, "-c", READ, str(folder / "cache"), json.dumps(sources)],
-        env={**environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(folder / "hf"), "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def test_a_dataset_of_the_hub_is_copied_once_and_then_read_without_the_hub(
+def test_a_dataset_of_the_hub_is_copied_once_and_whole_and_then_read_without_the_hub(
     parquet: Path, environ: dict[str, str], tmp_path: Path
 ) -> None:
-    names = ("speech", "speech:default:train", "speech::dev", "speech:klingon", "nothing")
+    names = ("speech", "speech:default:train", "speech::dev", "speech:klingon", "nothing", "broken")
     sources = [("somebody/speech", 2), *((f"somebody/{name}", None) for name in names)]
     with SmallHub(parquet) as hub:
-        two, whole, again, split, config, missing = read_through(hub, sources, environ, tmp_path)
-        assert two == ["hub", ["one", 1.0], ["two", 2.0]]
-        assert whole == again == [*two, ["three", 3.0]]
-        assert "Bad split: dev" in str(split[1])
-        assert "klingon" in str(config[1])
-        assert missing[0] == "ManifestError"
-        assert "no such dataset" in str(missing[1])
+        done = subprocess.run(  # the address of the hub is fixed when the library is imported
+            [sys.executable, "-c", READ, str(tmp_path / "cache"), json.dumps(sources)],
+            env={**environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "hf"), "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+        )
+    assert done.returncode == 0, done.stderr
+    two, whole, again, split, config, missing, broken = map(json.loads, done.stdout.splitlines())
+    assert two == ["hub", ["one", 1.0], ["two", 2.0]]
+    assert whole == again == [*two, ["three", 3.0]]
+    assert "Bad split: dev" in split[1] and "klingon" in config[1]
+    assert missing[0] == "ManifestError" and "no such dataset" in missing[1]
+    assert broken[0] == "HubUnreachableError" and "stopped answering" in broken[1]
+    assert 0 < hub.refused < 40
 
-    copies = tmp_path / "cache" / "datasets" / "somebody--speech"
+    (copies,) = (tmp_path / "cache" / "datasets").iterdir()
+    assert copies.name == "somebody--speech", "nothing is left of what broke off"
     assert {path.name for path in copies.iterdir()} == {"default--train", "default--train--first-2"}
     offline = read_manifest("somebody/speech", cache_dir=tmp_path / "cache", local_files_only=True)
     assert [example.text for example in offline.examples] == ["one", "two", "three"]
     unreachable = read_manifest("somebody/speech", cache_dir=tmp_path / "cache")
     assert unreachable == offline
-
-
-def test_a_hub_that_stops_answering_is_said_and_leaves_nothing(
-    parquet: Path, environ: dict[str, str], tmp_path: Path
-) -> None:
-    with SmallHub(parquet, is_broken=True) as hub:
-        [[kind, sentence]] = read_through(hub, [("somebody/speech", None)], environ, tmp_path)
-        assert kind == "HubUnreachableError"
-        assert "stopped answering" in str(sentence)
-        assert 0 < hub.data_requests < 40
-    assert not (tmp_path / "cache").exists()
 
 
 def test_a_folder_of_parquet_files_is_read_like_the_dataset_it_came_from(
