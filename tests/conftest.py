@@ -223,13 +223,13 @@ def run_studio(
 
 @pytest.fixture
 def run_process(environ: dict[str, str], studio_home: Path, tmp_path: Path) -> RunStudio:
-    """The same in a process of its own, as people start it."""
+    """The same in a process of its own, as people start it; `extra` reaches all of it."""
 
-    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str | Path, extra: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "studio", *map(str, arguments)],
             cwd=tmp_path,
-            env={**environ, "STUDIO_HOME": str(studio_home)},
+            env={**environ, "STUDIO_HOME": str(studio_home), **(extra or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",

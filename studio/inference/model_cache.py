@@ -175,10 +175,10 @@ class ModelCache:
         Waits up to `wait_seconds` for those in use; what is still in use then goes with its last lease.
         """
         with self._changed:
-            going = list(self._entries.values())
-            self._dismiss(going)
+            has_models = bool(self._entries or self._leaving)
+            self._dismiss(list(self._entries.values()))
             self._changed.wait_for(lambda: not self._leaving, timeout=wait_seconds)
-        if going:
+        if has_models:
             _free_memory()
 
     def make_room(self, wait_seconds: float = WAIT_SECONDS) -> None:

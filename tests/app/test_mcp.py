@@ -61,7 +61,7 @@ def test_an_assistant_finds_every_tool_explained_and_gets_answers_in_json(
 
 
 @pytest.mark.skipif(HAS_MCP, reason="the package mcp is installed")
-def test_without_its_package_the_variable_is_answered_with_what_to_install(run_studio: RunStudio) -> None:
-    done = run_studio("app", extra={"STUDIO_MCP": "1"})
+def test_without_its_package_the_variable_is_answered_with_what_to_install(run_process: RunStudio) -> None:
+    done = run_process("app", extra={"STUDIO_MCP": "1"})
     assert done.returncode == 2 and 'pip install "gradio[mcp]"' in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
