@@ -25,6 +25,8 @@ from studio.ui.theme import studio_theme
 TITLE = "Whisper Studio"
 LOGO = ASSETS / "logo.svg"
 STYLE_SHEET = ASSETS / "studio.css"
+QUICK_HANDS = ASSETS / "quick_hands.js"
+"""Has a button's click wait for the answers that fill what it sends."""
 UPLOADS_KEPT_SECONDS = 3600
 VISITORS_KEPT = 100
 """Gradio holds a MiB for each who came, and a program comes anew with each call: so many at most."""
@@ -87,6 +89,7 @@ def build_app(services: Services) -> gr.Blocks:
 
         app.load(open_link, None, memory.linked(), **QUIET)
         build_api(services)
+    _name_buttons(app)
     return app
 
 
@@ -103,13 +106,20 @@ def _explain_runs(services: Services, train: TrainTab, memory: MemoryTab, tabs: 
     train.panel.explain.click(explain, train.panel.selected, outputs, **QUIET)
 
 
+def _name_buttons(app: gr.Blocks) -> None:
+    """So that the page's script knows which button was pressed."""
+    for number, block in app.blocks.items():
+        if isinstance(block, gr.Button) and not block.elem_id:
+            block.elem_id = f"button-{number}"
+
+
 def launch_options(services: Services) -> dict[str, Any]:
     """What `launch` is given beside host and port; call it after `build_app`, when all texts are marked."""
     settings = services.settings
     return {
         "theme": studio_theme(),
         "css_paths": STYLE_SHEET,
-        "head": _PLAIN_MICROPHONE,
+        "head": f"{_PLAIN_MICROPHONE}<script>{QUICK_HANDS.read_text(encoding='utf-8')}</script>",
         "i18n": page_translations(),
         "favicon_path": LOGO,
         "footer_links": ["api"],

@@ -61,7 +61,8 @@ def sample_buttons(audio: Block) -> None:
 def model_field(elem_id: str = "transcribe-model") -> gr.Dropdown:
     """Which model; a folder or Hub id may be typed in."""
     model = gr.Dropdown(
-        [],
+        [(_("Demo model"), DEMO_ID)],
+        value=DEMO_ID,
         label=_("Model"),
         info=_("From the list, or a folder or Hub id."),
         interactive=True,
@@ -122,8 +123,10 @@ def choices(registry: ModelRegistry, model: str | None, known: list[str], locale
     chosen = new[0] if new else model
     if not chosen or not registry.has(chosen):
         chosen = DEMO_ID if DEMO_ID in ids else None
+    # Somebody may have named another one while this was on its way: a choice that stays is not sent back.
+    changed: dict[str, Any] = {} if chosen == model else {"value": chosen}
     return [
-        gr.Dropdown(choices=model_choices(specs, locale), value=chosen),
+        gr.update(choices=model_choices(specs, locale), **changed),
         gr.Dropdown(choices=language_choices(locale)),
         list(trained),
     ]

@@ -10,6 +10,7 @@ from playwright.sync_api import (
     ConsoleMessage,
     Page,
     Playwright,
+    Route,
     expect,
     sync_playwright,
 )
@@ -110,6 +111,25 @@ def show_tab(page: Page, tab: str) -> None:
     else:
         page.locator("#studio-tabs > .tab-wrapper .overflow-menu > button").click()
         page.locator(".overflow-dropdown button").nth(place - shown.count()).click()
+
+
+def held(page: Page, what: str, saying: str = "") -> Callable[..., None]:
+    """Holds the page's requests of a kind back; what is given lets them go, the last ones first."""
+    waiting: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if saying in (route.request.post_data or ""):
+            waiting.append(route)
+        else:
+            route.continue_()
+
+    def let_go(*, well: bool = True) -> None:
+        page.route(f"**/{what}*", lambda route: route.continue_())
+        for route in reversed(waiting):
+            route.continue_() if well else route.abort()
+
+    page.route(f"**/{what}*", hold)
+    return let_go
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Data on the Train tab: every clip is checked, and sentences are read into the microphone."""
 
 import json
-import wave
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,10 +8,11 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, expect
 
-from studio.dataset.audio import SAMPLING_RATE, read_audio
+from studio.dataset.audio import read_audio
 from studio.dataset.manifest import read_manifest
-from tests.browser.conftest import QUIET, OpenPage
-from tests.browser.test_story import MICROPHONE_RATE, visit
+from tests.benchmarks.live import browser_that_hears, microphone_file
+from tests.browser.conftest import OpenPage
+from tests.browser.test_story import visit
 from tests.studio_process import StudioProcess
 
 EVIL = "<img src=x onerror=alert(1)>"
@@ -54,22 +54,10 @@ def test_every_clip_is_checked_and_labels_are_doubted(
 
 
 @pytest.fixture
-def speaking(
-    playwright: Playwright, chromium: str | None, demo_speech: Path, tmp_path: Path
-) -> Iterator[Browser]:
+def speaking(playwright: Playwright, demo_speech: Path, tmp_path: Path) -> Iterator[Browser]:
     """Chromium with a voice at its microphone."""
-    clip = next((demo_speech / "samples").glob("*light*.flac"))
-    sound = np.repeat(read_audio(clip), MICROPHONE_RATE // SAMPLING_RATE)
-    path = tmp_path / "voice.wav"
-    with wave.open(str(path), "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(MICROPHONE_RATE)
-        file.writeframes((sound * 32767).astype("<i2").tobytes())
-    fake = ("--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream")
-    browser = playwright.chromium.launch(
-        executable_path=chromium, args=[*QUIET, *fake, f"--use-file-for-fake-audio-capture={path}"]
-    )
+    clip = demo_speech / "samples" / "kitchen-light.flac"
+    browser = browser_that_hears(playwright, microphone_file(clip, tmp_path), again_and_again=True)
     yield browser
     browser.close()
 
@@ -78,10 +66,8 @@ def read_aloud(page: Page) -> None:
     """Records the sentence that is shown, and keeps it."""
     section = page.locator("#record-audio")
     section.get_by_role("button", name="Record", exact=True).click()
-    page.wait_for_timeout(2_500)
+    expect(section.locator("time").last).to_have_text("0:04")  # the voice begins after 2
     section.get_by_role("button", name="Stop", exact=True).click()
-    expect(section.locator("#waveform, .waveform-container").first).to_be_visible()
-    page.wait_for_timeout(1_000)
     page.locator("#record-keep").click()
 
 

@@ -2,21 +2,18 @@
 
 import json
 import re
-import wave
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, expect
 
-from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.evaluation.metrics import utterance_errors
-from tests.browser.conftest import PATIENCE_MILLISECONDS, QUIET, show_tab
+from tests.benchmarks.live import browser_that_hears, microphone_file
+from tests.browser.conftest import PATIENCE_MILLISECONDS, show_tab
 from tests.studio_process import StudioProcess
 
 TRAINING_MILLISECONDS = 480_000
-MICROPHONE_RATE = 48_000
 
 
 @pytest.fixture(scope="module")
@@ -27,37 +24,12 @@ def spoken(demo_speech: Path) -> tuple[Path, str]:
     return demo_speech / row["audio"]["path"], row["sentence"]
 
 
-@pytest.fixture(scope="module")
-def microphone_file(spoken: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The clip as a microphone hears it: silence around it, since browsers swallow the first moments."""
-    samples = np.repeat(read_audio(spoken[0]), MICROPHONE_RATE // SAMPLING_RATE)
-    before, after = np.zeros(MICROPHONE_RATE), np.zeros(2 * MICROPHONE_RATE)
-    sound = np.concatenate([before, samples, after])
-    path = tmp_path_factory.mktemp("microphone") / "spoken.wav"
-    with wave.open(str(path), "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(MICROPHONE_RATE)
-        file.writeframes((sound * 32767).astype("<i2").tobytes())
-    return path
-
-
-@pytest.fixture(scope="module")
-def browser_that_hears(
-    playwright: Playwright, chromium: str | None, microphone_file: Path
-) -> Iterator[Browser]:
+@pytest.fixture
+def hearing(playwright: Playwright, spoken: tuple[Path, str], tmp_path: Path) -> Iterator[Browser]:
     """Chromium whose microphone plays the clip once each time it is opened."""
-    hearing = playwright.chromium.launch(
-        executable_path=chromium,
-        args=[
-            *QUIET,
-            "--use-fake-ui-for-media-stream",
-            "--use-fake-device-for-media-stream",
-            f"--use-file-for-fake-audio-capture={microphone_file}%noloop",
-        ],
-    )
-    yield hearing
-    hearing.close()
+    browser = browser_that_hears(playwright, microphone_file(spoken[0], tmp_path))
+    yield browser
+    browser.close()
 
 
 def visit(browser: Browser, studio: StudioProcess, tab: str) -> Page:
@@ -81,13 +53,13 @@ def rates_of(text: str) -> tuple[float, float]:
 
 
 def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
-    browser_that_hears: Browser,
+    hearing: Browser,
     studio_server: StudioProcess,
     spoken: tuple[Path, str],
     screenshots: Path,
     tmp_path: Path,
 ) -> None:
-    page = visit(browser_that_hears, studio_server, "memory")
+    page = visit(hearing, studio_server, "memory")
     expect(page.locator("#memory-chart .js-plotly-plot")).to_be_visible()
     page.screenshot(path=screenshots / "memory.png", full_page=True)
 
@@ -98,7 +70,7 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     expect(status).to_contain_text("Running")
 
     # A second visitor sees the same run, in a browser that knows nothing of it.
-    other = visit(browser_that_hears, studio_server, "train")
+    other = visit(hearing, studio_server, "train")
     expect(other.locator("#run-status")).to_contain_text("Running")
     other.context.close()
 
@@ -114,10 +86,9 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     expect(page.locator("#transcribe-model input")).to_have_value(re.compile("adapter of demo"))
     page.get_by_role("button", name="Record audio").or_(page.get_by_label("Record audio")).first.click()
     page.get_by_role("button", name="Record", exact=True).click()
-    page.wait_for_timeout(7_000)
-    page.get_by_role("button", name="Stop", exact=True).click()
-    page.wait_for_timeout(2_000)
+    expect(page.locator("#transcribe-audio time").last).to_have_text("0:07")  # the clip is said
     page.get_by_label("By word").check()
+    page.get_by_role("button", name="Stop", exact=True).click()
     page.get_by_role("button", name="Transcribe", exact=True).click()
     expect(page.locator("#transcript-downloads a")).to_have_count(5)
     text = page.locator("#transcript textarea").input_value()
@@ -141,10 +112,7 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
 def test_two_visitors_at_once_each_get_their_own_text(browser: Browser, studio_server: StudioProcess) -> None:
     pages = [visit(browser, studio_server, "playground") for _ in range(2)]
     for page, sample in zip(pages, ("Kitchen light", "Silence"), strict=True):
-        page.locator("#transcribe-model input").click()
-        page.get_by_role("option", name="Demo model", exact=True).click()
         page.get_by_role("button", name=sample).click()
-        expect(page.locator("#transcribe-audio")).to_contain_text("0:0")
     for page in pages:
         page.get_by_role("button", name="Transcribe", exact=True).click()
     expect(pages[0].locator("#transcript textarea")).to_have_value(re.compile("kitchen"))

@@ -13,13 +13,8 @@ from tests.browser.conftest import OpenPage
 from tests.studio_process import StudioProcess
 
 
-def take(page: Page, sample: str) -> None:
-    page.get_by_role("button", name=sample, exact=True).click()
-    expect(page.locator("#transcribe-audio")).to_contain_text(re.compile(r"[01]:\d\d"))
-
-
 def transcribe(page: Page, sample: str) -> None:
-    take(page, sample)
+    page.get_by_role("button", name=sample, exact=True).click()
     page.locator("#transcribe-start").click()
 
 
@@ -71,7 +66,6 @@ def test_a_long_recording_is_read_while_it_is_heard_and_can_be_cancelled(
     eleven_minutes = save_pcm(np.tile(sound, 8), SAMPLING_RATE, tmp_path / "long.wav")
     page = open_page("playground")
     page.locator("#transcribe-audio input[type=file]").set_input_files(eleven_minutes)
-    expect(page.locator("#transcribe-audio")).to_contain_text(re.compile(r"10:\d\d"))
     page.locator("#transcribe-start").click()
     status = page.locator("#transcribe-status")
     expect(status.locator("[role=progressbar]")).to_be_visible()
@@ -86,10 +80,10 @@ def test_a_long_recording_is_read_while_it_is_heard_and_can_be_cancelled(
 def test_who_waits_for_others_sees_their_place_and_gets_a_text_of_their_own(open_page: OpenPage) -> None:
     others = [open_page("playground") for _ in range(3)]
     last = open_page("playground")
-    for page, sample in [*((page, "Long") for page in others), (last, "Kitchen light")]:
-        take(page, sample)
-    for page in (*others, last):
-        page.locator("#transcribe-start").click()
+    for page in others:
+        transcribe(page, "Long")
+        expect(page.locator("#transcribe-status")).to_contain_text(re.compile("Heard|before you"))
+    transcribe(last, "Kitchen light")
     status = last.locator("#transcribe-status")
     expect(status).to_contain_text("2 visitors are before you.")
     others[0].locator("#transcribe-cancel").click()
@@ -112,7 +106,6 @@ def test_models_stand_side_by_side_with_their_errors(
     page.get_by_role("option", name="twin").click()
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Kitchen light", exact=True).last.click()
-    expect(page.locator("#compare-audio")).to_contain_text("0:0")
     page.locator("#compare-reference textarea").fill("turn on the kitchen lamp set a timer for ten minutes")
     page.locator("#compare-start").click()
     rows = page.locator("#compare-table tbody tr")
@@ -135,7 +128,6 @@ def test_many_files_are_heard_in_turn_and_one_that_cannot_be_used_stops_nothing(
     expect(page.locator("#many-model input")).to_have_value("Demo model")
     files = [samples / "kitchen-light.flac", broken, samples / "long.ogg", samples / "silence.flac"]
     page.locator("#many-files input[type=file]").set_input_files(files)
-    expect(page.locator("#many-files")).to_contain_text("silence")
     page.locator("#many-start").click()
     status, rows = page.locator("#many-status"), page.locator("#many-table tbody tr")
     expect(rows.nth(2)).to_contain_text("at work")

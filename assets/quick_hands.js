@@ -1,0 +1,187 @@
+// What was done last counts. Who clicks a sample and at once "Transcribe", or types a number and at once "Start", is
+// quicker than the studio's answer, and Gradio would send what stood there before. So a button's click waits until all
+// answers and uploads have arrived that fill what it sends or shows; if one of them fails, the click is forgotten.
+(() => {
+  const SETTLE_MS = 50;
+  const BUSY_MS = 500; // a browser that is busy for longer is not waited for
+  const LOST_MS = 10_000; // a recording that cannot be decoded is never sent
+  const FIELDS_OF_FILES = ['audio', 'file', 'uploadbutton'];
+  const NO_FIELDS = ['button', 'tab', 'tabitem', 'timer'];
+  const underWay = new Set();
+  const events = new Map(); // the queue's number → what is under way, or how it ended if that was told first
+  const recordings = new Set();
+  const waiting = new Map(); // a button → its click that is held, null once it is cancelled
+  const released = new WeakSet();
+  const known = new Map();
+  let count = 0;
+  const config = () => window.gradio_config;
+  const kind = (id) => config().components.find((one) => one.id === id)?.type;
+  const isQuick = (asked) => !asked.types.generator;
+  const outputs = (asked) => asked.filter(isQuick).flatMap((one) => one.outputs);
+
+  // `fills` is what fields it will fill, or null for any; a `click` waits only for other clicks that were before it.
+  function begin(fills, asked = null, isClick = false) {
+    const one = {fills, asked, isClick, place: count++};
+    one.done = new Promise((done) => { one.end = (well) => { underWay.delete(one); done(well); }; });
+    underWay.add(one);
+    return one;
+  }
+
+  // The page has taken in what came, and what follows from it has been asked.
+  async function settled() {
+    await new Promise((done) => setTimeout(done, SETTLE_MS));
+    const idle = window.requestIdleCallback ?? ((done) => setTimeout(done, SETTLE_MS));
+    await new Promise((done) => idle(done, {timeout: BUSY_MS}));
+  }
+
+  const beginUpload = () => begin(
+    config().components.filter((one) => FIELDS_OF_FILES.includes(one.type)).map((one) => one.id)
+  );
+
+  // A handler that goes on answering is at work and does not fill a form; a timer's answer is nobody's doing. Gradio
+  // asks the handlers of one event in turn, each when the one before has answered.
+  function beginAnswer({fn_index, trigger_id}) {
+    const all = config().dependencies;
+    const asked = all.find((one) => one.id === fn_index);
+    if (!asked || !isQuick(asked) || kind(trigger_id) === 'timer') return begin([], asked);
+    const names = asked.targets.filter(([id]) => id === trigger_id).map(([, name]) => name);
+    const isNext = (one) => one.targets.some(([id, name]) => id === trigger_id && names.includes(name));
+    const coming = new Set([asked, ...all.filter(isNext)]);
+    for (const one of coming) all.filter((next) => next.trigger_after === one.id).forEach((next) => coming.add(next));
+    return begin(outputs([...coming]), asked);
+  }
+
+  async function follow(one, answer, isQueued) {
+    try {
+      const response = (await answer).clone();
+      const told = await response.json();
+      if (!response.ok || told.error) one.end(false);
+      else if (!isQueued) one.end(true);
+      else if (events.has(told.event_id)) { one.end(events.get(told.event_id)); events.delete(told.event_id); }
+      else events.set(told.event_id, one);
+    } catch { one.end(false); }
+  }
+
+  function finished({event_id, success, output}) {
+    const [one, well] = [events.get(event_id), success && !output?.error];
+    if (one) { events.delete(event_id); one.end(well); } else events.set(event_id, well);
+  }
+
+  async function listen(answer) {
+    try {
+      const reader = (await answer).clone().body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let rest = '', part; !(part = await reader.read()).done;) {
+        const lines = (rest + part.value).split('\n');
+        rest = lines.pop();
+        const last = lines.filter((line) => line.includes('"process_completed"'));
+        last.map((line) => JSON.parse(line.slice(5))).filter((one) => one.msg === 'process_completed').forEach(finished);
+      }
+    } catch (error) {
+      if (error.name === 'AbortError') return; // nothing is left to be answered for now
+      for (const [id, one] of events) if (one.end) { events.delete(id); one.end(false); }
+    }
+  }
+
+  const fetched = window.fetch.bind(window);
+  window.fetch = (resource, options) => {
+    const answer = fetched(resource, options);
+    const path = new URL(resource.url ?? resource, document.baseURI).pathname;
+    const isQueued = path.endsWith('/queue/join');
+    const isAsked = (isQueued || path.includes('/run/')) && typeof options?.body === 'string';
+    if (path.endsWith('/queue/data')) listen(answer);
+    else if (isAsked) follow(beginAnswer(JSON.parse(options.body)), answer, isQueued);
+    else if (path.endsWith('/upload')) {
+      follow(beginUpload(), answer, false);
+      recordings.forEach((one) => one.end(true));
+    }
+    return answer;
+  };
+
+  // Between a recorder's Stop and the upload, the browser decodes what was recorded.
+  const stop = window.MediaRecorder?.prototype.stop;
+  if (stop) window.MediaRecorder.prototype.stop = function () {
+    if (this.state !== 'inactive') {
+      const one = beginUpload();
+      recordings.add(one);
+      setTimeout(one.end, LOST_MS, true);
+      one.done.then(() => recordings.delete(one));
+    }
+    return stop.call(this);
+  };
+
+  // What a click asks for, what fields that shows its answer in, and those that decide what it sends: its inputs, what
+  // may fill those, and so on.
+  function look(id) {
+    const named = config().components.filter((one) => one.props.elem_id === id);
+    const ids = named.filter((one) => one.type === 'button' || one.type === 'html').map((one) => one.id);
+    const asks = config().dependencies.filter((one) => one.backend_fn && one.targets.some(([at]) => ids.includes(at)));
+    const fields = new Set(asks.flatMap((one) => one.inputs));
+    for (let size = -1; size !== fields.size;) {
+      size = fields.size;
+      for (const one of config().dependencies.filter((one) => one.outputs.some((field) => fields.has(field)))) {
+        for (const [field] of one.targets) if (kind(field) && !NO_FIELDS.includes(kind(field))) fields.add(field);
+      }
+    }
+    return {asks, fields, shows: new Set(asks.flatMap((one) => one.outputs))};
+  }
+
+  function seen(id) {
+    if (!known.has(id)) known.set(id, look(id));
+    return known.get(id);
+  }
+
+  function before(id, place = count) {
+    const {asks, fields, shows} = seen(id);
+    const isOwn = (one) => asks.includes(one.asked) || one.isClick && one.place >= place;
+    const concerns = (field, one) => fields.has(field) || one.place < place && shows.has(field);
+    const isWaitedFor = (one) => !isOwn(one) && (!one.fills || one.fills.some((field) => concerns(field, one)));
+    return fields.size || shows.size ? [...underWay].filter(isWaitedFor) : [];
+  }
+
+  async function filled(id, place) {
+    for (let now; (now = before(id, place)).length;) {
+      if ((await Promise.all(now.map((one) => one.done))).includes(false)) return false;
+      await settled();
+    }
+    return true;
+  }
+  window.studio = {filled};
+
+  async function hold(button, event) {
+    const own = begin(outputs(seen(button.id).asks), null, true);
+    waiting.set(button, event);
+    button.setAttribute('aria-busy', 'true');
+    const isFilled = await filled(button.id, own.place);
+    const wanted = waiting.get(button);
+    waiting.delete(button);
+    button.removeAttribute('aria-busy');
+    const counts = Boolean(isFilled && wanted && button.isConnected && !button.disabled);
+    if (counts) {
+      const again = new MouseEvent('click', wanted);
+      released.add(again);
+      button.dispatchEvent(again);
+    }
+    own.end(counts);
+  }
+
+  window.addEventListener('click', (event) => {
+    const button = event.target.closest?.('button[id]');
+    if (!button || !underWay.size && !waiting.has(button) || released.has(event)) return;
+    for (const one of waiting.keys()) if (button.id === one.id.replace(/-start$/, '-cancel')) waiting.set(one, null);
+    const isHeld = waiting.has(button);
+    if (!isHeld && !before(button.id).length) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    if (isHeld) waiting.set(button, event);
+    else hold(button, event);
+  }, true);
+
+  // What is touched may ask for something in a moment. A button's own press is no reason for its click to wait.
+  for (const name of ['mousedown', 'input', 'change', 'focusout', 'click']) {
+    window.addEventListener(name, (event) => {
+      if (name === 'mousedown' && event.target.closest?.('button')) return;
+      const touch = begin(null, null, true);
+      settled().then(() => touch.end(true));
+    }, true);
+  }
+})();

@@ -1,0 +1,66 @@
+"""Who is quicker than the studio: what was clicked or typed last counts, however late its answer is."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from studio.training.arguments import write_yaml
+from studio.training.config import TrainingConfig
+from tests.browser.conftest import OpenPage, held, show_tab
+from tests.studio_process import StudioProcess
+
+
+def test_transcribe_waits_for_the_sample_that_was_clicked_last(open_page: OpenPage) -> None:
+    page = open_page("playground")
+    let_go = held(page, "queue/join")
+    page.get_by_role("button", name="Silence", exact=True).click()
+    page.get_by_role("button", name="Kitchen light", exact=True).click()
+    page.locator("#transcribe-start").click()
+    let_go()
+    expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
+
+
+@pytest.mark.parametrize("how", ["cancelled", "failed"])
+def test_a_click_that_waits_is_forgotten_when_it_is_cancelled_or_its_sample_fails(
+    open_page: OpenPage, how: str
+) -> None:
+    page = open_page("playground")
+    let_go = held(page, "queue/join")
+    page.get_by_role("button", name="Kitchen light", exact=True).click()
+    start = page.locator("#transcribe-start")
+    start.click()
+    expect(start).to_have_attribute("aria-busy", "true")
+    if how == "cancelled":
+        page.locator("#transcribe-cancel").click()
+    let_go(well=how == "cancelled")
+    expect(start).not_to_have_attribute("aria-busy", "true")
+    expect(page.locator("#transcribe-status")).to_contain_text("Here will stand the text")
+
+
+@pytest.mark.parametrize("from_file", [False, True])
+def test_a_run_waits_for_a_number_just_typed_and_for_settings_on_their_way(
+    open_page: OpenPage, studio_server: StudioProcess, tmp_path: Path, from_file: bool
+) -> None:
+    settings = tmp_path / "mine.yaml"
+    settings.write_text(write_yaml(TrainingConfig(lora_r=24)), encoding="utf-8")
+    page = open_page("train" if from_file else "memory")
+    page.get_by_text("The same as a command or a file" if from_file else "More options").click()
+    let_go = [held(page, what) for what in ("upload", "run/*", "queue/join")]
+    if from_file:
+        with page.expect_file_chooser() as chooser:
+            page.get_by_role("button", name="Load settings from a file").click()
+        chooser.value.set_files(settings)
+    else:
+        page.get_by_label("LoRA rank").first.fill("24")
+        page.locator("#memory-use").click()
+        show_tab(page, "train")
+    page.locator("#train-start").click()
+    for each in let_go:
+        each()
+    expect(page.locator("#train-start")).not_to_have_attribute("aria-busy", "true")
+    expect(page.locator("#run-history tbody tr")).to_have_count(2 if from_file else 1)
+    runs = (studio_server.home / "runs").glob("*/config.json")
+    assert {json.loads(path.read_text())["lora_r"] for path in runs} == {24}
