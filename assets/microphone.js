@@ -59,6 +59,7 @@ async function isReady(own) {
 
 async function pump(own) {
   while (!own.ended) {
+    if (own.stopping) await own.hush();
     const length = own.chunks.reduce((sum, chunk) => sum + chunk.length, 0);
     if (length < LEAST_SECONDS * own.rate && !own.stopping) {
       await new Promise((done) => setTimeout(done, 20));
@@ -67,45 +68,76 @@ async function pump(own) {
     const chunks = taken(own);
     own.ended = own.stopping && !own.chunks.length;
     const answer = await server.feed({session: own.id, rate: own.rate, sound: encoded(chunks), ends: own.ended});
-    if (answer.error) { say(answer.error); own.stopping = own.ended = true; break; }
+    if (answer.error) { say(answer.error); break; }
     part('settled').textContent = answer.settled;
     part('tentative').textContent = answer.tentative ? ' ' + answer.tentative : '';
     const told = own.ended ? words('heard') : own.stopping ? words('rest') : words('listening');
     say(told.replace('0', Math.round(answer.seconds)));
   }
-  own.close();
+}
+
+// Opens the microphone. `own.hush` closes it at once and for good, however much is still to be heard of what it
+// took until then, and answers when the last of that is here.
+async function listen(own) {
+  const stream = await navigator.mediaDevices.getUserMedia({audio: true});
+  const sound = new AudioContext();
+  const source = sound.createMediaStreamSource(stream);
+  own.hush = () => {
+    stream.getTracks().forEach((track) => track.stop());
+    source.disconnect();
+    const closed = sound.close();
+    own.hush = () => closed;
+    return closed;
+  };
+  await sound.audioWorklet.addModule(URL.createObjectURL(new Blob([CODE], {type: 'text/javascript'})));
+  const tap = new AudioWorkletNode(sound, 'tap');
+  tap.port.onmessage = (event) => own.chunks.push(event.data);
+  source.connect(tap);
+  own.rate = sound.sampleRate;
+}
+
+function close(own) {
+  own.hush();
+  part('toggle').textContent = words('begin');
+  session = null;
+}
+
+// Once: the microphone is closed, and the rest is heard. Once more: the rest is given up.
+function stop(own) {
+  if (own.stopping) { own.chunks = []; return; }
+  own.stopping = true;
+  own.hush();
+  part('toggle').textContent = words('cancel');
+  say(words('rest'));
 }
 
 async function start() {
-  const own = session = {id: crypto.randomUUID(), chunks: [], stopping: false, ended: false};
+  const own = session = {id: crypto.randomUUID(), chunks: [], stopping: false, ended: false, hush: () => {}};
   part('settled').textContent = part('tentative').textContent = '';
   try {
-    const stream = await navigator.mediaDevices.getUserMedia({audio: true});
-    const sound = new AudioContext();
-    await sound.audioWorklet.addModule(URL.createObjectURL(new Blob([CODE], {type: 'text/javascript'})));
-    const tap = new AudioWorkletNode(sound, 'tap');
-    tap.port.onmessage = (event) => own.chunks.push(event.data);
-    sound.createMediaStreamSource(stream).connect(tap);
-    own.rate = sound.sampleRate;
-    own.close = () => {
-      stream.getTracks().forEach((track) => track.stop());
-      sound.close();
-      part('toggle').textContent = words('begin');
-      session = null;
-      trigger('stop_recording', {session: own.id});
-    };
-  } catch (error) { say(reason(error)); session = null; return; }
+    await listen(own);
+  } catch (error) { say(own.stopping ? '' : reason(error)); close(own); return; }
+  if (own.stopping) { say(''); close(own); return; }
   part('toggle').textContent = words('end');
   say(words('loading'));
+  await window.studio.filled('live');
   trigger('start_recording', {session: own.id});
   try {
-    if (!await isReady(own)) { own.ended = true; own.close(); return; }
-    if (!own.stopping) say(words('listening'));
-    await pump(own);
-  } catch (error) { say(words('failed') + ' ' + error.message); own.close(); }
+    if (await isReady(own)) {
+      if (!own.stopping) say(words('listening'));
+      await pump(own);
+    }
+  } catch (error) { say(words('failed') + ' ' + error.message); }
+  close(own);
+  trigger('stop_recording', {session: own.id});
 }
 
 element.addEventListener('click', (event) => {
   if (!event.target.closest('[data-live=toggle]')) return;
-  if (session) { session.stopping = true; say(words('rest')); } else start();
+  if (session) stop(session); else start();
 });
+
+// Nobody is listened to who has left the tab or the page.
+const leave = () => { if (session && !session.stopping) stop(session); };
+new ResizeObserver(() => { if (!element.getClientRects().length) leave(); }).observe(element);
+window.addEventListener('pagehide', leave);

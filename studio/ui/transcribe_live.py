@@ -28,6 +28,7 @@ _LOOK_SECONDS = 0.05
 _WORDS = {
     "begin": N_("Start listening"),
     "end": N_("Stop"),
+    "cancel": N_("Cancel"),
     "loading": N_("Loading the model …"),
     "listening": N_("Listening: 0 s"),
     "rest": N_("Hearing the rest …"),

@@ -3,20 +3,18 @@
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Page, Playwright, expect
 
-from tests.benchmarks.live import BEFORE_SECONDS, browser_that_hears, microphone_file
-from tests.browser.conftest import PATIENCE_MILLISECONDS, OpenPage, show_tab
+from tests.benchmarks.live import browser_that_hears, microphone_file
+from tests.browser.conftest import OpenPage, held
+from tests.browser.test_story import visit
 from tests.studio_process import StudioProcess
 
 
 def live_page(browser: Browser, studio: StudioProcess) -> Page:
     """A visitor who may use the microphone, at Live."""
-    page = browser.new_context(locale="en-US", permissions=["microphone"]).new_page()
-    page.set_default_timeout(PATIENCE_MILLISECONDS)
-    page.goto(studio.url)
-    expect(page.locator("#memory-parts table")).to_be_visible()
-    show_tab(page, "playground")
+    page = visit(browser, studio, "playground")
     page.get_by_role("tab", name="Live", exact=True).click()
     return page
 
@@ -57,6 +55,43 @@ def test_who_speaks_with_faster_whisper_is_told_how_far_its_export_is(
     browser.close()
 
 
+NOTE_TRACKS = """() => {
+  const ask = navigator.mediaDevices.getUserMedia;
+  navigator.mediaDevices.getUserMedia = async (wanted) => {
+    const stream = await ask(wanted);
+    Object.assign(window, {track: stream.getTracks()[0], began: performance.now()});
+    return stream;
+  };
+}"""
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_stop_closes_the_microphone_at_once_and_what_was_said_until_then_is_heard(
+    playwright: Playwright, studio_server: StudioProcess, demo_speech: Path, tmp_path: Path, leaves: bool
+) -> None:
+    spoken = microphone_file(demo_speech / "samples" / "kitchen-light.flac", tmp_path)
+    browser = browser_that_hears(playwright, spoken, again_and_again=True)
+    page = live_page(browser, studio_server)
+    page.evaluate(NOTE_TRACKS)
+    let_go = held(page, "component_server", saying="feed")
+    page.get_by_role("button", name="Start listening").click()
+    status = page.locator("#live [data-live=status]")
+    expect(status).to_contain_text("Listening")
+    page.wait_for_function("performance.now() - began > 8000")  # saying the clip takes that long
+    if leaves:
+        page.get_by_role("tab", name="Many files", exact=True).click()
+    else:
+        page.locator("#live").get_by_role("button", name="Stop").click()
+    page.wait_for_function("track.readyState == 'ended'", timeout=2000)
+    said = page.evaluate("(performance.now() - began) / 1000")
+    let_go()
+    expect(page.locator("#live-downloads a")).to_have_count(5)
+    expect(page.locator("#live .live-text")).to_contain_text("kitchen light")
+    heard = re.search(r"Heard: (\d+) s", status.inner_text() or status.text_content() or "")
+    assert heard and 6 <= int(heard[1]) <= said + 0.5
+    browser.close()
+
+
 def test_without_a_microphone_the_page_says_what_to_do(open_page: OpenPage) -> None:
     page = open_page("playground", locale="zh-TW")
     missing = "Promise.reject(new DOMException('none', 'NotFoundError'))"
@@ -74,16 +109,11 @@ def test_the_end_of_a_recording_starts_its_transcription(
 ) -> None:
     spoken = microphone_file(demo_speech / "samples" / "kitchen-light.flac", tmp_path)
     browser = browser_that_hears(playwright, spoken)
-    page = browser.new_context(locale="en-US", permissions=["microphone"]).new_page()
-    page.set_default_timeout(PATIENCE_MILLISECONDS)
-    page.goto(studio_server.url)
-    expect(page.locator("#memory-parts table")).to_be_visible()
-    show_tab(page, "playground")
-    expect(page.locator("#transcribe-model input")).to_have_value("Demo model")
+    page = visit(browser, studio_server, "playground")
     audio = page.locator("#transcribe-audio")
     audio.get_by_role("button", name="Record audio").click()
     audio.get_by_role("button", name="Record", exact=True).click()
-    page.wait_for_timeout(1000 * (BEFORE_SECONDS + 5.0))
+    expect(audio.locator("time").last).to_have_text("0:07")  # by then the clip is said
     audio.get_by_role("button", name="Stop", exact=True).click()
     expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen light"))
     browser.close()
