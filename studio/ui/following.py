@@ -53,11 +53,8 @@ def opened(tab: gr.Tab) -> list[Any]:
 
     A section that was open when its tab was left gets no event of its own when the visitor comes back.
     """
-    around, events = [tab.parent], [tab.select]
-    while (block := around[-1]) is not None:
-        events += [block.select] if isinstance(block, gr.Tab) else []
-        around.append(block.parent)
-    return events
+    around = tab.parent.parent if tab.parent else None
+    return [tab.select, around.select] if isinstance(around, gr.Tab) else [tab.select]
 
 
 def wire_cancel(cancel: gr.Button, stops: Stops, status: Block) -> None:

@@ -128,11 +128,6 @@ def _outcome(status: RunStatus, locale: str) -> Html | None:
     return None
 
 
-def remove_question(_status: RunStatus, locale: str) -> str:
-    """What is asked before a run is removed."""
-    return tr("Remove this run, its log and its checkpoints? The model it made stays.", locale)
-
-
 def prune_question(status: RunStatus, locale: str) -> str:
     """What is asked before a run's checkpoints are removed."""
     size = format_bytes(status.removable_bytes)

@@ -15,10 +15,10 @@ from studio.ui.access import require_training
 from studio.ui.errors import shows_errors
 from studio.ui.following import QUIET
 from studio.ui.forms import form_config, form_updates
-from studio.ui.i18n import _, request_locale
+from studio.ui.i18n import N_, _, request_locale, tr
 from studio.ui.picking import picked_id
 from studio.ui.run_panel import RunPanel, Seen, render
-from studio.ui.run_views import prune_question, remove_question
+from studio.ui.run_views import prune_question
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,10 @@ def wire_actions(
     panel.stop.click(act(jobs.stop), at, panel.outputs(), **QUIET)
     panel.resume.click(act(jobs.resume), at, panel.outputs(), **QUIET)
     _wire_removal(jobs, panel, panel.prune, prune, prune_question, act(jobs.remove_checkpoints))
-    _wire_removal(jobs, panel, panel.remove, remove, remove_question, act(jobs.remove))
+    all_of_it = N_("Remove this run, its log and its checkpoints? The model it made stays.")
+    _wire_removal(
+        jobs, panel, panel.remove, remove, lambda _run, locale: tr(all_of_it, locale), act(jobs.remove)
+    )
 
 
 def _wire_removal(

@@ -48,15 +48,13 @@ def test_check_data_train_stop_resume_and_compare_two_runs(
     expect(page.locator("#run-status .badge")).to_have_text("Finished")
     expect(page.locator("#run-prune")).to_be_visible()
     page.locator("#run-prune").click()
-    question = page.locator("#run-prune-question")
-    expect(question).to_contain_text(re.compile(r"That frees [\d.]+ [KM]iB\. .* there is nothing to resume"))
+    asked = re.compile(r"frees [\d.]+ [KM]iB\. .*nothing to resume")
+    expect(page.locator("#run-prune-question")).to_contain_text(asked)
     page.locator("#run-prune-keep").click()
-    expect(question).to_be_hidden()
     assert list(studio_server.home.glob("runs/mine-*/checkpoints/checkpoint-*")), "nobody said yes"
     page.locator("#run-prune").click()
     page.locator("#run-prune-delete").click()
     expect(page.locator("#run-prune")).to_be_hidden()
-    expect(question).to_be_hidden()
 
     other = {**config_to_dict(config), "run_name": "other", "max_steps": 3, "lora_r": 8}
     Client(studio_server.url, verbose=False).predict(config=other, api_name="/start_run")
@@ -114,8 +112,7 @@ def test_a_run_goes_on_while_nobody_looks_and_its_end_is_notified(
     run_id = api.predict(config=config_to_dict(config), api_name="/start_run")
     page = open_page("train")
     expect(page.locator("#run-status")).to_contain_text("unwatched")
-    other = {**config_to_dict(config), "run_name": "in line"}
-    api.predict(config=other, api_name="/start_run")
+    api.predict(config={**config_to_dict(config), "run_name": "in line"}, api_name="/start_run")
     page.locator("#run-history").get_by_role("button", name="in line").click()
     page.locator("#run-stop").click()
     expect(page.locator("#run-status")).to_contain_text("nothing was trained")

@@ -1,5 +1,7 @@
 """What the terminal says of a run's memory and of its end."""
 
+from dataclasses import replace
+
 import pytest
 
 from studio.cli.follow import memory_lines, tell
@@ -27,17 +29,10 @@ def test_a_run_that_measured_nothing_says_nothing() -> None:
     assert memory_lines(None) == memory_lines({"predicted": PREDICTED, "measured": None}) == []
 
 
-@pytest.mark.parametrize(
-    ("known", "said"),
-    [
-        ({"started": "2026-01-02T03:04:05+00:00", "has_checkpoint": True}, "the last checkpoint is kept"),
-        ({"started": "2026-01-02T03:04:05+00:00"}, "before its first checkpoint: nothing is kept"),
-        ({}, "nothing was trained"),
-    ],
-)
-def test_a_stopped_run_has_left_what_page_and_terminal_say(
-    known: dict[str, object], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status = RunStatus("mine", JobState.STOPPED, TrainingConfig(), **known)  # type: ignore[arg-type]
-    tell(status)
-    assert said in capsys.readouterr().err and said in run_status(status, "en")
+def test_a_stopped_run_has_left_what_page_and_terminal_say(capsys: pytest.CaptureFixture[str]) -> None:
+    stopped = RunStatus("mine", JobState.STOPPED, TrainingConfig())
+    begun = replace(stopped, started="2026-01-02")
+    kept = replace(begun, has_checkpoint=True)
+    for said, status in (("was trained", stopped), ("nothing is kept", begun), ("checkpoint is kept", kept)):
+        tell(status)
+        assert said in capsys.readouterr().err and said in run_status(status, "en")

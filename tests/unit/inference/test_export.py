@@ -1,8 +1,7 @@
 """Exports: the proof that they write what their model writes, and what is remembered of them."""
 
 import json
-import subprocess
-import sys
+import multiprocessing
 import time
 from pathlib import Path
 
@@ -13,26 +12,7 @@ from studio.inference.export import STAGING, Exporter, ExportRequest
 from studio.registry.spec import ModelKind
 from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
-from tests.studio_process import ROOT
 from tests.unit.inference.small_models import save_adapter
-
-EXPORT = """
-import sys, time
-from pathlib import Path
-from studio.inference.export import Exporter, ExportRequest
-from studio.registry.store import ModelRegistry
-
-models, demo, mine, other = map(Path, sys.argv[1:])
-
-def tell(step, share):
-    if share or "Waiting" in str(step):
-        mine.touch()
-    while share > 0.4 and not other.exists():
-        time.sleep(0.02)
-
-Exporter(ModelRegistry(models, demo=demo, hf_cache=None)).export(ExportRequest("accent"), tell)
-"""
-"""Tells with the file `mine` that it is at work, and writes only when there is the file `other`."""
 
 
 @pytest.fixture
@@ -44,12 +24,8 @@ def registry(demo_model: Path, tmp_path: Path) -> ModelRegistry:
 
 def test_an_adapter_its_merged_model_and_its_export_write_the_same_tokens(registry: ModelRegistry) -> None:
     steps: list[tuple[str, float]] = []
-
-    def tell(step: Sentence, share: float) -> None:
-        steps.append((str(step), share))
-
-    exporter = Exporter(registry)
-    made = exporter.export(ExportRequest("accent", quantization="float32"), tell)
+    request = ExportRequest("accent", quantization="float32")
+    made = Exporter(registry).export(request, lambda step, share: steps.append((str(step), share)))
     assert (made.kind, made.base_model, made.problem) == (ModelKind.EXPORT, "demo", "")
     assert made.card["source"] == "accent"
     assert [(row["a"], row["b"], row["equal"]) for row in made.card["parity"]] == [
@@ -57,8 +33,7 @@ def test_an_adapter_its_merged_model_and_its_export_write_the_same_tokens(regist
         ("adapter", "export", True),
     ]
     assert all(row["tokens"] > 10 for row in made.card["parity"])
-    shares = [share for _, share in steps]
-    assert shares == sorted(shares)
+    assert [share for _, share in steps] == sorted(share for _, share in steps)
     assert "Merging the adapter …" in dict(steps)
     assert made.path is not None
     names = {path.name for path in made.path.iterdir()}
@@ -78,8 +53,8 @@ def test_an_export_is_made_once_and_again_when_its_model_has_changed(
     save_adapter(demo_model, registry.models / "dialect", seed=5)
     again = Exporter(registry).ensure("dialect")
     assert again.card["source_hash"] != first.card["source_hash"]
-    card = registry.models / "accent-ct2" / "model.json"
-    assert card.is_file()  # made of the model's former name: whoever renamed it may still want it
+    # Made of the model's former name: whoever renamed it may still want it.
+    assert (registry.models / "accent-ct2" / "model.json").is_file()
     assert again.path is not None
     (again.path / "model.bin").write_bytes((again.path / "model.bin").read_bytes()[:-1000])
     assert Exporter(registry).find(registry.get("dialect")) is None, "a broken one is made again"
@@ -89,10 +64,8 @@ def test_a_merged_model_stands_alone_and_writes_the_same(registry: ModelRegistry
     made = Exporter(registry).export(ExportRequest("accent", "merged", name="whole"))
     assert (made.id, made.kind, made.problem) == ("whole", ModelKind.MERGED, "")
     assert [row["b"] for row in made.card["parity"]] == ["merged"]
-    assert made.path is not None
-    assert (made.path / "model.safetensors").is_file()
-    exported = Exporter(registry).ensure("whole")
-    assert exported.card["parity"][0]["equal"]
+    assert made.path and (made.path / "model.safetensors").is_file()
+    assert Exporter(registry).ensure("whole").card["parity"][0]["equal"]
 
 
 def test_what_quantization_changes_is_measured(registry: ModelRegistry) -> None:
@@ -105,12 +78,7 @@ def test_what_quantization_changes_is_measured(registry: ModelRegistry) -> None:
     assert Exporter(registry).find(registry.get("accent")) is None
 
 
-def test_an_export_that_was_cut_short_is_never_listed_and_swept_away(registry: ModelRegistry) -> None:
-    (registry.models / f"{STAGING}1234").mkdir()
-    assert [spec.id for spec in registry.all() if spec.path and spec.path.parent == registry.models] == [
-        "accent"
-    ]
-
+def test_an_export_that_is_interrupted_leaves_nothing(registry: ModelRegistry) -> None:
     def interrupted(step: Sentence, share: float) -> None:
         if share > 0.4:
             raise KeyboardInterrupt
@@ -120,24 +88,36 @@ def test_an_export_that_was_cut_short_is_never_listed_and_swept_away(registry: M
     assert [path.name for path in registry.models.iterdir()] == ["accent"]
 
 
+def _export(models: Path, demo: Path, mine: Path, other: Path) -> None:
+    """Tells with the file `mine` that it is at work, and writes only when there is the file `other`."""
+
+    def tell(step: Sentence, share: float) -> None:
+        if share or "Waiting" in str(step):
+            mine.touch()
+        while share > 0.4 and not other.exists():
+            time.sleep(0.02)
+
+    Exporter(ModelRegistry(models, demo=demo, hf_cache=None)).export(ExportRequest("accent"), tell)
+
+
 def test_processes_that_export_at_once_spare_each_other_and_sweep_what_a_killed_one_left(
     registry: ModelRegistry, demo_model: Path, tmp_path: Path
 ) -> None:
-    def begin(name: str, other: str) -> "subprocess.Popen[bytes]":
-        """An export that has begun, or waits for another to end."""
-        places = [registry.models, demo_model, tmp_path / name, tmp_path / other]
-        process = subprocess.Popen([sys.executable, "-c", EXPORT, *places], cwd=ROOT)
-        while not (tmp_path / name).exists() and process.poll() is None:
+    def begin(name: str, other: str) -> multiprocessing.context.SpawnProcess:
+        places = (registry.models, demo_model, tmp_path / name, tmp_path / other)
+        process = multiprocessing.get_context("spawn").Process(target=_export, args=places)
+        process.start()
+        while not places[2].exists() and process.is_alive():
             time.sleep(0.02)
         return process
 
     killed = begin("killed", "nobody")
     killed.kill()
-    killed.wait()
-    [left] = registry.models.glob(f"{STAGING}*")
+    killed.join()
+    assert {spec.path.name for spec in registry.all() if spec.path} == {"accent", demo_model.name}
+    assert any(registry.models.glob(f"{STAGING}*"))
     both = [begin("first", "second"), begin("second", "first")]
-    assert not left.exists()
-    assert [process.wait(300) for process in both] == [0, 0]
+    assert [process.join() or process.exitcode for process in both] == [0, 0]
     assert {path.name for path in registry.models.iterdir()} == {"accent", "accent-ct2", "accent-ct2-2"}
 
 
