@@ -26,6 +26,7 @@ CHROMIUM_PACKAGES = ("chromium", "fonts-noto-cjk")
 
 
 def main() -> int:
+    wish, arguments = wishes()
     python = virtual_environment()
     say("Installing what the tests need (tests/requirements*.txt)")
     install = [python, "-m", "pip", "install", "--quiet"]
@@ -38,14 +39,15 @@ def main() -> int:
     else:
         say("No Chromium from the system: installing Playwright's own")
         call([python, "-m", "playwright", "install", "chromium"])
-    wish, arguments = wishes()
     if wish.slow:
         arguments = arguments or list(SLOW)
     elif wish.changed is not None:
         say("What can break")
         arguments = [*side_by_side(), *can_break(python, wish.changed), *arguments]
-    elif all(argument.startswith("--slowed") for argument in arguments):
-        arguments = [*side_by_side(), *arguments]
+    elif not arguments:
+        arguments = side_by_side()
+    if wish.slowed:
+        arguments = [*arguments, f"--slowed={wish.slowed}"]
     if "-n" in arguments:
         environ.setdefault("OMP_NUM_THREADS", "1")
     say("Running the tests")
@@ -59,6 +61,7 @@ def wishes() -> "tuple[argparse.Namespace, list[str]]":
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--changed", nargs="?", const="", metavar="REV", help="only what a change can break")
     parser.add_argument("--slow", action="store_true", help="only what needs tens of minutes")
+    parser.add_argument("--slowed", metavar="TIMES", help="pages so many times slower, servers that give way")
     return parser.parse_known_args()
 
 
