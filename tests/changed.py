@@ -38,6 +38,9 @@ def broken_by(name: str) -> Iterator[tuple[str, str]]:
     elif path.suffix == ".py":
         yield from ((test, "has the name of") for test in _mirrors(name))
         yield from ((test, "is" if test == name else "imports") for test in tests() if name in _reach(test))
+        near = _leaning_in_its_room(name)
+        for test in tests(f"unit/{path.parts[1]}"):
+            yield from ((test, f"imports {module}, which leans on") for module in near & _reach(test))
         for module in (module for module in _sources() if name in _imports(module)):
             yield from ((test, f"has the name of {module}, which imports") for test in _mirrors(module))
     else:
@@ -72,6 +75,15 @@ def _mirrors(module: str) -> list[str]:
 def _are_alike(test: str, name: str) -> bool:
     mine = Path(test).stem.removeprefix("test_")
     return f"{mine}_".startswith(f"{name}_") or f"{name}_".startswith(f"{mine}_")
+
+
+def _leaning_in_its_room(name: str) -> set[str]:
+    """The modules of a module's room that import it, themselves or through one another."""
+    room = [module for module in _sources() if module.split("/")[:2] == name.split("/")[:2]]
+    found = {name}
+    while new := {module for module in room if _imports(module) & found} - found:
+        found |= new
+    return found - {name}
 
 
 @cache
