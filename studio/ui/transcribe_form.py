@@ -50,11 +50,13 @@ def sample_buttons(audio: Block) -> None:
     samples = sample_clips()
     if not samples:
         return
+    # One after the other, in the order of the clicks: the last one counts.
+    in_turn = {**QUIET, "concurrency_limit": 1, "concurrency_id": "samples"}
     with gr.Row(elem_classes="samples"):
         gr.HTML(_("Or a sample:"), elem_classes="subdued", scale=0, min_width=86)
         for sample in samples:
             gr.Button(_SAMPLES.get(sample.path.stem, sample.title), size="sm", min_width=90).click(
-                functools.partial(str, sample.path), None, audio, **QUIET
+                functools.partial(str, sample.path), None, audio, **in_turn
             )
 
 

@@ -114,7 +114,7 @@ def show_tab(page: Page, tab: str) -> None:
 
 
 def held(page: Page, what: str, saying: str = "") -> Callable[..., None]:
-    """Holds the page's requests of a kind back; what is given lets them go, the last ones first."""
+    """Holds the page's requests of a kind back; what is given lets them go."""
     waiting: list[Route] = []
 
     def hold(route: Route) -> None:
@@ -125,7 +125,7 @@ def held(page: Page, what: str, saying: str = "") -> Callable[..., None]:
 
     def let_go(*, well: bool = True) -> None:
         page.route(f"**/{what}*", lambda route: route.continue_())
-        for route in reversed(waiting):
+        for route in waiting:
             route.continue_() if well else route.abort()
 
     page.route(f"**/{what}*", hold)
