@@ -74,7 +74,8 @@
         const lines = (rest + part.value).split('\n');
         rest = lines.pop();
         const last = lines.filter((line) => line.includes('"process_completed"'));
-        last.map((line) => JSON.parse(line.slice(5))).filter((one) => one.msg === 'process_completed').forEach(finished);
+        const told = last.map((line) => JSON.parse(line.slice(5)));
+        told.filter((one) => one.msg === 'process_completed').forEach(finished);
       }
     } catch (error) {
       if (error.name === 'AbortError') return; // nothing is left to be answered for now
