@@ -17,6 +17,7 @@ import select
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -42,6 +43,8 @@ READ_LATE = (
 """Variables that libraries read as late as the studio does, or of which it does not depend."""
 PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
 STARTED_AS_EVER = "0"
+LOOKED_AT_SECONDS = 0.5
+"""So long a process is there, if as a zombie: whoever starts one notes when it was started."""
 Popen = Callable[..., subprocess.Popen[Any]]
 
 
@@ -124,23 +127,19 @@ def main(address: str) -> None:
     listener.bind(address)
     listener.listen()
     os.write(1, b"ready\n")
-    running: dict[int, tuple[int, socket.socket]] = {}
-    ended: dict[socket.socket, int] = {}
+    running: dict[int, tuple[int, socket.socket, float]] = {}
     while True:
-        ready, _, _ = select.select([0, listener, *running, *ended], [], [])
+        ready, _, _ = select.select([0, listener, *running], [], [])
         if 0 in ready:
             os._exit(0)
-        for file in {*ready} & {*ended}:
-            os.waitpid(ended.pop(file), 0)
-            file.close()
         for file in {*ready} & {*running}:
-            pid, asking = running.pop(file)
-            os.close(file)
-            ended[asking] = pid  # a zombie until whoever asked for it knows, as a child of its own would be
-            how = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-            code = how.si_status if how.si_code == os.CLD_EXITED else -how.si_status
+            pid, asking, born = running.pop(file)
+            time.sleep(max(0.0, born + LOOKED_AT_SECONDS - time.monotonic()))
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             with suppress(BrokenPipeError):
                 asking.send(str(code).encode())
+            asking.close()
+            os.close(file)
         if listener not in ready:
             continue
         asking, _ = listener.accept()
@@ -151,9 +150,10 @@ def main(address: str) -> None:
             asking.send(STARTED_AS_EVER.encode())
             asking.close()
         elif pid := os.fork():
-            running[os.pidfd_open(pid)] = pid, asking
+            running[os.pidfd_open(pid)] = pid, asking, time.monotonic()
         else:
-            for number in (listener.fileno(), *running, *(each.fileno() for _, each in running.values())):
+            listener.close()
+            for number in (*running, *(other.detach() for _, other, _ in running.values())):
                 os.close(number)
             become(asking, files, request)
         for number in files:

@@ -28,11 +28,6 @@ QUESTION = ProbeQuestion(
 )
 
 
-@pytest.fixture
-def settings(settings: Settings, popen: Popen) -> Settings:
-    return replace(settings, popen=popen)
-
-
 def children_in(folder: Path) -> list[psutil.Process]:
     return [
         child
@@ -41,9 +36,10 @@ def children_in(folder: Path) -> list[psutil.Process]:
     ]
 
 
-def test_a_measurement_leaves_a_receipt_and_nothing_else(settings: Settings) -> None:
+def test_a_measurement_leaves_a_receipt_and_nothing_else(settings: Settings, popen: Popen) -> None:
     unloaded: list[bool] = []
-    receipt, path = Prober(settings, before_start=lambda: unloaded.append(True)).measure(QUESTION)
+    prober = Prober(replace(settings, popen=popen), before_start=lambda: unloaded.append(True))
+    receipt, path = prober.measure(QUESTION)
     assert read_receipts(settings.calibration) == (receipt,) and path.parent == settings.calibration
     assert unloaded == [True] and not list(settings.cache.iterdir())
     assert receipt.plan.batch_size == 2 and receipt.plan.label_length == 20
