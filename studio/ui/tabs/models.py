@@ -81,6 +81,13 @@ def _wire(
         return _show(registry, chosen, request_locale(request))
 
     @shows_errors
+    def show_again(chosen: str | None, request: gr.Request) -> list[object]:
+        shown = _show(registry, chosen, request_locale(request))
+        if chosen:  # a new name may be half typed
+            shown[everything.index(parts.new_name)] = gr.skip()
+        return shown
+
+    @shows_errors
     def pick(event: gr.EventData, request: gr.Request) -> list[object]:
         return _show(registry, picked_id(event), request_locale(request))
 
@@ -95,13 +102,14 @@ def _wire(
 
     private = {"api_visibility": "private", "show_progress": "hidden", **UNCHECKED}
     reading = {**private, "concurrency_limit": None}
-    gr.on([tab.select, parts.choice.input], show, parts.choice, everything, **reading)
+    tab.select(show_again, parts.choice, everything, **reading)
+    parts.choice.input(show, parts.choice, everything, **reading)
     parts.table.pick(pick, None, everything, **reading)
     rename.click(rename_model, [parts.choice, parts.new_name], everything, **private)
     delete.click(delete_model, parts.choice, everything, **private)
     ask.click(lambda: gr.Group(visible=True), None, parts.confirm, **reading)
     keep.click(lambda: gr.Group(visible=False), None, parts.confirm, **reading)
-    return show
+    return show_again
 
 
 def _show(registry: ModelRegistry, chosen: str | None, locale: str) -> list[object]:
