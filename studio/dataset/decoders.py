@@ -58,7 +58,7 @@ def open_sound(path: Path) -> Iterator[Sound]:
         file = soundfile.SoundFile(path)
     except (soundfile.LibsndfileError, TypeError):  # TypeError: a .raw file has no header to tell its rate
         file = None
-    if file is not None:
+    if file is not None and file.samplerate > 0:
         with file:
             yield _SndFileSound(path, file)
         return
@@ -134,7 +134,8 @@ def _open_container(path: Path) -> Iterator[Any]:
     except (av.FFmpegError, OSError, ValueError) as error:
         raise not_audio from error
     with container:
-        if not container.streams.audio:
+        streams = container.streams.audio
+        if not streams or streams[0].codec_context is None or not streams[0].codec_context.sample_rate:
             raise not_audio
         yield container
 
@@ -161,11 +162,16 @@ class _ContainerSound:
 
     def _counted_seconds(self) -> float:
         """A browser's recorder writes no length: the last packet tells it, without decoding."""
+        import av
+
         end = 0.0
-        for packet in self._container.demux(self._stream):
-            if packet.pts is not None:
-                end = max(end, float((packet.pts + (packet.duration or 0)) * packet.time_base))
-        self._container.seek(0)
+        try:
+            for packet in self._container.demux(self._stream):
+                if packet.pts is not None:
+                    end = max(end, float((packet.pts + (packet.duration or 0)) * packet.time_base))
+            self._container.seek(0)
+        except av.FFmpegError as error:
+            raise _damaged(self._path, end) from error
         return max(0.0, end - self._origin_seconds)
 
     def blocks(self, start_seconds: float, end_seconds: float | None) -> Iterator[NDArray[np.float32]]:

@@ -18,6 +18,8 @@ from studio.errors import ManifestError
 _BLOCK_BYTES = 2**20
 _BETWEEN = re.compile(r"[\s,]*")
 """What stands between two values of an array."""
+_NO_JSON = (ValueError, RecursionError)
+"""What Python's reader says of text that is no JSON, or is nested without end."""
 _LARGEST_OBJECT_BYTES = 2**26
 """A single JSON object larger than this is not looked for."""
 
@@ -125,7 +127,7 @@ def array_rows(path: Path) -> Iterator[Row]:
                 return
             try:
                 value, place = decoder.raw_decode(text, place)
-            except ValueError as error:
+            except _NO_JSON as error:
                 more = file.read(_BLOCK_BYTES) if len(text) < _LARGEST_OBJECT_BYTES else ""
                 if more:  # perhaps only the end of a long row is missing
                     line += text.count("\n", 0, place)
@@ -158,7 +160,7 @@ def _parsed_lines(path: Path) -> Iterator[Row]:
                 continue
             try:
                 value = json.loads(line)
-            except ValueError as error:
+            except _NO_JSON as error:
                 reason = str(error)
                 yield Row(number, {}, ManifestError("The line is not valid JSON ({reason}).", reason=reason))
                 continue
@@ -168,13 +170,13 @@ def _parsed_lines(path: Path) -> Iterator[Row]:
 def _is_one_object(path: Path, first_line: str) -> bool:
     try:
         json.loads(first_line)
-    except ValueError:
+    except _NO_JSON:
         if path.stat().st_size > _LARGEST_OBJECT_BYTES:
             return False
         try:
             with open_text(path) as file:
                 json.load(file)
-        except ValueError:
+        except _NO_JSON:
             return False
         return True
     return False

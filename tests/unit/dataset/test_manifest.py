@@ -197,6 +197,7 @@ def test_a_lone_quotation_mark_in_a_tsv_is_a_character(write: Write) -> None:
         (b"[]", "has no rows"),
         (b"audio,text\n", "has no rows"),
         (b'[{"audio": "a.wav",', r"not valid JSON \(line 1"),
+        (b"[" * 100_000, r"not valid JSON \(line 1"),
         (b'{\n"rows": []\n}', "single JSON object"),
         (b"audio,sentance\na.wav,x\n", "found 'sentance', did you mean 'sentence'"),
         (b"adio_path,text\na.wav,x\n", "found 'adio_path', did you mean 'audio_path'"),
