@@ -40,6 +40,7 @@ def pair(micro_model: Path, tones: Path) -> TrainingConfig:
         max_train_samples=8,
         validation_share=0.25,
         lora_dropout=0.0,
+        short_audio="off",  # whose batches are made of other clips
         num_train_epochs=3,
         per_device_eval_batch_size=1,
         max_eval_samples=3,
