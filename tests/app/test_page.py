@@ -140,7 +140,7 @@ def test_a_run_started_through_the_api_makes_a_model_that_transcribes(
     run_id = client.predict(config=config, api_name="/start_run")
     while (status := client.predict(run_id=run_id, api_name="/run_status"))["state"] != "finished":
         assert status["state"] not in ("failed", "interrupted", "stopped"), status["error"]
-        time.sleep(0.3)
+        time.sleep(0.2)
     rows = {row["id"]: row for row in client.predict(api_name="/models")["models"]}
     assert rows[status["model_id"]]["base_model"] == "demo"
     clip = demo_speech / "samples" / "kitchen-light.flac"

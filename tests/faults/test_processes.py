@@ -15,15 +15,7 @@ from studio.settings import Settings
 from studio.training.config import TrainingConfig
 from studio.training.events import read_events
 from studio.training.run_dir import RunDir
-from tests.faults.test_workers import (
-    NewStudio,
-    after_step,
-    has_ended,
-    new_studio,
-    pid_of,
-    until,
-    wait_for,
-)
+from tests.faults.test_workers import NewStudio, after_step, has_ended, new_studio, pid_of, until, wait_for
 from tests.unit.training.attempts import quick
 
 __all__ = ["new_studio"]

@@ -20,7 +20,7 @@ def status_when(client: Client, run_id: str, wanted: Callable[[dict[str, Any]], 
         if wanted(status):
             return status
         assert status["state"] not in ENDED, status["error"] or status["state"]
-        time.sleep(0.3)
+        time.sleep(0.2)
 
 
 def test_a_run_outlives_studios_that_are_killed_or_end_in_order_and_the_next_one_takes_it_up(

@@ -75,7 +75,7 @@ PUBLISHED = [
 ]
 MISSED = [
     # issue 82 of insanely-fast-whisper: "about 20 GB"; neither which large model nor how long the texts are
-    Figure("large-v3", "transformers", "fp16", 35, 1, 19073, "RTX 4090"),
+    Figure("large-v3", "transformers", "fp16", 35, 1, 19073, "RTX 4090")
 ]
 MEBIBYTES_A_ROW = re.compile(r"^\| (\S+) \| (\S+) (\S+) \| (\d+) / (\d+) \| (\d+) \| (\d+) \| (.+?) \|", re.M)
 

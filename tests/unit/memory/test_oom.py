@@ -112,7 +112,7 @@ WORDINGS = {
     ],
     OomKind.SHARED: [
         "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared "
-        "memory (shm).",
+        "memory (shm)."
     ],
     OomKind.KILLED: [
         OOM_KILLER,
@@ -229,8 +229,7 @@ def test_without_frames_a_tensor_of_just_that_size_tells() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [PYTORCH_1_12, PYTORCH_2_1, PYTORCH_2_6_IN_A_CONTAINER, "CUDA error: out of memory", ALLOC_FAILED],
+    "text", [PYTORCH_1_12, PYTORCH_2_1, PYTORCH_2_6_IN_A_CONTAINER, "CUDA error: out of memory", ALLOC_FAILED]
 )
 @pytest.mark.parametrize(
     "plan", [LORA, replace(LORA, gradient_checkpointing=True), TrainingPlan(method="full")]
