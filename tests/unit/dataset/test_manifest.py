@@ -156,6 +156,7 @@ BAD_ROWS = [
     ({"audio": "a.wav", "text": "x", "sentences": [{"start": 1, "end": 9, "text": "x"}]}, "a clip of 3.00 s"),
     ({"audio": "a.wav", "text": "x", "sentences": [{"text": "x"}]}, "from ? to ?"),
     ({"audio": "a.wav", "text": "x", "langauge": "en"}, "misspelt 'language'"),
+    ({"audio": "a.wav", "text": "x", "languge": "en"}, "misspelt 'language'"),
 ]
 
 
