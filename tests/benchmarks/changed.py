@@ -139,12 +139,14 @@ def found_by(fault: Fault, *, whole: bool) -> dict[str, Any]:
             encoding="utf-8",
             check=True,
         )
-        reasons = dict(re.findall(r"^  (\S+) \(\d+\): (.*)", asked.stderr, flags=re.MULTILINE))
+        told = re.findall(r"^  (\S+) \((\d+)\): (.*)", asked.stderr, flags=re.MULTILINE)
+        reasons = {path: why for path, _, why in told if path not in ALWAYS}
+        counts = [int(count) for path, count, _ in told if path not in ALWAYS]
         chosen = [path for path in asked.stdout.split() if path not in ALWAYS]
         failed, seconds, last = run(["-x", *chosen], clone)
         found = {
             "files": len(chosen),
-            "tests": sum(int(n) for n in re.findall(r"^  \S+ \((\d+)\)", asked.stderr, flags=re.MULTILINE)),
+            "tests": sum(counts),
             "first": failed[0] if failed else "",
             "why": reasons[failed[0].split("::")[0]] if failed else "",
             "seconds": seconds,
