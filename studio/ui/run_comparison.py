@@ -23,7 +23,7 @@ def build_run_comparison(jobs: JobManager, tab: gr.Tab) -> None:
         chosen = gr.Dropdown(
             [], label=_("Runs to compare"), multiselect=True, interactive=True, elem_id="compare-runs"
         )
-        button = gr.Button(_("Compare"), size="sm", elem_id="compare-start")
+        button = gr.Button(_("Compare"), size="sm", elem_id="runs-compare-start")
         chart = gr.Plot(show_label=False, visible=False, elem_id="compare-chart")
         options = gr.HTML(elem_id="compare-options")
 

@@ -69,7 +69,7 @@ def test_check_data_train_stop_resume_and_compare_two_runs(
     for name in ("mine", "other"):
         runs.click()
         page.get_by_role("option", name=name).click()
-    page.locator("#compare-start").click()
+    page.locator("#runs-compare-start").click()
     expect(page.locator("#compare-options")).to_contain_text("lora_r")
     expect(page.locator("#compare-options")).not_to_contain_text("lora_alpha")
     expect(page.locator("#compare-chart .js-plotly-plot")).to_be_visible()
