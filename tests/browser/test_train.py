@@ -51,6 +51,7 @@ def test_check_data_train_stop_resume_and_compare_two_runs(
     asked = re.compile(r"frees [\d.]+ [KM]iB\. .*nothing to resume")
     expect(page.locator("#run-prune-question")).to_contain_text(asked)
     page.locator("#run-prune-keep").click()
+    expect(page.locator("#run-prune-question")).to_be_hidden()
     assert list(studio_server.home.glob("runs/mine-*/checkpoints/checkpoint-*")), "nobody said yes"
     page.locator("#run-prune").click()
     page.locator("#run-prune-delete").click()
