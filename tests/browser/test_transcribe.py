@@ -37,9 +37,11 @@ def test_a_click_in_the_picture_plays_and_the_word_that_is_heard_lights_up(open_
     expect(page.locator(".sureness-legend")).to_contain_text("a guess < 40 %")
     page.locator("#transcript-segments audio").evaluate("sound => { sound.playbackRate = 0.25; }")
     page.locator(".wave-segment").nth(1).click()
-    expect(page.locator("#transcript-segments .word[data-playing]").first).to_be_visible()
+    lit = page.locator("#transcript-segments .word[data-playing]").first
+    expect(lit).to_be_visible()
     place = page.locator("#transcript-segments audio").evaluate("sound => sound.currentTime")
-    assert place >= float(page.locator(".wave-segment").nth(1).get_attribute("data-seek") or "nan")
+    begin = float(page.locator(".wave-segment").nth(1).get_attribute("data-seek") or "nan")
+    assert place >= begin and float(lit.get_attribute("data-until") or "nan") > begin
 
 
 def test_what_a_person_corrects_is_in_the_text_and_in_the_files(open_page: OpenPage) -> None:
