@@ -8,8 +8,17 @@ from gradio_client import Client
 
 from tests.studio_process import StudioProcess
 
-LONG_RUN = {"base_model": "demo", "train_data": "demo", "max_steps": 400, "eval_on_start": False}
-SHORT_RUN = {**LONG_RUN, "max_steps": 4, "eval_strategy": "no"}
+LONG_RUN = {
+    "base_model": "demo",
+    "train_data": "demo",
+    "per_device_train_batch_size": 1,
+    "max_steps": 10_000,
+    "eval_strategy": "no",
+    "eval_on_start": False,
+    "max_eval_samples": 2,
+    "capability_check": False,
+}
+SHORT_RUN = {**LONG_RUN, "max_steps": 4}
 ENDED = {"finished", "stopped", "failed", "interrupted"}
 
 
