@@ -11,17 +11,20 @@
   const events = new Map(); // the queue's number → what is under way, or how it ended if that was told first
   const recordings = new Set();
   const waiting = new Map(); // a button → its click that is held, null once it is cancelled
+  const clicked = new Map(); // a button's id → the place of its last click that counted
   const released = new WeakSet();
   const known = new Map();
   let count = 0;
   const config = () => window.gradio_config;
-  const kind = (id) => config().components.find((one) => one.id === id)?.type;
+  const component = (id) => config().components.find((one) => one.id === id);
+  const kind = (id) => component(id)?.type;
   const isQuick = (asked) => !asked.types.generator;
   const outputs = (asked) => asked.filter(isQuick).flatMap((one) => one.outputs);
 
   // `fills` is what fields it will fill, or null for any; a `click` waits only for other clicks that were before it.
-  function begin(fills, asked = null, isClick = false) {
-    const one = {fills, asked, isClick, place: count++};
+  // What a click asks for has the place of that click, not of the request that Gradio sends later.
+  function begin(fills, asked = null, isClick = false, place = count++) {
+    const one = {fills, asked, isClick, place};
     one.done = new Promise((done) => { one.end = (well) => { underWay.delete(one); done(well); }; });
     underWay.add(one);
     return one;
@@ -48,7 +51,7 @@
     const isNext = (one) => one.targets.some(([id, name]) => id === trigger_id && names.includes(name));
     const coming = new Set([asked, ...all.filter(isNext)]);
     for (const one of coming) all.filter((next) => next.trigger_after === one.id).forEach((next) => coming.add(next));
-    return begin(outputs([...coming]), asked);
+    return begin(outputs([...coming]), asked, false, clicked.get(component(trigger_id)?.props.elem_id));
   }
 
   async function follow(one, answer, isQueued) {
@@ -160,6 +163,7 @@
     if (counts) {
       const again = new MouseEvent('click', wanted);
       released.add(again);
+      clicked.set(button.id, own.place);
       button.dispatchEvent(again);
     }
     own.end(counts);
@@ -167,10 +171,13 @@
 
   window.addEventListener('click', (event) => {
     const button = event.target.closest?.('button[id]');
-    if (!button || !underWay.size && !waiting.has(button) || released.has(event)) return;
+    if (!button || released.has(event)) return;
     for (const one of waiting.keys()) if (button.id === one.id.replace(/-start$/, '-cancel')) waiting.set(one, null);
     const isHeld = waiting.has(button);
-    if (!isHeld && !before(button.id).length) return;
+    if (!isHeld && !(underWay.size && before(button.id).length)) {
+      clicked.set(button.id, count++);
+      return;
+    }
     event.preventDefault();
     event.stopImmediatePropagation();
     if (isHeld) waiting.set(button, event);

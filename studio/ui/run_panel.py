@@ -19,7 +19,11 @@ from studio.ui.run_notice import notice_of, run_notice
 from studio.ui.run_views import history_table, run_status, samples_table
 
 Seen = dict[str, str]
-"""Component → fingerprint of what the visitor's page shows in it."""
+"""Component → fingerprint of what the visitor's page shows in it.
+
+It stands on the page, not in a `gr.State`: of two answers that cross on their way, the page shows the one that
+came last, and the server remembers the one that it made last.
+"""
 _LOG_LINES = 200
 
 
@@ -28,7 +32,7 @@ class RunPanel:
     """The components, in the order in which `render` gives their values; `search` is what it is asked."""
 
     selected: gr.State
-    seen: gr.State
+    seen: gr.JSON
     notice: gr.HTML
     status: gr.HTML
     stop: gr.Button
@@ -57,7 +61,7 @@ class RunPanel:
 
 def build_run_panel() -> RunPanel:
     """Lays the components out."""
-    selected, seen = gr.State(""), gr.State({})
+    selected, seen = gr.State(""), gr.JSON({}, visible="hidden")
     notice = run_notice()
     status = gr.HTML(elem_id="run-status")
     buttons = _buttons()

@@ -13,9 +13,10 @@ from tests.browser.conftest import OpenPage, held, show_tab
 from tests.studio_process import StudioProcess
 
 
-def test_transcribe_waits_for_the_sample_that_was_clicked(open_page: OpenPage) -> None:
+def test_transcribe_waits_for_the_sample_that_was_clicked_last(open_page: OpenPage) -> None:
     page = open_page("playground")
     let_go = held(page, "queue/join")
+    page.get_by_role("button", name="Silence", exact=True).click()
     page.get_by_role("button", name="Kitchen light", exact=True).click()
     page.locator("#transcribe-start").click()
     let_go()

@@ -107,15 +107,3 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     captions = (tmp_path / "spoken.srt").read_text(encoding="utf-8")
     assert re.search(r"00:00:0\d,\d{3} --> 00:00:0\d,\d{3}", captions)
     page.screenshot(path=screenshots / "transcript.png", full_page=True)
-
-
-def test_two_visitors_at_once_each_get_their_own_text(browser: Browser, studio_server: StudioProcess) -> None:
-    pages = [visit(browser, studio_server, "playground") for _ in range(2)]
-    for page, sample in zip(pages, ("Kitchen light", "Silence"), strict=True):
-        page.get_by_role("button", name=sample).click()
-    for page in pages:
-        page.get_by_role("button", name="Transcribe", exact=True).click()
-    expect(pages[0].locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
-    expect(pages[1].locator("#transcribe-status")).to_contain_text("no speech")
-    for page in pages:
-        page.context.close()
