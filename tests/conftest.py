@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -196,12 +197,12 @@ RunStudio = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def run_studio(
-    environ: dict[str, str], studio_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    environ: dict[str, str], studio_home: Path, tmp_path: Path, popen: Popen, monkeypatch: pytest.MonkeyPatch
 ) -> RunStudio:
     """`run_studio("models", "list", home=…, extra=…)`: a command in the process of the tests.
 
-    It works in an empty folder and reads an empty standard input. `extra` reaches the settings, and no
-    library: those read the environment when they are imported.
+    It works in an empty folder and reads an empty standard input; its workers are forked. `extra` reaches the
+    settings, and no library: those read the environment when they are imported.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
@@ -212,8 +213,9 @@ def run_studio(
         words = [str(argument) for argument in arguments]
         # Never closed: a library that is imported meanwhile may keep one for its log.
         out, err = io.TextIOWrapper(io.BytesIO()), io.TextIOWrapper(io.BytesIO())
+        variables = {**environ, "STUDIO_HOME": str(home), **(extra or {})}
         with redirect_stdout(out), redirect_stderr(err):
-            code = main(words, {**environ, "STUDIO_HOME": str(home), **(extra or {})})
+            code = main(words, lambda: replace(Settings.from_env(variables), popen=popen))
         for stream in (out, err):
             stream.seek(0)
         return subprocess.CompletedProcess(words, code, out.read(), err.read())

@@ -7,7 +7,7 @@ Exit codes: 0 done · 1 a run failed, or a check found something · 2 something 
 import importlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Protocol, cast
 
@@ -53,13 +53,11 @@ def command(name: str) -> Command:
     return cast(Command, importlib.import_module(f"studio.cli.{name.replace('-', '_')}"))
 
 
-def main(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> int:
-    """Runs one command and returns the exit code; `environ` is what its settings are read from, instead of
-    the environment of this process.
-    """
+def main(arguments: Sequence[str], read_settings: Callable[[], Settings] = Settings.from_env) -> int:
+    """Runs one command and returns the exit code; its settings are read when it is known which it is."""
     speak_utf8()
     try:
-        code = _dispatch(list(arguments), environ)
+        code = _dispatch(list(arguments), read_settings)
         sys.stdout.flush()
         return code
     except StudioError as error:
@@ -74,7 +72,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> 
         return 141
 
 
-def _dispatch(arguments: list[str], environ: Mapping[str, str] | None) -> int:
+def _dispatch(arguments: list[str], read_settings: Callable[[], Settings]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         show(_overview())
         return 0 if arguments else 2
@@ -88,7 +86,7 @@ def _dispatch(arguments: list[str], environ: Mapping[str, str] | None) -> int:
     if any(argument in ("-h", "--help") for argument in arguments[1:]):
         show(chosen.parser().format_help())
         return 0
-    return chosen.run(arguments[1:], Settings.from_env(environ))
+    return chosen.run(arguments[1:], read_settings())
 
 
 def _unknown_command(name: str) -> ConfigError:

@@ -58,10 +58,9 @@ def read_source(config: TrainingConfig) -> SourceData:
     else:
         parts, held = _split(parts, config)
     examples = mixed(parts, config.weights, config.seed)
-    rng = random.Random(config.seed)
     return SourceData(
-        _at_most(examples, config.max_train_samples, rng),
-        _at_most(held, config.max_eval_samples, rng),
+        _at_most(examples, config.max_train_samples, config.seed),
+        _at_most(held, config.max_eval_samples, config.seed),
         test_source or f"{config.validation_share:.0%} of {config.train_data}",
         tuple(problems),
         _hash(manifests),
@@ -104,10 +103,11 @@ def mixed(parts: Sequence[Sequence[Example]], weights: Sequence[float], seed: in
     return chosen(whole, places)
 
 
-def _at_most(examples: Sequence[Example], most: int | None, rng: random.Random) -> Sequence[Example]:
+def _at_most(examples: Sequence[Example], most: int | None, seed: int) -> Sequence[Example]:
+    """Drawn from these examples and the seed alone: how many others there are changes nothing."""
     if not most or len(examples) <= most:
         return examples
-    return chosen(examples, rng.sample(range(len(examples)), most))
+    return chosen(examples, random.Random(seed).sample(range(len(examples)), most))
 
 
 def _hash(manifests: Sequence[Manifest]) -> str:

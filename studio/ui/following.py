@@ -13,6 +13,7 @@ from studio.ui.streaming import Stops
 from studio.ui.views import model_choices
 
 QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_limit": None}
+"""For listeners whose visitors do not wait for one another."""
 AT_ONCE: dict[str, Any] = {**QUIET, "queue": False}
 """For answers that take milliseconds: a place in the queue would take longer."""
 UNCHECKED: dict[str, Any] = {"preprocess": False}

@@ -21,8 +21,8 @@ from studio.ui.run_views import history_table, run_status, samples_table
 Seen = dict[str, str]
 """Component → fingerprint of what the visitor's page shows in it.
 
-It stands on the page, not in a `gr.State`: of two answers that cross on their way, the page shows the one that
-came last, and the server remembers the one that it made last.
+It stands on the page, not in a `gr.State`: of two answers that cross, the page shows the one that comes last,
+and a state has the one that was made last.
 """
 _LOG_LINES = 200
 

@@ -9,10 +9,10 @@ from gradio.blocks import Block
 from studio.inference.engine import FASTER_WHISPER, PRECISIONS, TRANSFORMERS, EngineChoice, TranscribeOptions
 from studio.inference.loaded_export import compute_types
 from studio.inference.options import BATCHED_WINDOWS_ALONE, parse_numbers, parse_tokens
+from studio.ui.following import QUIET
 from studio.ui.i18n import N_, _, request_locale, tr
 
 _USUAL = TranscribeOptions()
-_QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_limit": None}
 _WHOLE_NUMBERS = ("num_beams", "max_new_tokens", "batch_size")
 _BEFORE = N_("Keeps the style; a mistake may be carried on.")
 _TOGETHER = N_("Windows of a long recording that are decoded together; 0: what suits the engine.")
@@ -83,7 +83,7 @@ def engine_fields(prefix: str) -> dict[str, Block]:
         elem_classes="subdued",
     )
     form["engine"].change(  # type: ignore[attr-defined]
-        _precisions, [form["engine"], form["precision"]], form["precision"], **_QUIET
+        _precisions, [form["engine"], form["precision"]], form["precision"], **QUIET
     )
     return form
 
@@ -177,7 +177,7 @@ def _judgement_fields(form: dict[str, Block]) -> None:
 def _wire(form: dict[str, Block]) -> None:
     """What an engine lacks is switched off, with the reason."""
     form["batch_size"].change(  # type: ignore[attr-defined]
-        _offered, form["batch_size"], form["condition_on_prev_tokens"], **_QUIET
+        _offered, form["batch_size"], form["condition_on_prev_tokens"], **QUIET
     )
 
 

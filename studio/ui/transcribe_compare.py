@@ -17,13 +17,13 @@ from studio.registry.spec import ModelKind
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.ui.errors import shows_errors
 from studio.ui.evaluation_views import side_by_side_view
-from studio.ui.following import opened, wire_cancel
+from studio.ui.following import QUIET, opened, wire_cancel
 from studio.ui.i18n import _, request_locale, tr
 from studio.ui.language_names import language_choices
 from studio.ui.markup import Html, join
 from studio.ui.search_options import engine_fields
 from studio.ui.streaming import Stops, Worked
-from studio.ui.transcribe_form import QUIET, language_and_task, sample_buttons
+from studio.ui.transcribe_form import language_and_task, sample_buttons
 from studio.ui.transcript_views import download_links
 from studio.ui.under_way import Step, shared_note, step_bar, waiting_note
 from studio.ui.views import model_choices, note, progress_bar

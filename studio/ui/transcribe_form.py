@@ -9,13 +9,12 @@ from gradio.blocks import Block
 from studio.dataset.audio import SAMPLING_RATE
 from studio.registry.spec import ModelKind, ModelSource
 from studio.registry.store import DEMO_ID, ModelRegistry
+from studio.ui.following import QUIET
 from studio.ui.i18n import N_, _
 from studio.ui.language_names import language_choices
 from studio.ui.samples import sample_clips
 from studio.ui.views import model_choices
 
-QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_limit": None}
-"""For listeners that answer at once."""
 NO_MODEL = N_("No model is chosen yet: wait until the list is there, or type one in.")
 _SAMPLES = {
     "kitchen-light": _("Kitchen light"),

@@ -14,11 +14,12 @@ from studio.inference.model_cache import ModelCache
 from studio.registry.store import ModelRegistry
 from studio.settings import ASSETS
 from studio.ui.errors import explain, shows_errors
+from studio.ui.following import QUIET
 from studio.ui.i18n import N_, _, request_locale, tr
 from studio.ui.live_sessions import LiveSessions
 from studio.ui.markup import Html, tag
 from studio.ui.search_options import engine_fields
-from studio.ui.transcribe_form import QUIET, choices, language_and_task, model_field
+from studio.ui.transcribe_form import choices, language_and_task, model_field
 from studio.ui.transcript_views import download_links
 from studio.ui.under_way import Step, shared_note
 

@@ -23,7 +23,7 @@ from studio.registry.store import ModelRegistry
 from studio.settings import Settings
 from studio.ui.access import require_public_data
 from studio.ui.errors import shows_errors
-from studio.ui.following import opened, wire_cancel
+from studio.ui.following import QUIET, opened, wire_cancel
 from studio.ui.i18n import _, request_locale, tr
 from studio.ui.many_views import batch_progress, batch_summary, batch_table
 from studio.ui.markup import join
@@ -32,7 +32,6 @@ from studio.ui.search_options import chosen, search_options
 from studio.ui.streaming import Stops, Worked
 from studio.ui.transcribe_form import (
     NO_MODEL,
-    QUIET,
     choices,
     language_and_task,
     model_field,

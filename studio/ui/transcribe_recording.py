@@ -20,6 +20,7 @@ from studio.inference.model_cache import ModelCache
 from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
 from studio.ui.errors import shows_errors
+from studio.ui.following import QUIET
 from studio.ui.i18n import _, request_locale, tr
 from studio.ui.markup import Html, join
 from studio.ui.pace import Pace
@@ -27,7 +28,6 @@ from studio.ui.search_options import chosen, search_options
 from studio.ui.streaming import Stops, Worked
 from studio.ui.transcribe_form import (
     NO_MODEL,
-    QUIET,
     choices,
     language_and_task,
     model_field,

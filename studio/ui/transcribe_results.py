@@ -14,9 +14,9 @@ from studio.inference.engine import Transcript
 from studio.sentences import Sentence
 from studio.settings import ASSETS
 from studio.ui.errors import shows_errors
+from studio.ui.following import QUIET
 from studio.ui.i18n import _, request_locale, tr
 from studio.ui.markup import Html
-from studio.ui.transcribe_form import QUIET
 from studio.ui.transcript_views import download_links, segment_list, transcript_facts
 from studio.ui.views import note
 

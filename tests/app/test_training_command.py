@@ -17,7 +17,7 @@ from tests.studio_process import words_of
 
 UNEVALUATED = ["--eval_strategy", "no", "--eval_on_start", "False", "--max_eval_samples", "2"]
 SHORT = ["--max_steps", "2", *UNEVALUATED]
-LONG = ["--max_steps", "30", "--per_device_train_batch_size", "2", *UNEVALUATED]
+LONG = ["--max_steps", "100", "--lora_r", "4", "--per_device_train_batch_size", "2", *UNEVALUATED]
 
 
 def run_id_of(text: str) -> str:
@@ -27,10 +27,13 @@ def run_id_of(text: str) -> str:
 
 
 @pytest.fixture
-def long_run(environ: dict[str, str], studio_home: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+def long_run(
+    environ: dict[str, str], studio_home: Path, micro_model: Path, tones: Path, tmp_path: Path
+) -> Iterator[subprocess.Popen[str]]:
     """`train` at work, seen past its first step."""
+    what = ["--base_model", str(micro_model), "--train_data", str(tones)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "studio", "train", *LONG],
+        [sys.executable, "-m", "studio", "train", *what, *LONG],
         cwd=tmp_path,
         env={**environ, "STUDIO_HOME": str(studio_home)},
         stdin=subprocess.DEVNULL,
@@ -77,7 +80,7 @@ def test_ctrl_c_saves_a_checkpoint_and_resume_ends_the_run(
     resumed = run_studio("runs", "resume", run_id, "--json")
     assert resumed.returncode == 0, resumed.stderr
     answer = json.loads(resumed.stdout)
-    assert answer["state"] == "finished" and answer["step"] == 30 and answer["model"]
+    assert answer["state"] == "finished" and answer["step"] == 100 and answer["model"]
 
 
 def test_a_killed_worker_is_followed_by_one_that_takes_less_memory(

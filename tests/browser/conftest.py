@@ -11,21 +11,16 @@ from playwright.sync_api import (
     Page,
     Playwright,
     Route,
+    ViewportSize,
     expect,
     sync_playwright,
 )
 
+from studio.settings import DEMO_SPEECH
+from tests.benchmarks.live import QUIET, browser_that_hears, microphone_file
 from tests.studio_process import StudioProcess
 
-QUIET = (
-    "--no-sandbox",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-quic",
-    "--no-first-run",
-    "--autoplay-policy=no-user-gesture-required",
-)
+KITCHEN_LIGHT = DEMO_SPEECH / "samples" / "kitchen-light.flac"
 PATIENCE_MILLISECONDS = 90_000
 NO_FAULTS = (
     *("AbortError", "Connection errored out", "Failed to load resource", "Failed to fetch"),
@@ -64,13 +59,17 @@ def browser(playwright: Playwright, chromium: str | None) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def open_page(browser: Browser, studio_server: StudioProcess) -> Iterator[OpenPage]:
+def open_page(
+    browser: Browser, playwright: Playwright, studio_server: StudioProcess, tmp_path: Path
+) -> Iterator[OpenPage]:
     """`open_page("train", locale="zh-TW", width=390)`: a new visitor who looks at a tab.
 
-    The test fails if a script of the page failed, or if something on it opened a dialog.
+    The microphone of one who `hears` a clip plays it, once or again and again. The test fails if a script of
+    the page failed, or if something on it opened a dialog.
     """
     faults: list[str] = []
     contexts = []
+    hearing: dict[Path, Browser] = {}
 
     def console(message: ConsoleMessage) -> None:
         if message.type == "error" and not any(words in message.text for words in NO_FAULTS):
@@ -83,8 +82,15 @@ def open_page(browser: Browser, studio_server: StudioProcess) -> Iterator[OpenPa
         width: int = 1280,
         theme: str = "light",
         path: str = "/",
+        hears: Path | None = None,
+        again_and_again: bool = False,
     ) -> Page:
-        context = browser.new_context(viewport={"width": width, "height": 900}, locale=locale)
+        if hears and hears not in hearing:
+            sound = microphone_file(hears, tmp_path)
+            hearing[hears] = browser_that_hears(playwright, sound, again_and_again=again_and_again)
+        used, allowed = (hearing[hears], ["microphone"]) if hears else (browser, [])
+        size: ViewportSize = {"width": width, "height": 900}
+        context = used.new_context(viewport=size, locale=locale, permissions=allowed)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MILLISECONDS)
@@ -97,8 +103,8 @@ def open_page(browser: Browser, studio_server: StudioProcess) -> Iterator[OpenPa
         return page
 
     yield open_tab
-    for context in contexts:
-        context.close()
+    for opened in (*contexts, *hearing.values()):
+        opened.close()
     assert faults == []
 
 

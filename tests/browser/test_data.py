@@ -1,18 +1,14 @@
 """Data on the Train tab: every clip is checked, and sentences are read into the microphone."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pytest
-from playwright.sync_api import Browser, Page, Playwright, expect
+from playwright.sync_api import Page, expect
 
 from studio.dataset.audio import read_audio
 from studio.dataset.manifest import read_manifest
-from tests.benchmarks.live import browser_that_hears, microphone_file
-from tests.browser.conftest import OpenPage
-from tests.browser.test_story import visit
+from tests.browser.conftest import KITCHEN_LIGHT, OpenPage
 from tests.studio_process import StudioProcess
 
 EVIL = "<img src=x onerror=alert(1)>"
@@ -49,15 +45,6 @@ def test_every_clip_is_checked_and_labels_are_doubted(
     assert "&lt;img src=x" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.fixture
-def speaking(playwright: Playwright, demo_speech: Path, tmp_path: Path) -> Iterator[Browser]:
-    """Chromium with a voice at its microphone."""
-    clip = demo_speech / "samples" / "kitchen-light.flac"
-    browser = browser_that_hears(playwright, microphone_file(clip, tmp_path), again_and_again=True)
-    yield browser
-    browser.close()
-
-
 def read_aloud(page: Page) -> None:
     """Records the sentence that is shown, and keeps it."""
     section = page.locator("#record-audio")
@@ -68,9 +55,9 @@ def read_aloud(page: Page) -> None:
 
 
 def test_sentences_are_read_one_by_one_and_go_on_after_a_break(
-    speaking: Browser, studio_server: StudioProcess
+    open_page: OpenPage, studio_server: StudioProcess
 ) -> None:
-    page = visit(speaking, studio_server, "train")
+    page = open_page("train", hears=KITCHEN_LIGHT, again_and_again=True)
     page.get_by_role("button", name="Record your own").click()
     page.get_by_role("button", name="A new list of sentences").click()
     page.get_by_label("Name of the list").fill("my voice")
@@ -85,7 +72,7 @@ def test_sentences_are_read_one_by_one_and_go_on_after_a_break(
     expect(shown).to_contain_text(EVIL)
     page.context.close()
 
-    page = visit(speaking, studio_server, "train")
+    page = open_page("train", hears=KITCHEN_LIGHT, again_and_again=True)
     page.get_by_role("button", name="Record your own").click()
     shown = page.locator("#record-sentence")
     expect(shown).to_contain_text("Sentence 2")
@@ -99,4 +86,3 @@ def test_sentences_are_read_one_by_one_and_go_on_after_a_break(
     examples = read_manifest(manifest).examples
     assert [example.text for example in examples] == ["turn on the light", EVIL]
     assert all(np.abs(read_audio(example.audio_path)).max() > 0.05 for example in examples)
-    page.context.close()

@@ -1,30 +1,23 @@
 """The microphone, live: words stand on the page while they are spoken, and can be taken away."""
 
 import re
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, expect
+from playwright.sync_api import Page, expect
 
-from tests.benchmarks.live import browser_that_hears, microphone_file
-from tests.browser.conftest import OpenPage, held
-from tests.browser.test_story import visit
+from tests.browser.conftest import KITCHEN_LIGHT, OpenPage, held
 from tests.studio_process import StudioProcess
 
 
-def live_page(browser: Browser, studio: StudioProcess) -> Page:
-    """A visitor who may use the microphone, at Live."""
-    page = visit(browser, studio, "playground")
+def live_page(open_page: OpenPage, *, again_and_again: bool = False) -> Page:
+    """A visitor who speaks, at Live."""
+    page = open_page("playground", hears=KITCHEN_LIGHT, again_and_again=again_and_again)
     page.get_by_role("tab", name="Live", exact=True).click()
     return page
 
 
-def test_words_stand_on_the_page_while_they_are_spoken(
-    playwright: Playwright, studio_server: StudioProcess, demo_speech: Path, tmp_path: Path
-) -> None:
-    spoken = microphone_file(demo_speech / "samples" / "kitchen-light.flac", tmp_path)
-    browser = browser_that_hears(playwright, spoken)
-    page = live_page(browser, studio_server)
+def test_words_stand_on_the_page_while_they_are_spoken(open_page: OpenPage) -> None:
+    page = live_page(open_page)
     page.get_by_role("button", name="Start listening").click()
     text = page.locator("#live .live-text")
     expect(text).to_contain_text("kitchen light")
@@ -32,23 +25,20 @@ def test_words_stand_on_the_page_while_they_are_spoken(
     page.locator("#live").get_by_role("button", name="Stop").click()
     expect(page.locator("#live-downloads a")).to_have_count(5)
     expect(text).to_contain_text("kitchen light")
-    browser.close()
 
 
 NOTE_STATUS = """() => {
   const status = document.querySelector('#live [data-live=status]');
   window.told = [];
-  new MutationObserver(() => told.push(status.textContent)).observe(status, {childList: true, characterData: true});
+  new MutationObserver(() => told.push(status.textContent)).observe(status, {childList: true});
 }"""
 """What is told for a moment only is not missed."""
 
 
 def test_who_speaks_with_faster_whisper_is_told_how_far_its_export_is(
-    playwright: Playwright, studio_server: StudioProcess, demo_speech: Path, tmp_path: Path
+    open_page: OpenPage, studio_server: StudioProcess
 ) -> None:
-    spoken = microphone_file(demo_speech / "samples" / "kitchen-light.flac", tmp_path)
-    browser = browser_that_hears(playwright, spoken, again_and_again=True)
-    page = live_page(browser, studio_server)
+    page = live_page(open_page, again_and_again=True)
     page.locator("button:visible", has_text="Engine").click()
     page.locator("#live-engine input").click()
     page.get_by_role("option", name="faster-whisper").click()
@@ -60,7 +50,6 @@ def test_who_speaks_with_faster_whisper_is_told_how_far_its_export_is(
     expect(page.locator("#live-downloads a")).to_have_count(5)
     assert re.search(r"faster-whisper, \d+%: .* Speak once", page.evaluate("told.join()"))
     assert [path.name for path in (studio_server.home / "models").iterdir()] == ["demo-ct2"]
-    browser.close()
 
 
 NOTE_TRACKS = """() => {
@@ -75,11 +64,9 @@ NOTE_TRACKS = """() => {
 
 @pytest.mark.parametrize("leaves", [False, True])
 def test_stop_closes_the_microphone_at_once_and_what_was_said_until_then_is_heard(
-    playwright: Playwright, studio_server: StudioProcess, demo_speech: Path, tmp_path: Path, leaves: bool
+    open_page: OpenPage, leaves: bool
 ) -> None:
-    spoken = microphone_file(demo_speech / "samples" / "kitchen-light.flac", tmp_path)
-    browser = browser_that_hears(playwright, spoken, again_and_again=True)
-    page = live_page(browser, studio_server)
+    page = live_page(open_page, again_and_again=True)
     page.evaluate(NOTE_TRACKS)
     let_go = held(page, "component_server", saying="feed")
     page.get_by_role("button", name="Start listening").click()
@@ -90,14 +77,13 @@ def test_stop_closes_the_microphone_at_once_and_what_was_said_until_then_is_hear
         page.get_by_role("tab", name="Many files", exact=True).click()
     else:
         page.locator("#live").get_by_role("button", name="Stop").click()
-    page.wait_for_function("track.readyState == 'ended'", timeout=2000)
+    page.wait_for_function("track.readyState == 'ended'")
     said = page.evaluate("(performance.now() - began) / 1000")
     let_go()
     expect(page.locator("#live-downloads a")).to_have_count(5)
     expect(page.locator("#live .live-text")).to_contain_text("kitchen light")
     heard = re.search(r"Heard: (\d+) s", status.inner_text() or status.text_content() or "")
     assert heard and 6 <= int(heard[1]) <= said + 0.5
-    browser.close()
 
 
 def test_without_a_microphone_the_page_says_what_to_do(open_page: OpenPage) -> None:
@@ -112,16 +98,11 @@ def test_without_a_microphone_the_page_says_what_to_do(open_page: OpenPage) -> N
     expect(page.locator("#live [data-live=status]")).to_contain_text("http://localhost")
 
 
-def test_the_end_of_a_recording_starts_its_transcription(
-    playwright: Playwright, studio_server: StudioProcess, demo_speech: Path, tmp_path: Path
-) -> None:
-    spoken = microphone_file(demo_speech / "samples" / "kitchen-light.flac", tmp_path)
-    browser = browser_that_hears(playwright, spoken)
-    page = visit(browser, studio_server, "playground")
+def test_the_end_of_a_recording_starts_its_transcription(open_page: OpenPage) -> None:
+    page = open_page("playground", hears=KITCHEN_LIGHT)
     audio = page.locator("#transcribe-audio")
     audio.get_by_role("button", name="Record audio").click()
     audio.get_by_role("button", name="Record", exact=True).click()
     expect(audio.locator("time").last).to_have_text("0:07")  # by then the clip is said
     audio.get_by_role("button", name="Stop", exact=True).click()
     expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen light"))
-    browser.close()

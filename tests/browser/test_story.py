@@ -2,47 +2,23 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, expect
+from playwright.sync_api import expect
 
 from studio.evaluation.metrics import utterance_errors
-from tests.benchmarks.live import browser_that_hears, microphone_file
-from tests.browser.conftest import PATIENCE_MILLISECONDS, show_tab
-from tests.studio_process import StudioProcess
+from tests.browser.conftest import OpenPage, show_tab
 
 TRAINING_MILLISECONDS = 480_000
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def spoken(demo_speech: Path) -> tuple[Path, str]:
     """A clip of the demo's test set, in words that the demo model does not know, and its text."""
     rows = (demo_speech / "test.jsonl").read_text(encoding="utf-8").splitlines()
     row = max((json.loads(line) for line in rows), key=lambda row: row["duration"])
     return demo_speech / row["audio"]["path"], row["sentence"]
-
-
-@pytest.fixture
-def hearing(playwright: Playwright, spoken: tuple[Path, str], tmp_path: Path) -> Iterator[Browser]:
-    """Chromium whose microphone plays the clip once each time it is opened."""
-    browser = browser_that_hears(playwright, microphone_file(spoken[0], tmp_path))
-    yield browser
-    browser.close()
-
-
-def visit(browser: Browser, studio: StudioProcess, tab: str) -> Page:
-    """A new visitor who may use the microphone."""
-    context = browser.new_context(
-        viewport={"width": 1280, "height": 900}, locale="en-US", permissions=["microphone"]
-    )
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MILLISECONDS)
-    page.goto(studio.url)
-    expect(page.locator("#memory-parts table")).to_be_visible()
-    show_tab(page, tab)
-    return page
 
 
 def rates_of(text: str) -> tuple[float, float]:
@@ -53,13 +29,9 @@ def rates_of(text: str) -> tuple[float, float]:
 
 
 def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
-    hearing: Browser,
-    studio_server: StudioProcess,
-    spoken: tuple[Path, str],
-    screenshots: Path,
-    tmp_path: Path,
+    open_page: OpenPage, spoken: tuple[Path, str], screenshots: Path, tmp_path: Path
 ) -> None:
-    page = visit(hearing, studio_server, "memory")
+    page = open_page(hears=spoken[0])
     expect(page.locator("#memory-chart .js-plotly-plot")).to_be_visible()
     page.screenshot(path=screenshots / "memory.png", full_page=True)
 
@@ -70,7 +42,7 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     expect(status).to_contain_text("Running")
 
     # A second visitor sees the same run, in a browser that knows nothing of it.
-    other = visit(hearing, studio_server, "train")
+    other = open_page("train")
     expect(other.locator("#run-status")).to_contain_text("Running")
     other.context.close()
 

@@ -40,9 +40,6 @@ def cache_snapshot(cache: Path, hub_id: str) -> Path:
     return folder / "snapshots" / "abc123"
 
 
-# ---------------------------------------------------------------------- listing
-
-
 def test_a_new_studio_lists_the_demo_and_every_released_model(registry: ModelRegistry) -> None:
     demo, *released = registry.all()
     assert (demo.id, demo.source, demo.is_local) == (DEMO_ID, ModelSource.DEMO, True)
@@ -146,9 +143,6 @@ def test_folders_that_come_and_go_while_we_list_do_no_harm(registry: ModelRegist
         assert all(future.result() > 0 for future in futures)
 
 
-# ---------------------------------------------------------------------- Hugging Face cache
-
-
 def test_a_downloaded_whisper_takes_the_place_of_the_released_one(
     registry: ModelRegistry, tmp_path: Path
 ) -> None:
@@ -168,9 +162,6 @@ def test_other_models_of_the_cache_are_not_listed(registry: ModelRegistry, tmp_p
     (config_only / "model.safetensors").unlink()
     assert ids(registry) == [DEMO_ID, "someone/whisper-of-mine"]
     assert registry.get("small").source is ModelSource.RELEASED
-
-
-# ---------------------------------------------------------------------- finding
 
 
 def test_any_folder_is_accepted_by_its_path(registry: ModelRegistry, tmp_path: Path) -> None:
@@ -201,9 +192,6 @@ def test_a_model_not_here_is_refused_in_one_sentence_if_it_cannot_be_fetched(reg
         registry.local_path("tiny", local_files_only=True)
     with pytest.raises(HubUnreachableError, match="openai/whisper-tiny is not on this disk"):
         registry.local_path("tiny")
-
-
-# ---------------------------------------------------------------------- adapters
 
 
 def test_an_adapter_has_the_dimensions_of_its_base(registry: ModelRegistry) -> None:
@@ -286,9 +274,6 @@ def test_an_adapter_of_a_broken_base_says_so(registry: ModelRegistry) -> None:
     assert "Its base model base-one cannot be used" in registry.get("tuned").problem
 
 
-# ---------------------------------------------------------------------- adding
-
-
 def test_a_finished_folder_is_added_with_its_card(registry: ModelRegistry, tmp_path: Path) -> None:
     staged = make_adapter(tmp_path / "staged", "/some/path")
     card = {"kind": "adapter", "base_model": DEMO_ID, "metrics": {"wer": 0.1}}
@@ -324,9 +309,6 @@ def test_a_name_that_leads_elsewhere_is_refused(registry: ModelRegistry, tmp_pat
     with pytest.raises(ConfigError, match="cannot be the name of a model"):
         registry.rename("mine", name if name.strip() == name else f"{name}/")
     assert ids(registry) == [DEMO_ID, "mine"]
-
-
-# ---------------------------------------------------------------------- renaming and deleting
 
 
 def test_a_model_is_renamed_with_its_card_and_its_adapters_follow(registry: ModelRegistry) -> None:
@@ -394,9 +376,6 @@ def test_a_model_in_use_stays_with_the_reason(tmp_path: Path) -> None:
     registry.remove("tuned")
     registry.remove("base-one")
     assert ids(registry) == []
-
-
-# ---------------------------------------------------------------------- real files
 
 
 def test_what_transformers_and_peft_save_is_accepted(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Manifests to labels: what the decoder is taught, row by row."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -189,13 +190,12 @@ def test_one_clip_cannot_be_split(tmp_path: Path) -> None:
         read_source(TrainingConfig(train_data=str(make_tones(tmp_path, count=1))))
 
 
-def test_samples_can_be_limited(tmp_path: Path) -> None:
-    manifest = make_tones(tmp_path, count=10)
-    config = TrainingConfig(
-        train_data=str(manifest), test_data=str(manifest), max_train_samples=3, max_eval_samples=2
-    )
+def test_samples_can_be_limited_and_runs_on_fewer_clips_are_evaluated_on_the_same(tmp_path: Path) -> None:
+    manifest = str(make_tones(tmp_path, count=10))
+    config = TrainingConfig(train_data=manifest, test_data=manifest, max_train_samples=3, max_eval_samples=2)
     source = read_source(config)
     assert (len(source.train_examples), len(source.eval_examples)) == (3, 2)
+    assert read_source(replace(config, max_train_samples=5)).eval_examples == source.eval_examples
 
 
 def test_translation_is_taught_with_a_space_whatever_is_spoken(tokenizer: Any, tmp_path: Path) -> None:

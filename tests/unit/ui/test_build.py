@@ -36,9 +36,6 @@ def test_of_all_visitors_only_the_last_hundred_are_kept_in_memory(settings: Sett
     assert options["run_history"] is False
 
 
-# ---------------------------------------------------------------------- form
-
-
 def test_every_field_of_a_run_has_a_label_and_every_choice_a_name() -> None:
     assert set(LABELS) == set(training_fields())
     spelt_out = {"fp32", "fp16", "bf16", "wer", "cer", "tensorboard", "wandb", "trackio"}
@@ -64,9 +61,6 @@ def test_each_field_has_a_component(name: str) -> None:
     assert field_component(name).elem_id == f"train-{name}"
 
 
-# ---------------------------------------------------------------------- what a public page may not do
-
-
 def test_on_a_space_training_is_off_and_files_cannot_be_read_and_the_reason_tells_the_way_out(
     settings: Settings,
 ) -> None:
@@ -85,9 +79,6 @@ def test_at_home_training_is_on_and_files_can_be_read(settings: Settings) -> Non
     require_public_data(settings, str(settings.home))
 
 
-# ---------------------------------------------------------------------- memory
-
-
 def test_the_command_of_an_estimate_says_what_was_asked() -> None:
     question = Question("small", method="full", gradient_checkpointing=True, gpu="RTX 4090")
     assert estimate_command(question) == (
@@ -99,9 +90,6 @@ def test_the_command_of_an_estimate_says_what_was_asked() -> None:
 def test_an_estimate_of_transcribing_leaves_the_options_of_training_out() -> None:
     command = estimate_command(Question("small", use="transcribe", method="full", lora_r=8, gpu="T4"))
     assert command.endswith("--base_model small --use transcribe --per_device_train_batch_size 8 --gpu T4")
-
-
-# ---------------------------------------------------------------------- links
 
 
 @pytest.mark.parametrize(
@@ -127,20 +115,16 @@ def test_a_link_that_names_nothing_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    "named",
     [
-        *(("method", "prefix"), ("gpu", "Voodoo 2"), ("base_model", "x" * 201)),
-        *(("lora_r", "-1"), ("lora_r", "1e3"), ("lora_r", "٣"), ("gradient_checkpointing", "maybe")),
+        *({"method": "prefix"}, {"gpu": "Voodoo 2"}, {"base_model": "x" * 201}, {"lora_r": "-1"}),
+        *({"lora_r": "1e3"}, {"lora_r": "٣"}, {"gradient_checkpointing": "maybe"}),
+        {"section": "fit", "memory_gib": "-1"},
     ],
 )
-def test_a_link_with_a_value_that_cannot_be_is_refused(name: str, value: str) -> None:
+def test_a_link_with_a_value_that_cannot_be_is_refused(named: dict[str, str]) -> None:
     with pytest.raises(ConfigError):
-        linked_values({name: value})
-
-
-def test_a_link_to_a_fit_with_a_value_that_cannot_be_is_refused() -> None:
-    with pytest.raises(ConfigError):
-        linked_values({"section": "fit", "memory_gib": "-1"})
+        linked_values(named)
 
 
 def test_the_curve_over_batches_has_the_largest_that_fits_on_it(settings: Settings) -> None:
@@ -149,9 +133,6 @@ def test_the_curve_over_batches_has_the_largest_that_fits_on_it(settings: Settin
     points, largest = batch_curve(question, found)
     high = {size: top for size, _low, _middle, top in points}
     assert high[largest] <= found.usable_bytes < min(top for size, top in high.items() if size > largest)
-
-
-# ---------------------------------------------------------------------- plans on their way
 
 
 def test_a_plan_brings_only_what_a_plan_decides_into_the_form() -> None:

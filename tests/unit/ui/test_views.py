@@ -55,9 +55,6 @@ def shown_words(*words: Word, text: str = "hi") -> str:
     return transcript_views.segment_list([Segment(0.0, 1.0, text, words)], None, "en")
 
 
-# ---------------------------------------------------------------------- memory and models
-
-
 def test_all_that_is_counted_and_listed_has_a_name() -> None:
     assert set(views.PART_NAMES) == {str(part) for part in Part}
     assert set(views.KIND_NAMES) == set(ModelKind) and set(views.SOURCE_NAMES) == set(ModelSource)
@@ -109,9 +106,6 @@ def test_models_on_this_disk_come_first_and_adapters_name_their_base() -> None:
         ("mine (adapter of demo)", "mine"),
         ("Whisper tiny (download)", "openai/whisper-tiny"),
     ]
-
-
-# ---------------------------------------------------------------------- runs
 
 
 def test_a_running_run_shows_steps_time_left_and_speed() -> None:
@@ -205,8 +199,6 @@ def test_the_preview_names_bad_rows_by_line() -> None:
     assert "2 b.wav There is no file b.wav." in shown
 
 
-# ---------------------------------------------------------------------- transcripts
-
 SEGMENTS = (
     Segment(0.0, 1.5, " Hello you", (Word(0.0, 0.5, "Hello", 0.98), Word(0.5, 1.5, " you"))),
     Segment(61.0, 63.25, EVIL),
@@ -270,9 +262,6 @@ def test_a_download_is_the_file_itself() -> None:
     data = re.search(r"base64,([^\"]+)", shown)
     assert data and base64.b64decode(data[1]).decode() == "1\n你好"
     assert 'download="a&quot;b.srt"' in shown
-
-
-# ---------------------------------------------------------------------- evaluation
 
 
 def compared(**values: Any) -> str:
