@@ -88,7 +88,7 @@ def open_page(
         if hears and hears not in hearing:
             sound = microphone_file(hears, tmp_path)
             hearing[hears] = browser_that_hears(playwright, sound, again_and_again=again_and_again)
-        used, allowed = (hearing[hears], ["microphone"]) if hears else (browser, [])
+        used, allowed = (hearing[hears], ["microphone"]) if hears else (browser, None)
         size: ViewportSize = {"width": width, "height": 900}
         context = used.new_context(viewport=size, locale=locale, permissions=allowed)
         contexts.append(context)
