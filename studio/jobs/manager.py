@@ -180,14 +180,16 @@ class JobManager:
             RunError: if there is no such run.
         """
         run = self.folder(run_id)
-        return self._completed(view(run, self._histories.read(run.events)))
+        is_in_hand = self._starter.has_to_see_to(run)
+        return self._completed(view(run, self._histories.read(run.events)), is_in_hand)
 
     def runs(self) -> tuple[RunStatus, ...]:
         """All runs, newest first; those that have ended without their curves."""
         found = []
         for run in self._queue.folders():
+            is_in_hand = self._starter.has_to_see_to(run)
             history = None if run.result.exists() else self._histories.read(run.events)
-            found.append(self._completed(view(run, history, with_curves=False)))
+            found.append(self._completed(view(run, history, with_curves=False), is_in_hand))
         return tuple(sorted(found, key=lambda status: (status.created, status.run_id), reverse=True))
 
     def log_tail(self, run_id: str, lines: int = 200, containing: str = "") -> str:
@@ -246,10 +248,13 @@ class JobManager:
     def _state(self, run: RunDir) -> JobState:
         return read_state(run, self._histories.read(run.events).last_event)
 
-    def _completed(self, status: RunStatus) -> RunStatus:
-        """With what only this process and the whole queue know."""
-        run = RunDir(self._settings.runs / status.run_id)
-        if status.state is JobState.INTERRUPTED and self._starter.has_to_see_to(run):
+    def _completed(self, status: RunStatus, is_in_hand: bool) -> RunStatus:
+        """With what only this process and the whole queue know.
+
+        `is_in_hand`: whether the starter had still to see to it before its folder was read. If it was asked
+        only now, it might have decided meanwhile that a killed worker has a successor.
+        """
+        if status.state is JobState.INTERRUPTED and is_in_hand:
             return replace(status, state=JobState.RUNNING, error="", error_template="", error_values={})
         if status.state is not JobState.QUEUED:
             return status

@@ -34,9 +34,6 @@ def noise(tmp_path: Path) -> Path:
     return path
 
 
-# ---------------------------------------------------------------- what it is
-
-
 def test_help_names_every_command_and_each_has_its_own(run_studio: RunStudio) -> None:
     done = run_studio("--help")
     assert done.returncode == 0
@@ -82,9 +79,6 @@ def test_a_reader_that_leaves_is_no_error(environ: dict[str, str], studio_home: 
     process.stdout.close()
     assert process.stderr.read() == b""
     process.wait(60)
-
-
-# ---------------------------------------------------------------- slips
 
 
 def assert_no_run_was_made(home: Path) -> None:
@@ -133,9 +127,6 @@ def test_a_setting_that_is_no_number_is_refused(run_process: RunStudio) -> None:
     assert_refused(run_process("models", extra={"STUDIO_THREADS": "many"}), "STUDIO_THREADS", "many")
 
 
-# ---------------------------------------------------------------- audio that cannot be used
-
-
 BAD_RECORDINGS = {
     "missing.wav": (None, ""),
     "empty.wav": (b"", "empty"),
@@ -163,9 +154,6 @@ def test_one_bad_recording_does_not_keep_the_others_from_being_transcribed(
     assert done.returncode == 2
     bad, good = json.loads(done.stdout)
     assert bad["error"] and not good["error"]
-
-
-# ---------------------------------------------------------------- manifests that cannot be used
 
 
 BAD_MANIFESTS = {
@@ -205,9 +193,6 @@ def test_labels_that_no_model_can_take_are_named_by_line(
     assert json.loads(bad)["line"] == 2
 
 
-# ---------------------------------------------------------------- models that cannot be used
-
-
 def test_an_unreachable_hub_is_said_in_one_sentence(
     run_studio: RunStudio, noise: Path, tmp_path: Path
 ) -> None:
@@ -226,9 +211,6 @@ def test_a_run_name_cannot_lead_out_of_the_folder(
     assert not list(tmp_path.glob("elsewhere*"))
 
 
-# ---------------------------------------------------------------- places that cannot be written
-
-
 def test_a_home_that_cannot_be_written_is_refused(run_studio: RunStudio, tmp_path: Path) -> None:
     blocker = tmp_path / "file"
     blocker.touch()
@@ -242,9 +224,6 @@ def test_a_place_for_results_is_checked_before_the_work(
     blocker.touch()
     assert_refused(run_studio("transcribe", noise, "--output_file", blocker / "x.json"), "x.json")
     assert_refused(run_studio("transcribe", noise, "--output_file", tmp_path), str(tmp_path))
-
-
-# ---------------------------------------------------------------- what works
 
 
 def test_estimate_answers_machines(run_studio: RunStudio) -> None:
@@ -263,9 +242,6 @@ def test_models_lists_the_demo_model_and_the_released_ones(run_studio: RunStudio
     ids = {row["id"] for row in rows}
     assert {"demo", "openai/whisper-tiny", "openai/whisper-large-v3-turbo"} <= ids
     assert "d_model" in run_studio("models", "show", "demo").stdout
-
-
-# ---------------------------------------------------------------- memory
 
 
 def test_fit_answers_with_a_run_that_fits_in_words_and_in_bytes(run_studio: RunStudio) -> None:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import chdir
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,23 @@ def test_an_exit_code_of_minus_nine_is_probably_memory(
     assert "probably for memory" in status.error and status.can_resume
     write_json(run.exit, {"schema_version": 1, "exit_code": 7})
     assert "exit code 7" in jobs.status(run_id).error
+
+
+def test_a_killed_worker_that_has_a_successor_is_never_told_as_interrupted(
+    settings: Settings, config: TrainingConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = new_manager(replace(settings, popen=lambda _, **how: subprocess.Popen(["sleep", "600"], **how)))
+    run, starter = run_of(settings, jobs.submit(config)), jobs._starter
+    starter._start_next()
+    EventLog(run.events).write("phase", phase="training")
+    worker = psutil.Process(process.recorded_pid(run))
+    worker.kill()
+    while worker.status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.01)
+    asked = starter.has_to_see_to
+    monkeypatch.setattr(starter, "has_to_see_to", lambda run: (starter._reap(), asked(run))[1])
+    status = jobs.status(run.run_id)
+    assert (status.state, len(status.retries)) == (JobState.QUEUED, 1), "decided as the status was read"
 
 
 def test_resume_queues_again_and_takes_the_result_back(
