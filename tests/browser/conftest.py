@@ -119,6 +119,13 @@ def show_tab(page: Page, tab: str) -> None:
         page.locator(".overflow-dropdown button").nth(place - shown.count()).click()
 
 
+def assert_nothing_is_too_wide(page: Page) -> None:
+    """At a desk, and on a telephone."""
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function(f"document.documentElement.scrollWidth <= {width}")
+
+
 def held(page: Page, what: str, saying: str = "") -> Callable[..., None]:
     """Holds the page's requests of a kind back; what is given lets them go."""
     waiting: list[Route] = []

@@ -3,10 +3,9 @@
 import re
 from urllib.parse import urlencode
 
-import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import OpenPage, assert_nothing_is_too_wide
 
 ERROR = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
@@ -15,7 +14,6 @@ ERROR = (
     "PyTorch, and 210.00 MiB is reserved by PyTorch but unallocated."
 )
 SECTIONS = ("estimate", "fit", "oom", "doctor")
-WIDTHS = pytest.mark.parametrize("width", [1280, 390])
 
 
 def show_section(page: Page, name: str) -> None:
@@ -35,11 +33,8 @@ def choose(page: Page, field: str, option: str) -> None:
     page.get_by_role("option", name=option).first.click()
 
 
-@WIDTHS
-def test_a_stranger_learns_in_three_choices_how_to_tune_large_v3_on_a_3060(
-    open_page: OpenPage, width: int
-) -> None:
-    page = open_page(width=width)
+def test_a_stranger_learns_in_three_choices_how_to_tune_large_v3_on_a_3060(open_page: OpenPage) -> None:
+    page = open_page()
     show_section(page, "fit")
     choose(page, "fit-gpu", "GeForce RTX 3060")
     choose(page, "fit-base_model", "Whisper large-v3 ")
@@ -47,7 +42,7 @@ def test_a_stranger_learns_in_three_choices_how_to_tune_large_v3_on_a_3060(
     expect(page.locator("#fit-verdict")).to_contain_text("Fits on GeForce RTX 3060")
     expect(page.locator("#fit-ladder")).to_contain_text("Gradient checkpointing on")
     expect(page.locator("#fit-command textarea")).to_have_value(re.compile("--gradient_checkpointing"))
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert_nothing_is_too_wide(page)
     page.locator("#fit-use").click()
     expect(page.locator("#train-base_model input")).to_have_value(re.compile("large-v3"))
     expect(page.locator("#train-per_device_train_batch_size input")).to_have_value("16")
@@ -84,11 +79,10 @@ def test_a_fit_refuses_what_cannot_be_says_when_nothing_fits_and_has_questions_r
     expect(page.locator("#fit-more")).to_contain_text("16 bytes a parameter")
 
 
-@WIDTHS
 def test_text_that_is_no_error_is_told_so_and_never_run_and_an_error_becomes_a_run_that_fits(
-    open_page: OpenPage, width: int
+    open_page: OpenPage,
 ) -> None:
-    page = open_page(width=width)
+    page = open_page(width=390)
     show_section(page, "oom")
     pasted, answer = page.locator("#oom-text textarea"), page.locator("#oom-answer")
     pasted.fill("<img src=x onerror=alert(1)> ${alert(2)}")
@@ -101,7 +95,7 @@ def test_text_that_is_no_error_is_told_so_and_never_run_and_an_error_becomes_a_r
     expect(page.locator("#oom-use")).to_be_disabled()
     choose(page, "oom-base_model", "Whisper large-v3 ")
     expect(answer.locator("table")).to_contain_text("Gradient checkpointing on")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert_nothing_is_too_wide(page)
     page.locator("#oom-use").click()
     expect(page.locator("#train-base_model input")).to_have_value(re.compile("large-v3"))
     page.get_by_role("button", name="Adapter, bits and precision").click()
@@ -182,11 +176,10 @@ def choose_label(page: Page, label: str, option: str) -> None:
     page.get_by_role("option", name=option).first.click()
 
 
-@WIDTHS
 def test_options_that_contradict_each_other_are_refused_at_their_field_and_in_words(
-    open_page: OpenPage, width: int
+    open_page: OpenPage,
 ) -> None:
-    page = open_page(width=width)
+    page = open_page(width=390)
     page.get_by_label("fp32", exact=True).first.check()
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--precision fp32"))
     page.locator("#memory-more button").first.click()
@@ -197,4 +190,4 @@ def test_options_that_contradict_each_other_are_refused_at_their_field_and_in_wo
     expect(page.locator("#memory-use")).to_be_disabled()
     choose(page, "memory-attn_implementation", "eager")
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--attn_implementation eager"))
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert_nothing_is_too_wide(page)

@@ -24,6 +24,7 @@ def many_steps(model: Path, data: Path) -> TrainingConfig:
         logging_steps=1,
         eval_strategy="no",
         per_device_train_batch_size=2,
+        capability_check=False,
         run_name="unwatched",
     )
 
