@@ -1,5 +1,6 @@
 """A real browser for the tests: one process, a fresh visitor a test, and no error in the page goes unseen."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from playwright.sync_api import (
     Browser,
     BrowserContext,
     ConsoleMessage,
+    Locator,
     Page,
     Playwright,
     Route,
@@ -124,6 +126,11 @@ def assert_nothing_is_too_wide(page: Page) -> None:
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 900})
         page.wait_for_function(f"document.documentElement.scrollWidth <= {width}")
+
+
+def wait_until_recorded(recorder: Locator, seconds: int) -> None:
+    """The clock of a recorder is there or, as somebody who looks late may find it, past that."""
+    expect(recorder.locator("time").last).to_have_text(re.compile(rf"[1-9]:|0:([1-5]\d|0[{seconds}-9])"))
 
 
 def held(page: Page, what: str, saying: str = "") -> Callable[..., None]:

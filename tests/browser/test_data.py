@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from studio.dataset.audio import read_audio
 from studio.dataset.manifest import read_manifest
-from tests.browser.conftest import KITCHEN_LIGHT, OpenPage
+from tests.browser.conftest import KITCHEN_LIGHT, OpenPage, wait_until_recorded
 from tests.studio_process import StudioProcess
 
 EVIL = "<img src=x onerror=alert(1)>"
@@ -49,7 +49,7 @@ def read_aloud(page: Page) -> None:
     """Records the sentence that is shown, and keeps it."""
     section = page.locator("#record-audio")
     section.get_by_role("button", name="Record", exact=True).click()
-    expect(section.locator("time").last).to_have_text("0:04")  # the voice begins after 2
+    wait_until_recorded(section, 4)  # the voice begins after 2
     section.get_by_role("button", name="Stop", exact=True).click()
     page.locator("#record-keep").click()
 
