@@ -32,17 +32,7 @@ NO_HUB = {
     "GRADIO_ANALYTICS_ENABLED": "False",
 }
 OWN_PREFIXES = ("STUDIO_", "GRADIO_", "SPACE_", "HF_", "TRANSFORMERS_")
-QUICK_FIRST = (
-    "test_architecture.py",
-    "unit",
-    "test_house.py",
-    "app",
-    "faults",
-    "gpu",
-    "browser",
-    "test_readme.py",
-)
-
+QUICK_FIRST = ("test_architecture.py", "unit", "test_house.py", "app", "faults", "gpu", "browser")
 SLOW_FIRST = ("browser", "app", "faults", "test_readme.py", "test_house.py", "unit")
 
 os.environ.update(NO_HUB)

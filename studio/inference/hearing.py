@@ -211,7 +211,7 @@ class Hearing:
         for piece, segment in zip(pieces, plain, strict=True):
             after = min(first + len(piece.text_tokens), len(odds))
             words = words_of(decoder, spoken, text[first:after], edges[first : after + 1], odds[first:after])
-            timed.append(_with_words(segment, without_stretched(within_voice(words, spans))))
+            timed.append(_with_words(segment, without_stretched(within_voice(words, spans), spans)))
             first = after
         return tuple(segment for segment in timed if segment.text)
 

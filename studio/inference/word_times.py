@@ -20,6 +20,8 @@ from studio.inference.special_tokens import SECONDS_PER_TOKEN
 _MEDIAN_WIDTH = 7
 """Positions that the attention is smoothed over."""
 _LONGEST_USUAL_SECONDS = 0.7
+_SHORTEST_VOICE_SECONDS = 0.2
+"""What is left of a voice for less than this is the end of the word before."""
 _WITHOUT_SPACES = {"zh", "ja", "th", "lo", "my", "yue", "km", "bo"}
 _OPENING = "\"'“¿([{-「『（《【"
 _CLOSING = "\"'.。,，!！?？:：”)]}、;；…」』）》】"
@@ -67,10 +69,9 @@ def token_times(
     weights = torch.stack(
         [_attention(seen[layer][0], seen[layer][1], head, width, positions) for layer, head in heads]
     )
-    matrix = _sharpened(weights)[len(prompt) : -1].double().cpu().numpy()
-    starts = _row_starts(-matrix) * SECONDS_PER_TOKEN if len(matrix) else np.zeros(0)
-    edges = np.append(starts, positions * SECONDS_PER_TOKEN)
-    return TokenTimes(edges, probabilities.double().cpu().numpy())
+    # A row looks at the sound of the token that it predicts: the last is that of the end.
+    matrix = _sharpened(weights)[len(prompt) - 1 : -1].double().cpu().numpy()
+    return TokenTimes(_row_starts(-matrix) * SECONDS_PER_TOKEN, probabilities.double().cpu().numpy())
 
 
 @contextmanager
@@ -228,10 +229,11 @@ def spread(start: float, end: float, text: str, probability: float | None) -> li
     ]
 
 
-def without_stretched(words: Sequence[Word]) -> list[Word]:
+def without_stretched(words: Sequence[Word], spans: Sequence[tuple[float, float]] = ()) -> list[Word]:
     """Shortens words that seem to last through a pause, at most twice the usual length beside one.
 
-    A pause is heard as part of a word at its edge; after `whisper/timing.py`.
+    A pause is heard as part of a word at its edge; after `whisper/timing.py`. Where it is, the `spans` of
+    voices tell, (start, end) in seconds: mostly before the word.
     """
     lengths = [
         word.end_seconds - word.start_seconds for word in words if word.end_seconds > word.start_seconds
@@ -240,6 +242,8 @@ def without_stretched(words: Sequence[Word]) -> list[Word]:
     longest = max(2 * usual, 0.2)
     kept = []
     for number, word in enumerate(words):
+        if number and word.end_seconds - word.start_seconds > longest:
+            word = _after_pause(word, spans)
         if word.end_seconds - word.start_seconds > longest:
             if number == 0:
                 word = replace(word, start_seconds=word.end_seconds - longest)
@@ -247,6 +251,14 @@ def without_stretched(words: Sequence[Word]) -> list[Word]:
                 word = replace(word, end_seconds=word.start_seconds + longest)
         kept.append(word)
     return kept
+
+
+def _after_pause(word: Word, spans: Sequence[tuple[float, float]]) -> Word:
+    """A word that begins in a pause, from the next voice on: to the alignment, the pause is a part of it."""
+    if any(start <= word.start_seconds < end - _SHORTEST_VOICE_SECONDS for start, end in spans):
+        return word
+    begins = [start for start, _ in spans if word.start_seconds < start < word.end_seconds]
+    return replace(word, start_seconds=begins[0]) if begins else word
 
 
 def within_voice(words: Sequence[Word], spans: Sequence[tuple[float, float]]) -> list[Word]:

@@ -78,6 +78,8 @@ def test_a_word_does_not_last_through_a_pause() -> None:
     found = without_stretched([*usual, Word(5.0, 9.0, "last")])
     assert found[-1].end_seconds <= 6.0
     assert found[:5] == usual
+    late = without_stretched([*usual, Word(5.0, 9.0, "late")], [(0.0, 5.1), (8.7, 9.0)])[-1]
+    assert (late.start_seconds, late.end_seconds) == (8.7, 9.0), "the pause was before it"
 
 
 def test_a_model_without_alignment_heads_uses_the_upper_half_of_its_decoder() -> None:
