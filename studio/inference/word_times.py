@@ -232,8 +232,8 @@ def spread(start: float, end: float, text: str, probability: float | None) -> li
 def without_stretched(words: Sequence[Word], spans: Sequence[tuple[float, float]] = ()) -> list[Word]:
     """Shortens words that seem to last through a pause, at most twice the usual length beside one.
 
-    A pause is heard as part of a word at its edge; after `whisper/timing.py`. Where it is, the `spans` of
-    voices tell, (start, end) in seconds: mostly before the word.
+    The alignment counts a pause as part of the word beside it; after `whisper/timing.py`. `spans` says where
+    voices are, (start, end) in seconds: a word that begins in a pause begins with the next voice instead.
     """
     lengths = [
         word.end_seconds - word.start_seconds for word in words if word.end_seconds > word.start_seconds
