@@ -95,7 +95,7 @@ def test_check_data_train_stop_resume_and_compare_two_runs(
     Client(studio_server.url, verbose=False).predict(config=other, api_name="/start_run")
     expect(page.locator("#run-history")).to_contain_text("other")
     page.locator("#run-history").get_by_role("button", name="other").click()
-    expect(page.locator("#run-status .badge")).to_have_text("Finished")
+    expect(page.locator("#run-status")).to_contain_text("Made the model other")
     page.locator("#run-reuse").click()
     expect(page.get_by_label("Name of the run")).to_have_value("other")
 
