@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from studio.inference.model_cache import ModelCache
-from studio.inference.sharing import Sharing
 from studio.jobs.manager import JobManager
 from studio.jobs.probe import Prober
 from studio.registry.store import ModelRegistry
 from studio.settings import DEMO_MODEL, Settings
+from studio.transcription.model_cache import ModelCache
+from studio.transcription.sharing import Sharing
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ STORIES = {
     "studio/errors": "app/test_command_line app/test_page browser/test_tabs",
     "studio/evaluation": "app/test_page browser/test_tabs browser/test_transcribe app/test_training_command",
     "studio/files": "app/test_command_line faults/test_workers faults/test_studio_killed",
-    "studio/inference": "app/test_page browser/test_transcribe browser/test_live browser/test_beside_a_run",
+    "studio/transcription": "app/test_page browser/test_transcribe browser/test_live browser/test_beside_a_run",
     "studio/jobs": "faults/test_workers faults/test_studio_killed browser/test_train",
     "studio/jobs/": "browser/test_beside_a_run app/test_training_command",
     "studio/lazy_imports": "app/test_command_line unit/test_lazy_imports",

@@ -4,7 +4,8 @@ import argparse
 
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
-from studio.inference.engine import (
+from studio.training.source_options import TASKS
+from studio.transcription.engine import (
     AUDIO_CONTEXTS,
     ENGINES,
     FASTER_WHISPER,
@@ -14,8 +15,7 @@ from studio.inference.engine import (
     EngineChoice,
     TranscribeOptions,
 )
-from studio.inference.options import check_choice, check_values, parse_numbers, parse_tokens
-from studio.training.source_options import TASKS
+from studio.transcription.options import check_choice, check_values, parse_numbers, parse_tokens
 
 _DTYPES = ("float32", "float16", "bfloat16")
 

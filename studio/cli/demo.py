@@ -7,13 +7,13 @@ from studio.cli.follow import as_dict, before_and_after, follow, tell
 from studio.cli.output import say, show, show_json
 from studio.cli.parsing import PROGRAM, Parser
 from studio.dataset.manifest import Example, read_manifest
-from studio.inference.engine import TranscribeOptions
 from studio.jobs.manager import JobState, RunStatus
 from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.config import TrainingConfig
 from studio.training.run_dir import RunDir
+from studio.transcription.engine import TranscribeOptions
 from studio.units import format_bytes
 
 Story = Callable[[str], None]

@@ -13,11 +13,11 @@ from studio.errors import ConfigError
 from studio.evaluation.compare import evaluate
 from studio.evaluation.side_by_side import hear_side_by_side, marked
 from studio.files import write_json
-from studio.inference.engine import EngineChoice, TranscribeOptions
 from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.source_options import NORMALIZERS, TASKS
+from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.units import format_percent
 
 

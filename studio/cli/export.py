@@ -32,7 +32,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     given = parser().read(arguments)
     if not given.model:
         raise ConfigError("export needs a model: name one of the Models tab, a folder or a Hub id.")
-    from studio.inference.export import ExportRequest
+    from studio.transcription.export import ExportRequest
 
     services = Services.open(settings)
     line = ProgressLine()

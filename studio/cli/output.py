@@ -9,7 +9,7 @@ from typing import TextIO
 
 from studio.errors import StorageError
 from studio.files import storage_errors
-from studio.inference.model_cache import ModelCache
+from studio.transcription.model_cache import ModelCache
 
 _QUIET_SECONDS = 10.0
 """A log file gets a line of progress so often; a terminal sees each change in place."""

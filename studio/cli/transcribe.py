@@ -17,16 +17,16 @@ from studio.cli.output import ProgressLine, require_place, say, say_shared, show
 from studio.cli.parsing import Parser, names
 from studio.errors import ConfigError, DataError
 from studio.evaluation.reading_short import cost_of
-from studio.inference import captions
-from studio.inference.engine import EngineChoice, Progress, TranscribeOptions, Transcript
-from studio.inference.loaded_base import has_gpu
-from studio.inference.many import distinct_stems, recordings_named, transcribe_many
-from studio.inference.model_cache import ModelCache
-from studio.inference.ranks import gather
-from studio.inference.results import ResultsFile
 from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.settings import Settings
+from studio.transcription import captions
+from studio.transcription.engine import EngineChoice, Progress, TranscribeOptions, Transcript
+from studio.transcription.loaded_base import has_gpu
+from studio.transcription.many import distinct_stems, recordings_named, transcribe_many
+from studio.transcription.model_cache import ModelCache
+from studio.transcription.ranks import gather
+from studio.transcription.results import ResultsFile
 from studio.units import format_duration
 
 DEVICES = ("auto", "cpu", "cuda")

@@ -16,12 +16,12 @@ from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.dataset.example import Example
 from studio.errors import DataError
 from studio.evaluation.metrics import error_rates
-from studio.inference.engine import ShouldStop, TranscribeOptions
-from studio.inference.languages import resolve_language
-from studio.inference.model_cache import ModelCache
+from studio.transcription.engine import ShouldStop, TranscribeOptions
+from studio.transcription.languages import resolve_language
+from studio.transcription.model_cache import ModelCache
 
 if TYPE_CHECKING:
-    from studio.inference.engine import Engine
+    from studio.transcription.engine import Engine
 
 SCHEMA_VERSION = 1
 CHECKS = ("timestamps", "long_form", "silence", "language", "other_languages")

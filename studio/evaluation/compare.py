@@ -15,13 +15,13 @@ from studio.errors import ConfigError, DataError, ManifestError
 from studio.evaluation.metrics import error_rates, paired_bootstrap, utterance_errors
 from studio.evaluation.normalize import NORMALIZERS
 from studio.evaluation.result import ComparisonRow, Evaluation, ModelRow, ProblemRow, UtteranceRow
-from studio.inference.engine import EngineChoice, ShouldStop, TranscribeOptions
-from studio.inference.languages import AUTO, resolve_language
-from studio.inference.model_cache import ModelCache
+from studio.transcription.engine import EngineChoice, ShouldStop, TranscribeOptions
+from studio.transcription.languages import AUTO, resolve_language
+from studio.transcription.model_cache import ModelCache
 
 if TYPE_CHECKING:
-    from studio.inference.engine import Engine
-    from studio.inference.export import OnStep
+    from studio.transcription.engine import Engine
+    from studio.transcription.export import OnStep
 
 BATCH_SIZE = 8
 COMPARED_METRICS = ("wer", "cer")

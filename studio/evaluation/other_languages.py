@@ -7,8 +7,8 @@ from studio.dataset.example import Example
 from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError, DataError
 from studio.files import read_json
-from studio.inference.languages import resolve_language
 from studio.settings import DEMO_SPEECH
+from studio.transcription.languages import resolve_language
 
 _SAMPLE = DEMO_SPEECH / "samples" / "long.json"
 """Many sentences in English, spoken by several voices."""

@@ -18,10 +18,10 @@ from studio.dataset.example import Example
 from studio.errors import DataError
 from studio.evaluation.metrics import error_rates
 from studio.evaluation.normalize import writes_without_spaces
-from studio.inference.engine import AudioContext, ShouldStop, TranscribeOptions
-from studio.inference.languages import AUTO
-from studio.inference.model_cache import ModelCache
 from studio.sentences import Sentence
+from studio.transcription.engine import AudioContext, ShouldStop, TranscribeOptions
+from studio.transcription.languages import AUTO
+from studio.transcription.model_cache import ModelCache
 
 SCHEMA_VERSION = 1
 FULL: AudioContext = "full"

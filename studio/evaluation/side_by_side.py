@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from studio.errors import ConfigError
 from studio.evaluation.metrics import AlignedPiece, align, error_rates
-from studio.inference.engine import (
+from studio.transcription.engine import (
     EngineChoice,
     OnProgress,
     Progress,
@@ -15,10 +15,10 @@ from studio.inference.engine import (
     TranscribeOptions,
     Transcript,
 )
-from studio.inference.model_cache import ModelCache
+from studio.transcription.model_cache import ModelCache
 
 if TYPE_CHECKING:
-    from studio.inference.export import OnStep
+    from studio.transcription.export import OnStep
 
 SCHEMA_VERSION = 1
 

@@ -14,9 +14,9 @@ from studio.dataset.sequences import chosen
 from studio.errors import DataError
 from studio.evaluation.metrics import utterance_errors
 from studio.evaluation.normalize import writes_without_spaces
-from studio.inference.engine import TranscribeOptions
-from studio.inference.languages import AUTO, resolve_language
-from studio.inference.model_cache import ModelCache
+from studio.transcription.engine import TranscribeOptions
+from studio.transcription.languages import AUTO, resolve_language
+from studio.transcription.model_cache import ModelCache
 
 SUSPICIOUS_RATE = 0.5
 """From this share of errors on, a label is worth a look."""

@@ -12,12 +12,12 @@ import torch
 from safetensors import SafetensorError
 
 from studio.errors import ConfigError, ModelBrokenError
-from studio.inference.decoding import Decoder
-from studio.inference.hugging_face import ENGLISH_VOCABULARY
-from studio.inference.special_tokens import SpecialTokens
 from studio.sentences import Sentence
 from studio.training.config import TrainingConfig
 from studio.training.plan import base_dtype_of, initial_rank, precision_of
+from studio.transcription.decoding import Decoder
+from studio.transcription.hugging_face import ENGLISH_VOCABULARY
+from studio.transcription.special_tokens import SpecialTokens
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 _NO_MEMORY = (

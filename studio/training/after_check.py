@@ -9,9 +9,6 @@ from studio.dataset.example import Example
 from studio.errors import StudioError
 from studio.evaluation.capabilities import CHECKS, CapabilityReport, check_capabilities
 from studio.evaluation.reading_short import measure_short, ways_of
-from studio.inference.languages import AUTO
-from studio.inference.loading import Load
-from studio.inference.model_cache import ModelCache
 from studio.registry.spec import ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.sentences import Listing, Sentence
@@ -20,6 +17,9 @@ from studio.training.events import EventLog, Phase
 from studio.training.outcome import Outcome
 from studio.training.sources import other_clips
 from studio.training.stop import StopSignal
+from studio.transcription.languages import AUTO
+from studio.transcription.loading import Load
+from studio.transcription.model_cache import ModelCache
 
 log = logging.getLogger("studio.training")
 _DISTILLED_CLIPS = 200

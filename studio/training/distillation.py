@@ -17,7 +17,6 @@ import torch
 from studio.dataset.example import RowProblem
 from studio.errors import AudioError, ManifestError
 from studio.files import append_json_line, read_json_lines, require_free_space, storage_errors
-from studio.inference.decoding import Decoder, Search
 from studio.sentences import Sentence
 from studio.training.adapters import Base
 from studio.training.audio_context import padded
@@ -27,6 +26,7 @@ from studio.training.data import Clip, TrainingData
 from studio.training.events import EventLog, Phase
 from studio.training.stop import StopSignal
 from studio.training.teacher_states import States, TeacherStates
+from studio.transcription.decoding import Decoder, Search
 
 _LIKELY_TOKENS = 40
 """Of a short clip, when room on the disk is estimated."""

@@ -14,9 +14,9 @@ from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.dataset.example import Example, TextSegment
 from studio.dataset.sequences import store
 from studio.errors import AudioError
-from studio.inference.decoding import Decoder, Search
-from studio.inference.windows import WINDOW_SECONDS, split_segments
 from studio.training.times_file import TimesFile
+from studio.transcription.decoding import Decoder, Search
+from studio.transcription.windows import WINDOW_SECONDS, split_segments
 
 _BATCH_SIZE = 8
 log = logging.getLogger("studio.training")

@@ -11,7 +11,6 @@ from studio.dataset.audio import audio_duration, read_audio
 from studio.dataset.report import write_quarantine
 from studio.dataset.sequences import joined
 from studio.errors import ManifestError
-from studio.inference.decoding import Decoder
 from studio.training.adapters import Base
 from studio.training.augmentation import Augmentation
 from studio.training.collator import FeatureSource, fits_in_memory, readable
@@ -23,6 +22,7 @@ from studio.training.packing import packed
 from studio.training.sources import SourceData
 from studio.training.stop import StopSignal
 from studio.training.times_file import TimesFile
+from studio.transcription.decoding import Decoder
 
 _SHOWN_PROBLEMS = 20
 _CLIPS_MADE_AT_ONCE = 2000

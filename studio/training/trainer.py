@@ -11,7 +11,6 @@ from transformers.modeling_outputs import BaseModelOutput
 from transformers.trainer_callback import PrinterCallback, TrainerCallback, TrainerState
 from transformers.trainer_utils import EvalLoopOutput
 
-from studio.inference.decoding import Decoder, Search
 from studio.training.adalora import load_adalora, save_adalora
 from studio.training.callback import RunCallback
 from studio.training.checkpoints import STATE_FILE, complete_checkpoints
@@ -24,6 +23,7 @@ from studio.training.label_smoothing import smoothed_loss
 from studio.training.sharding import whole_weights
 from studio.training.shared_evaluation import Share, gathered, share_of
 from studio.training.world import World
+from studio.transcription.decoding import Decoder, Search
 
 
 class EpochCallback(TrainerCallback):

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from studio.evaluation.compare import evaluate
-from studio.inference.engine import EngineChoice, TranscribeOptions
-from studio.inference.export import ExportRequest
 from studio.services import Services
 from studio.training.arguments import config_from_dict
+from studio.transcription.engine import EngineChoice, TranscribeOptions
+from studio.transcription.export import ExportRequest
 from studio.ui.access import require_public_data, require_training
 from studio.ui.data_check import CheckQuestion, check
 from studio.ui.json_values import SCHEMA_VERSION, model_row, notes_on, plain, run_row

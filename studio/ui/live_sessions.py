@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
 from studio.errors import AudioError, ConfigError
-from studio.inference.engine import EngineChoice, TranscribeOptions, Transcript, Word
-from studio.inference.languages import join_texts
-from studio.inference.live import LiveText, LiveTranscript
-from studio.inference.model_cache import ModelCache
 from studio.sentences import Sentence
+from studio.transcription.engine import EngineChoice, TranscribeOptions, Transcript, Word
+from studio.transcription.languages import join_texts
+from studio.transcription.live import LiveText, LiveTranscript
+from studio.transcription.model_cache import ModelCache
 from studio.ui.under_way import Step
 
 OnStep = Callable[[Sentence, float], None]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.errors import StudioError
-from studio.inference.batch import Batch
+from studio.transcription.batch import Batch
 from studio.ui.i18n import N_, tr
 from studio.ui.markup import Child, Html, join, table, tag
 from studio.ui.pace import Pace

@@ -7,12 +7,12 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.inference.conversion import QUANTIZATIONS
-from studio.inference.export import ExportRequest
-from studio.inference.model_cache import ModelCache
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.sentences import Sentence
 from studio.settings import Settings
+from studio.transcription.conversion import QUANTIZATIONS
+from studio.transcription.export import ExportRequest
+from studio.transcription.model_cache import ModelCache
 from studio.ui.access import require_training
 from studio.ui.errors import shows_errors
 from studio.ui.following import QUIET, UNCHECKED

@@ -6,9 +6,15 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.inference.engine import FASTER_WHISPER, PRECISIONS, TRANSFORMERS, EngineChoice, TranscribeOptions
-from studio.inference.loaded_export import compute_types
-from studio.inference.options import BATCHED_WINDOWS_ALONE, parse_numbers, parse_tokens
+from studio.transcription.engine import (
+    FASTER_WHISPER,
+    PRECISIONS,
+    TRANSFORMERS,
+    EngineChoice,
+    TranscribeOptions,
+)
+from studio.transcription.loaded_export import compute_types
+from studio.transcription.options import BATCHED_WINDOWS_ALONE, parse_numbers, parse_tokens
 from studio.ui.following import QUIET
 from studio.ui.i18n import N_, _, request_locale, tr
 

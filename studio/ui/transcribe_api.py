@@ -7,8 +7,8 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.errors import AudioError
-from studio.inference.engine import TranscribeOptions
 from studio.services import Services
+from studio.transcription.engine import TranscribeOptions
 from studio.ui.errors import shows_errors
 from studio.ui.json_values import notes_on
 from studio.ui.mcp import documented

@@ -11,10 +11,10 @@ from gradio.blocks import Block
 
 from studio.errors import AudioError, ConfigError, StudioError
 from studio.evaluation.side_by_side import SideBySide, hear_side_by_side
-from studio.inference.engine import EngineChoice, Progress, TranscribeOptions
-from studio.inference.model_cache import ModelCache
 from studio.registry.spec import ModelKind
 from studio.registry.store import DEMO_ID, ModelRegistry
+from studio.transcription.engine import EngineChoice, Progress, TranscribeOptions
+from studio.transcription.model_cache import ModelCache
 from studio.ui.errors import shows_errors
 from studio.ui.evaluation_views import side_by_side_view
 from studio.ui.following import QUIET, opened, wire_cancel

@@ -8,11 +8,11 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.errors import StudioError
-from studio.inference.captions import FORMATS, render
-from studio.inference.engine import EngineChoice, TranscribeOptions
-from studio.inference.model_cache import ModelCache
 from studio.registry.store import ModelRegistry
 from studio.settings import ASSETS
+from studio.transcription.captions import FORMATS, render
+from studio.transcription.engine import EngineChoice, TranscribeOptions
+from studio.transcription.model_cache import ModelCache
 from studio.ui.errors import explain, shows_errors
 from studio.ui.following import QUIET
 from studio.ui.i18n import N_, _, request_locale, tr

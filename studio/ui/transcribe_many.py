@@ -13,14 +13,14 @@ from gradio.blocks import Block
 
 from studio.dataset.audio import SOUND_FILES
 from studio.errors import AudioError, ConfigError
-from studio.inference.batch import Asked, Batch
-from studio.inference.captions import LAYOUT_BOUNDS, CaptionLayout
-from studio.inference.engine import Progress
-from studio.inference.many import groups, recordings_named, transcribe_many
-from studio.inference.model_cache import ModelCache
-from studio.inference.together import CLIPS_TOGETHER
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
+from studio.transcription.batch import Asked, Batch
+from studio.transcription.captions import LAYOUT_BOUNDS, CaptionLayout
+from studio.transcription.engine import Progress
+from studio.transcription.many import groups, recordings_named, transcribe_many
+from studio.transcription.model_cache import ModelCache
+from studio.transcription.together import CLIPS_TOGETHER
 from studio.ui.access import require_public_data
 from studio.ui.errors import shows_errors
 from studio.ui.following import QUIET, opened, wire_cancel

@@ -14,11 +14,11 @@ from studio.dataset.audio import stream_audio
 from studio.dataset.waveform import waveform_peaks
 from studio.errors import AudioError, ConfigError, StudioError
 from studio.evaluation.reading_short import cost_of
-from studio.inference.captions import LAYOUT_BOUNDS, CaptionLayout
-from studio.inference.engine import EngineChoice, Progress, TranscribeOptions, Transcript
-from studio.inference.model_cache import ModelCache
 from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
+from studio.transcription.captions import LAYOUT_BOUNDS, CaptionLayout
+from studio.transcription.engine import EngineChoice, Progress, TranscribeOptions, Transcript
+from studio.transcription.model_cache import ModelCache
 from studio.ui.errors import shows_errors
 from studio.ui.following import QUIET
 from studio.ui.i18n import _, request_locale, tr

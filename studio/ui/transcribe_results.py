@@ -8,11 +8,11 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.errors import DataError
-from studio.inference.captions import FORMATS, LAYOUT_BOUNDS, CaptionLayout, render
-from studio.inference.corrections import corrected
-from studio.inference.engine import Transcript
 from studio.sentences import Sentence
 from studio.settings import ASSETS
+from studio.transcription.captions import FORMATS, LAYOUT_BOUNDS, CaptionLayout, render
+from studio.transcription.corrections import corrected
+from studio.transcription.engine import Transcript
 from studio.ui.errors import shows_errors
 from studio.ui.following import QUIET
 from studio.ui.i18n import _, request_locale, tr

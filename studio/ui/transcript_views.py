@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from studio.inference.engine import Segment, Transcript, Word
+from studio.transcription.engine import Segment, Transcript, Word
 from studio.ui.i18n import N_, tr
 from studio.ui.language_names import language_name
 from studio.ui.markup import Child, Html, tag

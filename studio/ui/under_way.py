@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from studio.inference.model_cache import ModelCache
 from studio.sentences import Sentence
+from studio.transcription.model_cache import ModelCache
 from studio.ui.i18n import tr
 from studio.ui.markup import Html
 from studio.ui.views import note, progress_bar

@@ -61,14 +61,14 @@ FAULTS = {
         'part, part if plan.sharding == "zero2" else 1.0, 2 * bucket',
         "swapped arguments: ZeRO-1 shares gradients instead of optimizer states",
     ),
-    "inference": Fault(
-        "studio/inference/many.py",
+    "transcription": Fault(
+        "studio/transcription/many.py",
         "len(group) >= size or not is_short",
         "len(group) > size or not is_short",
         "off by one: a recording too many in a batch",
     ),
     "captions": Fault(
-        "studio/inference/captions.py",
+        "studio/transcription/captions.py",
         'html.escape("\\n".join(cue.lines), quote=False)',
         '"\\n".join(cue.lines)',
         "a missing escape: WebVTT with the text's own angle brackets",

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio
-from studio.inference.engine import TranscribeOptions, Word
-from studio.inference.hugging_face import HuggingFaceEngine, load_base
 from studio.settings import DEMO_MODEL
+from studio.transcription.engine import TranscribeOptions, Word
+from studio.transcription.hugging_face import HuggingFaceEngine, load_base
 from tests.benchmarks.transcription import known_sentences
 from tests.studio_process import ROOT, StudioProcess
 

@@ -253,10 +253,10 @@ def run_plain(home: Path, values: dict[str, Any], meter: Meter) -> str:
 def written(home: Path, model_id: str, values: dict[str, Any]) -> list[list[str]]:
     """Reference and hypothesis of each clip of the test set, read as the model's card says."""
     from studio.evaluation.compare import evaluate
-    from studio.inference.engine import TranscribeOptions
-    from studio.inference.model_cache import ModelCache
     from studio.registry.store import ModelRegistry
     from studio.settings import DEMO_MODEL, Settings
+    from studio.transcription.engine import TranscribeOptions
+    from studio.transcription.model_cache import ModelCache
 
     settings = Settings.from_env({"STUDIO_HOME": str(home)})
     engines = ModelCache(ModelRegistry(settings.models, demo=DEMO_MODEL, hf_cache=None), idle_seconds=300)

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
-from studio.inference.engine import TranscribeOptions
-from studio.inference.windows import WindowLengths
 from studio.registry.spec import ModelKind, ModelSource, ModelSpec
 from studio.registry.tensors import read_json_object
 from studio.registry.validate import read_card
+from studio.transcription.engine import TranscribeOptions
+from studio.transcription.windows import WindowLengths
 
 Sound = NDArray[np.float32]
 Hear = Callable[[Sound, bool], str]
@@ -138,8 +138,8 @@ def _faster(
 
 
 def _studio_transformers(model: Path, _export: Path, language: str) -> Hear:
-    from studio.inference.hugging_face import HuggingFaceEngine
-    from studio.inference.loaded_base import load_base
+    from studio.transcription.hugging_face import HuggingFaceEngine
+    from studio.transcription.loaded_base import load_base
 
     base = load_base(model, device="cpu", threads=1)
     context, windows = _trained_on(model)
@@ -147,8 +147,8 @@ def _studio_transformers(model: Path, _export: Path, language: str) -> Hear:
 
 
 def _studio_faster(model: Path, export: Path, language: str) -> Hear:
-    from studio.inference.ctranslate2 import FasterWhisperEngine
-    from studio.inference.loaded_export import load_export
+    from studio.transcription.ctranslate2 import FasterWhisperEngine
+    from studio.transcription.loaded_export import load_export
 
     loaded = load_export(export, device="cpu", threads=1)
     return _ours(FasterWhisperEngine(loaded, "model", *_trained_on(model)), language)

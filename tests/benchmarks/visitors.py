@@ -37,7 +37,7 @@ from tests.benchmarks.live import (
 )
 from tests.benchmarks.transcription import known_sentences, machine
 from tests.studio_process import StudioProcess
-from tests.unit.inference.small_models import save_adapter
+from tests.unit.transcription.small_models import save_adapter
 
 REPORTS = Path(__file__).parent / "reports"
 SWITCHES = 20
@@ -80,7 +80,7 @@ window.fetch = async (...given) => {
 
 def adapter_switching() -> dict[str, float]:
     """Milliseconds to put another adapter into force; both are in memory."""
-    from studio.inference.loaded_base import load_base
+    from studio.transcription.loaded_base import load_base
 
     with tempfile.TemporaryDirectory() as folder:
         base = load_base(DEMO_MODEL, device="cpu", threads=1)

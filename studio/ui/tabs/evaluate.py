@@ -11,12 +11,12 @@ from gradio.blocks import Block
 from studio.errors import ConfigError
 from studio.evaluation.compare import evaluate
 from studio.evaluation.result import Evaluation
-from studio.inference.engine import EngineChoice, TranscribeOptions
-from studio.inference.model_cache import ModelCache
 from studio.registry.spec import ModelKind
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.settings import Settings
 from studio.training.source_options import NORMALIZERS
+from studio.transcription.engine import EngineChoice, TranscribeOptions
+from studio.transcription.model_cache import ModelCache
 from studio.ui.access import require_public_data
 from studio.ui.errors import shows_errors
 from studio.ui.evaluation_views import comparison_sentences, rates_table, utterance_table

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.inference.model_cache import ModelCache
 from studio.registry.spec import ModelSource
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
+from studio.transcription.model_cache import ModelCache
 from studio.ui.errors import shows_errors
 from studio.ui.following import UNCHECKED
 from studio.ui.i18n import _, request_locale, tr

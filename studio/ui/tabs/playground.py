@@ -2,9 +2,9 @@
 
 import gradio as gr
 
-from studio.inference.model_cache import ModelCache
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
+from studio.transcription.model_cache import ModelCache
 from studio.ui.i18n import _
 from studio.ui.transcribe_compare import build_compare
 from studio.ui.transcribe_live import build_live

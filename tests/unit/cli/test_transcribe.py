@@ -9,10 +9,10 @@ import pytest
 
 from studio.cli import transcribe
 from studio.errors import StudioError
-from studio.inference.export import Exporter
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
-from tests.unit.inference.small_models import save_adapter
+from studio.transcription.export import Exporter
+from tests.unit.transcription.small_models import save_adapter
 
 Refused = Callable[..., str]
 

@@ -73,7 +73,7 @@ from studio.dataset.manifest import read_manifest
 from studio.training.config import TrainingConfig
 from studio.training.data import label_data
 from studio.training.sources import read_source
-from studio.inference.special_tokens import SpecialTokens
+from studio.transcription.special_tokens import SpecialTokens
 process = psutil.Process()
 import numpy
 before = process.memory_info().rss

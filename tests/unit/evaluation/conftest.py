@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from studio.inference.model_cache import ModelCache
 from studio.registry.store import ModelRegistry
-from tests.unit.inference.small_models import save_adapter
+from studio.transcription.model_cache import ModelCache
+from tests.unit.transcription.small_models import save_adapter
 
 
 @pytest.fixture(scope="session")

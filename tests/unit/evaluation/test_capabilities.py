@@ -16,7 +16,7 @@ from studio.evaluation.capabilities import (
 )
 from studio.evaluation.other_languages import clips_in_other_languages
 from studio.files import read_json
-from studio.inference.model_cache import ModelCache
+from studio.transcription.model_cache import ModelCache
 
 
 def deaf_to_english(model: Path, folder: Path) -> Path:

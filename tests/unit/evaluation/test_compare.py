@@ -11,9 +11,9 @@ from studio.dataset.audio import read_audio, save_pcm
 from studio.errors import ConfigError, ManifestError, ModelNotFoundError
 from studio.evaluation.compare import evaluate
 from studio.evaluation.side_by_side import hear_side_by_side
-from studio.inference.engine import FASTER_WHISPER, EngineChoice, TranscribeOptions
-from studio.inference.model_cache import ModelCache
 from studio.registry.store import ModelRegistry
+from studio.transcription.engine import FASTER_WHISPER, EngineChoice, TranscribeOptions
+from studio.transcription.model_cache import ModelCache
 
 PLAIN = TranscribeOptions(timestamps="none", max_new_tokens=30)
 

@@ -6,7 +6,7 @@ import pytest
 
 from studio.dataset.manifest import read_manifest
 from studio.evaluation.reading_short import cost_of, measure_short, ways_of
-from studio.inference.model_cache import ModelCache
+from studio.transcription.model_cache import ModelCache
 
 
 def card(audio_context: str, *, full: float, short: float, error: bool = True) -> dict[str, object]:

@@ -7,8 +7,8 @@ import pytest
 
 from studio.errors import ConfigError
 from studio.evaluation.side_by_side import hear_side_by_side, marked, side_by_side
-from studio.inference.engine import Segment, TranscribeOptions, Transcript
-from studio.inference.model_cache import ModelCache
+from studio.transcription.engine import Segment, TranscribeOptions, Transcript
+from studio.transcription.model_cache import ModelCache
 
 
 def heard(model: str, text: str) -> Transcript:

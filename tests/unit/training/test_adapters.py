@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from studio.errors import ModelBrokenError
-from studio.inference.decoding import Decoder, Search
 from studio.training import adapters
 from studio.training.config import ALL_LINEAR, TrainingConfig
+from studio.transcription.decoding import Decoder, Search
 from studio.whisper.audio_context import FRAMES_PER_POSITION, audio_context
 
 STEPS = 4

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from studio.errors import ConfigError, ModelNotFoundError
-from studio.inference import ctranslate2, decoding
 from studio.memory.advice import advise
 from studio.memory.claims import claims
 from studio.memory.gpus import usable_bytes
@@ -16,6 +15,7 @@ from studio.settings import Settings
 from studio.training.fitting import FitQuestion, find_fit, inference_plan
 from studio.training.plan import training_plan
 from studio.training.presets import PRESETS, preset
+from studio.transcription import ctranslate2, decoding
 
 TURBO = "openai/whisper-large-v3-turbo"
 

@@ -10,7 +10,6 @@ import torch
 from peft import AdaLoraModel
 
 from studio.dataset.example import Example
-from studio.inference.loading import loader
 from studio.training import adapters
 from studio.training.after_check import CHECK_NAMES, MadeModel, measure_after
 from studio.training.attempt import Attempt
@@ -23,6 +22,7 @@ from studio.training.outcome import Outcome
 from studio.training.stop import StopSignal
 from studio.training.trainer import TrainerParts, WhisperTrainer
 from studio.training.trainer_arguments import training_arguments
+from studio.transcription.loading import loader
 from tests.unit.training.attempts import Runs
 
 

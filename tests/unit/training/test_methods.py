@@ -7,10 +7,10 @@ import pytest
 
 from studio.dataset.audio import read_audio
 from studio.dataset.manifest import read_manifest
-from studio.inference.engine import TranscribeOptions
-from studio.inference.model_cache import EngineChoice, ModelCache
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
+from studio.transcription.engine import TranscribeOptions
+from studio.transcription.model_cache import EngineChoice, ModelCache
 from tests.unit.training.attempts import attempt, new_run, quick, told
 
 EVALUATED = 3

@@ -12,11 +12,11 @@ from safetensors.torch import load_file, save_file
 
 from studio.dataset.manifest import read_manifest, sources_of
 from studio.errors import ConfigError, ManifestError, StudioError
-from studio.inference.loaded_base import load_base
 from studio.training.arguments import command_line, parse_training_arguments, read_config, write_yaml
 from studio.training.config import TrainingConfig
 from studio.training.preflight import check_sources
 from studio.training.sources import SourceData, read_source
+from studio.transcription.loaded_base import load_base
 from tests.micro import make_tones
 from tests.unit.training.attempts import Runs
 

@@ -9,12 +9,12 @@ import pytest
 
 from studio.dataset.example import Example
 from studio.dataset.manifest import read_manifest
-from studio.inference.decoding import Decoder
 from studio.training import adapters
 from studio.training.config import TrainingConfig
 from studio.training.made_times import with_made_times
 from studio.training.stop import StopRequested
 from studio.training.times_file import TimesFile
+from studio.transcription.decoding import Decoder
 from tests.unit.training.attempts import Runs, told
 
 

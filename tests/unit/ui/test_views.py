@@ -10,7 +10,6 @@ import pytest
 
 from studio.dataset.example import Example, Manifest, RowProblem
 from studio.files import write_json
-from studio.inference.engine import Segment, Transcript, Word
 from studio.jobs.history import Histories
 from studio.jobs.status import EvalPoint, JobState, RunStatus
 from studio.jobs.view import view
@@ -26,6 +25,7 @@ from studio.training.events import EventLog, Phase
 from studio.training.outcome import Outcome
 from studio.training.retry import OUT_OF_MEMORY, Shortage, nothing_left
 from studio.training.run_dir import RunDir
+from studio.transcription.engine import Segment, Transcript, Word
 from studio.ui import data_views, evaluation_views, run_views, transcript_views, views
 from studio.ui.i18n import tr
 from studio.ui.markup import Html

@@ -1,0 +1,141 @@
+"""A list of recordings on its way: what is done, what is left, and what can be taken away of it."""
+
+import hashlib
+import io
+import json
+import time
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from studio.dataset.audio import audio_duration
+from studio.errors import DataError
+from studio.files import storage_errors
+from studio.transcription.captions import FORMATS, CaptionLayout, render, safe_stem
+from studio.transcription.engine import EngineChoice, TranscribeOptions, Transcript
+from studio.transcription.many import distinct_stems
+from studio.transcription.results import ResultsFile
+
+KEPT_SECONDS = 7 * 24 * 3600.0
+"""Results of a list that was broken off wait so long for somebody to go on with it."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What decides a list's results: model, options and engine."""
+
+    model_id: str
+    options: TranscribeOptions
+    choice: EngineChoice
+
+
+class Batch:
+    """Recordings of one visitor, whose results are kept on the disk until all of them are there.
+
+    Whoever gives the same recordings again, to the same model with the same options, goes on where it ended.
+    """
+
+    def __init__(self, paths: Sequence[Path], asked: Asked, folder: Path) -> None:
+        """`folder` keeps the results. Uploads lie in folders named after what is in them.
+
+        Raises:
+            StorageError: if the folder cannot be made.
+        """
+        with storage_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            forget_old(folder)
+        self.asked = asked
+        self.paths = list(dict.fromkeys(paths))
+        self.seconds = {path: _seconds(path) for path in self.paths}
+        self.errors: dict[str, DataError] = {}
+        self._file = folder / f"{_key(self.paths, asked)}.json"
+        self._results = ResultsFile(self._file, self.paths, asked.model_id, overwrite=False)
+
+    @property
+    def todo(self) -> list[Path]:
+        """Recordings without a result."""
+        return self._results.todo
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Results so far, in the order of the recordings."""
+        return self._results.rows
+
+    @property
+    def total_seconds(self) -> float:
+        """Length of all recordings that can be read."""
+        return sum(self.seconds.values())
+
+    @property
+    def done_seconds(self) -> float:
+        """Length of those with a result."""
+        return self.total_seconds - sum(self.seconds[path] for path in self.todo)
+
+    def add(self, row: dict[str, Any], found: Transcript | DataError) -> None:
+        """Keeps a result."""
+        if isinstance(found, DataError):
+            self.errors[row["audio_path"]] = found
+        self._results.add(row)
+
+    def save(self) -> None:
+        """Writes the results down; when none is missing they are the visitor's alone, and the file goes.
+
+        Raises:
+            StorageError: if they cannot be written.
+        """
+        if self.todo:
+            self._results.save()
+        else:
+            self._file.unlink(missing_ok=True)
+
+    def to_json(self) -> str:
+        """All results as `transcribe --output_file` writes them, with the recordings' names."""
+        rows = [{**row, "audio_path": Path(row["audio_path"]).name} for row in self.rows]
+        return json.dumps(rows, ensure_ascii=False, indent=2)
+
+    def captions(self, layout: CaptionLayout) -> bytes:
+        """A zip with a folder a format, and in it a file a recording."""
+        stems = distinct_stems(self.paths)
+        whole = io.BytesIO()
+        with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+            for row in self.rows:
+                if row["error"]:
+                    continue
+                transcript = Transcript.from_json(row)
+                stem = safe_stem(stems[Path(row["audio_path"])])
+                for ending in FORMATS:
+                    archive.writestr(f"{ending}/{stem}.{ending}", render(transcript, ending, layout))
+        return whole.getvalue()
+
+
+def forget_old(folder: Path) -> None:
+    """Deletes the results of lists that nobody went on with."""
+    for path in folder.glob("*.json"):
+        if time.time() - path.stat().st_mtime > KEPT_SECONDS:
+            path.unlink(missing_ok=True)
+
+
+def _seconds(path: Path) -> float:
+    """0 for what cannot be read: its turn tells why."""
+    try:
+        return audio_duration(path)
+    except DataError:
+        return 0.0
+
+
+def _key(paths: Sequence[Path], asked: Asked) -> str:
+    """The same for the same recordings, unchanged, and the same question."""
+    files = [(str(path), _beginning(path)) for path in paths]
+    what = json.dumps([files, asked.model_id, asked.options.as_dict(), vars(asked.choice)], default=str)
+    return hashlib.sha256(what.encode()).hexdigest()[:32]
+
+
+def _beginning(path: Path) -> str:
+    """A digest of a file's size and its first mebibyte; empty if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.sha256(f"{path.stat().st_size} ".encode() + file.read(2**20)).hexdigest()
+    except OSError:
+        return ""

@@ -1,0 +1,255 @@
+"""Transcripts as files: plain text, SRT, WebVTT, TSV and JSON."""
+
+import html
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from studio.errors import ConfigError
+from studio.files import write_text
+from studio.transcription.engine import Segment, Transcript, Word
+from studio.transcription.languages import join_texts
+from studio.units import format_clock
+
+FORMATS = ("txt", "srt", "vtt", "tsv", "json")
+_JOINER = "\u200d"
+_RESERVED_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?$")
+_LONGEST_NAME_BYTES = 120
+
+
+@dataclass(frozen=True)
+class CaptionLayout:
+    """How much of the picture a caption may take; the names are those of OpenAI's `whisper`."""
+
+    max_line_width: int = 42
+    """Columns of the widest line; a Chinese character takes two."""
+    max_line_count: int = 2
+    """Lines of the tallest caption."""
+
+    def __post_init__(self) -> None:
+        """Refuses what no caption can have.
+
+        Raises:
+            ConfigError: if a number is out of its bounds.
+        """
+        for name, (low, high) in LAYOUT_BOUNDS.items():
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise ConfigError(
+                    "{name} must be between {low} and {high}, got {value}.",
+                    name=name,
+                    low=low,
+                    high=high,
+                    value=value,
+                )
+
+
+LAYOUT_BOUNDS = {"max_line_width": (4, 1000), "max_line_count": (1, 20)}
+"""Option → the least and the most it may be."""
+DEFAULT_LAYOUT = CaptionLayout()
+
+
+@dataclass(frozen=True)
+class _Cue:
+    start_seconds: float
+    end_seconds: float
+    lines: tuple[str, ...]
+
+
+def render(transcript: Transcript, format: str, layout: CaptionLayout = DEFAULT_LAYOUT) -> str:
+    """A transcript in one of `FORMATS`; what `layout` has no room for becomes further captions (SRT, VTT).
+
+    Raises:
+        ConfigError: if there is no such format.
+    """
+    if format not in FORMATS:
+        raise ConfigError(
+            "There is no caption format {format!r}: choose one of {known}.",
+            format=format,
+            known=", ".join(FORMATS),
+        )
+    renderers: dict[str, Callable[[Transcript], str]] = {
+        "txt": _plain,
+        "srt": lambda heard: _srt(heard, layout),
+        "vtt": lambda heard: _vtt(heard, layout),
+        "tsv": _tsv,
+        "json": _json,
+    }
+    return renderers[format](transcript)
+
+
+def write(
+    transcript: Transcript, format: str, folder: Path, stem: str, layout: CaptionLayout = DEFAULT_LAYOUT
+) -> Path:
+    """Writes `folder/stem.format` in UTF-8, whole or not at all, and returns its path.
+
+    `stem` may be any text, such as the name of an upload: what no file can be named is replaced.
+
+    Raises:
+        ConfigError: if there is no such format.
+        StorageError: if the folder cannot be written.
+    """
+    path = folder / f"{safe_stem(stem)}.{format}"
+    write_text(path, render(transcript, format, layout))
+    return path
+
+
+def safe_stem(text: str) -> str:
+    """`text` as a file name that every system takes: no path, no reserved or control character, no ending."""
+    name = re.sub(
+        r'[\x00-\x1f\x7f<>:"/\\|?*\u202a-\u202e\u2066-\u2069]', "_", unicodedata.normalize("NFC", text)
+    )
+    name = name.encode("utf-8", "ignore")[:_LONGEST_NAME_BYTES].decode("utf-8", "ignore").strip(" .")
+    return f"_{name}" if not name or _RESERVED_NAMES.match(name) else name
+
+
+# ---------------------------------------------------------------------- formats
+
+
+def _plain(transcript: Transcript) -> str:
+    return "".join(f"{_one_line(segment.text)}\n" for segment in transcript.segments)
+
+
+def _srt(transcript: Transcript, layout: CaptionLayout) -> str:
+    blocks = []
+    for number, cue in enumerate(_cues(transcript, layout), start=1):
+        start, end = (format_clock(at, separator=",") for at in (cue.start_seconds, cue.end_seconds))
+        # Players take <i> and <b> as style: a full-width sign looks alike and is none.
+        lines = "\n".join(cue.lines).replace("<", "＜").replace("-->", "→")
+        blocks.append(f"{number}\n{start} --> {end}\n{lines}\n")
+    return "\n".join(blocks)
+
+
+def _vtt(transcript: Transcript, layout: CaptionLayout) -> str:
+    blocks = ["WEBVTT\n"]
+    for cue in _cues(transcript, layout):
+        start, end = (format_clock(at) for at in (cue.start_seconds, cue.end_seconds))
+        lines = html.escape("\n".join(cue.lines), quote=False)
+        blocks.append(f"{start} --> {end}\n{lines}\n")
+    return "\n".join(blocks)
+
+
+def _tsv(transcript: Transcript) -> str:
+    rows = ["start\tend\ttext\n"]
+    for segment in transcript.segments:
+        start, end = round(1000 * segment.start_seconds), round(1000 * segment.end_seconds)
+        rows.append(f"{start}\t{end}\t{_one_line(segment.text)}\n")
+    return "".join(rows)
+
+
+def _json(transcript: Transcript) -> str:
+    return json.dumps(transcript.to_json(), ensure_ascii=False, indent=2) + "\n"
+
+
+# ---------------------------------------------------------------------- captions
+
+
+def _cues(transcript: Transcript, layout: CaptionLayout) -> Iterator[_Cue]:
+    for segment in transcript.segments:
+        lines = wrap(segment.text, layout.max_line_width)
+        if len(lines) <= layout.max_line_count:
+            if lines:
+                yield _Cue(segment.start_seconds, segment.end_seconds, tuple(lines))
+        elif segment.words:
+            yield from _cues_of_words(segment, transcript.language, layout)
+        else:
+            yield from _cues_by_width(segment, lines, layout)
+
+
+def _cues_of_words(segment: Segment, language: str, layout: CaptionLayout) -> Iterator[_Cue]:
+    """As many words to a caption as fit, each from its first word's time to its last's."""
+    held: list[Word] = []
+    for word in segment.words:
+        text = join_texts([held_word.text for held_word in [*held, word]], language)
+        if held and len(wrap(text, layout.max_line_width)) > layout.max_line_count:
+            yield _cue_of(held, language, layout)
+            held = []
+        held.append(word)
+    if held:
+        yield _cue_of(held, language, layout)
+
+
+def _cue_of(words: list[Word], language: str, layout: CaptionLayout) -> _Cue:
+    lines = wrap(join_texts([word.text for word in words], language), layout.max_line_width)
+    return _Cue(words[0].start_seconds, words[-1].end_seconds, tuple(lines))
+
+
+def _cues_by_width(segment: Segment, lines: list[str], layout: CaptionLayout) -> Iterator[_Cue]:
+    """Without times of words, each caption lasts in proportion to its text."""
+    count = layout.max_line_count
+    groups = [tuple(lines[at : at + count]) for at in range(0, len(lines), count)]
+    widths = [sum(_width(line) for line in group) for group in groups]
+    length = segment.end_seconds - segment.start_seconds
+    done = 0
+    for group, width in zip(groups, widths, strict=True):
+        start = segment.start_seconds + length * done / sum(widths)
+        done += width
+        yield _Cue(start, segment.start_seconds + length * done / sum(widths), group)
+
+
+def wrap(text: str, columns: int = DEFAULT_LAYOUT.max_line_width) -> list[str]:
+    """Lines of at most `columns`, broken at spaces, or between characters where there are none.
+
+    A character as people see it (letter and accents, an emoji of several parts, a flag) is never split.
+    """
+    lines: list[str] = []
+    for unit in _breakable(_one_line(text), columns):
+        if lines and _width((lines[-1] + unit).rstrip()) <= columns:
+            lines[-1] += unit
+        elif unit.strip():
+            lines.append(unit.lstrip())
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _breakable(text: str, columns: int) -> Iterator[str]:
+    """Pieces between which a line may end: words with the space behind them, wide characters one by one."""
+    held = ""
+    for cluster in clusters(text):
+        starts_anew = held[-1:].isspace() or (held and _width(cluster) > 1) or _width(held[-1:]) > 1
+        if (held and starts_anew and not _is_closing(cluster)) or _width(held) >= columns:
+            yield held
+            held = ""
+        held += cluster
+    if held:
+        yield held
+
+
+def clusters(text: str) -> Iterator[str]:
+    """Characters as people see them."""
+    held = ""
+    for char in text:
+        if held and (_extends(char) or held[-1] == _JOINER or _is_half_flag(held, char)):
+            held += char
+            continue
+        if held:
+            yield held
+        held = char
+    if held:
+        yield held
+
+
+def _extends(char: str) -> bool:
+    return unicodedata.category(char) in ("Mn", "Me", "Mc", "Cf") or "\U0001f3fb" <= char <= "\U0001f3ff"
+
+
+def _is_half_flag(held: str, char: str) -> bool:
+    return len(held) == 1 and all("\U0001f1e6" <= half <= "\U0001f1ff" for half in (held, char))
+
+
+def _is_closing(cluster: str) -> bool:
+    """Punctuation that must not begin a line."""
+    return unicodedata.category(cluster[0]) in ("Pe", "Pf", "Po") and not cluster.isspace()
+
+
+def _width(text: str) -> int:
+    """Columns: two for a wide character, none for what only changes the one before."""
+    return sum(
+        0 if _extends(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,268 @@
+"""What every engine takes and gives: audio in, a `Transcript` with times out."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Timestamps = Literal["none", "segment", "word"]
+AudioContext = Literal["auto", "full", "short"]
+AUDIO_CONTEXTS: tuple[AudioContext, ...] = ("auto", "full", "short")
+TIMESTAMPS = ("none", "segment", "word")
+TRANSFORMERS = "transformers"
+FASTER_WHISPER = "faster-whisper"
+ENGINES = ("auto", TRANSFORMERS, FASTER_WHISPER)
+PRECISIONS = {
+    TRANSFORMERS: ("auto", "float32", "float16", "bfloat16", "int8", "int4"),
+    FASTER_WHISPER: ("auto", "float32", "float16", "bfloat16", "int8_float32", "int8_float16", "int8"),
+}
+"""Engine → what its weights may be held in; which of them a machine can do, its engine knows."""
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word, when it was said, and how sure the model was."""
+
+    start_seconds: float
+    end_seconds: float
+    text: str
+    probability: float | None = None
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of speech and its text."""
+
+    start_seconds: float
+    """Offset from the beginning of the recording."""
+    end_seconds: float
+    text: str
+    words: tuple[Word, ...] = ()
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """What a model heard in one recording."""
+
+    text: str
+    segments: tuple[Segment, ...]
+    """With `timestamps="none"`, one segment over the whole recording (or none, if nothing was said)."""
+    language: str
+    """Code, such as `en`; given or detected. Empty if it was to be detected and nothing was said."""
+    duration_seconds: float
+    model: str
+    engine: str
+    processing_seconds: float = 0.0
+    audio_path: str = ""
+    language_probabilities: Mapping[str, float] = field(default_factory=dict)
+    """Code → probability of the likeliest languages, best first; empty if the language was given."""
+
+    @property
+    def real_time_factor(self) -> float:
+        """Processing time divided by the length of the recording."""
+        return self.processing_seconds / self.duration_seconds if self.duration_seconds else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """The row of `--output_file` (see `compatibility`): times under `start` and `end`, in seconds."""
+        segments = [
+            {
+                "start": segment.start_seconds,
+                "end": segment.end_seconds,
+                "text": segment.text,
+                "words": [
+                    {
+                        "start": word.start_seconds,
+                        "end": word.end_seconds,
+                        "word": word.text,
+                        "probability": word.probability,
+                    }
+                    for word in segment.words
+                ],
+            }
+            for segment in self.segments
+        ]
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "audio_path": self.audio_path,
+            "text": self.text,
+            "language": self.language,
+            "language_probabilities": dict(self.language_probabilities),
+            "duration_seconds": self.duration_seconds,
+            "model": self.model,
+            "engine": self.engine,
+            "real_time_factor": self.real_time_factor,
+            "segments": segments,
+            "error": None,
+        }
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> "Transcript":
+        """What `to_json` wrote; a row with an `error` is a transcript without text."""
+        segments = tuple(
+            Segment(
+                segment["start"],
+                segment["end"],
+                segment["text"],
+                tuple(
+                    Word(word["start"], word["end"], word["word"], word["probability"])
+                    for word in segment["words"]
+                ),
+            )
+            for segment in row["segments"]
+        )
+        return cls(
+            text=row["text"],
+            segments=segments,
+            language=row["language"],
+            duration_seconds=row["duration_seconds"],
+            model=row["model"],
+            engine=row["engine"],
+            processing_seconds=row["real_time_factor"] * row["duration_seconds"],
+            audio_path=row["audio_path"],
+            language_probabilities=row["language_probabilities"],
+        )
+
+
+@dataclass(frozen=True)
+class TranscribeOptions:
+    """What the user chose; each reaches the engine. Names are those of transformers."""
+
+    language: str = "auto"
+    """Name or code; `auto` detects it."""
+    task: str = "transcribe"
+    """`transcribe` or `translate` (to English)."""
+    timestamps: Timestamps = "segment"
+    num_beams: int = 0
+    """0: as the engine's library does by itself, 1 with transformers and 5 with faster-whisper."""
+    temperature: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+    """The first is used; the next each time that a text repeats itself or is unsure. 0: no sampling."""
+    initial_prompt: str = ""
+    """Text that came before the recording: style, and names as they are spelled."""
+    hotwords: str = ""
+    """Words to expect in every window."""
+    condition_on_prev_tokens: bool = False
+    """Whether a window is told what was said in the one before."""
+    no_speech_threshold: float = 0.6
+    """Above this probability of silence, an unsure text is dropped; 1 writes down everything."""
+    compression_ratio_threshold: float = 2.4
+    """A text that zlib makes smaller by more than this repeats itself."""
+    logprob_threshold: float = -1.0
+    """Below this mean log-probability of its tokens, a text is unsure."""
+    suppress_tokens: tuple[int, ...] | None = None
+    """Tokens that are never written; None: those that the model names."""
+    max_new_tokens: int = 0
+    """Of a window; 0: as many as the model can take."""
+    audio_context: AudioContext = "auto"
+    """The encoder sees 30 seconds (`full`) or the sound's own length (`short`); `auto`: as it was trained."""
+    vad: bool = True
+    """Whether a detector of voice activity keeps silence and noise from the model."""
+    batch_size: int = 0
+    """Windows, or short recordings, that are decoded together; 0: as many as suit the engine."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For records and previews."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """Which engine plays a model, and in which precision."""
+
+    engine: str = "auto"
+    """`transformers` or `faster-whisper`; `auto`: faster-whisper for an export, transformers for the rest."""
+    precision: str = "auto"
+    """transformers: float32, float16, bfloat16, int8, int4. faster-whisper: its compute types."""
+
+
+@dataclass
+class Progress:
+    """Told to the caller after each window of a recording."""
+
+    done_seconds: float
+    total_seconds: float
+    segments: tuple[Segment, ...] = field(default_factory=tuple)
+    """Those finished so far."""
+
+
+OnProgress = Callable[[Progress], None]
+ShouldStop = Callable[[], bool]
+
+
+class Engine(Protocol):
+    """A loaded model that can transcribe. Engines are made and kept by `studio.transcription.model_cache`."""
+
+    model_id: str
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Codes that the model knows; none for an English-only model."""
+        ...
+
+    def release(self) -> None:
+        """Lets go of the model: the lease has ended."""
+        ...
+
+    def transcribe(
+        self,
+        audio_path: Path,
+        options: TranscribeOptions,
+        on_progress: OnProgress | None = None,
+        should_stop: ShouldStop | None = None,
+    ) -> Transcript:
+        """Transcribes a recording of any length, a window at a time, never holding it whole in memory.
+
+        Raises:
+            AudioError: if the file cannot be read.
+            ConfigError: if the model lacks the language or the task.
+        """
+        ...
+
+    def transcribe_samples(
+        self,
+        blocks: Iterable[NDArray[np.float32]],
+        total_seconds: float,
+        options: TranscribeOptions,
+        on_progress: OnProgress | None = None,
+        should_stop: ShouldStop | None = None,
+        *,
+        audio_path: str = "",
+    ) -> Transcript:
+        """The same for blocks of mono samples at 16 kHz; `total_seconds` is their length as far as known.
+
+        Raises:
+            ConfigError: if the model lacks the language or the task.
+        """
+        ...
+
+    def detect_language(self, samples: NDArray[np.float32]) -> dict[str, float]:
+        """Code → probability, likeliest first, from the first 30 s; empty where nothing is heard."""
+        ...
+
+    def transcribe_clips(
+        self,
+        clips: Sequence[NDArray[np.float32]],
+        options: TranscribeOptions,
+        audio_paths: Sequence[str] = (),
+    ) -> list[Transcript]:
+        """Recordings of at most 30 s, together where that saves time; mono samples at 16 kHz.
+
+        Raises:
+            ConfigError: if the model lacks the language or the task, or an option has no such value.
+        """
+        ...
+
+    def transcribe_batch(
+        self, clips: Sequence[NDArray[np.float32]], options: TranscribeOptions, languages: Sequence[str]
+    ) -> list[str]:
+        """Plain texts of clips of at most 30 s, decoded together and without judging whether anybody speaks.
+
+        `languages` has a name, code or `auto` for each clip.
+
+        Raises:
+            ConfigError: if the model lacks a language or the task.
+        """
+        ...

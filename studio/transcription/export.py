@@ -1,0 +1,291 @@
+"""A model in another form: an adapter merged into its base, or CTranslate2 for faster-whisper, with a proof.
+
+The new form is written aside and moved among the models in one step, so that one cut short is never listed.
+Its card names what it was made from and the hash of that: a model that changed is exported again.
+"""
+
+import re
+import shutil
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from studio.errors import ConfigError, ModelBrokenError
+from studio.files import require_free_space, storage_errors
+from studio.registry.fingerprint import Fingerprint, fingerprint
+from studio.registry.spec import ModelKind, ModelSpec
+from studio.registry.store import ModelRegistry
+from studio.sentences import Sentence
+from studio.transcription.conversion import QUANTIZATIONS, convert, copy_companions, save_merged, stored_dtype
+from studio.transcription.hugging_face import load_base
+from studio.transcription.loaded_base import LoadedBase
+from studio.transcription.loaded_export import load_export
+from studio.transcription.parity import Parity, compare, decode_with_export, decode_with_model, proof_clips
+
+FORMATS = ("ctranslate2", "merged")
+STAGING = ".export-"
+LOCK = "exports.lock"
+"""Beside the models' folder; whoever makes an export in this home holds it. It ends with its process."""
+_INHERITED = ("languages", "audio_context", "clip_seconds", "short_audio")
+"""What the card of a model says that is as true of its export."""
+
+OnStep = Callable[[Sentence, float], None]
+"""What is being done now, and the share that is done."""
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """What to make of which model."""
+
+    model: str
+    """Registry id, folder or Hub id."""
+    format: str = "ctranslate2"
+    quantization: str = "auto"
+    """How the weights are kept: `auto` as they are, or one of `QUANTIZATIONS`."""
+    name: str = ""
+    """Of the new model; empty: made of the old one's."""
+
+
+class Exporter:
+    """Makes exports, and finds those made before. Safe to share by threads; a home makes one at a time."""
+
+    def __init__(self, registry: ModelRegistry) -> None:
+        self._registry = registry
+        self._lock = threading.Lock()
+        self._fingerprints: dict[str, Fingerprint] = {}
+
+    def ensure(self, model_id: str, on_step: OnStep | None = None) -> ModelSpec:
+        """The export of a model for faster-whisper; made now if there is none, or the model has changed.
+
+        Raises: as `export`.
+        """
+        spec = self._registry.get(model_id)
+        if spec.kind is ModelKind.EXPORT:
+            return spec
+        with self._lock:
+            if found := self.find(spec):
+                return found
+            with self._alone(on_step):
+                # Who held the home before may have made it.
+                return self.find(spec) or self._make(ExportRequest(spec.id), on_step, is_automatic=True)
+
+    def export(self, request: ExportRequest, on_step: OnStep | None = None) -> ModelSpec:
+        """Makes the new form; `on_step` is told how far it is.
+
+        Raises:
+            ConfigError: if there is no such form, or it makes no sense for this model.
+            ModelError, HubUnreachableError: if the model cannot be used.
+            StorageError: if there is no room for it.
+        """
+        with self._lock, self._alone(on_step):
+            return self._make(request, on_step, is_automatic=False)
+
+    def find(self, spec: ModelSpec) -> ModelSpec | None:
+        """An export of the model as it is now, that keeps its weights as they are; the newest."""
+        exports = [
+            row
+            for row in self._registry.all()
+            if row.kind is ModelKind.EXPORT and not row.problem and row.card.get("source_hash")
+        ]
+        if not exports:
+            return None
+        now = self._fingerprint(spec)
+        return next(
+            (row for row in exports if row.card["source_hash"] == now.hash and row.card.get("is_exact")), None
+        )
+
+    # ------------------------------------------------------------------ making
+
+    @contextmanager
+    def _alone(self, on_step: OnStep | None) -> Iterator[None]:
+        """Waits until no other process makes an export in this home, on any machine that shares it."""
+        place = self._registry.models.with_name(LOCK)
+        with storage_errors(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(place)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                if on_step:
+                    on_step(Sentence("Waiting for another export to end …"), 0.0)
+                lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _make(self, request: ExportRequest, on_step: OnStep | None, *, is_automatic: bool) -> ModelSpec:
+        tell = on_step or (lambda _sentence, _share: None)
+        spec = self._registry.get(request.model)
+        _check(request, spec)
+        tell(Sentence("Reading {model} …", model=spec.id), 0.0)
+        folder = self._registry.local_path(spec.id)
+        base_folder = self._base_folder(spec, folder)
+        require_free_space(self._registry.models, 2 * _weights_bytes(base_folder))
+        self._sweep()
+        staged = self._registry.models / f"{STAGING}{uuid.uuid4().hex[:8]}"
+        try:
+            with storage_errors(staged):
+                staged.mkdir(parents=True)
+            quantization, proofs = _write(request, spec, folder, base_folder, staged, tell)
+            tell(Sentence("Adding it to the models …"), 0.95)
+            card = self._card(spec, request, quantization, proofs, is_automatic=is_automatic)
+            if request.format == "ctranslate2":
+                card["weights_bytes"] = (staged / "model.bin").stat().st_size
+            made = self._registry.add(_name(request, spec, quantization), staged, card)
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+        self._forget_outdated(made)
+        return made
+
+    def _base_folder(self, spec: ModelSpec, folder: Path) -> Path:
+        return self._registry.local_path(spec.base_model or "") if spec.kind is ModelKind.ADAPTER else folder
+
+    def _card(
+        self,
+        spec: ModelSpec,
+        request: ExportRequest,
+        quantization: str,
+        proofs: list[Parity],
+        *,
+        is_automatic: bool,
+    ) -> dict[str, Any]:
+        source = self._fingerprint(spec)
+        is_export = request.format == "ctranslate2"
+        inherited = {name: spec.card[name] for name in _INHERITED if name in spec.card}
+        title = spec.title if spec.title != spec.id else Path(spec.id).name
+        return {
+            **inherited,
+            "kind": ModelKind.EXPORT if is_export else ModelKind.MERGED,
+            "title": f"{title}, for faster-whisper" if is_export else f"{title}, merged",
+            "base_model": spec.base_model if spec.kind is ModelKind.ADAPTER else spec.id,
+            "source": spec.id,
+            "source_hash": source.hash,
+            "quantization": quantization,
+            "is_exact": request.quantization in ("auto", quantization)
+            and not quantization.startswith("int8"),
+            "is_automatic": is_automatic,
+            "parity": [proof.to_json() for proof in proofs],
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+
+    def _fingerprint(self, spec: ModelSpec) -> Fingerprint:
+        """Of its files, and of its base's; files that look the same are not read again."""
+        folder = self._registry.local_path(spec.id)
+        folders = [folder]
+        if spec.kind is ModelKind.ADAPTER:
+            folders.append(self._base_folder(spec, folder))
+        key = "\n".join(map(str, folders))
+        self._fingerprints[key] = fingerprint(folders, self._fingerprints.get(key))
+        return self._fingerprints[key]
+
+    def _forget_outdated(self, made: ModelSpec) -> None:
+        """Deletes exports that were made by themselves of what the model was before."""
+        for row in self._registry.all():
+            is_old = row.card.get("source_hash") != made.card.get("source_hash")
+            is_same = row.kind is ModelKind.EXPORT and row.card.get("source") == made.card.get("source")
+            if is_same and is_old and row.card.get("is_automatic") is True:
+                self._registry.remove(row.id)
+
+    def _sweep(self) -> None:
+        """What an export that was cut short has left: who holds the lock is alone."""
+        for leftover in self._registry.models.glob(f"{STAGING}*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _check(request: ExportRequest, spec: ModelSpec) -> None:
+    if request.format not in FORMATS:
+        raise ConfigError(
+            "There is no format {given!r} to export to: choose {known}.",
+            given=request.format,
+            known=" or ".join(FORMATS),
+        )
+    if spec.kind is ModelKind.EXPORT:
+        raise ConfigError("{model} is an export already.", model=spec.id)
+    if request.format == "merged" and spec.kind is not ModelKind.ADAPTER:
+        raise ConfigError(
+            "{model} is a whole model: only an adapter can be merged into its base.", model=spec.id
+        )
+    known = ("auto", *QUANTIZATIONS[request.format])
+    if request.quantization not in known:
+        raise ConfigError(
+            "quantization must be one of {known}, got {given!r}.",
+            known=", ".join(known),
+            given=request.quantization,
+        )
+
+
+def _write(
+    request: ExportRequest, spec: ModelSpec, folder: Path, base_folder: Path, staged: Path, tell: OnStep
+) -> tuple[str, list[Parity]]:
+    """The new form in `staged`; gives how its weights are kept, and how it compares."""
+    quantization = stored_dtype(base_folder) if request.quantization == "auto" else request.quantization
+    clips = proof_clips()
+    tell(Sentence("Loading {model} …", model=spec.id), 0.05)
+    base = load_base(base_folder, device="cpu", precision="float32")
+    forms = [_decoded(base, spec, folder, clips, tell)]
+    if spec.kind is ModelKind.ADAPTER:
+        tell(Sentence("Merging the adapter …"), 0.3)
+        base.merge(spec.id)
+        with base.using(None) as decoder:
+            forms.append(decode_with_model(decoder, clips, "merged"))
+    with base.using(None) as decoder:
+        copy_companions(base_folder, staged, decoder)
+        if request.format == "merged":
+            tell(Sentence("Writing the merged model …"), 0.5)
+            save_merged(decoder, staged, quantization, folder)
+            forms[-1:] = [_reloaded(staged, clips, tell)]
+        else:
+            tell(Sentence("Converting to CTranslate2 …"), 0.5)
+            convert(decoder, staged, quantization)
+            tell(Sentence("Comparing what both write …"), 0.8)
+            export = load_export(staged, device="cpu")
+            _require_same_languages(export.tokens.languages, decoder.tokens.languages)
+            forms.append(decode_with_export(export, decoder.extractor, clips))
+    return quantization, [compare(forms[0], form) for form in forms[1:]]
+
+
+def _decoded(base: LoadedBase, spec: ModelSpec, folder: Path, clips: Any, tell: OnStep) -> Any:
+    is_adapter = spec.kind is ModelKind.ADAPTER
+    if is_adapter:
+        base.add_adapter(spec.id, folder)
+    tell(Sentence("Listening to {clips} clips …", clips=len(clips)), 0.15)
+    with base.using(spec.id if is_adapter else None) as decoder:
+        return decode_with_model(decoder, clips, "adapter" if is_adapter else "model")
+
+
+def _reloaded(staged: Path, clips: Any, tell: OnStep) -> Any:
+    """What the merged model writes once it comes from the disk."""
+    tell(Sentence("Comparing what both write …"), 0.8)
+    with load_base(staged, device="cpu", precision="float32").using(None) as decoder:
+        return decode_with_model(decoder, clips, "merged")
+
+
+def _require_same_languages(export: Any, model: Any) -> None:
+    if set(export) != set(model):
+        raise ModelBrokenError(
+            "The export knows {export} languages and its model {model}: the tokenizer's files do not belong "
+            "to the model. Copy them from the model that it was trained from.",
+            export=len(export),
+            model=len(model),
+        )
+
+
+def _name(request: ExportRequest, spec: ModelSpec, quantization: str) -> str:
+    if request.name:
+        return request.name
+    ending = "merged" if request.format == "merged" else "ct2"
+    ending += "" if request.quantization == "auto" else f"-{quantization}"
+    stem = re.sub(r"[^\w.-]+", "-", Path(spec.id).name).strip("-.") or "model"
+    return f"{stem[: 79 - len(ending)]}-{ending}"
+
+
+def _weights_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("*.safetensors"))

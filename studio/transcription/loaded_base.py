@@ -1,0 +1,259 @@
+"""A base model of transformers in memory, and its adapters, switched without loading the base again."""
+
+import logging
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from studio.errors import ConfigError, ModelBrokenError
+from studio.lazy_imports import transformers_library
+from studio.registry.spec import ModelDimensions
+from studio.registry.tensors import read_json_object
+from studio.registry.validate import check_adapter
+from studio.transcription.decoding import Decoder
+from studio.transcription.special_tokens import SpecialTokens
+from studio.whisper.audio_context import POSITIONS, SECONDS_PER_POSITION
+
+DEVICES = ("auto", "cpu", "cuda")
+_BITS = ("int8", "int4")
+"""Precisions of bitsandbytes."""
+ENGLISH_VOCABULARY = 51864
+"""Tokens of OpenAI's English-only models."""
+
+
+class LoadedBase:
+    """A base model in memory with the adapters that were used on it. Only one of them is active at a time."""
+
+    def __init__(self, decoder: Decoder, dimensions: ModelDimensions) -> None:
+        """Made by `load_base`."""
+        self._decoder = decoder
+        self._dimensions = dimensions
+        self._adapters: dict[str, tuple[Path, int]] = {}
+        self._peft: Any = None
+        self._active: str | None = None
+        """Adapter whose layers take part now; None: the base alone."""
+        self._lock = threading.RLock()
+        self.is_spoiled = False
+        """An adapter broke off half loaded: the model must not be used any more."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of all weights, those of the adapters too."""
+        model = self._decoder.model
+        return sum(tensor.nbytes for tensor in [*model.parameters(), *model.buffers()])
+
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        """Ids of the adapters in memory."""
+        return tuple(self._adapters)
+
+    @property
+    def tokens(self) -> SpecialTokens:
+        """Its special tokens: which languages and tasks it knows."""
+        return self._decoder.tokens
+
+    @property
+    def decoder(self) -> Decoder:
+        """For what needs no weights, such as the tokens of a text; decoding takes the lock with `using`."""
+        return self._decoder
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens it has."""
+        return self._dimensions.vocab_size
+
+    def add_adapter(self, adapter_id: str, folder: Path) -> None:
+        """Loads a LoRA, DoRA or AdaLoRA adapter beside the base, once, and again if its file changed.
+
+        Raises:
+            AdapterMismatchError: if it was made for a base of other dimensions.
+            ModelBrokenError: if its files cannot be read.
+        """
+        weights = folder / "adapter_model.safetensors"
+        if not weights.is_file():
+            raise ModelBrokenError(
+                "The adapter {adapter} has no adapter_model.safetensors: copy it again.", adapter=adapter_id
+            )
+        state = (folder, weights.stat().st_mtime_ns)
+        with self._lock:
+            if self._adapters.get(adapter_id) == state:
+                return
+            check_adapter(folder, self._dimensions)
+            read_json_object(folder / "adapter_config.json")
+            if adapter_id in self._adapters:
+                self._activate(None)
+                del self._adapters[adapter_id]
+                self._peft.delete_adapter(_module_name(adapter_id))
+            self._load_adapter(adapter_id, folder)
+            self._adapters[adapter_id] = state
+
+    def _load_adapter(self, adapter_id: str, folder: Path) -> None:
+        # It says in one line that a kernel nobody needs here is not installed.
+        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+        from peft import PeftModel
+        from safetensors import SafetensorError
+
+        name = _module_name(adapter_id)
+        try:
+            with warnings.catch_warnings():
+                # What peft calls is deprecated in transformers: nothing that a visitor could do about it.
+                warnings.simplefilter("ignore", FutureWarning)
+                if self._peft is None:
+                    self._peft = PeftModel.from_pretrained(self._decoder.model, folder, adapter_name=name)
+                else:
+                    self._peft.load_adapter(folder, adapter_name=name)
+        except (OSError, ValueError, TypeError, KeyError, RuntimeError, SafetensorError) as error:
+            self.is_spoiled = True
+            raise ModelBrokenError(
+                "The adapter {adapter} cannot be loaded ({reason}): train or copy it again.",
+                adapter=adapter_id,
+                reason=_first_line(error),
+            ) from error
+        self._peft.eval()
+        self._peft.base_model.disable_adapter_layers()
+        self._active = None
+
+    def merge(self, adapter_id: str) -> None:
+        """Folds an adapter's matrices into the weights, for good; no adapter is left beside them."""
+        with self._lock:
+            self._activate(adapter_id)
+            self._decoder.model = self._peft.merge_and_unload(adapter_names=[_module_name(adapter_id)])
+            self._peft = None
+            self._active = None
+            self._adapters.clear()
+
+    @contextmanager
+    def using(self, adapter_id: str | None) -> Iterator[Decoder]:
+        """The decoder with one adapter active, or none, until the block ends; others wait for it."""
+        import torch
+
+        with self._lock, torch.inference_mode():
+            self._activate(adapter_id)
+            yield self._decoder
+
+    def _activate(self, adapter_id: str | None) -> None:
+        """Switches only if need be: it takes milliseconds, and a recording asks for each window."""
+        if adapter_id == self._active:
+            return
+        if adapter_id is None:
+            self._peft.base_model.disable_adapter_layers()
+        else:
+            self._peft.base_model.enable_adapter_layers()
+            self._peft.set_adapter(_module_name(adapter_id))
+        self._active = adapter_id
+
+
+def load_base(folder: Path, *, device: str = "auto", precision: str = "auto", threads: int = 0) -> LoadedBase:
+    """Loads a Whisper from a folder: float32 on a CPU; on a GPU bfloat16 where it has that, else float16.
+
+    `precision` may be float32, float16, bfloat16, or int8 and int4 of bitsandbytes. `threads` above 0 sets
+    torch's threads of this process.
+
+    Raises:
+        ConfigError: if the device is not there.
+        ModelBrokenError: if the folder cannot be loaded.
+    """
+    import torch
+    from safetensors import SafetensorError
+
+    transformers = transformers_library()
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    place = _device(device)
+    if threads > 0:
+        torch.set_num_threads(threads)
+    dimensions = _dimensions(folder)
+    try:
+        model = transformers.WhisperForConditionalGeneration.from_pretrained(
+            folder, use_safetensors=True, local_files_only=True, **_weights(precision, place)
+        )
+        tokenizer = transformers.WhisperTokenizer.from_pretrained(folder, local_files_only=True)
+        extractor = transformers.WhisperFeatureExtractor.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError, TypeError, KeyError, RuntimeError, SafetensorError) as error:
+        raise ModelBrokenError(
+            "The model in {folder} cannot be loaded ({reason}): copy or download it again.",
+            folder=folder,
+            reason=_first_line(error),
+        ) from error
+    settings = model.generation_config.to_dict()
+    is_multilingual = settings.get("is_multilingual")
+    if is_multilingual is None:
+        is_multilingual = dimensions.vocab_size != ENGLISH_VOCABULARY
+    tokens = SpecialTokens.of(tokenizer, is_multilingual=bool(is_multilingual))
+    model.generation_config = transformers.GenerationConfig()
+    if precision not in _BITS:
+        model.to(place)
+    return LoadedBase(Decoder(model.eval(), tokenizer, extractor, tokens, settings), dimensions)
+
+
+def _dimensions(folder: Path) -> ModelDimensions:
+    """Those of a model that sees windows of 30 seconds."""
+    dimensions = ModelDimensions.from_config(read_json_object(folder / "config.json"))
+    if dimensions.max_source_positions != POSITIONS:
+        raise ModelBrokenError(
+            "The model in {folder} sees windows of {seconds:g} s (max_source_positions {positions}), and the "
+            "studio gives it 30 s: choose a Whisper with max_source_positions {wanted}.",
+            folder=folder,
+            seconds=dimensions.max_source_positions * SECONDS_PER_POSITION,
+            positions=dimensions.max_source_positions,
+            wanted=POSITIONS,
+        )
+    return dimensions
+
+
+def _device(name: str) -> str:
+    import torch
+
+    has_gpu = torch.cuda.is_available()
+    place, _, number = name.partition(":")
+    if place not in DEVICES:
+        raise ConfigError("There is no device {name!r}: choose auto, cuda or cpu.", name=name)
+    if place == "cuda" and not has_gpu:
+        raise ConfigError("The device cuda was asked for, and there is no GPU here: choose auto or cpu.")
+    if place == "cpu" or not has_gpu:
+        return "cpu"
+    return f"cuda:{int(number) % torch.cuda.device_count()}" if number.isdecimal() else "cuda"
+
+
+def _weights(precision: str, place: str) -> dict[str, Any]:
+    """What `from_pretrained` calls the precision."""
+    import torch
+
+    if precision in _BITS:
+        # It says in one line that a kernel nobody needs here is not installed.
+        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+        from transformers import BitsAndBytesConfig
+
+        four: dict[str, Any] = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
+        make: Any = BitsAndBytesConfig
+        bits = make(**four) if precision == "int4" else make(load_in_8bit=True)
+        return {"quantization_config": bits, "device_map": {"": place}, "dtype": _usual_dtype(place)}
+    return {"dtype": _usual_dtype(place) if precision == "auto" else getattr(torch, precision)}
+
+
+def _usual_dtype(place: str) -> Any:
+    import torch
+
+    if place == "cpu":
+        return torch.float32
+    return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+
+
+def _module_name(adapter_id: str) -> str:
+    """Adapters are modules inside the model, and the name of a module has no dot."""
+    return adapter_id.replace(".", "·")
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def has_gpu() -> bool:
+    """Whether torch sees a GPU."""
+    import torch
+
+    return bool(torch.cuda.is_available())

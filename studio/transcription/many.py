@@ -1,0 +1,179 @@
+"""Many recordings with one loaded model, short ones together; one that fails does not stop the rest."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from studio.dataset.audio import SOUND_FILES, audio_duration, read_audio
+from studio.errors import ConfigError, DataError, StudioError
+from studio.transcription.engine import (
+    SCHEMA_VERSION,
+    Engine,
+    EngineChoice,
+    OnProgress,
+    ShouldStop,
+    TranscribeOptions,
+    Transcript,
+)
+from studio.transcription.model_cache import ModelCache
+from studio.transcription.together import CLIPS_TOGETHER
+from studio.transcription.windows import WINDOW_SECONDS
+
+if TYPE_CHECKING:
+    from studio.transcription.export import OnStep
+
+OnResult = Callable[[dict[str, Any], Transcript | DataError], None]
+"""Told of each recording when it is done: its row, and the transcript, or why there is none."""
+
+
+def transcribe_many(
+    engines: ModelCache,
+    model_id: str,
+    paths: Sequence[Path],
+    options: TranscribeOptions,
+    on_result: OnResult | None = None,
+    should_stop: ShouldStop | None = None,
+    on_progress: OnProgress | None = None,
+    *,
+    choice: EngineChoice | None = None,
+    on_step: "OnStep | None" = None,
+) -> list[dict[str, Any]]:
+    """The rows of `--output_file`, in the order of `paths`; a recording that cannot be used has an `error`.
+
+    If `should_stop` says so, the rows so far are returned, and the recording at hand only if it was finished.
+
+    Raises:
+        ModelError, HubUnreachableError: if the model cannot be loaded.
+        ConfigError: if the model lacks the language or the task: that would be so for each recording.
+    """
+    rows: list[dict[str, Any]] = []
+    if not paths:
+        return rows
+    with engines.lease(model_id, choice, on_step) as engine:
+        for group in groups(paths, options.batch_size or CLIPS_TOGETHER):
+            for path, found in _heard(engine, group, options, on_progress, should_stop):
+                if should_stop and should_stop():
+                    return rows
+                is_heard = isinstance(found, Transcript)
+                row = found.to_json() if is_heard else failed_row(path, engine.model_id, found)
+                rows.append(row)
+                if on_result:
+                    on_result(row, found)
+    return rows
+
+
+def groups(paths: Sequence[Path], size: int) -> Iterator[list[Path]]:
+    """Short recordings that follow one another together, a long one alone; the order stays."""
+    group: list[Path] = []
+    for path in paths:
+        is_short = _is_short(path)
+        if group and (len(group) >= size or not is_short):
+            yield group
+            group = []
+        if is_short:
+            group.append(path)
+        else:
+            yield [path]
+    if group:
+        yield group
+
+
+def _is_short(path: Path) -> bool:
+    """Whether it fits into one window; what cannot be read goes alone, and says why later."""
+    try:
+        return 0 < audio_duration(path) <= WINDOW_SECONDS
+    except DataError:
+        return False
+
+
+def _heard(
+    engine: Engine,
+    paths: Sequence[Path],
+    options: TranscribeOptions,
+    on_progress: OnProgress | None,
+    should_stop: ShouldStop | None,
+) -> Iterator[tuple[Path, Any]]:
+    """Each recording and its transcript, or the `DataError` that says why there is none."""
+    if len(paths) == 1:
+        try:
+            yield paths[0], engine.transcribe(paths[0], options, on_progress, should_stop)
+        except DataError as error:
+            yield paths[0], error
+        return
+    read: dict[Path, Any] = {}
+    for path in paths:
+        try:
+            read[path] = read_audio(path)
+        except DataError as error:
+            read[path] = error
+    sound = [path for path, found in read.items() if not isinstance(found, DataError)]
+    transcripts = engine.transcribe_clips([read[path] for path in sound], options, [str(p) for p in sound])
+    read.update(zip(sound, transcripts, strict=True))
+    for path in paths:
+        yield path, read[path]
+
+
+def failed_row(path: Path, model_id: str, error: StudioError) -> dict[str, Any]:
+    """The row of a recording that could not be transcribed, with the reason as a sentence."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "audio_path": str(path),
+        "text": "",
+        "language": "",
+        "language_probabilities": {},
+        "duration_seconds": 0.0,
+        "model": model_id,
+        "engine": "",
+        "real_time_factor": 0.0,
+        "segments": [],
+        "error": str(error),
+    }
+
+
+# ---------------------------------------------------------------------- which recordings
+
+
+def recordings_named(names: Sequence[Path], audio_list: Path | None = None) -> list[Path]:
+    """Recordings, those in folders and below them, and those of a list (a text file, or a folder), in order.
+
+    Raises:
+        ConfigError: if a folder holds none, or the list cannot be read.
+    """
+    named = list(names)
+    if audio_list:
+        named += [audio_list] if audio_list.is_dir() else _listed(audio_list)
+    return [path for name in named for path in (_inside(name) if name.is_dir() else [name])]
+
+
+def _inside(folder: Path) -> list[Path]:
+    """The recordings in a folder and in those below it, by name."""
+    found = [path for path in sorted(folder.rglob("*")) if path.suffix.lower() in SOUND_FILES]
+    if not found:
+        raise ConfigError(
+            "{folder} holds no recordings: there should be files that end in {endings}.",
+            folder=folder,
+            endings=", ".join(SOUND_FILES),
+        )
+    return found
+
+
+def _listed(path: Path) -> list[Path]:
+    """Paths in a text file; relative ones count from the working directory, else from the list."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            "The list {path} cannot be read: give a UTF-8 text file with a path on each line.", path=path
+        ) from error
+    named = [Path(line.strip()).expanduser() for line in text.splitlines() if line.strip()]
+    return [name if name.exists() else path.parent / name for name in named]
+
+
+def distinct_stems(paths: Sequence[Path]) -> dict[Path, str]:
+    """Names for files made of recordings: numbered where recordings of several folders share one."""
+    seen: dict[str, int] = {}
+    stems: dict[Path, str] = {}
+    for path in dict.fromkeys(paths):
+        count = seen[path.stem] = seen.get(path.stem, 0) + 1
+        stems[path] = f"{path.stem}-{count}" if count > 1 else path.stem
+    return stems

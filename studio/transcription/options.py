@@ -1,0 +1,166 @@
+"""Checks of what was chosen: values, what a model lacks and what an engine lacks, each told in a sentence."""
+
+from studio.errors import ConfigError
+from studio.sentences import Sentence
+from studio.transcription.engine import (
+    AUDIO_CONTEXTS,
+    ENGINES,
+    PRECISIONS,
+    TIMESTAMPS,
+    EngineChoice,
+    TranscribeOptions,
+)
+from studio.transcription.special_tokens import TASKS
+
+BATCHED_WINDOWS_ALONE = Sentence(
+    "Windows that are decoded together know nothing of one another, so the text before cannot be given along."
+)
+
+
+def check_choice(choice: EngineChoice) -> None:
+    """Whether there is such an engine, and such a precision of it.
+
+    Raises:
+        ConfigError: if there is not.
+    """
+    if choice.engine not in ENGINES:
+        raise ConfigError(
+            "There is no engine {given!r}: choose {known}.",
+            given=choice.engine,
+            known=" or ".join(ENGINES[1:]),
+        )
+    if choice.engine == "auto":
+        known = tuple(dict.fromkeys(name for names in PRECISIONS.values() for name in names))
+    else:
+        known = PRECISIONS[choice.engine]
+    if choice.precision not in known:
+        raise ConfigError(
+            "The engine {engine} has no precision {given!r}: choose one of {known}.",
+            engine=choice.engine,
+            given=choice.precision,
+            known=", ".join(known),
+        )
+
+
+def check_values(options: TranscribeOptions) -> None:
+    """Whether each option is what it may be, whatever the model.
+
+    Raises:
+        ConfigError: for the first that is not.
+    """
+    if options.timestamps not in TIMESTAMPS:
+        raise ConfigError(
+            "There are no timestamps {given!r}: choose none, segment or word.", given=options.timestamps
+        )
+    if options.task not in TASKS:
+        raise ConfigError(
+            "There is no task {task!r}: choose transcribe, or translate to get English.", task=options.task
+        )
+    if options.audio_context not in AUDIO_CONTEXTS:
+        raise ConfigError(
+            "There is no audio context {given!r}: choose auto, full or short.", given=options.audio_context
+        )
+    for name in ("num_beams", "max_new_tokens", "batch_size"):
+        if getattr(options, name) < 0:
+            raise ConfigError(
+                "{name} must be at least {low}, got {value}.", name=name, low=0, value=getattr(options, name)
+            )
+    if not options.temperature or any(not 0 <= value <= 2 for value in options.temperature):
+        raise ConfigError(
+            "temperature must be one or more numbers from 0 to 2, got {given!r}.",
+            given=", ".join(f"{value:g}" for value in options.temperature),
+        )
+    _check_batch(options)
+    if not 0 <= options.no_speech_threshold <= 1:
+        raise ConfigError(
+            "no_speech_threshold is a probability from 0 to 1, got {given}.",
+            given=options.no_speech_threshold,
+        )
+
+
+def _check_batch(options: TranscribeOptions) -> None:
+    if options.batch_size <= 1:
+        return
+    if options.condition_on_prev_tokens:
+        raise ConfigError(
+            "condition_on_prev_tokens cannot go with batch_size {given}: windows that are decoded together "
+            "know nothing of one another. Give batch_size 1.",
+            given=options.batch_size,
+        )
+    if not options.vad:
+        raise ConfigError(
+            "batch_size {given} needs the voice activity detector, which cuts the recording into windows: "
+            "switch it on, or give batch_size 1.",
+            given=options.batch_size,
+        )
+
+
+def windows_together(options: TranscribeOptions, usual: int) -> int:
+    """Windows of a long recording to decode together: as asked for, else `usual` if the options allow it."""
+    if options.batch_size:
+        return options.batch_size
+    is_free = options.vad and not options.condition_on_prev_tokens and not options.initial_prompt.strip()
+    return usual if is_free else 1
+
+
+def check_suppressed(options: TranscribeOptions, vocabulary: int) -> None:
+    """Whether the tokens to suppress are there.
+
+    Raises:
+        ConfigError: if one is not.
+    """
+    for token in options.suppress_tokens or ():
+        if not 0 <= token < vocabulary:
+            raise ConfigError(
+                "suppress_tokens has {token}, and this model's tokens are 0 to {last}.",
+                token=token,
+                last=vocabulary - 1,
+            )
+
+
+def check_prompt(options: TranscribeOptions, tokens: int, limit: int, *, has_place: bool) -> None:
+    """Whether the text before and the hotwords, together `tokens` long, have a place in the model's prompt.
+
+    `has_place` tells whether the model has the token that such text begins with.
+
+    Raises:
+        ConfigError: if they have not.
+    """
+    if tokens and not has_place:
+        raise ConfigError(
+            "This model has no place for text that comes before: leave initial_prompt and hotwords empty."
+        )
+    if tokens > limit:
+        raise ConfigError(
+            "initial_prompt and hotwords have {tokens} tokens together, and this model takes {limit}: "
+            "shorten them.",
+            tokens=tokens,
+            limit=limit,
+        )
+
+
+def parse_numbers(name: str, text: str) -> tuple[float, ...]:
+    """`"0, 0.2"` → (0.0, 0.2); `name` is what the numbers are of.
+
+    Raises:
+        ConfigError: if there is anything else in it.
+    """
+    try:
+        return tuple(float(part) for part in text.replace(",", " ").split())
+    except ValueError as error:
+        raise ConfigError(
+            "{name} takes numbers with commas between them, got {given!r}.", name=name, given=text
+        ) from error
+
+
+def parse_tokens(text: str) -> tuple[int, ...] | None:
+    """Tokens to suppress: none for `none`, those that the model names (None) for nothing or `-1`.
+
+    Raises:
+        ConfigError: if there is anything else in it.
+    """
+    if text.strip() in ("", "-1"):
+        return None
+    if text.strip().lower() == "none":
+        return ()
+    return tuple(int(number) for number in parse_numbers("suppress_tokens", text))

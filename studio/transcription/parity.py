@@ -1,0 +1,105 @@
+"""The proof that an export writes what its model writes: both decode the same clips, token by token."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from studio.dataset.audio import read_audio
+from studio.dataset.features import log_mel
+from studio.settings import DEMO_SPEECH
+from studio.transcription.decoding import Decoder, Search
+from studio.transcription.loaded_export import LoadedExport
+
+MOST_TOKENS = 96
+"""Of a clip: enough for a difference to show, and written within minutes by a large model on a CPU."""
+_CLIPS = ("samples/kitchen-light.flac", "audio/test-000.ogg", "audio/test-001.ogg")
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What one form of a model wrote, for each clip the tokens behind the prompt."""
+
+    form: str
+    """`model`, `adapter`, `merged` or `export`."""
+    rows: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Parity:
+    """How much two forms of a model differ."""
+
+    a: str
+    b: str
+    clips: int
+    tokens: int
+    """Written by the first."""
+    different_tokens: int
+    """Changes that make the second's tokens of the first's: inserted, deleted or replaced."""
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether not one token differs."""
+        return self.different_tokens == 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As the card has it."""
+        return {**asdict(self), "equal": self.is_equal}
+
+
+def proof_clips() -> list[NDArray[np.float32]]:
+    """A few seconds of speech each, from the demo speech; mono samples at 16 kHz."""
+    return [read_audio(DEMO_SPEECH / name) for name in _CLIPS]
+
+
+def decode_with_model(decoder: Decoder, clips: Sequence[NDArray[np.float32]], form: str) -> Decoded:
+    """What a model of transformers writes, greedily and with times."""
+    prompt = decoder.tokens.prompt(_language(decoder.tokens.languages), "transcribe", with_times=True)
+    search = Search(max_new_tokens=MOST_TOKENS)
+    rows = [decoder.generate(decoder.encode([clip]), [prompt], search)[0] for clip in clips]
+    return Decoded(form, tuple(map(tuple, rows)))
+
+
+def decode_with_export(export: LoadedExport, extractor: Any, clips: Sequence[NDArray[np.float32]]) -> Decoded:
+    """What an export writes under the same prompt from the same features."""
+    import ctranslate2
+
+    model = export.model.model
+    prompt = export.tokens.prompt(_language(export.tokens.languages), "transcribe", with_times=True)
+    rows = []
+    for clip in clips:
+        encoded = model.encode(ctranslate2.StorageView.from_array(log_mel(extractor, [clip])))
+        result = model.generate(
+            encoded,
+            [prompt],
+            beam_size=1,
+            max_length=len(prompt) + MOST_TOKENS,
+            suppress_tokens=list(export.suppressed),
+            max_initial_timestamp_index=50,
+        )[0]
+        rows.append(tuple(token for token in result.sequences_ids[0] if token != export.tokens.end))
+    return Decoded("export", tuple(rows))
+
+
+def compare(a: Decoded, b: Decoded) -> Parity:
+    """Edit distance between the tokens of two forms of a model, summed over the clips."""
+    different = sum(_distance(left, right) for left, right in zip(a.rows, b.rows, strict=True))
+    return Parity(a.form, b.form, len(a.rows), sum(map(len, a.rows)), different)
+
+
+def _language(known: Collection[str]) -> str:
+    """That of the clips, if the model knows it; an English-only model is told none."""
+    return "en" if "en" in known else next(iter(known), "")
+
+
+def _distance(a: Sequence[int], b: Sequence[int]) -> int:
+    """Levenshtein's."""
+    row = list(range(len(b) + 1))
+    for i, left in enumerate(a, start=1):
+        above = row
+        row = [i]
+        for j, right in enumerate(b, start=1):
+            row.append(min(row[-1] + 1, above[j] + 1, above[j - 1] + (left != right)))
+    return row[-1]

@@ -1,0 +1,131 @@
+"""Short windows in transcription: as the model's card says, or as the visitor asks."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from studio.dataset.audio import read_audio
+from studio.errors import ConfigError
+from studio.registry.spec import ModelKind, ModelSource, ModelSpec
+from studio.registry.store import ModelRegistry
+from studio.transcription.engine import TranscribeOptions
+from studio.transcription.model_cache import ModelCache
+from studio.transcription.windows import WindowLengths
+from studio.whisper.audio_context import positions_of
+from tests.unit.transcription.small_models import ONE_WINDOW_AFTER_ANOTHER, Sample
+
+
+class Lengths:
+    """Positions that an encoder gave out, in their order."""
+
+    def __init__(self, decoder: Any) -> None:
+        self.seen: list[int] = []
+        decoder.model.get_encoder().register_forward_hook(self._note)
+
+    def _note(self, _module: Any, _inputs: Any, output: Any) -> None:
+        self.seen.append(output.last_hidden_state.shape[1])
+
+
+@pytest.fixture
+def short_cache(models_folder: Path, demo_model: Path, tmp_path: Path) -> Iterator[ModelCache]:
+    """The adapter `faint` with a card that says it was trained on short windows."""
+    shutil.copytree(models_folder, tmp_path / "models")
+    card_path = tmp_path / "models" / "faint" / "model.json"
+    card = json.loads(card_path.read_text(encoding="utf-8"))
+    told = {"audio_context": "short", "clip_seconds": {"mean": 2.0, "longest": 6.0}}
+    card_path.write_text(json.dumps({**card, **told}), encoding="utf-8")
+    registry = ModelRegistry(tmp_path / "models", demo=demo_model, hf_cache=None)
+    made = ModelCache(registry, idle_seconds=300, device="cpu")
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("model", "asked", "is_short"),
+    [
+        ("demo", "auto", False),
+        ("demo", "short", True),
+        ("faint", "auto", True),
+        ("faint", "full", False),
+        ("garbling", "auto", False),
+    ],
+)
+def test_the_card_decides_unless_the_visitor_does(
+    model: str, asked: Any, is_short: bool, short_cache: ModelCache, command: Sample
+) -> None:
+    options = TranscribeOptions(language="en", audio_context=asked)
+    with short_cache.lease(model) as engine:
+        with engine._acquire() as decoder:
+            lengths = Lengths(decoder)
+        transcript = engine.transcribe(command.path, options)
+        engine.transcribe_batch([command.sound], options, ["en"])
+    wanted = [length < 500 for length in lengths.seen]
+    assert wanted and all(short is is_short for short in wanted)
+    assert transcript.duration_seconds > 0
+
+
+def test_a_long_recording_is_cut_into_windows_like_the_clips_of_the_training(
+    short_cache: ModelCache, samples: dict[str, Sample]
+) -> None:
+    sample = samples["long"]
+    with short_cache.lease("faint") as engine:
+        with engine._acquire() as decoder:
+            lengths = Lengths(decoder)
+        found = engine.transcribe(sample.path, TranscribeOptions(language="en", timestamps="none"))
+        clip = read_audio(sample.path)[:320_000]
+        assert engine.transcribe_clips([clip], TranscribeOptions(language="en"))[0].text
+        short = list(lengths.seen)
+        engine.transcribe(sample.path, TranscribeOptions(language="en", audio_context="full"))
+        whole = lengths.seen[len(short) :]
+    assert max(short) <= positions_of(6.0) and set(whole) == {1500}
+    assert sum(word in sample.text.split() for word in found.text.split()) > 50
+
+
+@pytest.mark.parametrize("given", ONE_WINDOW_AFTER_ANOTHER, ids=lambda given: next(iter(given)))
+def test_whatever_is_asked_of_a_model_of_short_clips_its_windows_are_short(
+    short_cache: ModelCache, samples: dict[str, Sample], given: dict[str, Any]
+) -> None:
+    clip = read_audio(samples["long"].path)[:320_000]
+    prompts: list[list[int]] = []
+    with short_cache.lease("faint") as engine:
+        with engine._acquire() as decoder:
+            lengths = Lengths(decoder)
+            hear, previous = decoder.hear, decoder.tokens.previous
+            decoder.hear = lambda *asked, **named: prompts.extend(asked[1]) or hear(*asked, **named)
+        found = engine.transcribe_samples([clip], 20.0, TranscribeOptions(language="en", **given))
+    assert max(lengths.seen) <= positions_of(6.0)
+    assert len(found.segments) > 3 and found.segments[-1].end_seconds > 15
+    told = [previous in prompt for prompt in prompts]
+    assert any(told) is not ("vad" in given or "batch_size" in given)
+    if "condition_on_prev_tokens" in given:
+        assert not told[0] and all(told[-3:])
+    elif "initial_prompt" in given:
+        assert told[0] and not any(told[-3:])
+
+
+@pytest.mark.parametrize(
+    ("card", "wanted"),
+    [
+        ({"audio_context": "short", "clip_seconds": {"mean": 2, "longest": 6.5}}, (2.0, 6.5)),
+        ({"audio_context": "full", "clip_seconds": {"mean": 2, "longest": 6.5}}, None),
+        ({"audio_context": "short"}, None),
+        ({"audio_context": "short", "clip_seconds": {"mean": "2", "longest": -1}}, None),
+        ({"audio_context": "short", "clip_seconds": 4}, None),
+    ],
+)
+def test_how_long_clips_were_is_read_from_the_card_of_a_short_audio_model_only(
+    card: dict[str, Any], wanted: tuple[float, float] | None
+) -> None:
+    spec = ModelSpec("tuned", ModelKind.ADAPTER, ModelSource.TRAINED, "Tuned", card=card)
+    assert spec.clip_seconds == wanted
+    assert (WindowLengths.of_clips(wanted) == WindowLengths(30, 30)) is (wanted is None)
+
+
+def test_an_unknown_audio_context_is_refused(engines: ModelCache, command: Sample) -> None:
+    options = TranscribeOptions(audio_context="long")  # type: ignore[arg-type]
+    with engines.lease("demo") as engine, pytest.raises(ConfigError, match="auto, full or short"):
+        engine.transcribe(command.path, options)

@@ -1,0 +1,143 @@
+"""Exports: the proof that they write what their model writes, and what is remembered of them."""
+
+import json
+import multiprocessing
+import time
+from pathlib import Path
+
+import pytest
+
+from studio.errors import ConfigError, ModelBrokenError, ModelError
+from studio.registry.spec import ModelKind
+from studio.registry.store import ModelRegistry
+from studio.sentences import Sentence
+from studio.transcription.export import STAGING, Exporter, ExportRequest
+from tests.unit.transcription.small_models import save_adapter
+
+
+@pytest.fixture
+def registry(demo_model: Path, tmp_path: Path) -> ModelRegistry:
+    """The demo model, and an adapter that changes what it writes."""
+    save_adapter(demo_model, tmp_path / "models" / "accent", seed=2, strength=1.0)
+    return ModelRegistry(tmp_path / "models", demo=demo_model, hf_cache=None)
+
+
+def test_an_adapter_its_merged_model_and_its_export_write_the_same_tokens(registry: ModelRegistry) -> None:
+    steps: list[tuple[str, float]] = []
+    request = ExportRequest("accent", quantization="float32")
+    made = Exporter(registry).export(request, lambda step, share: steps.append((str(step), share)))
+    assert (made.kind, made.base_model, made.problem) == (ModelKind.EXPORT, "demo", "")
+    assert made.card["source"] == "accent"
+    assert [(row["a"], row["b"], row["equal"]) for row in made.card["parity"]] == [
+        ("adapter", "merged", True),
+        ("adapter", "export", True),
+    ]
+    assert all(row["tokens"] > 10 for row in made.card["parity"])
+    assert [share for _, share in steps] == sorted(share for _, share in steps)
+    assert "Merging the adapter …" in dict(steps)
+    assert made.path is not None
+    names = {path.name for path in made.path.iterdir()}
+    assert {"model.bin", "config.json", "tokenizer.json", "preprocessor_config.json", "model.json"} <= names
+    heads = json.loads((made.path / "config.json").read_text(encoding="utf-8"))["alignment_heads"]
+    known = json.loads((registry.get("demo").path or Path()).joinpath("generation_config.json").read_text())
+    assert heads == known["alignment_heads"]
+
+
+def test_an_export_is_made_once_and_again_when_its_model_has_changed(
+    registry: ModelRegistry, demo_model: Path
+) -> None:
+    first = Exporter(registry).ensure("accent")
+    assert Exporter(registry).ensure("accent") == first
+    registry.rename("accent", "dialect")
+    assert Exporter(registry).ensure("dialect").id == first.id
+    save_adapter(demo_model, registry.models / "dialect", seed=5)
+    again = Exporter(registry).ensure("dialect")
+    assert again.card["source_hash"] != first.card["source_hash"]
+    # Made of the model's former name: whoever renamed it may still want it.
+    assert (registry.models / "accent-ct2" / "model.json").is_file()
+    assert again.path is not None
+    (again.path / "model.bin").write_bytes((again.path / "model.bin").read_bytes()[:-1000])
+    assert Exporter(registry).find(registry.get("dialect")) is None, "a broken one is made again"
+
+
+def test_a_merged_model_stands_alone_and_writes_the_same(registry: ModelRegistry) -> None:
+    made = Exporter(registry).export(ExportRequest("accent", "merged", name="whole"))
+    assert (made.id, made.kind, made.problem) == ("whole", ModelKind.MERGED, "")
+    assert [row["b"] for row in made.card["parity"]] == ["merged"]
+    assert made.path and (made.path / "model.safetensors").is_file()
+    assert Exporter(registry).ensure("whole").card["parity"][0]["equal"]
+
+
+def test_what_quantization_changes_is_measured(registry: ModelRegistry) -> None:
+    made = Exporter(registry).export(ExportRequest("accent", quantization="int8"))
+    assert made.id == "accent-ct2-int8"
+    last = made.card["parity"][-1]
+    assert 0 <= last["different_tokens"] <= last["tokens"]
+    assert last["equal"] == (last["different_tokens"] == 0)
+    assert not made.card["is_exact"]
+    assert Exporter(registry).find(registry.get("accent")) is None
+
+
+def test_an_export_that_is_interrupted_leaves_nothing(registry: ModelRegistry) -> None:
+    def interrupted(step: Sentence, share: float) -> None:
+        if share > 0.4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Exporter(registry).export(ExportRequest("accent"), interrupted)
+    assert [path.name for path in registry.models.iterdir()] == ["accent"]
+
+
+def _export(models: Path, demo: Path, mine: Path, other: Path) -> None:
+    """Tells with the file `mine` that it is at work, and writes only when there is the file `other`."""
+
+    def tell(step: Sentence, share: float) -> None:
+        if share or "Waiting" in str(step):
+            mine.touch()
+        while share > 0.4 and not other.exists():
+            time.sleep(0.02)
+
+    Exporter(ModelRegistry(models, demo=demo, hf_cache=None)).export(ExportRequest("accent"), tell)
+
+
+def test_processes_that_export_at_once_spare_each_other_and_sweep_what_a_killed_one_left(
+    registry: ModelRegistry, demo_model: Path, tmp_path: Path
+) -> None:
+    def begin(name: str, other: str) -> multiprocessing.context.SpawnProcess:
+        places = (registry.models, demo_model, tmp_path / name, tmp_path / other)
+        process = multiprocessing.get_context("spawn").Process(target=_export, args=places)
+        process.start()
+        while not places[2].exists() and process.is_alive():
+            time.sleep(0.02)
+        return process
+
+    killed = begin("killed", "nobody")
+    killed.kill()
+    killed.join()
+    assert {spec.path.name for spec in registry.all() if spec.path} == {"accent", demo_model.name}
+    assert any(registry.models.glob(f"{STAGING}*"))
+    both = [begin("first", "second"), begin("second", "first")]
+    assert [process.join() or process.exitcode for process in both] == [0, 0]
+    assert {path.name for path in registry.models.iterdir()} == {"accent", "accent-ct2", "accent-ct2-2"}
+
+
+def test_what_cannot_be_exported_is_refused(registry: ModelRegistry, tmp_path: Path) -> None:
+    exporter = Exporter(registry)
+    for request, sentence in (
+        (ExportRequest("demo", "merged"), "only an adapter can be merged"),
+        (ExportRequest("accent", "onnx"), "no format 'onnx'"),
+        (ExportRequest("accent", "merged", "int8"), "quantization must be one of"),
+    ):
+        with pytest.raises(ConfigError, match=sentence):
+            exporter.export(request)
+    pickled = tmp_path / "pickled"
+    pickled.mkdir()
+    (pickled / "config.json").write_text('{"model_type": "whisper"}', encoding="utf-8")
+    (pickled / "pytorch_model.bin").write_bytes(b"\x80\x02.")
+    with pytest.raises(ModelError):
+        exporter.export(ExportRequest(str(pickled)))
+    weights = registry.models / "accent" / "adapter_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(ModelBrokenError, match="cut short"):
+        exporter.ensure("accent")
+    assert [path.name for path in registry.models.iterdir()] == ["accent"]

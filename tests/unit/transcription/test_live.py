@@ -1,0 +1,97 @@
+"""Words while somebody speaks: settled, tentative, and never lost."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from studio.dataset.audio import SAMPLING_RATE, read_audio
+from studio.evaluation.metrics import utterance_errors
+from studio.transcription.engine import TranscribeOptions, Word
+from studio.transcription.hugging_face import HuggingFaceEngine, load_base
+from studio.transcription.live import LONGEST_SECONDS, LiveTranscript
+
+BLOCK = SAMPLING_RATE // 2
+
+
+@pytest.fixture(scope="module")
+def spoken(demo_speech: Path) -> NDArray[np.float32]:
+    sound = read_audio(demo_speech / "samples" / "kitchen-light.flac")
+    return np.concatenate([sound, np.zeros(SAMPLING_RATE, np.float32)])
+
+
+def blocks(sound: NDArray[np.float32]) -> Iterator[NDArray[np.float32]]:
+    for start in range(0, len(sound), BLOCK):
+        yield sound[start : start + BLOCK]
+
+
+def test_the_demo_model_hears_a_sentence_as_it_grows(demo_model: Path, spoken: NDArray[np.float32]) -> None:
+    engine = HuggingFaceEngine(load_base(demo_model, device="cpu", threads=1), "demo")
+    options = TranscribeOptions(language="en", timestamps="word")
+
+    def hear(sound: NDArray[np.float32]) -> tuple[Sequence[Word], str]:
+        heard = engine.transcribe_samples([sound], len(sound) / SAMPLING_RATE, options)
+        return [word for segment in heard.segments for word in segment.words], heard.language
+
+    live = LiveTranscript(hear)
+    texts = [live.feed(block) for block in blocks(spoken)]
+    end = live.finish()
+    errors, length = utterance_errors(
+        "turn on the kitchen light set a timer for ten minutes", end.settled, "wer"
+    )
+    assert errors <= length // 5 and end.tentative == ""
+    assert all(after.settled.startswith(before.settled) for before, after in itertools.pairwise(texts))
+    early = next(text for text in texts if "kitchen" in text.settled + text.tentative)
+    assert early.heard_seconds <= 2.0
+    times = [word.start_seconds for segment in live.segments for word in segment.words]
+    assert times == sorted(times) and 0.2 < times[0] < 1.0 and times[-1] < 4.6
+
+
+def scripted(*hearings: str) -> LiveTranscript:
+    """A transcript whose hearings are these texts in turn, then the last again and again."""
+    told = list(hearings)
+
+    def hear(_sound: NDArray[np.float32]) -> tuple[Sequence[Word], str]:
+        text = told.pop(0) if len(told) > 1 else told[0]
+        return [Word(0.5 * n, 0.5 * n + 0.4, word) for n, word in enumerate(text.split())], "en"
+
+    return LiveTranscript(hear)
+
+
+def test_words_that_two_hearings_agree_on_are_settled_and_stay(spoken: NDArray[np.float32]) -> None:
+    live = scripted("turn on", "Turn on, the", "turn off the kitchen", "turn off the kitchen")
+    voice = spoken[BLOCK:]
+    shown = [live.feed(voice[n * 4000 : (n + 1) * 4000]) for n in range(4)]
+    assert [text.settled for text in shown] == ["", "Turn on,", "Turn on,", "Turn on,"]
+    assert shown[1].tentative == "the" and shown[3].tentative == "the kitchen"
+
+
+def test_a_pause_settles_everything_and_lets_the_sound_go(spoken: NDArray[np.float32]) -> None:
+    live = scripted("turn on the light")
+    live.feed(spoken[:28_000])
+    text = live.feed(np.zeros(20_000, np.float32))
+    assert (text.settled, text.tentative) == ("turn on the light", "")
+    assert len(live._sound) == 0
+    silent = live.feed(np.zeros(160_000, np.float32))
+    assert silent.settled == text.settled and len(live._sound) < SAMPLING_RATE
+
+
+def test_who_makes_no_pause_is_cut_and_memory_stays_bounded(spoken: NDArray[np.float32]) -> None:
+    live = scripted("turn on the light")
+    voice = np.tile(spoken[8_000:26_000], 60)
+    for start in range(0, len(voice), SAMPLING_RATE):
+        live.feed(voice[start : start + SAMPLING_RATE])
+        assert len(live._sound) <= (LONGEST_SECONDS + 1) * SAMPLING_RATE
+    assert live.finish().settled.count("turn on") >= 2
+
+
+def test_silence_asks_nobody_and_says_nothing() -> None:
+    def hear(_sound: NDArray[np.float32]) -> tuple[Sequence[Word], str]:
+        raise AssertionError("silence was shown to the model")
+
+    live = LiveTranscript(hear)
+    live.feed(np.zeros(SAMPLING_RATE, np.float32))
+    assert live.finish().settled == "" and live.segments == ()

@@ -1,0 +1,82 @@
+"""Results of many recordings: what is done is not done again, and a list is divided without loss."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from studio.errors import ConfigError
+from studio.transcription.engine import TranscribeOptions
+from studio.transcription.many import transcribe_many
+from studio.transcription.model_cache import ModelCache
+from studio.transcription.ranks import share_of
+from studio.transcription.results import ResultsFile
+from tests.unit.transcription.small_models import Sample
+
+
+def row(path: str, model: str = "demo", error: str | None = None) -> dict[str, object]:
+    return {"audio_path": path, "model": model, "error": error}
+
+
+def test_a_later_run_does_only_what_is_missing_failed_or_of_another_model(tmp_path: Path) -> None:
+    place = tmp_path / "results.json"
+    rows = [row("a"), row("b", error="broken"), row("c", model="tiny"), row("gone")]
+    place.write_text(json.dumps(rows), encoding="utf-8")
+    paths = [Path(name) for name in "abcd"]
+    results = ResultsFile(place, paths, "demo", overwrite=False)
+    assert results.todo == [Path("b"), Path("c"), Path("d")]
+    for name in "dcb":
+        results.add(row(name))
+    results.save()
+    assert [each["audio_path"] for each in json.loads(place.read_text(encoding="utf-8"))] == list("abcd")
+    assert ResultsFile(place, paths, "demo", overwrite=False).todo == []
+    assert ResultsFile(place, paths, "demo", overwrite=True).todo == paths
+
+
+def test_a_file_that_holds_something_else_is_not_overwritten(tmp_path: Path) -> None:
+    place = tmp_path / "results.json"
+    place.write_text('{"settings": 1}', encoding="utf-8")
+    with pytest.raises(ConfigError, match="holds no results of transcribe"):
+        ResultsFile(place, [Path("a")], "demo", overwrite=False)
+
+
+def test_processes_share_a_list_without_loss() -> None:
+    items = list(range(10))
+    shares = [share_of(items, rank, 3) for rank in range(3)]
+    assert sorted(item for share in shares for item in share) == items
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_rows_of_a_list_carry_the_id_by_which_they_are_found_again(
+    engines: ModelCache, command: Sample, tmp_path: Path
+) -> None:
+    paths = [command.path]
+    place = tmp_path / "results.json"
+    results = ResultsFile(place, paths, "demo", overwrite=False)
+    for found in transcribe_many(engines, "demo", results.todo, TranscribeOptions(timestamps="none")):
+        results.add(found)
+    results.save()
+    assert ResultsFile(place, paths, "demo", overwrite=False).todo == []
+
+
+def test_a_process_that_is_killed_leaves_what_it_had_and_any_number_of_processes_go_on(
+    tmp_path: Path,
+) -> None:
+    place, paths = tmp_path / "results.json", [Path(name) for name in "abcdef"]
+    pair = [ResultsFile(place, paths, "demo", overwrite=False, rank=rank, world_size=2) for rank in (0, 1)]
+    assert [results.todo for results in pair] == [paths[::2], paths[1::2]]
+    pair[0].add(row("a"))
+    pair[1].add(row("d"))
+    for results in pair:
+        results.save()
+    assert not place.exists() and len(list(tmp_path.iterdir())) == 2
+    again = [ResultsFile(place, paths, "demo", overwrite=False, rank=rank, world_size=3) for rank in range(3)]
+    assert [results.todo for results in again] == [[], [Path("b"), Path("e")], [Path("c"), Path("f")]]
+    for results in again:
+        for path in results.todo:
+            results.add(row(str(path)))
+    again[0].finish([each for results in again for each in results.rows])
+    assert [each["audio_path"] for each in json.loads(place.read_text(encoding="utf-8"))] == list("abcdef")
+    assert list(tmp_path.iterdir()) == [place]
+    for results in again:
+        results.forget_part()

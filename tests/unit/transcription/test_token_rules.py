@@ -1,0 +1,43 @@
+"""Tokens that may not be written, and how likely those are that were."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from studio.dataset.audio import read_audio
+from studio.transcription.decoding import Search
+from studio.transcription.hugging_face import LoadedBase
+from studio.transcription.token_rules import Forbidden
+
+
+def test_forbidden_tokens_are_never_likely_and_some_only_not_at_the_beginning() -> None:
+    rule = Forbidden((1,), (3,), begin=2)
+    scores = torch.zeros(2, 5)
+    at_begin, later = (rule(torch.zeros(2, length, dtype=torch.long), scores) for length in (2, 3))
+    assert at_begin.isinf().tolist() == [[False, True, False, True, False]] * 2
+    assert later.isinf().tolist() == [[False, True, False, False, False]] * 2
+    assert not scores.isinf().any()
+    assert Forbidden((), (), begin=2)(torch.zeros(2, 2), scores) is scores
+
+
+@pytest.mark.parametrize("with_times", [False, True])
+def test_a_greedy_search_tells_by_the_way_what_a_second_pass_would_find(
+    base: LoadedBase, demo_speech: Path, with_times: bool
+) -> None:
+    decoder = base.decoder
+    rows = map(json.loads, (demo_speech / "test.jsonl").read_text(encoding="utf-8").splitlines()[:3])
+    clips = [read_audio(demo_speech / row["audio"]["path"]) for row in rows]
+    prompt = decoder.tokens.prompt("en", "transcribe", with_times=with_times)
+    with torch.inference_mode():
+        encoded = decoder.encode(clips)
+        heard = decoder.hear(encoded, [prompt] * 3, Search(max_new_tokens=60))
+        for number, written in enumerate(heard):
+            judged = decoder.score(encoded[number : number + 1], prompt, written.tokens)
+            if written.average_logprob is not None:
+                assert written.average_logprob == pytest.approx(judged.average_logprob, abs=1e-4)
+        assert sum(written.average_logprob is not None for written in heard) >= 2
+        # Broken off, sampled, or searched with beams: only the second pass knows.
+        for search in (Search(max_new_tokens=2), Search(temperature=0.5), Search(num_beams=2)):
+            assert decoder.hear(encoded[:1], [prompt], search)[0].average_logprob is None

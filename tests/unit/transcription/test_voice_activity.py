@@ -1,0 +1,50 @@
+"""Speech is told from silence, noise and tones."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from studio.dataset.audio import read_audio
+from studio.transcription.voice_activity import has_voice, voice_probability, voiced_spans
+
+RATE = 16_000
+
+
+def noise(amplitude: float, seconds: float = 5.0) -> np.ndarray:
+    return (amplitude * np.random.default_rng(0).standard_normal(int(seconds * RATE))).astype(np.float32)
+
+
+@pytest.mark.parametrize("amplitude", [0.0, 1e-4, 1e-3, 1e-2, 0.1])
+def test_silence_and_noise_are_no_voice(amplitude: float) -> None:
+    assert not has_voice(noise(amplitude))
+
+
+def test_a_hum_and_a_click_are_no_voice() -> None:
+    time = np.arange(5 * RATE) / RATE
+    hum = (0.1 * np.sin(2 * np.pi * 50 * time) + 0.05 * np.sin(2 * np.pi * 150 * time)).astype(np.float32)
+    assert not has_voice(hum)
+    click = np.zeros(5 * RATE, np.float32)
+    click[RATE : RATE + 20] = 0.9
+    assert not has_voice(click)
+
+
+def test_speech_is_a_voice_also_when_faint_and_in_the_middle_of_noise(demo_speech: Path) -> None:
+    speech = read_audio(demo_speech / "samples" / "kitchen-light.flac")
+    assert voice_probability(speech) > 0.8
+    assert has_voice(0.02 * speech)
+    assert has_voice(np.concatenate([noise(1e-3), speech, noise(1e-3)]))
+
+
+def test_no_samples_are_no_voice() -> None:
+    assert voice_probability(np.zeros(0, np.float32)) == 0.0
+    assert voice_probability(noise(0.01, seconds=0.01)) < 0.2
+
+
+def test_a_voice_is_found_where_it_is(demo_speech: Path) -> None:
+    speech = read_audio(demo_speech / "samples" / "kitchen-light.flac")
+    silence = np.zeros(3 * RATE, np.float32)
+    spans = voiced_spans(np.concatenate([silence, speech, silence]))
+    assert 3.0 < spans[0][0] < 3.6
+    assert 3.0 + len(speech) / RATE - 1.0 < spans[-1][1] < 3.2 + len(speech) / RATE
+    assert voiced_spans(silence) == voiced_spans(silence[:0]) == []
