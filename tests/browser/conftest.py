@@ -144,6 +144,8 @@ def held(page: Page, what: str, saying: str = "") -> Callable[..., None]:
             route.continue_()
 
     def let_go(*, well: bool = True) -> None:
+        while not (waiting or well):
+            page.wait_for_timeout(20)  # what is to fail has been sent, and is on its way here
         page.route(f"**/{what}*", lambda route: route.continue_())
         for route in waiting:
             route.continue_() if well else route.abort()
