@@ -39,7 +39,7 @@ MAY_BE_HEAVY = {
     *(f"studio.training.{name}" for name in ("collator", "trainer", "callback", "adapters", "worker")),
     *(f"studio.training.{name}" for name in ("attempt", "guarded_trainer", "preparation", "label_smoothing")),
     *(f"studio.training.{name}" for name in ("start", "handout", "world", "ready", "shared_evaluation")),
-    *(f"studio.transcription.{name}" for name in ("hugging_face", "long_form")),
+    *(f"studio.transcription.{name}" for name in ("engines",)),
     "studio.training.audio_context",
     "studio.training.short_trainer",
     *(f"studio.training.{name}" for name in ("distillation", "teacher_states", "encoder_states")),

@@ -5,6 +5,7 @@ import argparse
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
 from studio.training.source_options import TASKS
+from studio.transcription.chinese_script import SCRIPTS
 from studio.transcription.engine import (
     AUDIO_CONTEXTS,
     ENGINES,
@@ -78,7 +79,7 @@ def add_decoding_options(made: Parser) -> None:
     made.option("suppress_tokens", "Never written: ids, none, or -1 for the model's own list.", default="-1")
     made.option("max_new_tokens", "Longest text of a window; 0: no limit.", kind=int, default=0)
     made.flag("vad", "Leave out what holds no voice.", aliases=("vad_filter",), default=True)
-    made.option("batch_size", "Windows decoded together; 0: what suits the engine.", kind=int, default=0)
+    made.option("batch_size", "Windows decoded together; 0: what suits the machine.", kind=int, default=0)
 
 
 def choice_of(given: argparse.Namespace) -> EngineChoice:
@@ -134,6 +135,7 @@ def options_of(given: argparse.Namespace) -> TranscribeOptions:
         vad=given.vad,
         batch_size=given.batch_size,
         audio_context=given.audio_context,
+        chinese_script=given.chinese_script,
     )
     check_values(options)
     return options
@@ -149,6 +151,12 @@ def add_listening_options(made: Parser) -> None:
         "What the encoder sees: 30 seconds (full) or the sound's own length (short); auto: as the model was "
         "trained.",
         choices=AUDIO_CONTEXTS,
+        default="auto",
+    )
+    made.option(
+        "chinese_script",
+        "Characters of Chinese: auto keeps to the script that most of a recording is written in.",
+        choices=SCRIPTS,
         default="auto",
     )
     made.flag("return_timestamps", "The same as --timestamps segment; False: none.", default=True)

@@ -15,8 +15,8 @@ from studio.errors import ConfigError, ModelBrokenError
 from studio.sentences import Sentence
 from studio.training.config import TrainingConfig
 from studio.training.plan import base_dtype_of, initial_rank, precision_of
-from studio.transcription.decoding import Decoder
-from studio.transcription.hugging_face import ENGLISH_VOCABULARY
+from studio.transcription.engines.transformers import TransformersModel
+from studio.transcription.loaded_base import ENGLISH_VOCABULARY
 from studio.transcription.special_tokens import SpecialTokens
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -62,7 +62,7 @@ def _needs_gpu(precision: str) -> Sentence:
 class Base:
     """A base model and what belongs to it."""
 
-    decoder: Decoder
+    decoder: TransformersModel
     """Holds the `WhisperForConditionalGeneration`."""
     generation_config: Any
     """As it came with the model; the model itself has an empty one, so that the decoder alone decides."""
@@ -118,7 +118,7 @@ def load_base(path: Path, config: TrainingConfig, precision: Precision) -> Base:
     if is_multilingual is None:
         is_multilingual = model.config.vocab_size != ENGLISH_VOCABULARY
     tokens = SpecialTokens.of(tokenizer, is_multilingual=bool(is_multilingual))
-    return Base(Decoder(model, tokenizer, extractor, tokens, settings), generation_config)
+    return Base(TransformersModel(model, tokenizer, extractor, tokens, settings), generation_config)
 
 
 _LOADING_ERRORS = (OSError, ValueError, TypeError, KeyError, RuntimeError, SafetensorError)

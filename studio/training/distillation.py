@@ -26,7 +26,8 @@ from studio.training.data import Clip, TrainingData
 from studio.training.events import EventLog, Phase
 from studio.training.stop import StopSignal
 from studio.training.teacher_states import States, TeacherStates
-from studio.transcription.decoding import Decoder, Search
+from studio.transcription.engines.transformers import TransformersModel
+from studio.transcription.window_model import Search
 
 _LIKELY_TOKENS = 40
 """Of a short clip, when room on the disk is estimated."""
@@ -48,7 +49,9 @@ class _Reading:
 class Teacher:
     """Reads clips padded, once; a run that is resumed finds what was read before in its folder."""
 
-    def __init__(self, folder: Path, decoder: Decoder, features: Callable[[Clip], Features]) -> None:
+    def __init__(
+        self, folder: Path, decoder: TransformersModel, features: Callable[[Clip], Features]
+    ) -> None:
         """`folder` is for what was read, and the run's own."""
         self._decoder = decoder
         self._features = features
@@ -124,7 +127,8 @@ class Teacher:
         with torch.no_grad():
             features = torch.stack(heard).to(device=decoder.model.device, dtype=decoder.model.dtype)
             encoded = decoder.model.get_encoder()(features).last_hidden_state
-            rows = decoder.generate(encoded, prompts, Search(max_new_tokens=max_new_tokens))
+            written = decoder.generate(encoded, prompts, Search(max_new_tokens=max_new_tokens))
+            rows = [text.tokens for text in written]
             labels = [
                 (*prompt[1:], *row, tokens.end) if len(row) < max_new_tokens else ()
                 for prompt, row in zip(prompts, rows, strict=True)

@@ -15,8 +15,10 @@ from studio.dataset.example import Example, TextSegment
 from studio.dataset.sequences import store
 from studio.errors import AudioError
 from studio.training.times_file import TimesFile
-from studio.transcription.decoding import Decoder, Search
-from studio.transcription.windows import WINDOW_SECONDS, split_segments
+from studio.transcription.engines.transformers import TransformersModel
+from studio.transcription.time_tokens import split_segments
+from studio.transcription.window_model import Search
+from studio.transcription.windows import WINDOW_SECONDS
 
 _BATCH_SIZE = 8
 log = logging.getLogger("studio.training")
@@ -24,7 +26,7 @@ log = logging.getLogger("studio.training")
 
 def with_made_times(
     examples: Sequence[Example],
-    decoder: Decoder,
+    decoder: TransformersModel,
     language_of: Callable[[Example], str],
     task: str,
     on_batch: Callable[[], None],
@@ -78,7 +80,7 @@ def _fingerprint(examples: Sequence[Example], language_of: Callable[[Example], s
 
 
 def _times(
-    batch: list[Example], decoder: Decoder, language_of: Callable[[Example], str], task: str
+    batch: list[Example], decoder: TransformersModel, language_of: Callable[[Example], str], task: str
 ) -> list[tuple[TextSegment, ...]]:
     """For each example the segments that the model makes; none where it has some, or the words differ."""
     import torch
@@ -93,7 +95,8 @@ def _times(
     ]
     with torch.no_grad():
         seconds = [len(sound) / SAMPLING_RATE for sound in audio.values()]
-        rows = decoder.generate(decoder.encode(list(audio.values())), prompts, Search(), seconds)
+        encoded = decoder.encode(list(audio.values()))
+        rows = [text.tokens for text in decoder.generate(encoded, prompts, Search(), seconds)]
     for (place, sound), row in zip(audio.items(), rows, strict=True):
         pieces, _ = split_segments(row, decoder.tokens, len(sound) / SAMPLING_RATE)
         heard = [

@@ -22,7 +22,7 @@ from studio.training.packing import packed
 from studio.training.sources import SourceData
 from studio.training.stop import StopSignal
 from studio.training.times_file import TimesFile
-from studio.transcription.decoding import Decoder
+from studio.transcription.engines.transformers import TransformersModel
 
 _SHOWN_PROBLEMS = 20
 _CLIPS_MADE_AT_ONCE = 2000
@@ -73,7 +73,7 @@ def prepare(
     return data, features
 
 
-def _features(data: TrainingData, config: TrainingConfig, decoder: Decoder) -> FeatureSource:
+def _features(data: TrainingData, config: TrainingConfig, decoder: TransformersModel) -> FeatureSource:
     """What makes the clips' features, and keeps them if they are not too many."""
     every = joined([data.train, data.evaluation])
     keep = fits_in_memory(every, decoder.extractor.feature_size * config.processes_per_machine)
@@ -116,7 +116,7 @@ def _detect_language(source: SourceData, config: TrainingConfig, base: Base) -> 
         return None
     audio = [read_audio(e.audio_path, e.start_seconds, e.end_seconds) for e in examples]
     with torch.no_grad():
-        rows = base.decoder.language_probabilities(base.decoder.encode(audio))
+        rows = base.decoder.detect_language(base.decoder.encode(audio))
     votes = [next(iter(row)) for row in rows]
     winner = max(votes, key=votes.count)
     log.info("No language named: %s was heard in %s of %s clips.", winner, votes.count(winner), len(votes))

@@ -23,7 +23,9 @@ from studio.training.label_smoothing import smoothed_loss
 from studio.training.sharding import whole_weights
 from studio.training.shared_evaluation import Share, gathered, share_of
 from studio.training.world import World
-from studio.transcription.decoding import Decoder, Search
+from studio.transcription.decoding import write
+from studio.transcription.engines.transformers import TransformersModel
+from studio.transcription.window_model import Search
 
 
 class EpochCallback(TrainerCallback):
@@ -47,7 +49,7 @@ class TrainerParts:
     config: TrainingConfig
     data: TrainingData
     collator: Collator
-    decoder: Decoder
+    decoder: TransformersModel
     """Holds the same weights as `model`, without PEFT's wrapping."""
     callback: RunCallback
     world: World = field(default_factory=World)
@@ -159,7 +161,7 @@ class WhisperTrainer(GuardedTrainer):
             search = Search(self._config.generation_num_beams, 0.0, self._config.generation_max_length)
             loss = outputs.loss.detach().float()
             del outputs  # whose logits would stay through the writing
-            rows = decoder.write(encoded, [self._prompt(row) for row in labels.tolist()], search)
+            rows = write(decoder, encoded, [self._prompt(row) for row in labels.tolist()], search)
         tokens = torch.full((len(rows), max(1, *map(len, rows))), IGNORED, device=labels.device)
         for index, row in enumerate(rows):
             tokens[index, : len(row)] = torch.tensor(row, device=labels.device)

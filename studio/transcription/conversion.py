@@ -7,7 +7,7 @@ from typing import Any
 from studio.errors import ModelBrokenError
 from studio.files import read_json, storage_errors, write_json
 from studio.lazy_imports import transformers_library
-from studio.transcription.decoding import Decoder
+from studio.transcription.engines.transformers import TransformersModel
 
 QUANTIZATIONS = {
     "ctranslate2": ("float32", "float16", "bfloat16", "int8", "int8_float32", "int8_float16"),
@@ -40,7 +40,7 @@ def stored_dtype(folder: Path) -> str:
     return names.get(max(set(kinds), key=kinds.count), "float32") if kinds else "float32"
 
 
-def copy_companions(source: Path, target: Path, decoder: Decoder) -> None:
+def copy_companions(source: Path, target: Path, decoder: TransformersModel) -> None:
     """Copies the tokenizer's files and the features' settings; what is missing is made anew."""
     with storage_errors(target):
         for name in _COMPANIONS:
@@ -52,7 +52,7 @@ def copy_companions(source: Path, target: Path, decoder: Decoder) -> None:
             decoder.extractor.save_pretrained(target)
 
 
-def save_merged(decoder: Decoder, target: Path, dtype: str, adapter: Path) -> None:
+def save_merged(decoder: TransformersModel, target: Path, dtype: str, adapter: Path) -> None:
     """Writes a whole model as safetensors, with the generation config of base and adapter."""
     import torch
 
@@ -68,7 +68,7 @@ def save_merged(decoder: Decoder, target: Path, dtype: str, adapter: Path) -> No
         write_json(target / "generation_config.json", {**merged, **kept})
 
 
-def convert(decoder: Decoder, target: Path, quantization: str) -> None:
+def convert(decoder: TransformersModel, target: Path, quantization: str) -> None:
     """Writes `model.bin`, `vocabulary.json` and `config.json` of CTranslate2 into the folder `target`.
 
     Raises:
@@ -94,7 +94,7 @@ def convert(decoder: Decoder, target: Path, quantization: str) -> None:
                 path.unlink()
 
 
-def generation_config(decoder: Decoder) -> Any:
+def generation_config(decoder: TransformersModel) -> Any:
     """What the model said, with the tokenizer's languages: a config that was made anew has lost them."""
     make = transformers_library().GenerationConfig
     said = {name: value for name, value in decoder.settings.items() if name != "_from_model_config"}

@@ -161,7 +161,9 @@ class TranscribeOptions:
     vad: bool = True
     """Whether a detector of voice activity keeps silence and noise from the model."""
     batch_size: int = 0
-    """Windows, or short recordings, that are decoded together; 0: as many as suit the engine."""
+    """Windows, of one recording or of several, that are decoded together; 0: as many as take seconds."""
+    chinese_script: str = "auto"
+    """`auto`: what most of a recording is written in; `as_heard`, `simplified`, `traditional` or `taiwan`."""
 
     def as_dict(self) -> dict[str, Any]:
         """For records and previews."""

@@ -24,10 +24,9 @@ from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
 from studio.transcription.conversion import QUANTIZATIONS, convert, copy_companions, save_merged, stored_dtype
-from studio.transcription.hugging_face import load_base
-from studio.transcription.loaded_base import LoadedBase
+from studio.transcription.loaded_base import LoadedBase, load_base
 from studio.transcription.loaded_export import load_export
-from studio.transcription.parity import Parity, compare, decode_with_export, decode_with_model, proof_clips
+from studio.transcription.parity import Parity, compare, decode_with, proof_clips
 
 FORMATS = ("ctranslate2", "merged")
 STAGING = ".export-"
@@ -235,7 +234,7 @@ def _write(
         tell(Sentence("Merging the adapter …"), 0.3)
         base.merge(spec.id)
         with base.using(None) as decoder:
-            forms.append(decode_with_model(decoder, clips, "merged"))
+            forms.append(decode_with(decoder, clips, "merged"))
     with base.using(None) as decoder:
         copy_companions(base_folder, staged, decoder)
         if request.format == "merged":
@@ -246,9 +245,9 @@ def _write(
             tell(Sentence("Converting to CTranslate2 …"), 0.5)
             convert(decoder, staged, quantization)
             tell(Sentence("Comparing what both write …"), 0.8)
-            export = load_export(staged, device="cpu")
+            export = load_export(staged, device="cpu").model
             _require_same_languages(export.tokens.languages, decoder.tokens.languages)
-            forms.append(decode_with_export(export, decoder.extractor, clips))
+            forms.append(decode_with(export, clips, "export"))
     return quantization, [compare(forms[0], form) for form in forms[1:]]
 
 
@@ -258,14 +257,14 @@ def _decoded(base: LoadedBase, spec: ModelSpec, folder: Path, clips: Any, tell: 
         base.add_adapter(spec.id, folder)
     tell(Sentence("Listening to {clips} clips …", clips=len(clips)), 0.15)
     with base.using(spec.id if is_adapter else None) as decoder:
-        return decode_with_model(decoder, clips, "adapter" if is_adapter else "model")
+        return decode_with(decoder, clips, "adapter" if is_adapter else "model")
 
 
 def _reloaded(staged: Path, clips: Any, tell: OnStep) -> Any:
     """What the merged model writes once it comes from the disk."""
     tell(Sentence("Comparing what both write …"), 0.8)
     with load_base(staged, device="cpu", precision="float32").using(None) as decoder:
-        return decode_with_model(decoder, clips, "merged")
+        return decode_with(decoder, clips, "merged")
 
 
 def _require_same_languages(export: Any, model: Any) -> None:

@@ -85,13 +85,13 @@ def _code(text: str) -> str:
     )
 
 
-_WITHOUT_SPACES = {"zh", "ja", "th", "lo", "my", "yue", "km", "bo"}
+WITHOUT_SPACES = {"zh", "ja", "th", "lo", "my", "yue", "km", "bo"}
 
 
 def join_texts(texts: list[str], language: str) -> str:
     """Texts of successive segments to one, with a space between them where the script has spaces."""
     joined = ""
     for text in (text.strip() for text in texts):
-        is_tight = language in _WITHOUT_SPACES and not (joined[-1:].isascii() and text[:1].isascii())
+        is_tight = language in WITHOUT_SPACES and not (joined[-1:].isascii() and text[:1].isascii())
         joined += text if is_tight or not joined else f" {text}"
     return joined.strip()

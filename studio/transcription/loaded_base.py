@@ -13,7 +13,8 @@ from studio.lazy_imports import transformers_library
 from studio.registry.spec import ModelDimensions
 from studio.registry.tensors import read_json_object
 from studio.registry.validate import check_adapter
-from studio.transcription.decoding import Decoder
+from studio.transcription.engine import TRANSFORMERS
+from studio.transcription.engines.transformers import TransformersModel
 from studio.transcription.special_tokens import SpecialTokens
 from studio.whisper.audio_context import POSITIONS, SECONDS_PER_POSITION
 
@@ -27,9 +28,11 @@ ENGLISH_VOCABULARY = 51864
 class LoadedBase:
     """A base model in memory with the adapters that were used on it. Only one of them is active at a time."""
 
-    def __init__(self, decoder: Decoder, dimensions: ModelDimensions) -> None:
+    engine = TRANSFORMERS
+
+    def __init__(self, model: TransformersModel, dimensions: ModelDimensions) -> None:
         """Made by `load_base`."""
-        self._decoder = decoder
+        self.model = model
         self._dimensions = dimensions
         self._adapters: dict[str, tuple[Path, int]] = {}
         self._peft: Any = None
@@ -42,28 +45,13 @@ class LoadedBase:
     @property
     def size_bytes(self) -> int:
         """Memory of all weights, those of the adapters too."""
-        model = self._decoder.model
+        model = self.model.model
         return sum(tensor.nbytes for tensor in [*model.parameters(), *model.buffers()])
 
     @property
     def adapters(self) -> tuple[str, ...]:
         """Ids of the adapters in memory."""
         return tuple(self._adapters)
-
-    @property
-    def tokens(self) -> SpecialTokens:
-        """Its special tokens: which languages and tasks it knows."""
-        return self._decoder.tokens
-
-    @property
-    def decoder(self) -> Decoder:
-        """For what needs no weights, such as the tokens of a text; decoding takes the lock with `using`."""
-        return self._decoder
-
-    @property
-    def vocabulary(self) -> int:
-        """How many tokens it has."""
-        return self._dimensions.vocab_size
 
     def add_adapter(self, adapter_id: str, folder: Path) -> None:
         """Loads a LoRA, DoRA or AdaLoRA adapter beside the base, once, and again if its file changed.
@@ -102,7 +90,7 @@ class LoadedBase:
                 # What peft calls is deprecated in transformers: nothing that a visitor could do about it.
                 warnings.simplefilter("ignore", FutureWarning)
                 if self._peft is None:
-                    self._peft = PeftModel.from_pretrained(self._decoder.model, folder, adapter_name=name)
+                    self._peft = PeftModel.from_pretrained(self.model.model, folder, adapter_name=name)
                 else:
                     self._peft.load_adapter(folder, adapter_name=name)
         except (OSError, ValueError, TypeError, KeyError, RuntimeError, SafetensorError) as error:
@@ -120,19 +108,19 @@ class LoadedBase:
         """Folds an adapter's matrices into the weights, for good; no adapter is left beside them."""
         with self._lock:
             self._activate(adapter_id)
-            self._decoder.model = self._peft.merge_and_unload(adapter_names=[_module_name(adapter_id)])
+            self.model.model = self._peft.merge_and_unload(adapter_names=[_module_name(adapter_id)])
             self._peft = None
             self._active = None
             self._adapters.clear()
 
     @contextmanager
-    def using(self, adapter_id: str | None) -> Iterator[Decoder]:
-        """The decoder with one adapter active, or none, until the block ends; others wait for it."""
+    def using(self, adapter_id: str | None) -> Iterator[TransformersModel]:
+        """The model with one adapter active, or none, until the block ends; others wait for it."""
         import torch
 
         with self._lock, torch.inference_mode():
             self._activate(adapter_id)
-            yield self._decoder
+            yield self.model
 
     def _activate(self, adapter_id: str | None) -> None:
         """Switches only if need be: it takes milliseconds, and a recording asks for each window."""
@@ -186,7 +174,7 @@ def load_base(folder: Path, *, device: str = "auto", precision: str = "auto", th
     model.generation_config = transformers.GenerationConfig()
     if precision not in _BITS:
         model.to(place)
-    return LoadedBase(Decoder(model.eval(), tokenizer, extractor, tokens, settings), dimensions)
+    return LoadedBase(TransformersModel(model.eval(), tokenizer, extractor, tokens, settings), dimensions)
 
 
 def _dimensions(folder: Path) -> ModelDimensions:

@@ -16,7 +16,7 @@ from studio.transcription.engine import (
     Transcript,
 )
 from studio.transcription.model_cache import ModelCache
-from studio.transcription.together import CLIPS_TOGETHER
+from studio.transcription.transcriber import WINDOWS_TOGETHER
 from studio.transcription.windows import WINDOW_SECONDS
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def transcribe_many(
     if not paths:
         return rows
     with engines.lease(model_id, choice, on_step) as engine:
-        for group in groups(paths, options.batch_size or CLIPS_TOGETHER):
+        for group in groups(paths, options.batch_size or WINDOWS_TOGETHER):
             for path, found in _heard(engine, group, options, on_progress, should_stop):
                 if should_stop and should_stop():
                     return rows

@@ -25,6 +25,7 @@ from studio.transcription.engine import (
 )
 from studio.transcription.loading import Load, engine_of, loader
 from studio.transcription.sharing import WAIT_SECONDS, Sharing, precision_on_cpu
+from studio.transcription.transcriber import Transcriber
 from studio.transcription.windows import WindowLengths
 
 if TYPE_CHECKING:
@@ -229,17 +230,11 @@ class ModelCache:
             if entry.base is None:
                 entry.base = self._load(entry.folder, kind, precision, device)
         base: Any = entry.base
+        adapter = spec.id if spec.kind is ModelKind.ADAPTER and kind != FASTER_WHISPER else None
+        if adapter:
+            base.add_adapter(adapter, folder)
         windows = WindowLengths.of_clips(spec.clip_seconds)
-        if kind == FASTER_WHISPER:
-            from studio.transcription.ctranslate2 import FasterWhisperEngine
-
-            return FasterWhisperEngine(base, spec.id, spec.audio_context, windows)
-        from studio.transcription.hugging_face import HuggingFaceEngine
-
-        if spec.kind is not ModelKind.ADAPTER:
-            return HuggingFaceEngine(base, spec.id, audio_context=spec.audio_context, windows=windows)
-        base.add_adapter(spec.id, folder)
-        return HuggingFaceEngine(base, spec.id, spec.id, spec.audio_context, windows)
+        return Transcriber(base, spec.id, adapter, spec.audio_context, windows)
 
     def _give_back(self, entry: _Entry) -> None:
         with self._changed:

@@ -2,6 +2,7 @@
 
 from studio.errors import ConfigError
 from studio.sentences import Sentence
+from studio.transcription.chinese_script import SCRIPTS
 from studio.transcription.engine import (
     AUDIO_CONTEXTS,
     ENGINES,
@@ -71,6 +72,12 @@ def check_values(options: TranscribeOptions) -> None:
             given=", ".join(f"{value:g}" for value in options.temperature),
         )
     _check_batch(options)
+    if options.chinese_script not in SCRIPTS:
+        raise ConfigError(
+            "There is no Chinese script {given!r}: choose one of {known}.",
+            given=options.chinese_script,
+            known=", ".join(SCRIPTS),
+        )
     if not 0 <= options.no_speech_threshold <= 1:
         raise ConfigError(
             "no_speech_threshold is a probability from 0 to 1, got {given}.",
@@ -87,20 +94,6 @@ def _check_batch(options: TranscribeOptions) -> None:
             "know nothing of one another. Give batch_size 1.",
             given=options.batch_size,
         )
-    if not options.vad:
-        raise ConfigError(
-            "batch_size {given} needs the voice activity detector, which cuts the recording into windows: "
-            "switch it on, or give batch_size 1.",
-            given=options.batch_size,
-        )
-
-
-def windows_together(options: TranscribeOptions, usual: int) -> int:
-    """Windows of a long recording to decode together: as asked for, else `usual` if the options allow it."""
-    if options.batch_size:
-        return options.batch_size
-    is_free = options.vad and not options.condition_on_prev_tokens and not options.initial_prompt.strip()
-    return usual if is_free else 1
 
 
 def check_suppressed(options: TranscribeOptions, vocabulary: int) -> None:

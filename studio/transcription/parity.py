@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import read_audio
-from studio.dataset.features import log_mel
 from studio.settings import DEMO_SPEECH
-from studio.transcription.decoding import Decoder, Search
-from studio.transcription.loaded_export import LoadedExport
+from studio.transcription.window_model import Search, WindowModel
 
 MOST_TOKENS = 96
 """Of a clip: enough for a difference to show, and written within minutes by a large model on a CPU."""
@@ -54,33 +52,12 @@ def proof_clips() -> list[NDArray[np.float32]]:
     return [read_audio(DEMO_SPEECH / name) for name in _CLIPS]
 
 
-def decode_with_model(decoder: Decoder, clips: Sequence[NDArray[np.float32]], form: str) -> Decoded:
-    """What a model of transformers writes, greedily and with times."""
-    prompt = decoder.tokens.prompt(_language(decoder.tokens.languages), "transcribe", with_times=True)
+def decode_with(model: WindowModel, clips: Sequence[NDArray[np.float32]], form: str) -> Decoded:
+    """What a model writes greedily, whatever library plays it."""
+    prompt = model.tokens.prompt(_language(model.tokens.languages), "transcribe", with_times=False)
     search = Search(max_new_tokens=MOST_TOKENS)
-    rows = [decoder.generate(decoder.encode([clip]), [prompt], search)[0] for clip in clips]
+    rows = [model.generate(model.encode([clip]), [prompt], search)[0].tokens for clip in clips]
     return Decoded(form, tuple(map(tuple, rows)))
-
-
-def decode_with_export(export: LoadedExport, extractor: Any, clips: Sequence[NDArray[np.float32]]) -> Decoded:
-    """What an export writes under the same prompt from the same features."""
-    import ctranslate2
-
-    model = export.model.model
-    prompt = export.tokens.prompt(_language(export.tokens.languages), "transcribe", with_times=True)
-    rows = []
-    for clip in clips:
-        encoded = model.encode(ctranslate2.StorageView.from_array(log_mel(extractor, [clip])))
-        result = model.generate(
-            encoded,
-            [prompt],
-            beam_size=1,
-            max_length=len(prompt) + MOST_TOKENS,
-            suppress_tokens=list(export.suppressed),
-            max_initial_timestamp_index=50,
-        )[0]
-        rows.append(tuple(token for token in result.sequences_ids[0] if token != export.tokens.end))
-    return Decoded("export", tuple(rows))
 
 
 def compare(a: Decoded, b: Decoded) -> Parity:

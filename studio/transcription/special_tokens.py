@@ -1,5 +1,6 @@
 """The special tokens of a Whisper, read from its tokenizer, and the prompts that are made of them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -84,6 +85,10 @@ class SpecialTokens:
     def seconds(self, token: int) -> float:
         """What a time token says, from the beginning of its window."""
         return (token - self.first_time) * SECONDS_PER_TOKEN
+
+    def time_after(self, seconds: float) -> int:
+        """The first time token that is not earlier, at most the last there is."""
+        return min(self.last_time, self.first_time + math.ceil(seconds / SECONDS_PER_TOKEN))
 
     def prompt(self, language: str, task: str, *, with_times: bool) -> list[int]:
         """What decoding starts from: start, and on a multilingual model language and task.

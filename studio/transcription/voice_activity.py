@@ -47,28 +47,6 @@ def voiced_spans(samples: NDArray[np.float32]) -> list[tuple[float, float]]:
     return spans
 
 
-def voiced_windows(
-    samples: NDArray[np.float32], longest_seconds: float = 30.0, usual_seconds: float = 30.0
-) -> list[tuple[int, int]]:
-    """A recording cut where nobody speaks: (start, end) of windows, in samples and in order.
-
-    Each holds speech with its pauses and is at most `usual_seconds` long, or `longest_seconds` if there is no
-    pause in it; `samples` are mono at 16 kHz.
-    """
-    from faster_whisper.vad import VadOptions, get_speech_timestamps
-
-    rate = 16_000
-    options = VadOptions(max_speech_duration_s=longest_seconds, min_silence_duration_ms=160)
-    windows: list[tuple[int, int]] = []
-    for span in get_speech_timestamps(samples, options):
-        start, end = int(span["start"]), int(span["end"])
-        if windows and end - windows[-1][0] <= usual_seconds * rate:
-            windows[-1] = (windows[-1][0], end)
-        else:
-            windows.append((start, min(end, start + int(longest_seconds * rate))))
-    return windows
-
-
 def _frame_probabilities(samples: NDArray[np.float32]) -> NDArray[np.float64]:
     """The probability of a voice in each frame of 32 ms."""
     from faster_whisper.vad import get_vad_model

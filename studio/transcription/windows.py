@@ -1,28 +1,34 @@
-"""The tokens of one window to segments, and where the next window begins: Whisper's sequential algorithm.
+"""Where a recording is cut into windows: in pauses, so that no word lies on a border.
 
-After Radford et al. (2022), Robust Speech Recognition via Large-Scale Weak Supervision, section 3.8. Also the
-guard against its known weakness, text that repeats itself without end.
+Whisper's own algorithm moves on by the last time that the model wrote, and decodes again what it may have
+cut. Windows cut in pauses need no times of the model and do not depend on one another.
 """
 
-import zlib
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from studio.transcription.special_tokens import SpecialTokens
+import numpy as np
+from numpy.typing import NDArray
+
+from studio.dataset.audio import SAMPLING_RATE
+from studio.transcription.voice_activity import voiced_spans
 
 WINDOW_SECONDS = 30.0
-SHORTEST_ADVANCE_SECONDS = 1.0
-"""A window moves on by at least this, whatever the model says."""
-LOOP_COMPRESSION_RATIO = 2.4
-"""Text that zlib makes smaller by more than this repeats itself."""
-_REPEATS_OF_A_LOOP = 5
-"""A sentence said three times in a row is no loop."""
-_REPEATS_CUT = 3
+SHORTEST_SECONDS = 1.0
+PIECE_SECONDS = 600.0
+"""So much of a recording is in memory at a time."""
+_SEARCHED_SECONDS = 20.0
+"""A piece ends in the quietest place of its last seconds."""
+_USUAL_PAUSE_SECONDS = 0.3
+"""A window that is nearly full ends in the last pause of this length; else in the longest there is."""
+_EDGE_SECONDS = 0.3
+"""Kept around a voice, beside the detector's margin: the first and the last consonant are quiet."""
 
 
 @dataclass(frozen=True)
 class WindowLengths:
-    """How a long recording is cut where nobody speaks, before its windows are decoded together.
+    """How long windows are.
 
     A model tuned on whole windows reads 30 s at once. One tuned in short-audio mode has never read, or
     written, more than a clip of its own: of a longer window it leaves out most.
@@ -38,103 +44,105 @@ class WindowLengths:
         """For a model tuned on clips of this mean and greatest length; None: on whole windows."""
         if clip_seconds is None:
             return cls()
-        mean, longest = (
-            min(max(SHORTEST_ADVANCE_SECONDS, length), WINDOW_SECONDS) for length in clip_seconds
-        )
+        mean, longest = (min(max(SHORTEST_SECONDS, length), WINDOW_SECONDS) for length in clip_seconds)
         return cls(mean, max(mean, longest))
 
 
-@dataclass(frozen=True)
-class TokenSegment:
-    """A segment still in tokens, its times from the beginning of the window."""
+def pieces(
+    blocks: Iterable[NDArray[np.float32]], longest_seconds: float = PIECE_SECONDS
+) -> Iterator[NDArray[np.float32]]:
+    """A recording in pieces of at most `longest_seconds`, cut where the last 20 s of each are quietest."""
+    longest, search = int(longest_seconds * SAMPLING_RATE), int(_SEARCHED_SECONDS * SAMPLING_RATE)
+    held: list[NDArray[np.float32]] = []
+    count = 0
+    for block in blocks:
+        held.append(block)
+        count += len(block)
+        while count > longest:
+            whole = np.concatenate(held)
+            at = longest - search + quietest(whole[longest - search : longest])
+            yield whole[:at]
+            held, count = [whole[at:]], count - at
+    if count:
+        yield held[0] if len(held) == 1 else np.concatenate(held)
 
-    start_seconds: float
-    end_seconds: float
-    text_tokens: tuple[int, ...]
+
+def quietest(samples: NDArray[np.float32]) -> int:
+    """The middle of the quietest 200 ms of mono samples at 16 kHz, (samples,), as an index."""
+    width = SAMPLING_RATE // 5
+    power = np.square(samples[: len(samples) // width * width].reshape(-1, width)).mean(axis=1)
+    return int(power.argmin()) * width + width // 2
 
 
-def split_segments(
-    tokens: Sequence[int], special: SpecialTokens, length_seconds: float
-) -> tuple[list[TokenSegment], float]:
-    """Segments of a window, and the seconds that the next window begins later.
+def cut_windows(
+    samples: NDArray[np.float32], lengths: WindowLengths, *, vad: bool = True
+) -> list[tuple[int, int]]:
+    """Windows of a piece, (start, end) in samples and in order: where somebody may speak, cut in pauses.
 
-    `tokens` as generated with time tokens; `length_seconds` is the sound in the window, without padding.
-    Text behind the last pair of time tokens was cut off by the window's end: it is left to the next window.
+    Without `vad`, all of it, cut where it is quiet.
     """
-    is_time = [special.is_time(token) for token in tokens]
-    pairs = [i + 1 for i in range(len(tokens) - 1) if is_time[i] and is_time[i + 1]]
-    ends_with_one_time = is_time[-2:] == [False, True]
-    advance = length_seconds
-    if pairs and not ends_with_one_time:
-        advance = special.seconds(tokens[pairs[-1] - 1])
-        pieces = [tokens[a:b] for a, b in zip([0, *pairs], pairs, strict=False)]
-    else:
-        pieces = [tokens[a:b] for a, b in zip([0, *pairs], [*pairs, len(tokens)], strict=True)]
-    segments = [_segment(piece, special, length_seconds) for piece in pieces]
-    advance = max(SHORTEST_ADVANCE_SECONDS, min(advance, length_seconds))
-    return [segment for segment in segments if segment.text_tokens], advance
+    if not vad:
+        return _cut_where_quiet(samples, 0, len(samples), lengths)
+    spans = [
+        (int(start * SAMPLING_RATE), min(len(samples), int(end * SAMPLING_RATE)))
+        for start, end in voiced_spans(samples)
+    ]
+    usual, longest = (int(s * SAMPLING_RATE) for s in (lengths.usual_seconds, lengths.longest_seconds))
+    windows: list[tuple[int, int]] = []
+    while spans:
+        start = spans[0][0]
+        fitting = sum(end - start <= usual for _, end in spans)
+        if fitting == len(spans):
+            windows.append((start, spans[-1][1]))
+            break
+        if fitting:
+            last = _pause_to_cut(spans[: fitting + 1], start + usual // 2)
+            windows.append((start, spans[last][1]))
+            spans = spans[last + 1 :]
+        elif spans[0][1] - start <= longest:
+            windows.append(spans.pop(0))
+        else:
+            first, *_ = _cut_where_quiet(samples, *spans[0], lengths)
+            windows.append(first)
+            spans[0] = (first[1], spans[0][1])
+    return _with_edges(windows, len(samples), longest)
 
 
-def _segment(piece: Sequence[int], special: SpecialTokens, length_seconds: float) -> TokenSegment:
-    times = [special.seconds(token) for token in piece if special.is_time(token)]
-    start = min(times[0] if times else 0.0, length_seconds)
-    end = times[-1] if len(times) > 1 else length_seconds
-    return TokenSegment(
-        start,
-        min(end, length_seconds) if end > start else length_seconds,
-        tuple(token for token in piece if token < special.end),
-    )
+def _with_edges(windows: list[tuple[int, int]], length: int, longest: int) -> list[tuple[int, int]]:
+    """The windows with some of the silence around them: half of a pause at most."""
+    edge = int(_EDGE_SECONDS * SAMPLING_RATE)
+    ends = [0, *(end for _, end in windows)]
+    starts = [*(start for start, _ in windows), length]
+    wider = []
+    for number, (start, end) in enumerate(windows):
+        spare = longest - (end - start)
+        before = min(edge, (start - ends[number]) // (2 if number else 1), max(0, spare // 2))
+        behind = min(
+            edge, (starts[number + 1] - end) // (2 if number + 1 < len(windows) else 1), max(0, spare // 2)
+        )
+        wider.append((start - before, end + behind))
+    return wider
 
 
-def compression_ratio(text: str) -> float:
-    """How much smaller zlib makes a text: 2 is half its size; 0 for none."""
-    raw = text.encode("utf-8")
-    return len(raw) / len(zlib.compress(raw)) if raw else 0.0
+def _pause_to_cut(spans: list[tuple[int, int]], earliest: int) -> int:
+    """The last of some voices in a window; `spans` are those that fit into it, and the one that follows.
 
-
-def is_loop(
-    text: str,
-    tokens: Sequence[int],
-    special: SpecialTokens,
-    *,
-    was_cut: bool,
-    threshold: float = LOOP_COMPRESSION_RATIO,
-) -> bool:
-    """Whether a text repeats itself as only a model that is stuck does.
-
-    `tokens` are those of the text, `was_cut` tells that it ended for want of room, `threshold` is the
-    compression ratio from which on it is looked at. People repeat themselves too, and come to an end.
+    The latest behind which there is a pause worth the name, if the window is half full by then; else the one
+    with the longest pause.
     """
-    if compression_ratio(text) <= threshold:
-        return False
-    plain = tuple(token for token in tokens if token < special.end)
-    return was_cut or _without_repeats(plain, _REPEATS_OF_A_LOOP) != plain
+    pauses = [after[0] - before[1] for before, after in itertools.pairwise(spans)]
+    late = [number for number in range(len(pauses)) if spans[number][1] >= earliest] or [len(pauses) - 1]
+    worthy = [number for number in late if pauses[number] >= _USUAL_PAUSE_SECONDS * SAMPLING_RATE]
+    return worthy[-1] if worthy else max(late, key=lambda number: pauses[number])
 
 
-def cut_loop(text: str, tokens: Sequence[int], special: SpecialTokens, *, was_cut: bool) -> list[int]:
-    """The tokens of a text; of a loop that it is stuck in, only the first round. See `is_loop`."""
-    if not is_loop(text, tokens, special, was_cut=was_cut):
-        return list(tokens)
-    return list(_without_repeats(tuple(token for token in tokens if token < special.end), _REPEATS_CUT))
-
-
-def without_loops(segments: Sequence[TokenSegment]) -> list[TokenSegment]:
-    """What repeats itself once, and of a row of equal segments the first."""
-    kept: list[TokenSegment] = []
-    for segment in segments:
-        tokens = _without_repeats(segment.text_tokens, _REPEATS_CUT)
-        if not kept or kept[-1].text_tokens != tokens:
-            kept.append(TokenSegment(segment.start_seconds, segment.end_seconds, tokens))
-    return kept
-
-
-def _without_repeats(tokens: tuple[int, ...], at_least: int) -> tuple[int, ...]:
-    """The tokens with whatever comes `at_least` times in a row, or more often, only once."""
-    for start in range(len(tokens)):
-        for period in range(1, (len(tokens) - start) // at_least + 1):
-            end = start + period
-            while end < len(tokens) and tokens[end] == tokens[end - period]:
-                end += 1
-            if end - start >= at_least * period:
-                return tokens[: start + period] + _without_repeats(tokens[end:], at_least)
-    return tokens
+def _cut_where_quiet(
+    samples: NDArray[np.float32], start: int, end: int, lengths: WindowLengths
+) -> list[tuple[int, int]]:
+    """All of a stretch in windows of at most `longest_seconds`, cut where their second half is quietest."""
+    longest = int(lengths.longest_seconds * SAMPLING_RATE)
+    starts = [start]
+    while end - starts[-1] > longest:
+        middle, limit = starts[-1] + longest // 2, starts[-1] + longest
+        starts.append(middle + quietest(samples[middle:limit]))
+    return list(zip(starts, [*starts[1:], end], strict=True))

@@ -1,159 +1,86 @@
-"""When each word was said: the decoder's cross-attention, aligned with the text by dynamic time warping.
+"""Token times to words, and words to segments.
 
-As in OpenAI's Whisper (`whisper/timing.py`): some heads of the decoder look at the sound they write down.
-Their attention is computed here from the projections, so the model may run with any attention kernel.
+Words are split at spaces, and a character each in scripts without. To the alignment a pause is a part of the
+word beside it, so a word lasts as long as the voice in its time. Segments are those of the model's own times,
+else sentences, and what stands between pauses.
 """
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from studio.transcription.decoding import Decoder
-from studio.transcription.engine import Word
-from studio.transcription.special_tokens import SECONDS_PER_TOKEN
+from studio.transcription.engine import Segment, Word
+from studio.transcription.languages import WITHOUT_SPACES
+from studio.transcription.time_tokens import TokenSegment
+from studio.transcription.window_model import TokenTimes, WindowModel
 
-_MEDIAN_WIDTH = 7
-"""Positions that the attention is smoothed over."""
+Span = tuple[float, float]
+"""Start and end in seconds."""
 _LONGEST_USUAL_SECONDS = 0.7
-_SHORTEST_VOICE_SECONDS = 0.2
-"""What is left of a voice for less than this is the end of the word before."""
-_WITHOUT_SPACES = {"zh", "ja", "th", "lo", "my", "yue", "km", "bo"}
+_MARGIN_SECONDS = 0.08
+"""What the detector of voices adds to a voice, about."""
+_BESIDE_SECONDS = 0.3
+"""A model's own times may be off by so much."""
+_LONGEST_EDGE_SECONDS = 0.6
+"""More of a voice than this beside a word is another word."""
+_SENTENCE_PAUSE_SECONDS = 0.5
+"""Where nothing but a pause ends a sentence, as in texts without marks."""
+_SHORTEST_SEGMENT_SECONDS = 1.0
+"""A pause behind less than this does not end a segment."""
 _OPENING = "\"'“¿([{-「『（《【"
 _CLOSING = "\"'.。,，!！?？:：”)]}、;；…」』）》】"
+_ENDS = ".。!！?？…"
 
 
-@dataclass(frozen=True)
-class TokenTimes:
-    """Token `i` was said from `edges[i]` to `edges[i + 1]` seconds, with `probabilities[i]`."""
+def timed_segments(
+    model: WindowModel,
+    language: str,
+    parts: Sequence[TokenSegment],
+    times: TokenTimes,
+    voices: Sequence[Span],
+    *,
+    is_one: bool,
+) -> list[Segment]:
+    """The parts of a window's text as segments, each word with its time; `times` are those of all tokens.
 
-    edges: NDArray[np.float64]
-    probabilities: NDArray[np.float64]
-
-
-def alignment_heads(settings: dict[str, Any], decoder_layers: int, heads: int) -> list[tuple[int, int]]:
-    """(layer, head) pairs that follow the sound: those the model names, else all of the upper half."""
-    known = [(int(layer), int(head)) for layer, head in settings.get("alignment_heads") or ()]
-    inside = [(layer, head) for layer, head in known if layer < decoder_layers and head < heads]
-    return inside or [
-        (layer, head) for layer in range(decoder_layers // 2, decoder_layers) for head in range(heads)
-    ]
-
-
-def token_times(
-    decoder: Decoder, encoded: Any, prompt: Sequence[int], text: Sequence[int], length_seconds: float
-) -> TokenTimes:
-    """Times of text tokens in one window; `encoded` is (1, 1500, d_model), `length_seconds` its sound.
-
-    `prompt` ends with `<|notimestamps|>`; `text` has no time tokens.
+    `is_one`: its model was not asked for parts, so sentences and pauses make them.
     """
-    import torch
-
-    config = decoder.model.config
-    heads = alignment_heads(decoder.settings, config.decoder_layers, config.decoder_attention_heads)
-    text = list(text)[: decoder.text_context - len(prompt) - 1]
-    whole = torch.tensor([[*prompt, *text, decoder.tokens.end]], device=encoded.device)
-    with _cross_attention_inputs(decoder.model, {layer for layer, _ in heads}) as seen:
-        hidden = decoder.model.get_decoder()(
-            input_ids=whole, encoder_hidden_states=encoded, use_cache=False
-        ).last_hidden_state
-    rows = slice(len(prompt) - 1, len(prompt) - 1 + len(text))
-    odds = torch.softmax(decoder.model.proj_out(hidden[0, rows]).float(), dim=-1)
-    probabilities = odds.gather(1, whole[0, len(prompt) : len(prompt) + len(text), None])[:, 0]
-    positions = max(1, min(encoded.shape[1], round(length_seconds / SECONDS_PER_TOKEN)))
-    width = config.d_model // config.decoder_attention_heads
-    weights = torch.stack(
-        [_attention(seen[layer][0], seen[layer][1], head, width, positions) for layer, head in heads]
-    )
-    # A row looks at the sound of the token that it predicts: the last is that of the end.
-    matrix = _sharpened(weights)[len(prompt) - 1 : -1].double().cpu().numpy()
-    return TokenTimes(_row_starts(-matrix) * SECONDS_PER_TOKEN, probabilities.double().cpu().numpy())
+    words: list[Word] = []
+    ends = []
+    first = 0
+    for part in parts:
+        after = min(first + len(part.text_tokens), len(times.probabilities))
+        own = TokenTimes(times.edges[first : after + 1], times.probabilities[first:after])
+        words += [_near(word, part) for word in words_of(model, language, part.text_tokens, own)]
+        ends.append(len(words))
+        first = after
+    placed = within_voices(words, voices)
+    if is_one:
+        return segments_of(placed)
+    starts = [0, *ends[:-1]]
+    return [segment_of(placed[start:end]) for start, end in zip(starts, ends, strict=True) if end > start]
 
 
-@contextmanager
-def _cross_attention_inputs(model: Any, layers: set[int]) -> Iterator[dict[int, list[Any]]]:
-    """Catches queries (tokens, d_model) and keys (positions, d_model) of the cross-attention, by layer."""
-    seen: dict[int, list[Any]] = {layer: [None, None] for layer in layers}
-
-    def catch(layer: int, place: int) -> Any:
-        def keep(_module: Any, _inputs: Any, output: Any) -> None:
-            seen[layer][place] = output[0].detach()
-
-        return keep
-
-    hooks = []
-    for layer in layers:
-        attention = model.get_decoder().layers[layer].encoder_attn
-        hooks.append(attention.q_proj.register_forward_hook(catch(layer, 0)))
-        hooks.append(attention.k_proj.register_forward_hook(catch(layer, 1)))
-    try:
-        yield seen
-    finally:
-        for hook in hooks:
-            hook.remove()
+def _near(word: Word, part: TokenSegment) -> Word:
+    """A word in its part's own time, or beside it: the alignment of words that were misheard goes astray."""
+    low, high = part.start_seconds - _BESIDE_SECONDS, part.end_seconds + _BESIDE_SECONDS
+    start, end = (max(low, min(high, edge)) for edge in (word.start_seconds, word.end_seconds))
+    return replace(word, start_seconds=start, end_seconds=end)
 
 
-def _attention(queries: Any, keys: Any, head: int, width: int, positions: int) -> Any:
-    """Weights (tokens, positions) of one head, over the part of the window that holds sound."""
-    part = slice(head * width, (head + 1) * width)
-    scores = queries[:, part].float() @ keys[:positions, part].float().T
-    return (scores * width**-0.5).softmax(dim=-1)
-
-
-def _sharpened(weights: Any) -> Any:
-    """(heads, tokens, positions) → (tokens, positions): standardised, smoothed along time, averaged."""
-    import torch
-
-    deviation, mean = torch.std_mean(weights, dim=-2, keepdim=True, unbiased=False)
-    standard = (weights - mean) / deviation.clamp_min(1e-9)
-    if standard.shape[-1] > _MEDIAN_WIDTH // 2:
-        padded = torch.nn.functional.pad(standard, [_MEDIAN_WIDTH // 2] * 2, mode="reflect")
-        standard = padded.unfold(-1, _MEDIAN_WIDTH, 1).median(dim=-1).values
-    return standard.mean(dim=0)
-
-
-def _row_starts(cost: NDArray[np.float64]) -> NDArray[np.float64]:
-    """For each row the first column that the cheapest monotonic path gives it.
-
-    Dynamic time warping an anti-diagonal at a time: all cells of one depend only on the two before it.
-    """
-    rows, columns = cost.shape
-    total = np.full((rows + 1, columns + 1), np.inf)
-    total[0, 0] = 0.0
-    step = np.zeros((rows + 1, columns + 1), dtype=np.int8)
-    for diagonal in range(2, rows + columns + 1):
-        i = np.arange(max(1, diagonal - columns), min(rows, diagonal - 1) + 1)
-        j = diagonal - i
-        ways = np.stack([total[i - 1, j - 1], total[i - 1, j], total[i, j - 1]])
-        best = ways.argmin(axis=0)
-        step[i, j] = best
-        total[i, j] = cost[i - 1, j - 1] + ways[best, np.arange(len(i))]
-    starts = np.zeros(rows)
-    row, column = rows, columns
-    while row > 0 and column > 0:
-        starts[row - 1] = column - 1
-        move = step[row, column]
-        row -= int(move in (0, 1))
-        column -= int(move in (0, 2))
-    return starts
-
-
-def words_of(
-    decoder: Decoder, language: str, text: Sequence[int], edges: Sequence[float], odds: Sequence[float]
-) -> list[Word]:
-    """Text tokens of a segment to words; token `i` lasts from `edges[i]` to `edges[i + 1]`.
+def words_of(model: WindowModel, language: str, text: Sequence[int], times: TokenTimes) -> list[Word]:
+    """Text tokens of a window to words, their texts with the spaces before them.
 
     Words are split at spaces, and a character each in scripts without; punctuation stays with its word.
     """
     words: list[Word] = []
-    for piece, first, after in _pieces(decoder, text):
-        odd = float(np.mean(odds[first:after])) if after > first else None
+    edges, odds = times.edges.tolist(), times.probabilities
+    for piece, first, after in _pieces(model, list(text)[: len(odds)]):
         parts = written_parts(piece)
         length = (edges[after] - edges[first]) / max(1, len(parts))
+        odd = float(np.mean(odds[first:after]))
         for number, part in enumerate(parts):
             begin = edges[first] + number * length
             word = Word(begin, begin + length, part, odd)
@@ -161,14 +88,104 @@ def words_of(
                 words[-1] = _joined(words[-1], word)
             else:
                 words.append(word)
-    return [replace(word, text=word.text.strip()) for word in words if word.text.strip()]
+    return [word for word in words if word.text.strip()]
 
 
-def _pieces(decoder: Decoder, text: Sequence[int]) -> Iterator[tuple[str, int, int]]:
+def within_voices(words: Sequence[Word], voices: Sequence[Span]) -> list[Word]:
+    """Each word in the longest voice of its time; one without a voice, or between two, as it is.
+
+    No word lasts longer than twice the usual length: of one that does, the end is kept, since a pause, or
+    what nobody wrote down, lies before a word.
+    """
+    tight = [(start + _MARGIN_SECONDS, end - _MARGIN_SECONDS) for start, end in voices]
+    placed = _to_the_edges([_within(word, tight) for word in words], tight)
+    lengths = [word.end_seconds - word.start_seconds for word in placed]
+    usual = min(_LONGEST_USUAL_SECONDS, float(np.median(lengths))) if lengths else 0.0
+    longest = max(2 * usual, 0.2)
+    return [
+        replace(word, start_seconds=word.end_seconds - longest)
+        if word.end_seconds - word.start_seconds > longest
+        else word
+        for word in placed
+    ]
+
+
+def _within(word: Word, voices: Sequence[Span]) -> Word:
+    parts = [
+        (max(start, word.start_seconds), min(end, word.end_seconds))
+        for start, end in voices
+        if start < word.end_seconds and end > word.start_seconds
+    ]
+    if not parts:
+        return word
+    start, end = max(parts, key=lambda part: part[1] - part[0])
+    return replace(word, start_seconds=start, end_seconds=end)
+
+
+def _to_the_edges(words: Sequence[Word], voices: Sequence[Span]) -> list[Word]:
+    """The first word of a voice begins with it, and the last ends with it, if they nearly do.
+
+    The alignment gives a pause, and what is said beside it, to the word on its other side.
+    """
+    placed = list(words)
+    for start, end in voices:
+        inside = [
+            n for n, word in enumerate(placed) if start <= word.start_seconds and word.end_seconds <= end
+        ]
+        if not inside:
+            continue
+        first, last = placed[inside[0]], placed[inside[-1]]
+        if first.start_seconds - start <= _LONGEST_EDGE_SECONDS:
+            placed[inside[0]] = replace(first, start_seconds=start)
+        last = placed[inside[-1]]
+        if end - last.end_seconds <= _LONGEST_EDGE_SECONDS:
+            placed[inside[-1]] = replace(last, end_seconds=end)
+    return placed
+
+
+# ---------------------------------------------------------------------- segments
+
+
+def segments_of(words: Sequence[Word]) -> list[Segment]:
+    """Words to segments: a sentence each, and what stands between two pauses where no mark ends it."""
+    groups: list[list[Word]] = []
+    for word in words:
+        if groups and not _ends(groups[-1], word):
+            groups[-1].append(word)
+        else:
+            groups.append([word])
+    return [segment_of(group) for group in groups]
+
+
+def segment_of(words: Sequence[Word]) -> Segment:
+    """One segment of words that have the spaces before them in their texts."""
+    return Segment(
+        words[0].start_seconds,
+        max(word.end_seconds for word in words),
+        "".join(word.text for word in words).strip(),
+        tuple(replace(word, text=word.text.strip()) for word in words),
+    )
+
+
+def _ends(group: Sequence[Word], following: Word) -> bool:
+    """Whether a segment ends before a word."""
+    last = group[-1]
+    is_sentence = last.text.rstrip("\"'”’)]）」』 ").endswith(tuple(_ENDS)) and (
+        following.text[:1].isspace() or last.text[-1] not in ".…"
+    )
+    is_pause = following.start_seconds - last.end_seconds >= _SENTENCE_PAUSE_SECONDS
+    is_long = last.end_seconds - group[0].start_seconds >= _SHORTEST_SEGMENT_SECONDS
+    return is_sentence or (is_pause and is_long)
+
+
+# ---------------------------------------------------------------------- tokens to characters
+
+
+def _pieces(model: WindowModel, text: Sequence[int]) -> Iterator[tuple[str, int, int]]:
     """The shortest runs of tokens that are whole characters: (text, first token, token after the last)."""
     first = 0
     for after in range(1, len(text) + 1):
-        piece = decoder.tokenizer.decode(list(text[first:after]), clean_up_tokenization_spaces=False)
+        piece = model.decoded(text[first:after])
         if "\ufffd" not in piece:
             yield piece, first, after
             first = after
@@ -201,7 +218,7 @@ def _continues(word: str, part: str, language: str) -> bool:
         return False
     if all(char in _CLOSING for char in bare) or all(char in _OPENING for char in word.strip()):
         return not (part[0].isspace() and bare in _OPENING)
-    if part[0].isspace() or language in _WITHOUT_SPACES - {"zh", "ja", "yue"}:
+    if part[0].isspace() or language in WITHOUT_SPACES - {"zh", "ja", "yue"}:
         return False
     return not (_is_ideograph(bare[0]) or _is_ideograph(word[-1]) or word[-1] in "。，！？、；：")
 
@@ -216,64 +233,3 @@ def _joined(word: Word, part: Word) -> Word:
         word.text + part.text,
         probability,
     )
-
-
-def spread(start: float, end: float, text: str, probability: float | None) -> list[Word]:
-    """A word as one; one of a script without spaces as its characters, each as long as the others."""
-    parts = written_parts(text.strip()) if text.strip() else []
-    length = (end - start) / max(1, len(parts))
-    return [
-        Word(start + number * length, start + (number + 1) * length, part.strip(), probability)
-        for number, part in enumerate(parts)
-        if part.strip()
-    ]
-
-
-def without_stretched(words: Sequence[Word], spans: Sequence[tuple[float, float]] = ()) -> list[Word]:
-    """Shortens words that seem to last through a pause, at most twice the usual length beside one.
-
-    The alignment counts a pause as part of the word beside it; after `whisper/timing.py`. `spans` says where
-    voices are, (start, end) in seconds: a word that begins in a pause begins with the next voice instead.
-    """
-    lengths = [
-        word.end_seconds - word.start_seconds for word in words if word.end_seconds > word.start_seconds
-    ]
-    usual = min(_LONGEST_USUAL_SECONDS, float(np.median(lengths))) if lengths else 0.0
-    longest = max(2 * usual, 0.2)
-    kept = []
-    for number, word in enumerate(words):
-        if number and word.end_seconds - word.start_seconds > longest:
-            word = _after_pause(word, spans)
-        if word.end_seconds - word.start_seconds > longest:
-            if number == 0:
-                word = replace(word, start_seconds=word.end_seconds - longest)
-            else:
-                word = replace(word, end_seconds=word.start_seconds + longest)
-        kept.append(word)
-    return kept
-
-
-def _after_pause(word: Word, spans: Sequence[tuple[float, float]]) -> Word:
-    """A word that begins in a pause, from the next voice on: to the alignment, the pause is a part of it."""
-    if any(start <= word.start_seconds < end - _SHORTEST_VOICE_SECONDS for start, end in spans):
-        return word
-    begins = [start for start, _ in spans if word.start_seconds < start < word.end_seconds]
-    return replace(word, start_seconds=begins[0]) if begins else word
-
-
-def within_voice(words: Sequence[Word], spans: Sequence[tuple[float, float]]) -> list[Word]:
-    """Begins the first word with the voice and ends the last with it; `spans`: (start, end) of voices, s.
-
-    To the alignment, the silence before the first word of a window is a part of it. Inside of a window the
-    alignment is the better judge: what it takes for a word's time may lie beside the voice.
-    """
-    kept = list(words)
-    if not (kept and spans):
-        return kept
-    first, begin, end = kept[0], spans[0][0], spans[-1][1]
-    if first.start_seconds < begin < first.end_seconds:
-        kept[0] = replace(first, start_seconds=begin)
-    last = kept[-1]
-    if last.start_seconds < end < last.end_seconds:
-        kept[-1] = replace(last, end_seconds=end)
-    return kept

@@ -14,6 +14,7 @@ from studio.errors import ConfigError
 
 ARGUMENTS = {
     "attn_implementation": "How attention is computed: auto, sdpa, eager or flash_attention_2.",
+    "chinese_script": "auto: the one that most is written in; as_heard, simplified, traditional, taiwan.",
     "audio_context": "What the encoder sees: full (30 seconds), short (the sound), auto: as it was trained.",
     "audio": "The recording: an address that everybody can reach, or data:audio/flac;base64,….",
     "base_dtype": "Type in which frozen weights are held: auto, fp32, fp16 or bf16.",
@@ -53,7 +54,7 @@ ARGUMENTS = {
     "train_data": "Manifest, audio folder or Hub dataset.",
     "transcribe": "So many clips are transcribed, to find texts that do not match; 0: none.",
     "use": "What the memory is for: train or transcribe.",
-    "batch_size": "Windows decoded together; 0: what suits the engine.",
+    "batch_size": "Windows decoded together; 0: what suits the machine.",
     "compression_ratio_threshold": "Above this compression ratio a text repeats itself.",
     "condition_on_prev_tokens": "Whether each window is told what was said before.",
     "format": "ctranslate2 (for faster-whisper), or merged: an adapter in its base.",

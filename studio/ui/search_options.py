@@ -21,7 +21,9 @@ from studio.ui.i18n import N_, _, request_locale, tr
 _USUAL = TranscribeOptions()
 _WHOLE_NUMBERS = ("num_beams", "max_new_tokens", "batch_size")
 _BEFORE = N_("Keeps the style; a mistake may be carried on.")
-_TOGETHER = N_("Windows of a long recording that are decoded together; 0: what suits the engine.")
+_TOGETHER = N_(
+    "Windows that are decoded together, of one recording or of several; 0: what suits the machine."
+)
 
 
 def search_options(prefix: str = "transcribe") -> dict[str, Block]:
@@ -41,6 +43,21 @@ def search_options(prefix: str = "transcribe") -> dict[str, Block]:
                 "others 30 seconds: with short windows those mishear."
             ),
             elem_id=f"{prefix}-audio-context",
+        )
+        form["chinese_script"] = gr.Radio(
+            [
+                (_("One script"), "auto"),
+                (_("As heard"), "as_heard"),
+                (_("Simplified"), "simplified"),
+                (_("Traditional"), "traditional"),
+                (_("Traditional, Taiwan"), "taiwan"),
+            ],
+            value="auto",
+            label=_("Chinese script"),
+            info=_(
+                "A model may write both in one recording; one script: the one that most of it is written in."
+            ),
+            elem_id=f"{prefix}-script",
         )
     _wire(form)
     return form

@@ -20,7 +20,7 @@ from studio.transcription.captions import LAYOUT_BOUNDS, CaptionLayout
 from studio.transcription.engine import Progress
 from studio.transcription.many import groups, recordings_named, transcribe_many
 from studio.transcription.model_cache import ModelCache
-from studio.transcription.together import CLIPS_TOGETHER
+from studio.transcription.transcriber import WINDOWS_TOGETHER
 from studio.ui.access import require_public_data
 from studio.ui.errors import shows_errors
 from studio.ui.following import QUIET, opened, wire_cancel
@@ -154,7 +154,7 @@ async def _hear_all(
         batch = await asyncio.to_thread(Batch, paths, asked, kept)
         before = len(batch.rows)
         pace = Pace(time.monotonic())
-        size = options.batch_size or CLIPS_TOGETHER
+        size = options.batch_size or WINDOWS_TOGETHER
         for group in await asyncio.to_thread(lambda: list(groups(batch.todo, size))):
             # A visitor who leaves gives the turn back at once.
             async with aclosing(_hear_group(studio, batch, group, pace, event.is_set, locale)) as steps:

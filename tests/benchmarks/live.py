@@ -23,7 +23,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.settings import DEMO_MODEL
 from studio.transcription.engine import TranscribeOptions, Word
-from studio.transcription.hugging_face import HuggingFaceEngine, load_base
+from studio.transcription.loaded_base import load_base
+from studio.transcription.transcriber import Transcriber
 from tests.benchmarks.transcription import known_sentences
 from tests.studio_process import ROOT, StudioProcess
 
@@ -71,7 +72,7 @@ LONGEST_WORD_MS = 800.0
 Sound = NDArray[np.float32]
 
 
-def word_times(samples: Sound, engine: HuggingFaceEngine) -> list[Word]:
+def word_times(samples: Sound, engine: Transcriber) -> list[Word]:
     """When each word of a clip was said, by the model that hears the whole clip at once."""
     options = TranscribeOptions(language="en", timestamps="word")
     heard = engine.transcribe_samples([samples], len(samples) / SAMPLING_RATE, options)
@@ -141,7 +142,7 @@ def _settled_text(change: dict[str, Any]) -> list[str]:
 
 def measure(clips: list[Sound], folder: Path) -> tuple[list[float], list[float], int]:
     """Delays over all clips, shown and settled, and how many words they hold."""
-    engine = HuggingFaceEngine(load_base(DEMO_MODEL, device="cpu", threads=1), "demo")
+    engine = Transcriber(load_base(DEMO_MODEL, device="cpu", threads=1), "demo")
     times = [word_times(clip, engine) for clip in clips]
     del engine
     shown: list[float] = []

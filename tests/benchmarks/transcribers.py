@@ -1,14 +1,15 @@
 """What `tests.benchmarks.transcription` compares: each way to transcribe, in a process of its own.
 
-The process loads a model, says `ready`, and then answers each line of its input with a line of JSON: the line
-is `short 3` for the fourth clip or `long` for the recording, the answer has the text, the seconds of the
-processor, those of the clock, and the largest memory so far.
+The process loads a model, says `ready`, and then answers each line of its input with a line of JSON. A line
+is `{"path": …, "language": …, "with_words": …}`, the path that of a NumPy file of samples; the answer has the
+text, the words with their times if they were asked for, the seconds of the processor, those of the clock, and
+the largest memory so far.
 """
 
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,16 @@ from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
 from studio.registry.spec import ModelKind, ModelSource, ModelSpec
-from studio.registry.tensors import read_json_object
 from studio.registry.validate import read_card
-from studio.transcription.engine import TranscribeOptions
+from studio.transcription.engine import FASTER_WHISPER, TRANSFORMERS, TranscribeOptions
 from studio.transcription.windows import WindowLengths
 
 Sound = NDArray[np.float32]
-Hear = Callable[[Sound, bool], str]
-"""Samples, and whether they are a long recording → text."""
+TimedWord = tuple[str, float, float]
+"""Text, start and end in seconds."""
+Heard = tuple[str, list[TimedWord]]
+Hear = Callable[[Sound, str, bool], Heard]
+"""Samples, language, and whether words are timed → text and words."""
 WINDOWS_TOGETHER = 8
 """As the studio does with a long recording; faster-whisper's guide leaves the number to the reader."""
 _OPENAI_NAMES = {
@@ -45,26 +48,51 @@ _OPENAI_NAMES = {
 """Parts of a weight's name in transformers → in openai-whisper."""
 
 
-def _pipeline(model: Path, _export: Path, language: str) -> Hear:
+def _pipeline(**long_form: Any) -> Callable[[Path, Path], Hear]:
+    """`long_form`: how it takes what is longer than 30 s; nothing: window after window."""
+
+    def load(model: Path, _export: Path) -> Hear:
+        import torch
+        from transformers import pipeline
+
+        torch.set_num_threads(1)
+        plain: Any = pipeline("automatic-speech-recognition", model=str(model), device="cpu")
+
+        def hear(samples: Sound, language: str, with_words: bool) -> Heard:
+            is_long = len(samples) > 30 * SAMPLING_RATE
+            found = plain(
+                {"raw": samples, "sampling_rate": SAMPLING_RATE},
+                return_timestamps="word" if with_words else is_long,
+                generate_kwargs={"language": language, "task": "transcribe"},
+                **(long_form if is_long else {}),
+            )
+            chunks = found.get("chunks", []) if with_words else []
+            words = [(c["text"], *c["timestamp"]) for c in chunks if None not in c["timestamp"]]
+            return str(found["text"]), words
+
+        return hear
+
+    return load
+
+
+def _openai(model: Path, _export: Path) -> Hear:
     import torch
-    from transformers import pipeline
 
+    plain = openai_model(model)
     torch.set_num_threads(1)
-    plain: Any = pipeline("automatic-speech-recognition", model=str(model), device="cpu")
-    steering = {"language": language, "task": "transcribe"}
 
-    def hear(samples: Sound, is_long: bool) -> str:
-        given = {"raw": samples, "sampling_rate": SAMPLING_RATE}
-        return str(plain(given, return_timestamps=is_long, generate_kwargs=steering)["text"])
+    def hear(samples: Sound, language: str, with_words: bool) -> Heard:
+        found = plain.transcribe(samples, language=language, fp16=False, word_timestamps=with_words)
+        words = [word for segment in found["segments"] for word in segment.get("words", ())]
+        return str(found["text"]), [(word["word"], word["start"], word["end"]) for word in words]
 
     return hear
 
 
-def _openai(model: Path, _export: Path, language: str) -> Hear:
-    import torch
+def openai_model(model: Path) -> Any:
+    """The weights of a Whisper folder as openai-whisper plays them."""
     from whisper.model import ModelDimensions, Whisper
 
-    torch.set_num_threads(1)
     config = json.loads((model / "config.json").read_text(encoding="utf-8"))
     plain: Any = Whisper(
         ModelDimensions(
@@ -81,12 +109,14 @@ def _openai(model: Path, _export: Path, language: str) -> Hear:
         )
     )
     plain.load_state_dict(_openai_weights(model))
-    plain.eval()
+    settings = json.loads((model / "generation_config.json").read_text(encoding="utf-8"))
+    heads = np.zeros((config["decoder_layers"], config["decoder_attention_heads"]), dtype=bool)
+    for layer, head in settings["alignment_heads"]:
+        heads[layer, head] = True
+    import torch
 
-    def hear(samples: Sound, _is_long: bool) -> str:
-        return str(plain.transcribe(samples, language=language, fp16=False)["text"])
-
-    return hear
+    plain.register_buffer("alignment_heads", torch.from_numpy(heads).to_sparse(), persistent=False)
+    return plain.eval()
 
 
 def _openai_weights(model: Path) -> dict[str, Any]:
@@ -105,53 +135,40 @@ def _openai_weights(model: Path) -> dict[str, Any]:
     return found
 
 
-def _faster(
-    *,
-    clip: dict[str, Any] | None = None,
-    recording: dict[str, Any] | None = None,
-    suppresses_as_ours: bool = False,
-) -> Callable[[Path, Path, str], Hear]:
-    """`recording`: options of the batched pipeline; None: windows one after the other, as clips are.
-
-    `suppresses_as_ours`: never writes the tokens that the model names; else those of faster-whisper's list.
-    """
-
-    def load(_model: Path, export: Path, language: str) -> Hear:
+def _faster(*, is_batched: bool) -> Callable[[Path, Path], Hear]:
+    def load(_model: Path, export: Path) -> Hear:
         from faster_whisper import BatchedInferencePipeline, WhisperModel
 
-        named: dict[str, Any] = {}
-        if suppresses_as_ours:
-            named["suppress_tokens"] = read_json_object(export / "config.json").get("suppress_ids") or []
         plain = WhisperModel(str(export), device="cpu", compute_type="float32", cpu_threads=1)
         together = BatchedInferencePipeline(plain)
 
-        def hear(samples: Sound, is_long: bool) -> str:
-            if is_long and recording is not None:
-                found = together.transcribe(samples, language=language, **recording, **named)[0]
+        def hear(samples: Sound, language: str, with_words: bool) -> Heard:
+            options: dict[str, Any] = {"language": language, "word_timestamps": with_words}
+            if is_batched:
+                found: Iterable[Any] = together.transcribe(samples, batch_size=WINDOWS_TOGETHER, **options)[0]
             else:
-                found = plain.transcribe(samples, language=language, **(clip or {}), **named)[0]
-            return "".join(segment.text for segment in found)
+                found = plain.transcribe(samples, **options)[0]
+            segments = list(found)
+            words = [word for segment in segments for word in segment.words or ()]
+            text = "".join(segment.text for segment in segments)
+            return text, [(word.word, float(word.start), float(word.end)) for word in words]
 
         return hear
 
     return load
 
 
-def _studio_transformers(model: Path, _export: Path, language: str) -> Hear:
-    from studio.transcription.hugging_face import HuggingFaceEngine
-    from studio.transcription.loaded_base import load_base
+def _studio(*, is_exported: bool, batch_size: int) -> Callable[[Path, Path], Hear]:
+    def load(model: Path, export: Path) -> Hear:
+        from studio.transcription.loading import loader
+        from studio.transcription.transcriber import Transcriber
 
-    base = load_base(model, device="cpu", threads=1)
-    context, windows = _trained_on(model)
-    return _ours(HuggingFaceEngine(base, "model", audio_context=context, windows=windows), language)
+        folder, engine = (export, FASTER_WHISPER) if is_exported else (model, TRANSFORMERS)
+        loaded = loader(threads=1)(folder, engine, "float32", "cpu")
+        context, windows = _trained_on(model)
+        return _ours(Transcriber(loaded, "model", None, context, windows), batch_size)
 
-
-def _studio_faster(model: Path, export: Path, language: str) -> Hear:
-    from studio.transcription.ctranslate2 import FasterWhisperEngine
-    from studio.transcription.loaded_export import load_export
-
-    loaded = load_export(export, device="cpu", threads=1)
-    return _ours(FasterWhisperEngine(loaded, "model", *_trained_on(model)), language)
+    return load
 
 
 def _trained_on(model: Path) -> tuple[str, WindowLengths]:
@@ -160,30 +177,28 @@ def _trained_on(model: Path) -> tuple[str, WindowLengths]:
     return spec.audio_context, WindowLengths.of_clips(spec.clip_seconds)
 
 
-def _ours(engine: Any, language: str) -> Hear:
-    whole = TranscribeOptions(language=language)
-    text_only = TranscribeOptions(language=language, timestamps="none")
-
-    def hear(samples: Sound, is_long: bool) -> str:
-        options = whole if is_long else text_only
-        return str(engine.transcribe_samples([samples], len(samples) / SAMPLING_RATE, options).text)
+def _ours(engine: Any, batch_size: int) -> Hear:
+    def hear(samples: Sound, language: str, with_words: bool) -> Heard:
+        options = TranscribeOptions(
+            language=language, batch_size=batch_size, timestamps="word" if with_words else "segment"
+        )
+        found = engine.transcribe_samples([samples], len(samples) / SAMPLING_RATE, options)
+        words = [word for segment in found.segments for word in segment.words]
+        return found.text, [(word.text, word.start_seconds, word.end_seconds) for word in words]
 
     return hear
 
 
-_OURS = {"vad_filter": True, "condition_on_previous_text": False}
-LOADERS: dict[str, Callable[[Path, Path, str], Hear]] = {
-    "pipeline": _pipeline,
+LOADERS: dict[str, Callable[[Path, Path], Hear]] = {
+    "pipeline": _pipeline(),
+    "pipeline-batched": _pipeline(chunk_length_s=30, batch_size=WINDOWS_TOGETHER),
     "openai": _openai,
-    "faster": _faster(),
-    "faster-batched": _faster(recording={"batch_size": WINDOWS_TOGETHER}),
-    "faster-as-ours": _faster(
-        clip={**_OURS, "without_timestamps": True},
-        recording={**_OURS, "without_timestamps": False, "batch_size": WINDOWS_TOGETHER},
-        suppresses_as_ours=True,
-    ),
-    "studio-transformers": _studio_transformers,
-    "studio-faster": _studio_faster,
+    "faster": _faster(is_batched=False),
+    "faster-batched": _faster(is_batched=True),
+    "studio-transformers": _studio(is_exported=False, batch_size=1),
+    "studio-transformers-batched": _studio(is_exported=False, batch_size=WINDOWS_TOGETHER),
+    "studio-ctranslate2": _studio(is_exported=True, batch_size=1),
+    "studio-ctranslate2-batched": _studio(is_exported=True, batch_size=WINDOWS_TOGETHER),
 }
 
 
@@ -193,24 +208,25 @@ def peak_mib() -> float:
     return int(next(line.split()[1] for line in lines if line.startswith("VmHWM"))) / 1024
 
 
-def serve(variant: str, sounds: Path, model: Path, export: Path, language: str) -> None:
-    """Answers each line of the input; `sounds` is a folder with `0.npy`, `1.npy`, … and `long.npy`."""
-    hear = LOADERS[variant](model, export, language)
-    hear(np.load(sounds / "0.npy"), False)
+def serve(variant: str, model: Path, export: Path) -> None:
+    """Answers each line of the input."""
+    hear = LOADERS[variant](model, export)
+    hear(np.zeros(SAMPLING_RATE, np.float32), "en", False)
     print("ready", flush=True)
     for line in sys.stdin:
-        kind, _, number = line.strip().partition(" ")
-        samples = np.load(sounds / f"{number or kind}.npy")
+        asked = json.loads(line)
+        samples = np.load(asked["path"])
         began, began_wall = time.process_time(), time.perf_counter()
-        text = hear(samples, kind == "long")
+        text, words = hear(samples, asked["language"], asked["with_words"])
         answer = {
             "text": text,
+            "words": words,
             "cpu": time.process_time() - began,
             "wall": time.perf_counter() - began_wall,
             "peak": peak_mib(),
         }
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(answer, ensure_ascii=False), flush=True)
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4]), sys.argv[5])
+    serve(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))

@@ -1,98 +1,67 @@
-"""Transcription as the libraries' guides write it, and ours: speed, memory and errors on the same sound.
+"""Transcription as the libraries' guides write it, and ours: errors, times, speed, memory on the same sound.
 
-`python -m tests.benchmarks.transcription [--data demo,short,aishell] [--clips 12] [--long_seconds 240]` hears
-short clips and a recording joined from clips with each variant, on one thread, and writes
-`reports/transcription.json` and `.md`. Each variant has a process of its own; all of them hear each clip in
-turn, several times over, and the quickest round counts. Seconds are those of the processor, so that a busy
-machine matters little: divided by the sound's length they are the real-time factor of a core that does
-nothing else. Wall time stands beside them. Loading and a first clip are not counted. Of
-a clip the studio is asked for the text alone, as a library's guide asks its pipeline; of a recording for
-times, too.
+`python -m tests.benchmarks.transcription --folder F [--pools speech,words,lengths,noise] [--variants …]`
+hears the recordings of `tests.benchmarks.recordings` with each variant, one thread and a process each, at its
+library's own defaults. What was heard is kept in F, so that a run goes on where it was broken off; `--again
+NAME` forgets what a variant heard. At the end it writes `reports/transcription.md`.
 
-- `demo`: the demo model and sentences of the studio's samples, which it knows.
-- `short`: the demo model fine-tuned in short-audio mode, as the benchmark begins, and the demo's test clips.
-- `aishell`: whisper-tiny and AISHELL-1 (folders `STUDIO_TEST_MODEL` and `STUDIO_TEST_SPEECH`).
+Seconds are those of the processor, so that a busy machine matters little: divided by the sound's length they
+are the real-time factor of a core that does nothing else. Loading and a first clip are not counted.
 
-openai-whisper takes part where it is installed and knows the model's vocabulary; it gets the same weights.
+The model is `STUDIO_TEST_MODEL`, the speech `STUDIO_TEST_SPEECH`. openai-whisper has to be on the path: its
+alignment cuts the single words.
 """
 
 import argparse
 import importlib.metadata
-import importlib.util
 import json
 import os
 import platform
+import random
 import subprocess
 import sys
-import tempfile
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio
-from studio.evaluation.metrics import error_rates
-from studio.settings import DEMO_MODEL, DEMO_SPEECH
-from tests.benchmarks.transcribers import Sound
+from studio.settings import DEMO_SPEECH
+from tests.benchmarks import recordings
+from tests.benchmarks.hearing_report import report
+from tests.benchmarks.recordings import Recording, Sound
 
 ROOT = Path(__file__).resolve().parents[2]
-REPORTS = Path(__file__).parent / "reports"
+REPORT = Path(__file__).parent / "reports" / "transcription.md"
 VARIANTS = {
     "pipeline": "transformers pipeline",
+    "pipeline-batched": "transformers pipeline, batched",
     "openai": "openai-whisper",
     "faster": "faster-whisper",
     "faster-batched": "faster-whisper, batched",
-    "faster-as-ours": "faster-whisper, our options",
-    "studio-transformers": "**studio, transformers**",
-    "studio-faster": "**studio, faster-whisper**",
+    "studio-transformers": "**studio, transformers**, one by one",
+    "studio-transformers-batched": "**studio, transformers**",
+    "studio-ctranslate2": "**studio, faster-whisper**, one by one",
+    "studio-ctranslate2-batched": "**studio, faster-whisper**",
 }
-ONLY_LONG = ("faster-batched",)
-"""Differs from another variant in the recording only."""
-OPENAI_VOCABULARY = (51864, 51865, 51866)
-TITLES = {
-    "demo": "The demo model, sentences it knows; errors in words",
-    "short": "The demo model fine-tuned in short-audio mode, the demo's test clips; errors in words",
-    "aishell": "whisper-tiny on AISHELL-1; errors in characters",
+POOLS: dict[str, Callable[[Path], Iterator[Recording]]] = {
+    "speech": lambda _: (r for language in recordings.FOLDERS for r in recordings.speech(language)),
+    "words": lambda folder: (
+        r for language in recordings.FOLDERS for r in recordings.words(language, cut_words(language, folder))
+    ),
+    "lengths": lambda _: (r for language in recordings.FOLDERS for r in recordings.lengths(language)),
+    "noise": lambda _: _noise(),
 }
-PAUSE_SECONDS = 0.3
-CHEAP_SECONDS, CHEAP_CLIP_SECONDS = 20.0, 2.0
-"""A recording, and a clip, that takes less of the processor is heard `MORE_ROUNDS` times more."""
-MORE_ROUNDS = 3
+TIMED = ("joined-0", "joined-1", "spliced")
+"""Recordings, by a part of their names, that are heard once more with a time for each word."""
 _PACKAGES = ("transformers", "torch", "faster-whisper", "ctranslate2", "openai-whisper")
 
 
-@dataclass(frozen=True)
-class Sounds:
-    """Clips with their texts, and a recording joined from them, clip after clip from the first on."""
-
-    clips: list[Sound]
-    texts: list[str]
-    recording: Sound
-    said: str
-    language: str
-
-    def save(self, folder: Path) -> None:
-        """For the processes that hear them."""
-        for number, clip in enumerate(self.clips):
-            np.save(folder / f"{number}.npy", clip)
-        np.save(folder / "long.npy", self.recording)
-
-
-def sounds_of(data: str, count: int, long_seconds: float) -> Sounds:
-    """The first `count` clips of a set, and a recording of about `long_seconds`."""
-    pairs = known_sentences() if data == "demo" else _test_clips(data)
-    pause = np.zeros(int(PAUSE_SECONDS * SAMPLING_RATE), np.float32)
-    parts: list[Sound] = []
-    said: list[str] = []
-    while sum(map(len, parts)) < long_seconds * SAMPLING_RATE:
-        samples, text = pairs[len(said) % len(pairs)]
-        parts += [samples, pause]
-        said.append(text)
-    chosen = pairs[:count]
-    joined = ("" if data == "aishell" else " ").join(said)
-    language = "zh" if data == "aishell" else "en"
-    return Sounds([c for c, _ in chosen], [t for _, t in chosen], np.concatenate(parts), joined, language)
+def _noise() -> Iterator[Recording]:
+    yield from recordings.non_speech()
+    for language in recordings.FOLDERS:
+        yield from recordings.noisy(language)
 
 
 def known_sentences() -> list[tuple[Sound, str]]:
@@ -110,68 +79,64 @@ def known_sentences() -> list[tuple[Sound, str]]:
     ]
 
 
-def _test_clips(data: str) -> list[tuple[Sound, str]]:
-    folder = DEMO_SPEECH if data == "short" else Path(os.environ["STUDIO_TEST_SPEECH"]) / "aishell1_zh"
-    rows = map(json.loads, (folder / "test.jsonl").read_text(encoding="utf-8").splitlines())
-    return [
-        (
-            read_audio(folder / (row["audio"]["path"] if data == "short" else row["audio"])),
-            row["sentence"] if data == "short" else row["text"],
-        )
-        for row in rows
-    ]
+def cut_words(language: str, folder: Path) -> Path:
+    """Where single words lie in the test clips, as openai-whisper aligns the true text: made once, a file."""
+    path = folder / f"words-{language}.json"
+    if path.is_file():
+        return path
+    from whisper.audio import N_FRAMES, log_mel_spectrogram, pad_or_trim
+    from whisper.timing import find_alignment
+    from whisper.tokenizer import get_tokenizer
+
+    from tests.benchmarks.transcribers import openai_model
+
+    model = openai_model(Path(os.environ["STUDIO_TEST_MODEL"]))
+    tokenizer = get_tokenizer(True, language=language, task="transcribe")
+    speech = Path(os.environ["STUDIO_TEST_SPEECH"]) / recordings.FOLDERS[language]
+    lines = (speech / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    every = [json.loads(line) for split in ("train", "test") for line in _lines(speech / f"{split}.jsonl")]
+    usual = recordings.usual_pairs([row["text"] for row in every])
+    found = []
+    for row in map(json.loads, lines):
+        samples = read_audio(speech / row["audio"])
+        mel = log_mel_spectrogram(samples, padding=0)
+        frames = mel.shape[-1]
+        text = row["text"] if language == "zh" else f" {row['text']}"
+        aligned = find_alignment(model, tokenizer, tokenizer.encode(text), pad_or_trim(mel, N_FRAMES), frames)
+        timed = [
+            (word.word.strip(), float(word.start), float(word.end)) for word in aligned if word.word.strip()
+        ]
+        for said, start, end in recordings.candidates(language, timed):
+            if language == "en" or said in usual:
+                found.append({"audio": row["audio"], "text": said, "start": start, "end": end})
+    random.Random(4).shuffle(found)
+    path.write_text(json.dumps(found[: recordings.WORDS], ensure_ascii=False), encoding="utf-8")
+    return path
 
 
-# ---------------------------------------------------------------------- models
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
 
 
-def model_of(data: str, home: Path) -> Path:
-    """The folder of the model that hears a set; the one for short clips is made now."""
-    if data != "short":
-        return DEMO_MODEL if data == "demo" else Path(os.environ["STUDIO_TEST_MODEL"])
-    _studio(home, "train --base_model demo --train_data demo --short_audio on --run_name short --json")
-    adapter = next(path for path in (home / "models").iterdir() if (path / "adapter_config.json").is_file())
-    _studio(home, f"export {adapter.name} --format merged --name short-merged")
-    return home / "models" / "short-merged"
-
-
-def export_of(data: str, model: Path, home: Path) -> Path:
-    """The model for faster-whisper, its weights in float32."""
-    name = "demo" if data == "demo" else model
-    _studio(home, f"export {name} --quantization float32 --name {data}-export")
-    return home / "models" / f"{data}-export"
-
-
-def _studio(home: Path, command: str) -> None:
-    environ = {**os.environ, "STUDIO_HOME": str(home), "OMP_NUM_THREADS": "1"}
-    subprocess.run(
-        [sys.executable, "-m", "studio", *command.split()],
-        cwd=ROOT,
-        env=environ,
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-
-
-# ---------------------------------------------------------------------- measuring
+# ---------------------------------------------------------------------- hearing
 
 
 class _Process:
     """One variant with its model loaded."""
 
-    def __init__(self, variant: str, folder: Path, model: Path, export: Path, language: str) -> None:
+    def __init__(self, variant: str, model: Path, export: Path) -> None:
         environ = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-        module = "tests.benchmarks.transcribers"
-        command = [sys.executable, "-m", module, variant, str(folder), str(model), str(export), language]
+        command = [sys.executable, "-m", "tests.benchmarks.transcribers", variant, str(model), str(export)]
         self._process = subprocess.Popen(
             command, cwd=ROOT, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
         )
         self._answer("ready")
 
-    def hear(self, what: str) -> dict[str, Any]:
-        """The answer to `short 3` or `long`."""
+    def hear(self, path: Path, language: str, *, with_words: bool) -> dict[str, Any]:
+        """What it answers about the samples in a file."""
         assert self._process.stdin
-        self._process.stdin.write(f"{what}\n")
+        asked = {"path": str(path), "language": language, "with_words": with_words}
+        self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
         found: dict[str, Any] = json.loads(self._answer("{"))
         return found
@@ -190,108 +155,64 @@ class _Process:
         raise RuntimeError("A process of the benchmark ended before its time: its error is above.")
 
 
-def measure(data: str, count: int, long_seconds: float, rounds: int, home: Path) -> dict[str, Any]:
-    """All variants on one set: each clip is heard by each of them before the next clip is."""
-    sounds = sounds_of(data, count, long_seconds)
-    model = model_of(data, home)
-    export = export_of(data, model, home)
-    folder = home / data
-    folder.mkdir()
-    sounds.save(folder)
-    processes = {
-        variant: _Process(variant, folder, model, export, sounds.language)
-        for variant in VARIANTS
-        if variant != "openai" or _has_openai(model)
-    }
-    clips: dict[str, list[dict[str, Any]]] = {
-        variant: [] for variant in processes if variant not in ONLY_LONG
-    }
-    for number in range(len(sounds.clips)):
-        found = _least({v: processes[v] for v in clips}, f"short {number}", rounds, CHEAP_CLIP_SECONDS)
-        for variant, answer in found.items():
-            clips[variant].append(answer)
-    print(data, {v: round(sum(answer["cpu"] for answer in all_), 3) for v, all_ in clips.items()}, flush=True)
-    whole = _least(processes, "long", max(1, rounds - 1), CHEAP_SECONDS)
-    for process in processes.values():
+class Heard:
+    """What each variant answered, a line each in a file that a later run reads."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        rows = map(json.loads, _lines(path)) if path.is_file() else ()
+        self.rows: dict[tuple[str, str, bool], dict[str, Any]] = {_key(row): row for row in rows}
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Keeps an answer."""
+        self.rows[_key(row)] = row
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+    def forget(self, variant: str) -> None:
+        """Drops what a variant answered."""
+        self.rows = {key: row for key, row in self.rows.items() if not row["variant"].startswith(variant)}
+        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in self.rows.values()]
+        self._path.write_text("".join(lines), encoding="utf-8")
+
+
+def _key(row: dict[str, Any]) -> tuple[str, str, bool]:
+    return row["variant"], row["name"], row["with_words"]
+
+
+def hear_all(sounds: list[Recording], variants: list[str], heard: Heard, folder: Path) -> None:
+    """Each recording with each variant, one variant after the other, except what is known."""
+    model = Path(os.environ["STUDIO_TEST_MODEL"])
+    export = exported(model, folder)
+    for variant in variants:
+        wanted = [
+            (sound, with_words)
+            for sound in sounds
+            for with_words in (False, True)
+            if (not with_words or any(part in sound.name.replace(" ", "-") for part in TIMED))
+            and (variant, sound.name, with_words) not in heard.rows
+        ]
+        if not wanted:
+            continue
+        process = _Process(variant, model, export)
+        for sound, with_words in wanted:
+            path = folder / "sound.npy" if len(variants) == 1 else folder / f"{variant}.npy"
+            np.save(path, sound.samples)
+            answer = process.hear(path, sound.language, with_words=with_words)
+            heard.add({"variant": variant, "name": sound.name, "with_words": with_words, **answer})
         process.close()
-    lengths = {
-        "clips": len(sounds.clips),
-        "clip_seconds": sum(map(len, sounds.clips)) / SAMPLING_RATE,
-        "long_seconds": len(sounds.recording) / SAMPLING_RATE,
-    }
-    rows = {v: _row(data, sounds, clips.get(v, []), whole[v]) for v in processes}
-    return {**lengths, "variants": rows}
+        print(variant, f"{sum(heard.rows[variant, s.name, w]['cpu'] for s, w in wanted):.0f} s", flush=True)
 
 
-def _has_openai(model: Path) -> bool:
-    config = json.loads((model / "config.json").read_text(encoding="utf-8"))
-    return importlib.util.find_spec("whisper") is not None and config["vocab_size"] in OPENAI_VOCABULARY
-
-
-def _least(
-    processes: dict[str, _Process], what: str, rounds: int, cheap_seconds: float
-) -> dict[str, dict[str, Any]]:
-    """Each variant's answer with its least seconds; what is close to one another is heard more often."""
-    found = _quickest(processes, what, rounds)
-    cheap = {v: process for v, process in processes.items() if found[v]["cpu"] < cheap_seconds}
-    for variant, answer in _quickest(cheap, what, MORE_ROUNDS).items():
-        found[variant] = min((found[variant], answer), key=lambda one: float(one["cpu"]))
-    return found
-
-
-def _quickest(processes: dict[str, _Process], what: str, rounds: int) -> dict[str, dict[str, Any]]:
-    """Each variant's answer with its least seconds of all rounds."""
-    answers: dict[str, list[dict[str, Any]]] = {variant: [] for variant in processes}
-    for _ in range(rounds):
-        for variant, process in processes.items():
-            answers[variant].append(process.hear(what))
-    return {
-        variant: {**all_[-1], "cpu": min(a["cpu"] for a in all_), "wall": min(a["wall"] for a in all_)}
-        for variant, all_ in answers.items()
-    }
-
-
-def _row(
-    data: str, sounds: Sounds, clips: list[dict[str, Any]], whole: dict[str, Any]
-) -> dict[str, float | None]:
-    normalizer, metric = ("chinese", "cer") if data == "aishell" else ("none", "wer")
-    row: dict[str, float | None] = dict.fromkeys(("short_cpu", "short_wall", "short_errors"))
-    if clips:
-        length = sum(map(len, sounds.clips)) / SAMPLING_RATE
-        rates = error_rates(sounds.texts, [clip["text"] for clip in clips], normalizer)
-        row["short_cpu"] = sum(clip["cpu"] for clip in clips) / length
-        row["short_wall"] = sum(clip["wall"] for clip in clips) / length
-        row["short_errors"] = getattr(rates, metric)
-    length = len(sounds.recording) / SAMPLING_RATE
-    row["long_cpu"], row["long_wall"] = whole["cpu"] / length, whole["wall"] / length
-    row["long_errors"] = getattr(error_rates([sounds.said], [whole["text"]], normalizer), metric)
-    row["peak_mib"] = whole["peak"]
-    return row
-
-
-# ---------------------------------------------------------------------- report
-
-
-def table(data: str, found: dict[str, Any]) -> str:
-    """The results of one set in Markdown."""
-    head = (
-        f"## {TITLES[data]}\n\n{found['clips']} clips, {found['clip_seconds']:.0f} s together, and a "
-        f"recording of {found['long_seconds']:.0f} s.\n\n"
-        "| | clips, RTF | by the clock | errors | recording, RTF | by the clock | errors | peak, MiB |\n"
-        "|---|---|---|---|---|---|---|---|\n"
-    )
-    return head + "".join(f"| {VARIANTS[name]} {_cells(row)}\n" for name, row in found["variants"].items())
-
-
-def _cells(row: dict[str, float | None]) -> str:
-    cells = []
-    for kind in ("short", "long"):
-        for name in ("cpu", "wall"):
-            value = row[f"{kind}_{name}"]
-            cells.append("" if value is None else f"{value:.4f}")
-        errors = row[f"{kind}_errors"]
-        cells.append("" if errors is None else f"{100 * errors:.1f} %")
-    return "| " + " | ".join([*cells, f"{row['peak_mib']:.0f}"]) + " |"
+def exported(model: Path, folder: Path) -> Path:
+    """The model for faster-whisper, its weights in float32: made once."""
+    export = folder / "home" / "models" / "export"
+    if not export.is_dir():
+        environ = {**os.environ, "STUDIO_HOME": str(folder / "home"), "OMP_NUM_THREADS": "1"}
+        command = ["export", str(model), "--quantization", "float32", "--name", "export"]
+        quiet = {"check": True, "stdout": subprocess.DEVNULL}
+        subprocess.run([sys.executable, "-m", "studio", *command], cwd=ROOT, env=environ, **quiet)
+    return export
 
 
 def machine() -> dict[str, str]:
@@ -308,34 +229,30 @@ def machine() -> dict[str, str]:
 
 
 def main() -> None:
-    """Measures and writes both reports."""
+    """Hears what is not yet known, and writes the report."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data", default="demo,short,aishell")
-    parser.add_argument("--clips", type=int, default=12)
-    parser.add_argument("--long_seconds", type=float, default=240.0)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--pools", default=",".join(POOLS))
+    parser.add_argument("--variants", default=",".join(VARIANTS))
+    parser.add_argument("--again", action="append", default=[])
+    parser.add_argument("--report", type=Path, default=REPORT)
     given = parser.parse_args()
-    results: dict[str, Any] = {"schema_version": 1, "machine": machine(), "rounds": given.rounds, "sets": {}}
-    for data in given.data.split(","):
-        with tempfile.TemporaryDirectory() as folder:
-            found = measure(data, given.clips, given.long_seconds, given.rounds, Path(folder))
-        results["sets"][data] = found
-        print(table(data, found), flush=True)
-        # After each set: who breaks a long run off keeps what is done.
-        text = json.dumps(results, indent=1) + "\n"
-        (REPORTS / "transcription.json").write_text(text, encoding="utf-8")
-        (REPORTS / "transcription.md").write_text(report(results), encoding="utf-8")
-
-
-def report(results: dict[str, Any]) -> str:
-    """All results in Markdown."""
-    told = ", ".join(f"{name} {value}" for name, value in results["machine"].items())
-    head = (
-        "# Transcription, beside the libraries\n\n`python -m tests.benchmarks.transcription`: one thread, "
-        "float32; RTF is the real-time factor in seconds of the processor, the least of "
-        f"{results['rounds']} rounds. {told}.\n\n"
-    )
-    return head + "\n".join(table(data, found) for data, found in results["sets"].items())
+    given.folder.mkdir(parents=True, exist_ok=True)
+    heard = Heard(given.folder / "heard.jsonl")
+    for variant in given.again:
+        heard.forget(variant)
+    sounds: list[Recording] = []
+    for pool in given.pools.split(","):
+        made = list(POOLS[pool](given.folder))
+        print(
+            pool, f"{len(made)} recordings, {sum(sound.seconds for sound in made) / 60:.0f} min", flush=True
+        )
+        sounds += made
+        hear_all(made, given.variants.split(","), heard, given.folder)
+    told = ", ".join(f"{name} {value}" for name, value in machine().items())
+    text = report(sounds, VARIANTS, heard.rows, told)
+    given.report.write_text(text, encoding="utf-8")
+    print(text)
 
 
 if __name__ == "__main__":

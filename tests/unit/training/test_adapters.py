@@ -9,7 +9,9 @@ import torch
 from studio.errors import ModelBrokenError
 from studio.training import adapters
 from studio.training.config import ALL_LINEAR, TrainingConfig
-from studio.transcription.decoding import Decoder, Search
+from studio.transcription.decoding import write
+from studio.transcription.engines.transformers import TransformersModel
+from studio.transcription.window_model import Search
 from studio.whisper.audio_context import FRAMES_PER_POSITION, audio_context
 
 STEPS = 4
@@ -115,13 +117,13 @@ def assert_only_intended_move(model_folder: Path, *, method: str, **changes: Any
     assert moved == {name for name in before if is_intended(name, method)} - unmovable
 
 
-def transcribed(decoder: Decoder) -> list[list[int]]:
+def transcribed(decoder: TransformersModel) -> list[list[int]]:
     """What the model hears in the batch, word by word."""
     with torch.no_grad(), audio_context(decoder.model.get_encoder(), POSITIONS):
         features = batch(decoder.model.dtype)["input_features"]
         encoded = decoder.model.get_encoder()(features).last_hidden_state
         prompt = [decoder.tokens.start, decoder.tokens.no_timestamps]
-        return decoder.write(encoded, [prompt, prompt], Search(1, 0.0, 12))
+        return write(decoder, encoded, [prompt, prompt], Search(1, 0.0, 12))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +164,7 @@ def test_what_is_saved_hears_what_was_in_memory(
     assert transcribed(again) == heard != before
 
 
-def prepared_base(folder: Path, config: TrainingConfig) -> Decoder:
+def prepared_base(folder: Path, config: TrainingConfig) -> TransformersModel:
     return adapters.load_base(folder, config, adapters.choose_precision(config, has_gpu=False)).decoder
 
 

@@ -14,17 +14,17 @@ from studio.training.config import TrainingConfig
 from studio.training.made_times import with_made_times
 from studio.training.stop import StopRequested
 from studio.training.times_file import TimesFile
-from studio.transcription.decoding import Decoder
+from studio.transcription.engines.transformers import TransformersModel
 from tests.unit.training.attempts import Runs, told
 
 
 @pytest.fixture(scope="module")
-def decoder(demo_model: Path) -> Decoder:
+def decoder(demo_model: Path) -> TransformersModel:
     return adapters.load_base(demo_model, TrainingConfig(), adapters.Precision("fp32")).decoder
 
 
 @pytest.fixture(scope="module")
-def spoken(demo_speech: Path, decoder: Decoder) -> tuple[Example, ...]:
+def spoken(demo_speech: Path, decoder: TransformersModel) -> tuple[Example, ...]:
     """Eighteen short clips without times, a few of them labelled as the demo model hears them."""
     rows = read_manifest(demo_speech / "test.jsonl", max_rows=18).examples
     known = demo_speech / "samples" / "kitchen-light.flac"
@@ -37,7 +37,7 @@ def spoken(demo_speech: Path, decoder: Decoder) -> tuple[Example, ...]:
 
 
 def made(
-    examples: Sequence[Example], decoder: Decoder, path: Path, model: str = "model", most: int = 99
+    examples: Sequence[Example], decoder: TransformersModel, path: Path, model: str = "model", most: int = 99
 ) -> tuple[list[Example], int, int]:
     """The examples with times, how many got some, and how many batches were listened to."""
     heard = 0
@@ -54,7 +54,7 @@ def made(
 
 
 def test_times_are_made_once_and_read_again(
-    spoken: tuple[Example, ...], decoder: Decoder, tmp_path: Path
+    spoken: tuple[Example, ...], decoder: TransformersModel, tmp_path: Path
 ) -> None:
     path = tmp_path / "times.jsonl"
     with pytest.raises(StopRequested):

@@ -8,7 +8,7 @@ import pytest
 
 from studio.registry.store import ModelRegistry
 from studio.transcription.export import Exporter
-from studio.transcription.hugging_face import LoadedBase, load_base
+from studio.transcription.loaded_base import LoadedBase, load_base
 from studio.transcription.model_cache import ModelCache
 from tests.unit.transcription.small_models import CountingLoader, Sample, save_adapter
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from studio.dataset.audio import read_audio
 from studio.transcription.engine import Progress, Transcript
-from studio.transcription.hugging_face import LoadedBase, load_base
+from studio.transcription.loaded_base import LoadedBase, load_base
 
 ONE_WINDOW_AFTER_ANOTHER: tuple[dict[str, Any], ...] = (
     {"batch_size": 1},

@@ -59,7 +59,7 @@ def test_the_card_decides_unless_the_visitor_does(
 ) -> None:
     options = TranscribeOptions(language="en", audio_context=asked)
     with short_cache.lease(model) as engine:
-        with engine._acquire() as decoder:
+        with engine._loaded.using(None) as decoder:
             lengths = Lengths(decoder)
         transcript = engine.transcribe(command.path, options)
         engine.transcribe_batch([command.sound], options, ["en"])
@@ -73,7 +73,7 @@ def test_a_long_recording_is_cut_into_windows_like_the_clips_of_the_training(
 ) -> None:
     sample = samples["long"]
     with short_cache.lease("faint") as engine:
-        with engine._acquire() as decoder:
+        with engine._loaded.using(None) as decoder:
             lengths = Lengths(decoder)
         found = engine.transcribe(sample.path, TranscribeOptions(language="en", timestamps="none"))
         clip = read_audio(sample.path)[:320_000]
@@ -92,10 +92,10 @@ def test_whatever_is_asked_of_a_model_of_short_clips_its_windows_are_short(
     clip = read_audio(samples["long"].path)[:320_000]
     prompts: list[list[int]] = []
     with short_cache.lease("faint") as engine:
-        with engine._acquire() as decoder:
+        with engine._loaded.using(None) as decoder:
             lengths = Lengths(decoder)
-            hear, previous = decoder.hear, decoder.tokens.previous
-            decoder.hear = lambda *asked, **named: prompts.extend(asked[1]) or hear(*asked, **named)
+            write, previous = decoder.generate, decoder.tokens.previous
+            decoder.generate = lambda *asked: prompts.extend(asked[1]) or write(*asked)
         found = engine.transcribe_samples([clip], 20.0, TranscribeOptions(language="en", **given))
     assert max(lengths.seen) <= positions_of(6.0)
     assert len(found.segments) > 3 and found.segments[-1].end_seconds > 15

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.evaluation.metrics import utterance_errors
 from studio.transcription.engine import TranscribeOptions, Word
-from studio.transcription.hugging_face import HuggingFaceEngine, load_base
 from studio.transcription.live import LONGEST_SECONDS, LiveTranscript
+from studio.transcription.loaded_base import load_base
+from studio.transcription.transcriber import Transcriber
 
 BLOCK = SAMPLING_RATE // 2
 
@@ -29,7 +30,7 @@ def blocks(sound: NDArray[np.float32]) -> Iterator[NDArray[np.float32]]:
 
 
 def test_the_demo_model_hears_a_sentence_as_it_grows(demo_model: Path, spoken: NDArray[np.float32]) -> None:
-    engine = HuggingFaceEngine(load_base(demo_model, device="cpu", threads=1), "demo")
+    engine = Transcriber(load_base(demo_model, device="cpu", threads=1), "demo")
     options = TranscribeOptions(language="en", timestamps="word")
 
     def hear(sound: NDArray[np.float32]) -> tuple[Sequence[Word], str]:

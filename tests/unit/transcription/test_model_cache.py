@@ -10,7 +10,7 @@ from studio.errors import ConfigError, ModelBrokenError, ModelNotFoundError
 from studio.registry.spec import ModelKind
 from studio.registry.store import ModelRegistry
 from studio.transcription.engine import EngineChoice, TranscribeOptions
-from studio.transcription.hugging_face import LoadedBase
+from studio.transcription.loaded_base import LoadedBase
 from studio.transcription.model_cache import ModelCache
 from tests.unit.transcription.small_models import CountingLoader, Sample, save_adapter
 
@@ -189,5 +189,5 @@ def test_an_export_is_not_for_transformers_and_a_broken_one_for_none(
 def test_an_engine_is_of_no_use_after_its_lease(cache: ModelCache) -> None:
     with cache.lease("demo") as engine:
         assert engine.languages
-    with pytest.raises(AssertionError, match="lease of this engine has ended"):
+    with pytest.raises(AssertionError, match="lease of this model has ended"):
         _ = engine.languages

@@ -10,7 +10,7 @@ import pytest
 
 from studio.registry.store import ModelRegistry
 from studio.transcription.engine import FASTER_WHISPER, EngineChoice, TranscribeOptions
-from studio.transcription.hugging_face import LoadedBase
+from studio.transcription.loaded_base import LoadedBase
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.sharing import Sharing, precision_on_cpu
 from tests.unit.transcription.small_models import CountingLoader, Sample

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from studio.dataset.audio import read_audio
-from studio.transcription.decoding import Search
-from studio.transcription.hugging_face import LoadedBase
+from studio.transcription.loaded_base import LoadedBase
 from studio.transcription.token_rules import Forbidden
+from studio.transcription.window_model import Search
 
 
 def test_forbidden_tokens_are_never_likely_and_some_only_not_at_the_beginning() -> None:
@@ -26,18 +26,18 @@ def test_forbidden_tokens_are_never_likely_and_some_only_not_at_the_beginning() 
 def test_a_greedy_search_tells_by_the_way_what_a_second_pass_would_find(
     base: LoadedBase, demo_speech: Path, with_times: bool
 ) -> None:
-    decoder = base.decoder
+    decoder = base.model
     rows = map(json.loads, (demo_speech / "test.jsonl").read_text(encoding="utf-8").splitlines()[:3])
     clips = [read_audio(demo_speech / row["audio"]["path"]) for row in rows]
     prompt = decoder.tokens.prompt("en", "transcribe", with_times=with_times)
     with torch.inference_mode():
         encoded = decoder.encode(clips)
-        heard = decoder.hear(encoded, [prompt] * 3, Search(max_new_tokens=60))
+        judging = Search(max_new_tokens=60, logprob_threshold=-100.0)
+        heard = decoder.generate(encoded, [prompt] * 3, judging)
         for number, written in enumerate(heard):
-            judged = decoder.score(encoded[number : number + 1], prompt, written.tokens)
-            if written.average_logprob is not None:
-                assert written.average_logprob == pytest.approx(judged.average_logprob, abs=1e-4)
-        assert sum(written.average_logprob is not None for written in heard) >= 2
-        # Broken off, sampled, or searched with beams: only the second pass knows.
-        for search in (Search(max_new_tokens=2), Search(temperature=0.5), Search(num_beams=2)):
-            assert decoder.hear(encoded[:1], [prompt], search)[0].average_logprob is None
+            # So high a threshold lets a pass of its own look at each text.
+            alone = decoder.generate(
+                encoded[number : number + 1], [prompt], Search(max_new_tokens=60, logprob_threshold=100.0)
+            )[0]
+            assert alone.tokens == written.tokens and alone.no_speech_probability > 0
+            assert written.average_logprob == pytest.approx(alone.average_logprob, abs=1e-4)

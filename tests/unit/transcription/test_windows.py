@@ -1,80 +1,66 @@
-"""Tokens of a window to segments, and the guard against loops."""
+"""Where a recording is cut."""
 
+import itertools
+
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from studio.transcription.special_tokens import SpecialTokens
-from studio.transcription.windows import TokenSegment, cut_loop, is_loop, split_segments, without_loops
+from studio.dataset.audio import read_audio
+from studio.transcription.windows import WindowLengths, cut_windows, pieces
+from tests.unit.transcription.small_models import Sample
 
-TOKENS = SpecialTokens(
-    end=100, start=101, no_timestamps=109, languages={"en": 102}, tasks={"transcribe": 104}, previous=107
-)
-
-
-def at(seconds: float) -> int:
-    """The time token."""
-    return TOKENS.first_time + round(seconds / 0.02)
+RATE = 16_000
+SHORT = WindowLengths.of_clips((2.0, 6.0))
 
 
-def spans(segments: list[TokenSegment]) -> list[tuple[float, float, tuple[int, ...]]]:
-    return [(s.start_seconds, s.end_seconds, s.text_tokens) for s in segments]
+@pytest.fixture
+def speech(samples: dict[str, Sample]) -> NDArray[np.float32]:
+    """More than a minute of sentences with pauses."""
+    return read_audio(samples["long"].path)
 
 
-def test_pairs_of_times_end_segments_and_text_cut_off_is_left_to_the_next_window() -> None:
-    tokens = [at(0), 1, 2, at(4), at(5), 3, at(9), at(9.5), 4]
-    segments, advance = split_segments(tokens, TOKENS, 30.0)
-    assert spans(segments) == [(0.0, 4.0, (1, 2)), (5.0, 9.0, (3,))]
-    assert advance == 9.0
+@pytest.mark.parametrize("lengths", [WindowLengths(), SHORT], ids=["full", "short"])
+@pytest.mark.parametrize("vad", [True, False])
+def test_windows_follow_one_another_and_are_no_longer_than_they_may(
+    speech: NDArray[np.float32], lengths: WindowLengths, vad: bool
+) -> None:
+    windows = cut_windows(speech, lengths, vad=vad)
+    edges = [edge for window in windows for edge in window]
+    assert edges == sorted(edges) and edges[0] >= 0 and edges[-1] <= len(speech)
+    longest = int(lengths.longest_seconds * RATE)
+    assert all(0 < end - start <= longest for start, end in windows)
+    if not vad:
+        assert (edges[0], edges[-1]) == (0, len(speech)) and edges[1:-1:2] == edges[2:-1:2]
 
 
-def test_a_single_time_at_the_end_means_that_nothing_follows_in_the_window() -> None:
-    segments, advance = split_segments([at(0), 1, at(4), at(4), 2, at(8)], TOKENS, 30.0)
-    assert spans(segments) == [(0.0, 4.0, (1,)), (4.0, 8.0, (2,))]
-    assert advance == 30.0
+def test_no_sentence_lies_on_a_border_and_none_outside(
+    speech: NDArray[np.float32], samples: dict[str, Sample]
+) -> None:
+    windows = cut_windows(speech, WindowLengths())
+    assert len(windows) < len(speech) / RATE / 15, "windows are at least half full"
+    for row in samples["long"].segments:
+        inside = [start <= row["start"] * RATE and row["end"] * RATE <= end for start, end in windows]
+        assert sum(inside) == 1, row
 
 
-def test_a_window_without_pairs_is_one_segment() -> None:
-    assert spans(split_segments([at(1), 1, 2], TOKENS, 12.0)[0]) == [(1.0, 12.0, (1, 2))]
-    assert spans(split_segments([1, 2], TOKENS, 12.0)[0]) == [(0.0, 12.0, (1, 2))]
-    assert split_segments([], TOKENS, 12.0) == ([], 12.0)
+def test_speech_without_a_pause_is_cut_where_it_is_quietest(speech: NDArray[np.float32]) -> None:
+    voice = speech[int(0.5 * RATE) : int(1.5 * RATE)]
+    tight = np.tile(voice, 50)
+    tight[22 * RATE : 22 * RATE + RATE // 10] *= 0.1
+    windows = cut_windows(tight, WindowLengths())
+    assert windows[0][0] == 0 and windows[-1][1] == len(tight)
+    assert all(end == start for (_, end), (start, _) in itertools.pairwise(windows))
 
 
-def test_no_time_lies_behind_the_end_of_the_recording() -> None:
-    segments, advance = split_segments([at(0), 1, at(7), at(8), 2, at(29)], TOKENS, 6.5)
-    assert [(s.start_seconds, s.end_seconds) for s in segments] == [(0.0, 6.5), (6.5, 6.5)]
-    assert advance == 6.5
+def test_silence_has_no_window() -> None:
+    assert cut_windows(np.zeros(60 * RATE, np.float32), WindowLengths()) == []
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.02, 0.5])
-def test_a_window_always_moves_on_by_a_second(seconds: float) -> None:
-    tokens = [at(0), 1, at(seconds), at(seconds), 2]
-    assert split_segments(tokens, TOKENS, 30.0)[1] == 1.0
-
-
-def test_a_text_that_goes_round_in_circles_is_a_loop() -> None:
-    rounds = [*range(4)] * 12
-    assert is_loop("thank you for watching " * 12, rounds, TOKENS, was_cut=False)
-    assert is_loop("谢谢大家" * 30, [5] * 30, TOKENS, was_cut=False)
-    assert is_loop("and then he said that " * 20, list(range(90)), TOKENS, was_cut=True)
-
-
-def test_a_loop_is_cut_after_its_first_round() -> None:
-    assert cut_loop("就是许许" + "许" * 60, [3, 4, *[7] * 62], TOKENS, was_cut=True) == [3, 4, 7]
-    stuck = [3, 4, *[7] * 62, 8, 7]
-    assert cut_loop("就是许许" + "许" * 60 + "些许", stuck, TOKENS, was_cut=False) == [3, 4, 7, 8, 7]
-    assert cut_loop("seven seven seven seven two", [7, 7, 7, 7, 2], TOKENS, was_cut=False) == [7, 7, 7, 7, 2]
-
-
-def test_people_who_repeat_themselves_are_no_loop() -> None:
-    thrice = "Ask not what your country can do for you, ask what you can do for your country. " * 3
-    assert not is_loop(thrice, [*range(20)] * 3, TOKENS, was_cut=False)
-    assert not is_loop("seven seven seven seven two", [7, 7, 7, 7, 2], TOKENS, was_cut=False)
-    assert not is_loop("Ask what you can do for your country.", list(range(9)), TOKENS, was_cut=True)
-    assert not is_loop("", [], TOKENS, was_cut=False)
-
-
-def test_loops_are_cut_to_one_round() -> None:
-    loop = TokenSegment(0.0, 4.0, (9, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1))
-    same = [TokenSegment(at, at + 1, (5, 6)) for at in (4.0, 5.0, 6.0)]
-    assert [s.text_tokens for s in without_loops([loop, *same])] == [(9, 1, 2, 3), (5, 6)]
-    plain = TokenSegment(0.0, 1.0, (1, 2, 1, 2))
-    assert without_loops([plain]) == [plain]
+def test_a_recording_is_cut_into_pieces_where_it_is_quiet() -> None:
+    sound = np.random.default_rng(0).standard_normal(100 * RATE).astype(np.float32)
+    sound[25 * RATE : 26 * RATE] = 0
+    cut = list(pieces(np.split(sound, 20), longest_seconds=30))
+    assert np.array_equal(np.concatenate(cut), sound)
+    assert 25 <= len(cut[0]) / RATE <= 26
+    assert all(len(piece) <= 30 * RATE for piece in cut)

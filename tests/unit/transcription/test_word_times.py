@@ -1,52 +1,29 @@
 """Words from tokens and times: alignment, splitting, punctuation, scripts without spaces."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from studio.transcription.engine import Word
-from studio.transcription.word_times import (
-    _row_starts,
-    alignment_heads,
-    within_voice,
-    without_stretched,
-    words_of,
-)
-
-
-@dataclass
-class ByteTokenizer:
-    """Tokens are bytes of a vocabulary of pieces."""
-
-    pieces: list[bytes]
-
-    def decode(self, tokens: list[int], **_options: Any) -> str:
-        return b"".join(self.pieces[token] for token in tokens).decode("utf-8", errors="replace")
+from studio.transcription.window_model import TokenTimes
+from studio.transcription.word_times import segments_of, within_voices, words_of
 
 
 def words(pieces: list[str | bytes], language: str = "en") -> list[Word]:
+    """Words of tokens that are pieces of bytes, a second each; their texts without spaces around."""
     raw = [piece if isinstance(piece, bytes) else piece.encode() for piece in pieces]
-    decoder: Any = SimpleNamespace(tokenizer=ByteTokenizer(raw))
-    tokens = list(range(len(raw)))
-    return words_of(decoder, language, tokens, [float(i) for i in range(len(raw) + 1)], [0.5] * len(raw))
+    model: Any = SimpleNamespace(
+        decoded=lambda tokens: b"".join(raw[token] for token in tokens).decode("utf-8", errors="replace")
+    )
+    times = TokenTimes(np.arange(len(raw) + 1.0), np.full(len(raw), 0.5))
+    found = words_of(model, language, list(range(len(raw))), times)
+    return [replace(word, text=word.text.strip()) for word in found]
 
 
 def spans(found: list[Word]) -> list[tuple[str, float, float]]:
     return [(word.text, word.start_seconds, word.end_seconds) for word in found]
-
-
-def test_the_path_through_the_attention_gives_each_token_its_start() -> None:
-    attention = np.zeros((3, 10))
-    attention[0, :4] = attention[1, 4:7] = attention[2, 7:] = 1.0
-    assert _row_starts(-attention).tolist() == [0, 4, 7]
-
-
-def test_more_tokens_than_positions_still_get_times() -> None:
-    starts = _row_starts(-np.eye(5, 2))
-    assert len(starts) == 5
-    assert sorted(starts) == starts.tolist()
 
 
 def test_words_are_split_at_spaces_and_keep_their_punctuation() -> None:
@@ -73,24 +50,51 @@ def test_english_among_chinese_stays_a_word() -> None:
     ]  # fmt: skip
 
 
-def test_a_word_does_not_last_through_a_pause() -> None:
+def voices(*spans: tuple[float, float]) -> list[tuple[float, float]]:
+    """As the detector tells them, a little wider than they are."""
+    return [(start - 0.08, end + 0.08) for start, end in spans]
+
+
+def near(found: list[Word]) -> list[tuple[str, float, float]]:
+    return [(word.text, round(word.start_seconds, 3), round(word.end_seconds, 3)) for word in found]
+
+
+def test_a_word_lasts_as_long_as_the_longest_voice_in_its_time() -> None:
     usual = [Word(float(i), i + 0.4, "x") for i in range(5)]
-    found = without_stretched([*usual, Word(5.0, 9.0, "last")])
-    assert found[-1].end_seconds <= 6.0
+    spoken = voices(*[(float(i), i + 0.4) for i in range(5)], (5.0, 5.1), (8.5, 8.9))
+    late = near(within_voices([*usual, Word(5.0, 9.0, "late")], spoken))
+    assert late[:5] == near(usual)
+    assert late[5] == ("late", 8.5, 8.9), "the pause was before it"
+    assert near(within_voices([Word(0.0, 1.5, "turn")], voices((1.0, 1.6)))) == [("turn", 1.0, 1.6)]
+
+
+def test_the_first_word_begins_and_the_last_ends_with_a_voice_that_nobody_else_has() -> None:
+    said = [Word(1.3, 1.6, "one"), Word(1.6, 2.0, "two")]
+    assert near(within_voices(said, voices((1.0, 2.3)))) == [("one", 1.0, 1.6), ("two", 1.6, 2.3)]
+    assert near(within_voices(said, voices((0.2, 3.0)))) == near(said), "more was said there"
+
+
+def test_a_word_in_a_pause_that_no_voice_shows_is_not_longer_than_others() -> None:
+    usual = [Word(float(i), i + 0.4, "x") for i in range(5)]
+    found = within_voices([*usual, Word(5.0, 9.0, "last")], [])
     assert found[:5] == usual
-    late = without_stretched([*usual, Word(5.0, 9.0, "late")], [(0.0, 5.1), (8.7, 9.0)])[-1]
-    assert (late.start_seconds, late.end_seconds) == (8.7, 9.0), "the pause was before it"
+    assert found[-1].end_seconds - found[-1].start_seconds < 1.0
+    assert within_voices([], [(1.0, 2.0)]) == []
 
 
-def test_a_model_without_alignment_heads_uses_the_upper_half_of_its_decoder() -> None:
-    assert alignment_heads({}, 4, 2) == [(2, 0), (2, 1), (3, 0), (3, 1)]
-    assert alignment_heads({"alignment_heads": [[1, 0], [9, 9]]}, 4, 2) == [(1, 0)]
+def test_a_segment_ends_with_a_sentence_or_in_a_pause() -> None:
+    def said(*rows: tuple[str, float, float]) -> list[tuple[str, float, float]]:
+        found = segments_of([Word(start, end, text) for text, start, end in rows])
+        return [(one.text, one.start_seconds, one.end_seconds) for one in found]
 
-
-def test_the_first_word_begins_and_the_last_ends_with_the_voice() -> None:
-    heard = [Word(0.0, 1.5, "turn", None), Word(1.5, 2.0, "it", None), Word(2.0, 5.0, "on", None)]
-    trimmed = within_voice(heard, [(1.0, 1.6), (1.9, 2.6)])
-    assert spans(trimmed) == [("turn", 1.0, 1.5), ("it", 1.5, 2.0), ("on", 2.0, 2.6)]
-    assert within_voice(heard, []) == heard
-    assert within_voice(heard, [(6.0, 7.0)]) == heard
-    assert within_voice([], [(1.0, 2.0)]) == []
+    assert said((" Mr.", 0, 0.4), (" Bo", 0.4, 1), (" left.", 1, 2), (" So?", 2, 3)) == [
+        ("Mr.", 0, 0.4), ("Bo left.", 0.4, 2), ("So?", 2, 3),
+    ]  # fmt: skip
+    assert said((" 3.", 0, 0.4), ("5", 0.4, 1), (" volts", 1, 2)) == [("3.5 volts", 0, 2)]
+    assert said((" turn", 0, 0.5), (" it", 0.5, 1.2), (" now", 1.9, 2.5)) == [
+        ("turn it", 0, 1.2),
+        ("now", 1.9, 2.5),
+    ]
+    assert said((" oh", 0, 0.3), (" well", 1.5, 2.0)) == [("oh well", 0, 2.0)], "too short for a segment"
+    assert said(("你。", 0, 1), ("好", 1, 2)) == [("你。", 0, 1), ("好", 1, 2)]
+    assert segments_of([]) == []

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from studio.errors import AdapterMismatchError, AudioError, ConfigError, ModelBr
 from studio.evaluation.metrics import error_rates
 from studio.registry.spec import ModelDimensions
 from studio.transcription.engine import Progress, TranscribeOptions
-from studio.transcription.hugging_face import HuggingFaceEngine, LoadedBase, load_base
+from studio.transcription.engines.transformers import alignment_heads
+from studio.transcription.loaded_base import LoadedBase, load_base
 from studio.transcription.model_cache import ModelCache
+from studio.transcription.transcriber import Transcriber
 from tests.unit.transcription.small_models import (
     Sample,
     assert_is_whole,
@@ -24,6 +27,7 @@ from tests.unit.transcription.small_models import (
 )
 
 RATE = 16_000
+PLAIN = TranscribeOptions()
 
 
 @pytest.mark.parametrize(("timestamps", "num_beams"), [("none", 2), ("segment", 0), ("word", 0)])
@@ -42,9 +46,9 @@ def test_a_command_is_written_down_with_the_times_that_are_asked(
 
 
 @pytest.fixture(scope="module")
-def tiny(whisper_tiny: Path) -> HuggingFaceEngine:
+def tiny(whisper_tiny: Path) -> Transcriber:
     """The real whisper-tiny."""
-    return HuggingFaceEngine(load_base(whisper_tiny, device="cpu"), "tiny")
+    return Transcriber(load_base(whisper_tiny, device="cpu"), "tiny")
 
 
 @pytest.fixture
@@ -53,7 +57,7 @@ def mandarin(real_speech: Path) -> Path:
     return min((real_speech / "aishell1_zh" / "test").glob("*.flac"))
 
 
-def test_the_language_is_detected_or_taken_by_name(tiny: HuggingFaceEngine, mandarin: Path) -> None:
+def test_the_language_is_detected_or_taken_by_name(tiny: Transcriber, mandarin: Path) -> None:
     detected = tiny.transcribe(mandarin, TranscribeOptions())
     named = tiny.transcribe(mandarin, TranscribeOptions(language="Mandarin"))
     assert (detected.language, named.language) == ("zh", "zh")
@@ -64,7 +68,7 @@ def test_the_language_is_detected_or_taken_by_name(tiny: HuggingFaceEngine, mand
     assert tiny.detect_language(np.zeros(RATE, np.float32)) == {}
 
 
-def test_words_of_mandarin_are_characters(tiny: HuggingFaceEngine, mandarin: Path) -> None:
+def test_words_of_mandarin_are_characters(tiny: Transcriber, mandarin: Path) -> None:
     found = tiny.transcribe(mandarin, TranscribeOptions(timestamps="word"))
     words = [word.text for segment in found.segments for word in segment.words]
     assert "".join(words) == found.text
@@ -171,7 +175,7 @@ def test_an_adapter_that_cannot_be_used_is_refused_and_the_base_still_works(
     with pytest.raises(ModelBrokenError, match=re.escape("no adapter_model.safetensors")):
         base.add_adapter("gone", folder)
     assert not base.is_spoiled and base.adapters == ()
-    assert HuggingFaceEngine(base, "demo").transcribe(command.path, TranscribeOptions()).text == command.text
+    assert Transcriber(base, "demo").transcribe(command.path, TranscribeOptions()).text == command.text
 
 
 def test_a_base_whose_weights_are_cut_short_is_broken(demo_model: Path, tmp_path: Path) -> None:
@@ -199,13 +203,13 @@ def test_a_model_on_a_cpu_computes_in_float32(base: LoadedBase) -> None:
 def test_loading_and_transcribing_prints_nothing(
     demo_model: Path, command: Sample, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    engine = HuggingFaceEngine(load_base(demo_model, device="cpu"), "demo")
+    engine = Transcriber(load_base(demo_model, device="cpu"), "demo")
     engine.transcribe(command.path, TranscribeOptions(timestamps="word"))
     assert capfd.readouterr() == ("", "")
 
 
 def test_whisper_tiny_makes_no_word_error_on_a_speech_of_kennedy(
-    tiny: HuggingFaceEngine, real_speech: Path
+    tiny: Transcriber, real_speech: Path
 ) -> None:
     spoken = "and so my fellow americans ask not what your country can do for you "
     spoken += "ask what you can do for your country"
@@ -229,7 +233,7 @@ def test_whisper_tiny_makes_no_word_error_on_a_speech_of_kennedy(
 
 
 def test_whisper_tiny_writes_down_a_long_recording_without_loss(
-    tiny: HuggingFaceEngine, real_speech: Path, tmp_path: Path
+    tiny: Transcriber, real_speech: Path, tmp_path: Path
 ) -> None:
     """Longer than one window, so that sentences are cut and taken up again."""
     once = read_audio(real_speech / "jfk" / "jfk.flac")
@@ -240,3 +244,24 @@ def test_whisper_tiny_writes_down_a_long_recording_without_loss(
     assert error_rates([" ".join([alone.text] * 4)], [found.text], "basic").wer <= 0.05
     assert_times_are_sound(found)
     assert found.segments[-1].end_seconds > found.duration_seconds - 3
+
+
+@pytest.mark.parametrize(("precision", "share"), [("float16", 0.51), ("int8", 0.75), ("int4", 0.75)])
+def test_weights_in_fewer_bits_need_less_memory(
+    demo_model: Any, base: LoadedBase, command: Sample, precision: str, share: float, tmp_path: Any
+) -> None:
+    small = load_base(demo_model, device="cpu", precision=precision)
+    assert small.size_bytes < share * base.size_bytes
+    options = replace(PLAIN, timestamps="none")
+    text = Transcriber(small, "demo").transcribe(command.path, options).text
+    # 4 bits are too few for a model as small as this one: that it writes must do.
+    assert text == command.text if precision != "int4" else text
+    if precision == "int8":
+        small.add_adapter("faint", save_adapter(demo_model, tmp_path / "faint", seed=1, strength=0.0))
+        adapted = Transcriber(small, "faint", "faint").transcribe(command.path, options)
+        assert adapted.text == command.text
+
+
+def test_a_model_without_alignment_heads_uses_the_upper_half_of_its_decoder() -> None:
+    assert alignment_heads({}, 4, 2) == [(2, 0), (2, 1), (3, 0), (3, 1)]
+    assert alignment_heads({"alignment_heads": [[1, 0], [9, 9]]}, 4, 2) == [(1, 0)]

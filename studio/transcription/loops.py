@@ -1,0 +1,56 @@
+"""Text that repeats itself without end: Whisper's known weakness, found and cut."""
+
+import zlib
+from collections.abc import Sequence
+
+from studio.transcription.special_tokens import SpecialTokens
+
+LOOP_COMPRESSION_RATIO = 2.4
+"""Text that zlib makes smaller by more than this repeats itself."""
+_REPEATS_OF_A_LOOP = 5
+"""A sentence said three times in a row is no loop."""
+_REPEATS_CUT = 3
+
+
+def compression_ratio(text: str) -> float:
+    """How much smaller zlib makes a text: 2 is half its size; 0 for none."""
+    raw = text.encode("utf-8")
+    return len(raw) / len(zlib.compress(raw)) if raw else 0.0
+
+
+def is_loop(
+    text: str,
+    tokens: Sequence[int],
+    special: SpecialTokens,
+    *,
+    was_cut: bool,
+    threshold: float = LOOP_COMPRESSION_RATIO,
+) -> bool:
+    """Whether a text repeats itself as only a model that is stuck does.
+
+    `tokens` are those of the text, `was_cut` tells that it ended for want of room, `threshold` is the
+    compression ratio from which on it is looked at. People repeat themselves too, and come to an end.
+    """
+    if compression_ratio(text) <= threshold:
+        return False
+    plain = tuple(token for token in tokens if token < special.end)
+    return was_cut or _without_repeats(plain, _REPEATS_OF_A_LOOP) != plain
+
+
+def cut_loop(text: str, tokens: Sequence[int], special: SpecialTokens, *, was_cut: bool) -> list[int]:
+    """The tokens of a text; of a loop that it is stuck in, only the first round. See `is_loop`."""
+    if not is_loop(text, tokens, special, was_cut=was_cut):
+        return list(tokens)
+    return list(_without_repeats(tuple(token for token in tokens if token < special.end), _REPEATS_CUT))
+
+
+def _without_repeats(tokens: tuple[int, ...], at_least: int) -> tuple[int, ...]:
+    """The tokens with whatever comes `at_least` times in a row, or more often, only once."""
+    for start in range(len(tokens)):
+        for period in range(1, (len(tokens) - start) // at_least + 1):
+            end = start + period
+            while end < len(tokens) and tokens[end] == tokens[end - period]:
+                end += 1
+            if end - start >= at_least * period:
+                return tokens[: start + period] + _without_repeats(tokens[end:], at_least)
+    return tokens

@@ -1,0 +1,51 @@
+"""Speech that a model passed over: voices in a window for which it wrote no word.
+
+Where several people speak in 30 s, a Whisper may leave out a sentence and go on with the next, whichever
+library computes it. Each such part is heard once more, alone.
+"""
+
+from collections.abc import Sequence
+
+from studio.transcription.engine import Segment, Word
+from studio.transcription.languages import join_texts
+
+Span = tuple[float, float]
+"""Start and end in seconds."""
+_SHORTEST_SECONDS = 1.0
+"""What is shorter may be a breath, or a word that the alignment has beside the voice."""
+_EDGE_SECONDS = 0.2
+
+
+def split_at(segments: Sequence[Segment], gaps: Sequence[Span], language: str) -> list[Segment]:
+    """The segments, those that a gap lies in as two: what is heard there comes between them."""
+    found: list[Segment] = []
+    for segment in segments:
+        for start, _ in gaps:
+            before = [word for word in segment.words if word.start_seconds < start]
+            behind = segment.words[len(before) :]
+            if before and behind:
+                found.append(_of(before, language))
+                segment = _of(behind, language)
+        found.append(segment)
+    return found
+
+
+def _of(words: Sequence[Word], language: str) -> Segment:
+    text = join_texts([word.text for word in words], language)
+    return Segment(words[0].start_seconds, max(word.end_seconds for word in words), text, tuple(words))
+
+
+def unheard(words: Sequence[Word], voices: Sequence[Span], until_seconds: float) -> list[Span]:
+    """Parts of a window, up to `until_seconds`, in which somebody speaks and nothing was written.
+
+    From one word to the next, with a little of the sound around them.
+    """
+    ends = [0.0, *(word.end_seconds for word in words)]
+    starts = [*(word.start_seconds for word in words), until_seconds]
+    found = []
+    for end, start in zip(ends, starts, strict=True):
+        spoken = [(max(a, end), min(b, start)) for a, b in voices if a < start and b > end]
+        if sum(b - a for a, b in spoken) >= _SHORTEST_SECONDS:
+            first, last = spoken[0][0], spoken[-1][1]
+            found.append((max(end, first - _EDGE_SECONDS), min(start, last + _EDGE_SECONDS)))
+    return found

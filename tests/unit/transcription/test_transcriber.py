@@ -1,0 +1,125 @@
+"""The transcriber with an engine from outside: windows, batches, times, contexts, stops."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from studio.transcription.engine import Progress, TranscribeOptions
+from studio.transcription.transcriber import Transcriber
+from studio.transcription.window_model import Search, Written
+from tests.unit.transcription.scripted_model import RATE, TOKENS, Lent, ScriptedModel, at
+from tests.unit.transcription.small_models import assert_times_are_sound
+
+OPTIONS = TranscribeOptions("en", vad=False)
+"""No voice is in these sounds."""
+
+
+def sound(seconds: float) -> NDArray[np.float32]:
+    """Samples whose value is their time."""
+    return np.arange(int(seconds * RATE), dtype=np.float32) / RATE
+
+
+def blocks(samples: NDArray[np.float32], block_seconds: float = 7.3) -> Iterator[NDArray[np.float32]]:
+    size = int(block_seconds * RATE)
+    return (samples[first : first + size] for first in range(0, len(samples), size))
+
+
+def two_sentences(samples: NDArray[np.float32], _prompt: list[int], _search: Search) -> Written:
+    """One of 20 s, and one that the window's end cuts off, if there is so much."""
+    if len(samples) <= 20 * RATE:
+        return Written([at(0), 0, 1, 5, at(len(samples) / RATE)], -0.1)
+    return Written([at(0), 0, 1, 5, at(20), at(20), 2, 3], -0.1)
+
+
+def test_what_a_model_leaves_at_a_windows_end_is_heard_in_the_next() -> None:
+    starts: list[float] = []
+
+    def write(samples: NDArray[np.float32], prompt: list[int], search: Search) -> Written:
+        starts.append(float(samples[0]))
+        return two_sentences(samples, prompt, search)
+
+    found = Transcriber(Lent(ScriptedModel(write)), "mine").transcribe_samples(
+        blocks(sound(75)), 75.0, replace(OPTIONS, timestamps="word")
+    )
+    assert starts == [0.0, 20.0, 40.0, 60.0]
+    assert (found.text, found.engine, found.model) == ("one two. " * 3 + "one two.", "scripted", "mine")
+    assert found.duration_seconds == 75.0 and len(found.segments) == 4
+    assert [word.text for word in found.segments[0].words] == ["one", "two."]
+    assert_times_are_sound(found)
+
+
+def test_a_window_that_its_model_does_not_move_on_from_cannot_hang() -> None:
+    model = ScriptedModel(lambda *_: Written([at(0), 0, at(0), at(0), 1], -0.1))
+    found = Transcriber(Lent(model), "mine").transcribe_samples([sound(12)], 12.0, OPTIONS)
+    assert len(model.batches) <= 12 and found.text
+
+
+def test_progress_is_told_after_each_window_and_a_stop_keeps_what_was_heard() -> None:
+    told: list[Progress] = []
+    transcriber = Transcriber(Lent(ScriptedModel(two_sentences)), "mine")
+    whole = transcriber.transcribe_samples([sound(75)], 70.0, OPTIONS, told.append)
+    assert [(p.done_seconds, len(p.segments)) for p in told[:4]] == [(20, 1), (40, 2), (60, 3), (75, 4)]
+    assert told[-1].total_seconds == whole.duration_seconds == 75.0
+    told.clear()
+    cut = transcriber.transcribe_samples(
+        [sound(75)], 75.0, OPTIONS, told.append, should_stop=lambda: len(told) == 2
+    )
+    assert len(cut.segments) == 2 and cut.duration_seconds == 75.0
+
+
+def test_several_recordings_are_heard_together_and_each_keeps_its_own() -> None:
+    model = ScriptedModel(lambda samples, *_: Written([round(len(samples) / RATE) - 1], -0.1))
+    clips = [sound(seconds) for seconds in (1.0, 3.0, 2.0, 4.0, 1.0)]
+    options = replace(OPTIONS, batch_size=3, timestamps="none", language="auto")
+    found = Transcriber(Lent(model), "mine").transcribe_clips(clips, options, ["a", "b"])
+    assert model.batches == [3, 2]
+    assert [row.text for row in found] == ["one", "three", "two", "four", "one"]
+    assert [row.audio_path for row in found] == ["a", "b", "", "", ""]
+    assert [row.language for row in found] == ["en"] * 5
+    assert found[0].language_probabilities == {"en": 0.75, "zh": 0.25}
+
+
+def test_unless_told_more_windows_are_heard_together_while_that_is_quick() -> None:
+    model = ScriptedModel(lambda *_: Written([0], -0.1))
+    Transcriber(Lent(model), "mine").transcribe_clips([sound(1.0)] * 20, OPTIONS)
+    assert model.batches == [1, 2, 4, 8, 5]
+
+
+def test_text_before_is_told_once_and_hotwords_each_time() -> None:
+    model = ScriptedModel(two_sentences)
+    options = replace(OPTIONS, initial_prompt="five", hotwords="four", condition_on_prev_tokens=True)
+    Transcriber(Lent(model), "mine").transcribe_samples([sound(60)], 60.0, options)
+    steer = TOKENS.prompt("en", "transcribe", with_times=True)
+    assert model.prompts == [
+        [TOKENS.previous, 3, 4, *steer],
+        [TOKENS.previous, 3, 0, 1, 5, *steer],
+        [TOKENS.previous, 3, 0, 1, 5, 0, 1, 5, *steer],
+    ]
+
+
+@pytest.mark.parametrize("seconds", [5.0, 20.0])
+def test_a_long_text_without_times_is_still_written_with_them(seconds: float) -> None:
+    model = ScriptedModel(lambda *_: Written([0], -0.1))
+    options = replace(OPTIONS, timestamps="none")
+    Transcriber(Lent(model), "mine").transcribe_samples([sound(seconds)], seconds, options)
+    assert (TOKENS.no_timestamps in model.prompts[0]) is (seconds < 15)
+
+
+def test_times_stay_in_the_recording_and_never_go_back() -> None:
+    model = ScriptedModel(lambda *_: Written([at(0), 0, 5, 1, 5, 2, at(3), at(3), 4], -0.1))
+    model.align = lambda _encoded, _prompt, texts, seconds: [  # type: ignore[method-assign]
+        type(
+            "Times",
+            (),
+            {"edges": np.linspace(-1.0, 99.0, len(text) + 1), "probabilities": np.ones(len(text))},
+        )()
+        for text in texts
+    ]
+    found = Transcriber(Lent(model), "mine").transcribe_samples(
+        [sound(25)], 25.0, replace(OPTIONS, timestamps="word")
+    )
+    assert len(found.segments) > 5
+    assert_times_are_sound(found)
