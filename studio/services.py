@@ -24,7 +24,7 @@ class Services:
     def open(cls, settings: Settings, *, device: str = "auto") -> "Services":
         """Makes the folders and the services; nothing is loaded and no thread starts here.
 
-        `device` is where transcription computes: auto, cpu or cuda. These links cross the parts: loaded
+        `device` is where transcription computes (see `devices`). These links cross the parts: loaded
         models leave memory before a run starts, and the GPU while it is at work; the registry asks the runs
         which models they use before it renames or deletes one.
 

@@ -21,15 +21,14 @@ from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.settings import Settings
 from studio.transcription import captions
+from studio.transcription.devices import DEVICES, accelerator
 from studio.transcription.engine import EngineChoice, Progress, TranscribeOptions, Transcript
-from studio.transcription.loaded_base import has_gpu
 from studio.transcription.many import distinct_stems, recordings_named, transcribe_many
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.ranks import gather
 from studio.transcription.results import ResultsFile
 from studio.units import format_duration
 
-DEVICES = ("auto", "cpu", "cuda")
 _LAYOUT = captions.DEFAULT_LAYOUT
 
 
@@ -134,7 +133,8 @@ def _finish(given: argparse.Namespace, results: ResultsFile) -> int:
 
 def _device(name: str, settings: Settings) -> str:
     """Each process of a machine takes a GPU of its own, if there are several."""
-    return f"cuda:{settings.local_rank}" if settings.world_size > 1 and name != "cpu" and has_gpu() else name
+    kind = accelerator() if settings.world_size > 1 and name != "cpu" else ""
+    return f"{kind}:{settings.local_rank}" if kind else name
 
 
 class _Report:

@@ -8,17 +8,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from studio.errors import ConfigError, ModelBrokenError
+from studio.errors import ModelBrokenError
 from studio.lazy_imports import transformers_library
 from studio.registry.spec import ModelDimensions
 from studio.registry.tensors import read_json_object
 from studio.registry.validate import check_adapter
+from studio.transcription.devices import torch_device, usual_dtype
 from studio.transcription.engine import TRANSFORMERS
 from studio.transcription.engines.transformers import TransformersModel
 from studio.transcription.special_tokens import SpecialTokens
 from studio.whisper.audio_context import POSITIONS, SECONDS_PER_POSITION
 
-DEVICES = ("auto", "cpu", "cuda")
 _BITS = ("int8", "int4")
 """Precisions of bitsandbytes."""
 ENGLISH_VOCABULARY = 51864
@@ -150,7 +150,7 @@ def load_base(folder: Path, *, device: str = "auto", precision: str = "auto", th
     transformers = transformers_library()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    place = _device(device)
+    place = torch_device(device)
     if threads > 0:
         torch.set_num_threads(threads)
     dimensions = _dimensions(folder)
@@ -192,20 +192,6 @@ def _dimensions(folder: Path) -> ModelDimensions:
     return dimensions
 
 
-def _device(name: str) -> str:
-    import torch
-
-    has_gpu = torch.cuda.is_available()
-    place, _, number = name.partition(":")
-    if place not in DEVICES:
-        raise ConfigError("There is no device {name!r}: choose auto, cuda or cpu.", name=name)
-    if place == "cuda" and not has_gpu:
-        raise ConfigError("The device cuda was asked for, and there is no GPU here: choose auto or cpu.")
-    if place == "cpu" or not has_gpu:
-        return "cpu"
-    return f"cuda:{int(number) % torch.cuda.device_count()}" if number.isdecimal() else "cuda"
-
-
 def _weights(precision: str, place: str) -> dict[str, Any]:
     """What `from_pretrained` calls the precision."""
     import torch
@@ -218,16 +204,8 @@ def _weights(precision: str, place: str) -> dict[str, Any]:
         four: dict[str, Any] = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
         make: Any = BitsAndBytesConfig
         bits = make(**four) if precision == "int4" else make(load_in_8bit=True)
-        return {"quantization_config": bits, "device_map": {"": place}, "dtype": _usual_dtype(place)}
-    return {"dtype": _usual_dtype(place) if precision == "auto" else getattr(torch, precision)}
-
-
-def _usual_dtype(place: str) -> Any:
-    import torch
-
-    if place == "cpu":
-        return torch.float32
-    return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+        return {"quantization_config": bits, "device_map": {"": place}, "dtype": usual_dtype(place)}
+    return {"dtype": usual_dtype(place) if precision == "auto" else getattr(torch, precision)}
 
 
 def _module_name(adapter_id: str) -> str:
@@ -238,10 +216,3 @@ def _module_name(adapter_id: str) -> str:
 def _first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
-
-
-def has_gpu() -> bool:
-    """Whether torch sees a GPU."""
-    import torch
-
-    return bool(torch.cuda.is_available())

@@ -7,6 +7,7 @@ from pathlib import Path
 from studio.errors import ConfigError, ModelBrokenError
 from studio.registry.tensors import read_json_object
 from studio.registry.validate import read_card
+from studio.transcription.devices import ctranslate2_device
 from studio.transcription.engine import FASTER_WHISPER
 from studio.transcription.engines.ctranslate2 import CTranslate2Model
 from studio.transcription.special_tokens import SpecialTokens
@@ -51,7 +52,7 @@ def load_export(
         ConfigError: if the device is not there, or cannot compute so.
         ModelBrokenError: if the folder cannot be loaded.
     """
-    place, index = _device(device)
+    place, index = ctranslate2_device(device)
     compute_type = _compute_type(precision, place)
     config = read_json_object(folder / "config.json")
     import ctranslate2
@@ -83,23 +84,10 @@ def load_export(
 
 
 def compute_types(device: str = "auto") -> tuple[str, ...]:
-    """What faster-whisper can compute in on `device` (`auto`, `cpu` or `cuda`) of this machine."""
+    """What faster-whisper can compute in on a `device` (see `devices`) of this machine."""
     import ctranslate2
 
-    return tuple(sorted(ctranslate2.get_supported_compute_types(_device(device)[0])))
-
-
-def _device(name: str) -> tuple[str, int]:
-    import ctranslate2
-
-    place, _, number = name.partition(":")
-    if place not in ("auto", "cpu", "cuda"):
-        raise ConfigError("There is no device {name!r}: choose auto, cuda or cpu.", name=name)
-    count = ctranslate2.get_cuda_device_count()
-    index = int(number) if number.isdecimal() else 0
-    if place == "cuda" and count <= index:
-        raise ConfigError("The device cuda was asked for, and there is no GPU here: choose auto or cpu.")
-    return ("cpu", 0) if place == "cpu" or not count else ("cuda", index)
+    return tuple(sorted(ctranslate2.get_supported_compute_types(ctranslate2_device(device)[0])))
 
 
 def _compute_type(precision: str, device: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
+from studio.transcription.devices import free_memory
 from studio.transcription.engine import (
     FASTER_WHISPER,
     TRANSFORMERS,
@@ -83,7 +84,7 @@ class ModelCache:
     ) -> None:
         """A base idle for `idle_seconds` leaves memory (0: as soon as nobody uses it).
 
-        `threads` are those of a CPU (0: the libraries decide), `device` is auto, cpu or cuda, `load` replaces
+        `threads` are those of a CPU (0: the libraries decide), `device` is one of `DEVICES`, `load` replaces
         the function that loads a model from its folder, `sharing` says how runs and transcripts share the
         machine (None: nobody trains on it).
         """
@@ -288,8 +289,7 @@ def _row(entry: _Entry) -> LoadedModel:
 
 
 def _free_memory() -> None:
-    """Collects what nobody refers to, and hands the GPU's memory back if torch was ever loaded."""
+    """Collects what nobody refers to, and hands an accelerator's memory back if torch was ever loaded."""
     gc.collect()
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
-        torch.cuda.empty_cache()
+    if "torch" in sys.modules:
+        free_memory()

@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 
 from studio.files import storage_errors
 from studio.sentences import Sentence
+from studio.transcription.devices import has_accelerator
 from studio.transcription.engine import FASTER_WHISPER, PRECISIONS
 
 WAIT_SECONDS = 30.0
@@ -25,17 +26,14 @@ _GIVES_WAY_SECONDS = 5.0
 """Between the moment when the GPU was freed for a run and the one in which its process is seen."""
 
 
-def _has_gpu() -> bool:
-    from studio.transcription.loaded_base import has_gpu
-
-    return has_gpu()
-
-
 class Sharing:
     """The rule, and who transcribes now. Safe to share by threads."""
 
     def __init__(
-        self, folder: Path, run_at_work: Callable[[], str | None], has_gpu: Callable[[], bool] = _has_gpu
+        self,
+        folder: Path,
+        run_at_work: Callable[[], str | None],
+        has_gpu: Callable[[], bool] = has_accelerator,
     ) -> None:
         """Who transcribes holds a lock in `folder`; `run_at_work` names a run that has the machine."""
         self._folder = folder

@@ -202,8 +202,8 @@ class TransformersModel:
             [_attention(seen[layer][0], seen[layer][1], head, width, positions) for layer, head in heads]
         )
         # A row looks at the sound of the token that it predicts: the last is that of the end.
-        matrix = _sharpened(weights)[len(prompt) - 1 : -1].double().cpu().numpy()
-        return TokenTimes(row_starts(-matrix) * SECONDS_PER_TOKEN, probabilities.double().cpu().numpy())
+        matrix = _sharpened(weights)[len(prompt) - 1 : -1].cpu().double().numpy()
+        return TokenTimes(row_starts(-matrix) * SECONDS_PER_TOKEN, probabilities.cpu().double().numpy())
 
     def _logits(self, encoded: Any, tokens: Any) -> Any:
         hidden = self.model.get_decoder()(

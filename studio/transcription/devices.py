@@ -1,0 +1,89 @@
+"""Where a model computes: on the accelerator that torch names (CUDA and ROCm, MPS, XPU), or the processor.
+
+CTranslate2 knows CUDA alone; on the others it takes the processor.
+"""
+
+from typing import Any
+
+from studio.errors import ConfigError
+
+CPU, CUDA = "cpu", "cuda"
+"""ROCm calls itself CUDA."""
+DEVICES = ("auto", CPU, CUDA, "mps", "xpu")
+
+
+def accelerator() -> str:
+    """The kind of accelerator that torch finds here; empty if there is none."""
+    import torch
+
+    found = torch.accelerator.current_accelerator(check_available=True)
+    return found.type if found is not None and found.type in DEVICES else ""
+
+
+def has_accelerator() -> bool:
+    """Whether torch finds one."""
+    return bool(accelerator())
+
+
+def torch_device(name: str) -> str:
+    """What torch calls `auto`, `cpu` or an accelerator, with or without the number of a card: `cuda:1`.
+
+    Raises:
+        ConfigError: if there is no such device, here or at all.
+    """
+    import torch
+
+    kind, number = _kind(name)
+    found = accelerator()
+    if kind not in ("auto", CPU, found):
+        raise _missing(kind)
+    if kind == CPU or not found:
+        return CPU
+    return found if number is None else f"{found}:{number % torch.accelerator.device_count()}"
+
+
+def ctranslate2_device(name: str) -> tuple[str, int]:
+    """What CTranslate2 calls it, and the number of the card.
+
+    Raises:
+        ConfigError: if there is no such device, here or at all.
+    """
+    import ctranslate2
+
+    kind, number = _kind(name)
+    count = ctranslate2.get_cuda_device_count()
+    if kind == CUDA and count <= (number or 0):
+        raise _missing(kind)
+    return (CUDA, number or 0) if kind in ("auto", CUDA) and count else (CPU, 0)
+
+
+def usual_dtype(device: str) -> Any:
+    """The type that weights have on a device of torch, unless told: 16 bits on accelerators."""
+    import torch
+
+    kind = device.partition(":")[0]
+    if kind == CPU:
+        return torch.float32
+    has_bf16 = kind == "xpu" or (kind == CUDA and torch.cuda.is_bf16_supported())
+    return torch.bfloat16 if has_bf16 else torch.float16
+
+
+def free_memory() -> None:
+    """Hands an accelerator's memory back that nobody needs any more."""
+    import torch
+
+    if has_accelerator():
+        torch.accelerator.empty_cache()
+
+
+def _kind(name: str) -> tuple[str, int | None]:
+    kind, _, number = name.partition(":")
+    if kind not in DEVICES:
+        raise ConfigError(
+            "There is no device {name!r}: choose one of {known}.", name=name, known=", ".join(DEVICES)
+        )
+    return kind, int(number) if number.isdecimal() else None
+
+
+def _missing(kind: str) -> ConfigError:
+    return ConfigError("The device {name} was asked for, and it is not here: choose auto or cpu.", name=kind)

@@ -1,0 +1,55 @@
+"""Where a model computes, with accelerators that this machine may not have."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from studio.errors import ConfigError
+from studio.transcription.devices import DEVICES, accelerator, ctranslate2_device, torch_device, usual_dtype
+
+
+@dataclass
+class Named:
+    """What torch says of an accelerator."""
+
+    type: str
+
+
+def has(monkeypatch: pytest.MonkeyPatch, kind: str, count: int = 1) -> None:
+    """A machine with so many accelerators of a kind."""
+    found = Named(kind) if kind else None
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda check_available: found)
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: count)
+
+
+@pytest.mark.parametrize("kind", ["cuda", "mps", "xpu"])
+def test_auto_is_the_accelerator_that_torch_names(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    has(monkeypatch, kind, 2)
+    assert [torch_device(name) for name in ("auto", "cpu", kind)] == [kind, "cpu", kind]
+    assert [torch_device(f"{kind}:{number}") for number in (0, 1, 2)] == [f"{kind}:{n}" for n in (0, 1, 0)]
+    other = next(name for name in DEVICES[2:] if name != kind)
+    with pytest.raises(ConfigError, match=f"The device {other} was asked for, and it is not here"):
+        torch_device(other)
+
+
+@pytest.mark.parametrize("kind", ["", "meta"])
+def test_without_one_that_the_studio_knows_it_is_the_processor(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    has(monkeypatch, kind)
+    assert accelerator() == "" and torch_device("auto") == "cpu" == torch_device("auto:3")
+    with pytest.raises(ConfigError, match="cuda was asked for"):
+        torch_device("cuda")
+
+
+def test_ctranslate2_takes_the_processor_for_what_it_lacks() -> None:
+    assert ctranslate2_device("mps") == ctranslate2_device("xpu") == ctranslate2_device("cpu") == ("cpu", 0)
+    with pytest.raises(ConfigError, match="no device 'tpu': choose one of auto, cpu, cuda, mps, xpu"):
+        ctranslate2_device("tpu")
+
+
+def test_accelerators_compute_in_16_bits() -> None:
+    assert usual_dtype("cpu") == torch.float32
+    assert usual_dtype("mps") == torch.float16
+    assert usual_dtype("xpu:1") == torch.bfloat16
