@@ -54,8 +54,9 @@ def add_decoding_options(made: Parser) -> None:
     made.option("hotwords", "Words to expect in every window.", default="")
     made.flag(
         "condition_on_prev_tokens",
-        "Tell each window what was said in the one before.",
+        "Tell each window what was said in the one before (not with a batch size above 1).",
         aliases=("condition_on_previous_text",),
+        default=True,
     )
     made.option(
         "no_speech_threshold",
@@ -79,7 +80,9 @@ def add_decoding_options(made: Parser) -> None:
     made.option("suppress_tokens", "Never written: ids, none, or -1 for the model's own list.", default="-1")
     made.option("max_new_tokens", "Longest text of a window; 0: no limit.", kind=int, default=0)
     made.flag("vad", "Leave out what holds no voice.", aliases=("vad_filter",), default=True)
-    made.option("batch_size", "Windows decoded together; 0: what suits the machine.", kind=int, default=0)
+    made.option(
+        "batch_size", "Windows decoded together; 0: those of a recording in turn.", kind=int, default=0
+    )
 
 
 def choice_of(given: argparse.Namespace) -> EngineChoice:

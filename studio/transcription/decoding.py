@@ -39,6 +39,8 @@ class Decoded:
     """At some temperature it was neither unsure nor a loop."""
     is_stuck: bool = False
     """It was a loop that no temperature got rid of; of it, the first round is left."""
+    temperature: float = 0.0
+    """At which it was found."""
 
 
 class _Choice:
@@ -46,6 +48,8 @@ class _Choice:
 
     def __init__(self) -> None:
         self.first: Written | None = None
+        self.temperature = 0.0
+        """Of the best."""
         self.best: Written | None = None
         """Of those that do not repeat themselves, the surest."""
         self.is_silence = self.is_sure = False
@@ -55,7 +59,7 @@ class _Choice:
         if self.is_silence or self.first is None:
             return Decoded([])
         if self.best is not None:
-            return Decoded(self.best.tokens, is_sure=self.is_sure)
+            return Decoded(self.best.tokens, is_sure=self.is_sure, temperature=self.temperature)
         tokens = cut_loop(model.text_of(self.first.tokens), self.first.tokens, model.tokens, was_cut=True)
         return Decoded(tokens, is_stuck=True)
 
@@ -84,7 +88,9 @@ def decode(
             prompts = [windows[number].prompt for number in numbers]
             found = model.generate(states, prompts, search, [windows[number].seconds for number in numbers])
             for number, written in zip(numbers, found, strict=True):
-                is_settled = _is_settled(model, choices[number], written, limits[number], options)
+                is_settled = _is_settled(
+                    model, choices[number], written, temperature, limits[number], options
+                )
                 if not is_settled and tried + 1 != windows[number].tries:
                     unsure.append(number)
         waiting = sorted(unsure)
@@ -112,7 +118,12 @@ def _alike(numbers: Iterable[int], windows: Sequence[Window], no_timestamps: int
 
 
 def _is_settled(
-    model: WindowModel, choice: _Choice, written: Written, limit: int, options: TranscribeOptions
+    model: WindowModel,
+    choice: _Choice,
+    written: Written,
+    temperature: float,
+    limit: int,
+    options: TranscribeOptions,
 ) -> bool:
     """Notes a text; whether it is good enough, or silence."""
     choice.first = choice.first or written
@@ -126,7 +137,7 @@ def _is_settled(
     if is_loop(text, written.tokens, model.tokens, was_cut=was_cut, threshold=threshold):
         return False
     if choice.best is None or written.average_logprob > choice.best.average_logprob:
-        choice.best = written
+        choice.best, choice.temperature = written, temperature
     choice.is_sure = not is_unsure
     return choice.is_sure
 

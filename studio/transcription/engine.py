@@ -144,8 +144,9 @@ class TranscribeOptions:
     """Text that came before the recording: style, and names as they are spelled."""
     hotwords: str = ""
     """Words to expect in every window."""
-    condition_on_prev_tokens: bool = False
-    """Whether a window is told what was said in the one before."""
+    condition_on_prev_tokens: bool = True
+    """Whether a window is told what was said in the one before; not if `batch_size` is above 1, and not with
+    models of short clips."""
     no_speech_threshold: float = 0.6
     """Above this probability of silence, an unsure text is dropped; 1 writes down everything."""
     compression_ratio_threshold: float = 2.4
@@ -161,7 +162,7 @@ class TranscribeOptions:
     vad: bool = True
     """Whether a detector of voice activity keeps silence and noise from the model."""
     batch_size: int = 0
-    """Windows, of one recording or of several, that are decoded together; 0: as many as take seconds."""
+    """Windows, of one recording or of several, that are decoded together; 0: those of a recording in turn."""
     chinese_script: str = "auto"
     """`auto`: what most of a recording is written in; `as_heard`, `simplified`, `traditional` or `taiwan`."""
 

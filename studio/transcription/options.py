@@ -71,7 +71,6 @@ def check_values(options: TranscribeOptions) -> None:
             "temperature must be one or more numbers from 0 to 2, got {given!r}.",
             given=", ".join(f"{value:g}" for value in options.temperature),
         )
-    _check_batch(options)
     if options.chinese_script not in SCRIPTS:
         raise ConfigError(
             "There is no Chinese script {given!r}: choose one of {known}.",
@@ -82,17 +81,6 @@ def check_values(options: TranscribeOptions) -> None:
         raise ConfigError(
             "no_speech_threshold is a probability from 0 to 1, got {given}.",
             given=options.no_speech_threshold,
-        )
-
-
-def _check_batch(options: TranscribeOptions) -> None:
-    if options.batch_size <= 1:
-        return
-    if options.condition_on_prev_tokens:
-        raise ConfigError(
-            "condition_on_prev_tokens cannot go with batch_size {given}: windows that are decoded together "
-            "know nothing of one another. Give batch_size 1.",
-            given=options.batch_size,
         )
 
 

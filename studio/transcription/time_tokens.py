@@ -43,6 +43,16 @@ def split_segments(
     return [segment for segment in segments if segment.text_tokens], advance
 
 
+def taken(tokens: Sequence[int], segments: Sequence[TokenSegment], special: SpecialTokens) -> tuple[int, ...]:
+    """Of a window's tokens those up to the end of its last segment, times and all."""
+    left = sum(len(segment.text_tokens) for segment in segments)
+    for place, token in enumerate(tokens):
+        if left == 0 and special.is_time(token):
+            return tuple(tokens[: place + 1])
+        left -= token < special.end
+    return tuple(tokens)
+
+
 def _segment(piece: Sequence[int], special: SpecialTokens, length_seconds: float) -> TokenSegment:
     times = [special.seconds(token) for token in piece if special.is_time(token)]
     start = min(times[0] if times else 0.0, length_seconds)

@@ -2,8 +2,10 @@
 
 How Whisper is decoded here, from the top:
 
-1. A recording is read in pieces, and each is cut into stretches in its pauses (`windows`, `voice_activity`).
-   What fits into one window of 30 s is one.
+1. A recording is read in pieces, and each is cut into stretches where nobody speaks (`windows`,
+   `voice_activity`). Unless told otherwise, a stretch is as long as somebody speaks, and its windows of 30 s
+   are heard in turn, each told of the text before it. For windows that are decoded together, it is cut in
+   pauses; what fits into one window is one.
 2. Windows, of one recording or of several, are encoded together, and the language is detected.
 3. Each is written down with time tokens, again if it is unsure or a loop (`decoding`, `loops`). Without
    them a model leaves out more sentences. Where they say that the text ends before the window does, the rest
@@ -43,11 +45,11 @@ from studio.transcription.engine import (
 )
 from studio.transcription.languages import AUTO, join_texts, resolve_language
 from studio.transcription.options import check_prompt, check_suppressed, check_values
-from studio.transcription.time_tokens import TokenSegment, split_segments
+from studio.transcription.time_tokens import TokenSegment, split_segments, taken
 from studio.transcription.unheard import Span, split_at, unheard
 from studio.transcription.voice_activity import has_voice, voiced_spans
 from studio.transcription.window_model import Search, WindowModel
-from studio.transcription.windows import WINDOW_SECONDS, WindowLengths, cut_windows, pieces
+from studio.transcription.windows import WINDOW_SECONDS, WindowLengths, cut_windows, pieces, without_silence
 from studio.transcription.word_times import timed_segments
 from studio.whisper.audio_context import FULL, SHORT
 
@@ -60,6 +62,8 @@ _QUICK_SECONDS, _SLOW_SECONDS = 4.0, 12.0
 _PLAIN_SECONDS = 15.0
 """If nobody asks for times, what is not longer is written without: fewer tokens, and nothing is left out."""
 WINDOW_SAMPLES = int(WINDOW_SECONDS * SAMPLING_RATE)
+_TOLD_UP_TO = 0.5
+"""What was found at a higher temperature is not told to the next window, as in Whisper's own decoding."""
 _SHORTEST_SAMPLES = SAMPLING_RATE // 20
 """Less than this at the end of a recording holds no word."""
 log = logging.getLogger(__name__)
@@ -93,7 +97,7 @@ class _Recording:
     segments: list[Segment] = field(default_factory=list)
     end_seconds: float = 0.0
     context: list[int] = field(default_factory=list)
-    """Tokens of the text so far, if the next window is told of them."""
+    """Tokens of the text and times so far, if the next window is told of them."""
     is_begun: bool = False
 
 
@@ -306,10 +310,12 @@ class Transcriber:
         if len(samples) <= lengths.longest_seconds * SAMPLING_RATE:
             is_heard = len(samples) >= (_SHORTEST_SAMPLES if offset_seconds else 1)
             spans = [(0, len(samples))] if is_heard and (not is_judged or has_voice(samples)) else []
-        elif options.vad or lengths != WindowLengths():
-            spans = cut_windows(samples, lengths, vad=options.vad)
-        else:
+        elif not options.vad and lengths == WindowLengths():
             spans = [(0, len(samples))]
+        elif self._tells_text_before(options):
+            spans = without_silence(samples)
+        else:
+            spans = cut_windows(samples, lengths, vad=options.vad)
         return [
             _Stretch(
                 recording,
@@ -328,16 +334,16 @@ class Transcriber:
         As many together as was asked for; else as many as take seconds, not minutes.
         """
         waiting = deque(stretches)
-        size = 1 if options.condition_on_prev_tokens else options.batch_size or 1
+        size = options.batch_size or 1
         while waiting:
-            batch = [waiting.popleft() for _ in range(min(size, len(waiting)))]
+            batch = _next(waiting, size, in_turn=self._tells_text_before(options))
             began = time.perf_counter()
             left_out = self._hear(batch, options)
             took = time.perf_counter() - began
             more = [stretch for stretch in batch if self._has_more(stretch, options)]
             waiting.extendleft(reversed([*left_out, *more]))
             yield sum(stretch.seconds - stretch.position_seconds for stretch in waiting)
-            if not (options.batch_size or options.condition_on_prev_tokens):
+            if not options.batch_size:
                 if took < _QUICK_SECONDS:
                     size = min(2 * size, WINDOWS_TOGETHER)
                 elif took > _SLOW_SECONDS:
@@ -388,15 +394,20 @@ class Transcriber:
                 recording = stretch.recording
                 recording.language = languages[number]
                 recording.language_probabilities = recording.language_probabilities or odds[number]
-                if options.condition_on_prev_tokens:
-                    context = [] if found[number].is_stuck else [*recording.context, *said[number].tokens]
-                    recording.context = context[-(model.text_context // 2) :]
+                if self._tells_text_before(options):
+                    context = found[number].context
+                    recording.context = (
+                        [*recording.context, *context][-_prompt_room(model) :] if context else []
+                    )
                 plain = [Segment(0.0, seconds[number], model.text_of(said[number].tokens).strip())]
                 heard = segments.get(number, plain)
                 spans: list[Span] = []
                 if number in segments and stretch.with_times and options.vad:
                     words = [word for segment in heard for word in segment.words]
-                    spans = unheard(words, voices[number], found[number].advance_seconds)
+                    # Both the alignment and the model's own times have to say that nothing was written there.
+                    covered = [(word.start_seconds, word.end_seconds) for word in words]
+                    covered += [(part.start_seconds, part.end_seconds) for part in found[number].parts]
+                    spans = unheard(covered, voices[number], found[number].advance_seconds)
                 _add(stretch, split_at(heard, spans, recording.language), seconds[number])
                 if spans:
                     left_out += [_left_out(stretch, *span) for span in spans]
@@ -437,6 +448,14 @@ class Transcriber:
             language_probabilities=dict(list(recording.language_probabilities.items())[:LANGUAGES_TOLD]),
         )
 
+    def _tells_text_before(self, options: TranscribeOptions) -> bool:
+        """Whether windows of a recording are heard in turn, each told of the text before it.
+
+        A model of short clips has never read such a thing.
+        """
+        is_whole = self._window_lengths(options) == WindowLengths()
+        return is_whole and options.condition_on_prev_tokens and options.batch_size <= 1
+
     def _window_lengths(self, options: TranscribeOptions) -> WindowLengths:
         return self._windows if self._is_short(options) else WindowLengths()
 
@@ -467,8 +486,9 @@ class _Text:
     """From one time that the model wrote to the next."""
     advance_seconds: float
     """Where the next window begins."""
-    is_stuck: bool
     is_sure: bool
+    context: tuple[int, ...]
+    """Tokens of text and times that the next window may be told; none of a text that was hard to find."""
 
     @property
     def tokens(self) -> list[int]:
@@ -476,15 +496,28 @@ class _Text:
         return [token for part in self.parts for token in part.text_tokens]
 
 
+def _next(waiting: deque[_Stretch], size: int, *, in_turn: bool) -> list[_Stretch]:
+    """Takes the stretches that are heard next; `in_turn`: only one of each recording."""
+    batch: list[_Stretch] = []
+    left: list[_Stretch] = []
+    while waiting and len(batch) < size:
+        stretch = waiting.popleft()
+        is_behind = in_turn and any(stretch.recording is other.recording for other in (*batch, *left))
+        (left if is_behind else batch).append(stretch)
+    waiting.extendleft(reversed(left))
+    return batch
+
+
 def _text(model: WindowModel, stretch: _Stretch, decoded: Decoded, seconds: float) -> _Text:
     """The text of a window up to the last time that its model wrote, and where to go on."""
     is_whole = decoded.is_stuck or not stretch.with_times or not decoded.tokens
     if is_whole:
         part = tuple(token for token in decoded.tokens if token < model.tokens.end)
-        whole = TokenSegment(0.0, seconds, part)
-        return _Text([whole], seconds, decoded.is_stuck, decoded.is_sure)
+        context = () if decoded.is_stuck else part
+        return _Text([TokenSegment(0.0, seconds, part)], seconds, decoded.is_sure, context)
     parts, advance = split_segments(decoded.tokens, model.tokens, seconds)
-    return _Text(parts, advance, is_stuck=False, is_sure=decoded.is_sure)
+    context = taken(decoded.tokens, parts, model.tokens) if decoded.temperature <= _TOLD_UP_TO else ()
+    return _Text(parts, advance, decoded.is_sure, context)
 
 
 def _languages(model: WindowModel, encoded: Any, batch: Sequence[_Stretch]) -> list[dict[str, float]]:
@@ -569,9 +602,9 @@ def _left_out(stretch: _Stretch, start: float, end: float) -> _Stretch:
     """A part of a stretch's window as a stretch of its own."""
     first, after = (int((stretch.position_seconds + edge) * SAMPLING_RATE) for edge in (start, end))
     offset = stretch.start_seconds + first / SAMPLING_RATE
-    return _Stretch(
-        stretch.recording, stretch.samples[first:after], offset, with_times=False, is_left_out=True
-    )
+    samples = stretch.samples[first:after]
+    with_times = len(samples) > _PLAIN_SECONDS * SAMPLING_RATE
+    return _Stretch(stretch.recording, samples, offset, with_times=with_times, is_left_out=True)
 
 
 def _add(stretch: _Stretch, segments: Sequence[Segment], seconds: float) -> None:

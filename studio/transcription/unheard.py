@@ -35,17 +35,17 @@ def _of(words: Sequence[Word], language: str) -> Segment:
     return Segment(words[0].start_seconds, max(word.end_seconds for word in words), text, tuple(words))
 
 
-def unheard(words: Sequence[Word], voices: Sequence[Span], until_seconds: float) -> list[Span]:
+def unheard(covered: Sequence[Span], voices: Sequence[Span], until_seconds: float) -> list[Span]:
     """Parts of a window, up to `until_seconds`, in which somebody speaks and nothing was written.
 
-    From one word to the next, with a little of the sound around them.
+    `covered` are the times of what was written, in any order. Parts have a little of the sound around them.
     """
-    ends = [0.0, *(word.end_seconds for word in words)]
-    starts = [*(word.start_seconds for word in words), until_seconds]
     found = []
-    for end, start in zip(ends, starts, strict=True):
+    end = 0.0
+    for start, stop in [*sorted(covered), (until_seconds, until_seconds)]:
         spoken = [(max(a, end), min(b, start)) for a, b in voices if a < start and b > end]
         if sum(b - a for a, b in spoken) >= _SHORTEST_SECONDS:
             first, last = spoken[0][0], spoken[-1][1]
             found.append((max(end, first - _EDGE_SECONDS), min(start, last + _EDGE_SECONDS)))
+        end = max(end, stop)
     return found

@@ -1,7 +1,7 @@
-"""Where a recording is cut into windows: in pauses, so that no word lies on a border.
+"""Where a recording is cut: in long silences, or, for windows that are decoded together, in pauses.
 
 Whisper's own algorithm moves on by the last time that the model wrote, and decodes again what it may have
-cut. Windows cut in pauses need no times of the model and do not depend on one another.
+cut: each window depends on the one before. Windows cut in pauses do not.
 """
 
 import itertools
@@ -22,6 +22,8 @@ _SEARCHED_SECONDS = 20.0
 """A piece ends in the quietest place of its last seconds."""
 _USUAL_PAUSE_SECONDS = 0.3
 """A window that is nearly full ends in the last pause of this length; else in the longest there is."""
+_SILENCE_SECONDS = 3.0
+"""What is longer is not shown to a model, which would make words up."""
 _EDGE_SECONDS = 0.3
 """Kept around a voice, beside the detector's margin: the first and the last consonant are quiet."""
 
@@ -106,6 +108,18 @@ def cut_windows(
             windows.append(first)
             spans[0] = (first[1], spans[0][1])
     return _with_edges(windows, len(samples), longest)
+
+
+def without_silence(samples: NDArray[np.float32]) -> list[tuple[int, int]]:
+    """Stretches of a piece, (start, end) in samples, of whatever length, between silences of some seconds."""
+    stretches: list[tuple[int, int]] = []
+    for start, end in voiced_spans(samples):
+        first, after = int(start * SAMPLING_RATE), min(len(samples), int(end * SAMPLING_RATE))
+        if stretches and first - stretches[-1][1] < _SILENCE_SECONDS * SAMPLING_RATE:
+            stretches[-1] = (stretches[-1][0], after)
+        else:
+            stretches.append((first, after))
+    return _with_edges(stretches, len(samples), len(samples))
 
 
 def _with_edges(windows: list[tuple[int, int]], length: int, longest: int) -> list[tuple[int, int]]:

@@ -54,7 +54,7 @@ ARGUMENTS = {
     "train_data": "Manifest, audio folder or Hub dataset.",
     "transcribe": "So many clips are transcribed, to find texts that do not match; 0: none.",
     "use": "What the memory is for: train or transcribe.",
-    "batch_size": "Windows decoded together; 0: what suits the machine.",
+    "batch_size": "Windows decoded together; 0: those of a recording in turn.",
     "compression_ratio_threshold": "Above this compression ratio a text repeats itself.",
     "condition_on_prev_tokens": "Whether each window is told what was said before.",
     "format": "ctranslate2 (for faster-whisper), or merged: an adapter in its base.",

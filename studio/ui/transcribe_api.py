@@ -84,7 +84,7 @@ def _inputs() -> dict[str, Block]:
         "precision": gr.Textbox("auto"),
         "temperature": gr.Textbox("0, 0.2, 0.4, 0.6, 0.8, 1"),
         "hotwords": gr.Textbox(""),
-        "condition_on_prev_tokens": gr.Checkbox(False),
+        "condition_on_prev_tokens": gr.Checkbox(True),
         "no_speech_threshold": gr.Number(usual.no_speech_threshold),
         "compression_ratio_threshold": gr.Number(usual.compression_ratio_threshold),
         "logprob_threshold": gr.Number(usual.logprob_threshold),

@@ -195,9 +195,9 @@ LOADERS: dict[str, Callable[[Path, Path], Hear]] = {
     "openai": _openai,
     "faster": _faster(is_batched=False),
     "faster-batched": _faster(is_batched=True),
-    "studio-transformers": _studio(is_exported=False, batch_size=1),
+    "studio-transformers": _studio(is_exported=False, batch_size=0),
     "studio-transformers-batched": _studio(is_exported=False, batch_size=WINDOWS_TOGETHER),
-    "studio-ctranslate2": _studio(is_exported=True, batch_size=1),
+    "studio-ctranslate2": _studio(is_exported=True, batch_size=0),
     "studio-ctranslate2-batched": _studio(is_exported=True, batch_size=WINDOWS_TOGETHER),
 }
 

@@ -40,10 +40,10 @@ VARIANTS = {
     "openai": "openai-whisper",
     "faster": "faster-whisper",
     "faster-batched": "faster-whisper, batched",
-    "studio-transformers": "**studio, transformers**, one by one",
-    "studio-transformers-batched": "**studio, transformers**",
-    "studio-ctranslate2": "**studio, faster-whisper**, one by one",
-    "studio-ctranslate2-batched": "**studio, faster-whisper**",
+    "studio-transformers": "**studio, transformers**",
+    "studio-transformers-batched": "**studio, transformers**, batched",
+    "studio-ctranslate2": "**studio, faster-whisper**",
+    "studio-ctranslate2-batched": "**studio, faster-whisper**, batched",
 }
 POOLS: dict[str, Callable[[Path], Iterator[Recording]]] = {
     "speech": lambda _: (r for language in recordings.FOLDERS for r in recordings.speech(language)),

@@ -41,6 +41,8 @@ class ScriptedModel:
         self._write = write
         self.batches: list[int] = []
         """Windows of each call of `generate`."""
+        self.encoded: list[int] = []
+        """Windows of each call of `encode`."""
         self.prompts: list[list[int]] = []
         self.searches: list[Search] = []
 
@@ -54,6 +56,7 @@ class ScriptedModel:
         return self.decoded([token for token in tokens if token < TOKENS.end])
 
     def encode(self, clips: Sequence[NDArray[np.float32]], *, is_short: bool = False) -> Any:
+        self.encoded.append(len(clips))
         return list(clips)
 
     def rows(self, encoded: Any, numbers: Sequence[int]) -> Any:

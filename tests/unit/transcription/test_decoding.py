@@ -26,9 +26,9 @@ def decoded(texts: Sequence[Written], options: TranscribeOptions = PLAIN, **wind
 
 def test_an_unsure_text_is_tried_at_each_temperature_and_the_surest_is_taken() -> None:
     tries = [Written([n], odds) for n, odds in enumerate((-1.5, -1.2, -1.4, -1.3, -1.6, -1.7))]
-    assert decoded(tries) == Decoded([1])
-    assert decoded([Written([0], -1.5), Written([1], -0.9)]) == Decoded([1], is_sure=True)
-    assert decoded([Written([0], -1.5)], replace(PLAIN, temperature=(0.4,))) == Decoded([0])
+    assert decoded(tries) == Decoded([1], temperature=0.2)
+    assert decoded([Written([0], -1.5), Written([1], -0.9)]) == Decoded([1], is_sure=True, temperature=0.2)
+    assert decoded([Written([0], -1.5)], replace(PLAIN, temperature=(0.4,))) == Decoded([0], temperature=0.4)
     assert decoded([Written([0], -1.5)], tries=1) == Decoded([0])
 
 
@@ -41,7 +41,7 @@ def test_an_unsure_text_is_silence_where_silence_is_likely() -> None:
 
 
 def test_a_loop_is_tried_again_and_cut_after_its_first_round_if_nothing_helps() -> None:
-    assert decoded([Written(LOOP, -0.1), Written([3], -0.5)]) == Decoded([3], is_sure=True)
+    assert decoded([Written(LOOP, -0.1), Written([3], -0.5)]) == Decoded([3], is_sure=True, temperature=0.2)
     assert decoded([Written(LOOP, -0.1)] * 6) == Decoded([0, 1], is_stuck=True)
 
 

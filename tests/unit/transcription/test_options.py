@@ -73,7 +73,6 @@ def test_values_that_cannot_be_are_refused(engines: ModelCache, command: Sample)
         (replace(PLAIN, temperature=(3.0,)), "numbers from 0 to 2"),
         (replace(PLAIN, no_speech_threshold=1.5), "a probability from 0 to 1"),
         (replace(PLAIN, hotwords="light " * 400), "takes 223: shorten them"),
-        (replace(PLAIN, batch_size=8, condition_on_prev_tokens=True), "Give batch_size 1."),
         (replace(PLAIN, suppress_tokens=(-4,)), "this model's tokens are 0 to"),
     ):
         with pytest.raises(ConfigError, match=re.escape(sentence)):

@@ -90,13 +90,43 @@ def test_unless_told_more_windows_are_heard_together_while_that_is_quick() -> No
 
 def test_text_before_is_told_once_and_hotwords_each_time() -> None:
     model = ScriptedModel(two_sentences)
-    options = replace(OPTIONS, initial_prompt="five", hotwords="four", condition_on_prev_tokens=True)
+    options = replace(OPTIONS, initial_prompt="five", hotwords="four")
     Transcriber(Lent(model), "mine").transcribe_samples([sound(60)], 60.0, options)
     steer = TOKENS.prompt("en", "transcribe", with_times=True)
+    said = [at(0), 0, 1, 5, at(20)]
     assert model.prompts == [
         [TOKENS.previous, 3, 4, *steer],
-        [TOKENS.previous, 3, 0, 1, 5, *steer],
-        [TOKENS.previous, 3, 0, 1, 5, 0, 1, 5, *steer],
+        [TOKENS.previous, 3, *said, *steer],
+        [TOKENS.previous, 3, *said, *said, *steer],
+    ]
+    for untold in (replace(options, condition_on_prev_tokens=False), replace(options, batch_size=2)):
+        model.prompts.clear()
+        Transcriber(Lent(model), "mine").transcribe_samples([sound(60)], 60.0, untold)
+        assert model.prompts[1:] == [[TOKENS.previous, 3, *steer]] * 2
+
+
+def test_a_text_that_was_hard_to_find_is_not_told_to_the_next_window() -> None:
+    def write(samples: NDArray[np.float32], prompt: list[int], search: Search) -> Written:
+        found = two_sentences(samples, prompt, search)
+        is_found = float(samples[0]) != 20 or search.temperature == 0.8
+        return found if is_found else Written([0, 1] * 40, -0.1)
+
+    model = ScriptedModel(write)
+    Transcriber(Lent(model), "mine").transcribe_samples([sound(60)], 60.0, OPTIONS)
+    told = [TOKENS.previous in prompt for prompt in model.prompts]
+    assert told == [False, *[True] * 5, False]
+
+
+def test_windows_of_one_recording_are_heard_in_turn_and_those_of_several_together() -> None:
+    model = ScriptedModel(two_sentences)
+    clips = [sound(seconds) for seconds in (60, 10, 10, 60)]
+    found = Transcriber(Lent(model), "mine").transcribe_clips(clips, replace(OPTIONS, timestamps="word"))
+    assert model.encoded == [1, 2, 3, 1, 1]
+    assert [row.text for row in found] == [
+        "one two. " * 2 + "one two.",
+        "one two.",
+        "one two.",
+        found[0].text,
     ]
 
 

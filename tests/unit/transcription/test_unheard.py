@@ -1,9 +1,8 @@
 """What a model passed over."""
 
-from studio.transcription.engine import Word
 from studio.transcription.unheard import unheard
 
-WORDS = [Word(1.0, 1.4, "one"), Word(1.4, 2.0, "two"), Word(8.0, 8.5, "three")]
+WORDS = [(1.0, 1.4), (8.0, 8.5), (1.4, 2.0)]
 
 
 def test_a_voice_between_words_is_found_with_some_sound_around_it() -> None:
@@ -12,9 +11,13 @@ def test_a_voice_between_words_is_found_with_some_sound_around_it() -> None:
 
 
 def test_a_voice_before_the_first_word_and_behind_the_last_is_found() -> None:
-    assert unheard(WORDS[2:], [(0.5, 2.0), (8.0, 11.0)], 12.0) == [(0.3, 2.2), (8.5, 11.2)]
+    assert unheard(WORDS[1:2], [(0.5, 2.0), (8.0, 11.0)], 12.0) == [(0.3, 2.2), (8.5, 11.2)]
     assert unheard([], [(0.5, 2.0)], 12.0) == [(0.3, 2.2)]
     assert unheard(WORDS, [(9.5, 12.0)], 10.0) == [], "the next window's"
+
+
+def test_what_one_of_two_witnesses_covers_was_heard() -> None:
+    assert unheard([*WORDS, (1.0, 5.5)], [(3.0, 6.0)], 10.0) == []
 
 
 def test_breaths_and_silence_are_nothing() -> None:

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from studio.dataset.audio import read_audio
-from studio.transcription.windows import WindowLengths, cut_windows, pieces
+from studio.transcription.windows import WindowLengths, cut_windows, pieces, without_silence
 from tests.unit.transcription.small_models import Sample
 
 RATE = 16_000
@@ -53,8 +53,13 @@ def test_speech_without_a_pause_is_cut_where_it_is_quietest(speech: NDArray[np.f
     assert all(end == start for (_, end), (start, _) in itertools.pairwise(windows))
 
 
-def test_silence_has_no_window() -> None:
-    assert cut_windows(np.zeros(60 * RATE, np.float32), WindowLengths()) == []
+def test_silence_has_no_window_and_a_long_one_divides_stretches(speech: NDArray[np.float32]) -> None:
+    silence = np.zeros(5 * RATE, np.float32)
+    assert cut_windows(np.tile(silence, 12), WindowLengths()) == without_silence(silence) == []
+    whole = without_silence(np.concatenate([silence, speech, silence, speech[: 20 * RATE]]))
+    (first, second), (third, fourth) = whole
+    assert 4.5 < first / RATE < 6 and 65 < second / RATE < 90
+    assert second + 4 * RATE < third and fourth <= 2 * len(silence) + len(speech) + 20 * RATE
 
 
 def test_a_recording_is_cut_into_pieces_where_it_is_quiet() -> None:

@@ -215,10 +215,9 @@ def test_whatever_is_asked_of_a_model_of_short_clips_its_windows_are_short(
     assert len(found.segments) > 3 and found.segments[-1].end_seconds > 15
     assert max(lengths) <= positions_of(6.0)
     told = [loaded.model.tokens.previous in prompt for prompt in prompts]
-    if "condition_on_prev_tokens" in given:
-        assert not told[0] and all(told[-3:]), "each is told of the text before it"
-    elif "initial_prompt" in given:
-        assert told[0] and not any(told[-3:]), "the first is told of it"
+    assert told[0] is ("initial_prompt" in given) and not any(told[1:]), (
+        "it has never read text before a clip"
+    )
 
 
 def test_what_is_drawn_by_chance_is_drawn_the_same_another_time(demo_export: Path, command: Sample) -> None:
@@ -240,7 +239,6 @@ def test_what_model_or_engine_lack_is_refused_in_a_sentence(cache: ModelCache, c
     for options, sentence in (
         (replace(plain, language="Cantonese"), "does not know the language 'Cantonese'"),
         (replace(plain, initial_prompt="light " * 400), "takes 223: shorten them"),
-        (replace(plain, batch_size=4, condition_on_prev_tokens=True), "Give batch_size 1"),
         (replace(plain, suppress_tokens=(99_999_999,)), "this model's tokens are 0 to"),
     ):
         with pytest.raises(ConfigError, match=re.escape(sentence)):
