@@ -62,6 +62,8 @@ _QUICK_SECONDS, _SLOW_SECONDS = 4.0, 12.0
 _PLAIN_SECONDS = 15.0
 """If nobody asks for times, what is not longer is written without: fewer tokens, and nothing is left out."""
 WINDOW_SAMPLES = int(WINDOW_SECONDS * SAMPLING_RATE)
+_SURE_LANGUAGE, _FURTHER_WINDOWS = 0.9, 3
+"""Below this probability of the likeliest language, so many more windows are asked."""
 _TOLD_UP_TO = 0.5
 """What was found at a higher temperature is not told to the next window, as in Whisper's own decoding."""
 _SHORTEST_SAMPLES = SAMPLING_RATE // 20
@@ -124,6 +126,12 @@ class _Stretch:
         """The next samples for the model, at most 30 s."""
         first = int(self.position_seconds * SAMPLING_RATE)
         return self.samples[first : first + WINDOW_SAMPLES]
+
+    def windows_after(self, most: int) -> list[NDArray[np.float32]]:
+        """At most so many whole windows that may follow the next one."""
+        first = int(self.position_seconds * SAMPLING_RATE) + WINDOW_SAMPLES
+        starts = range(first, len(self.samples) - WINDOW_SAMPLES + 1, WINDOW_SAMPLES)
+        return [self.samples[start : start + WINDOW_SAMPLES] for start in starts[:most]]
 
     @property
     def seconds(self) -> float:
@@ -365,7 +373,7 @@ class Transcriber:
         seconds = [len(window) / SAMPLING_RATE for window in windows]
         with self._loaded.using(self._adapter_id) as model:
             encoded = model.encode(windows, is_short=self._is_short(options))
-            odds = _languages(model, encoded, batch)
+            odds = _languages(model, encoded, batch, is_short=self._is_short(options))
             languages = [
                 stretch.recording.language or next(iter(row))
                 for stretch, row in zip(batch, odds, strict=True)
@@ -520,10 +528,13 @@ def _text(model: WindowModel, stretch: _Stretch, decoded: Decoded, seconds: floa
     return _Text(parts, advance, decoded.is_sure, context)
 
 
-def _languages(model: WindowModel, encoded: Any, batch: Sequence[_Stretch]) -> list[dict[str, float]]:
+def _languages(
+    model: WindowModel, encoded: Any, batch: Sequence[_Stretch], *, is_short: bool
+) -> list[dict[str, float]]:
     """For each window the probability of each language in its recording's windows, likeliest first.
 
-    Empty where it is known.
+    Empty where it is known. Where the first window leaves a doubt, the next ones of the stretch are asked,
+    too: all that follows is read in that language.
     """
     odds: list[dict[str, float]] = [{} for _ in batch]
     unknown = [number for number, stretch in enumerate(batch) if not stretch.recording.language]
@@ -534,11 +545,19 @@ def _languages(model: WindowModel, encoded: Any, batch: Sequence[_Stretch]) -> l
     found = model.detect_language(encoded if len(unknown) == len(batch) else model.rows(encoded, unknown))
     for _, group in groupby(zip(unknown, found, strict=True), key=lambda pair: id(batch[pair[0]].recording)):
         pairs = list(group)
-        mean = {code: sum(row[code] for _, row in pairs) / len(pairs) for code in pairs[0][1]}
-        ordered = dict(sorted(mean.items(), key=lambda item: item[1], reverse=True))
+        rows = [row for _, row in pairs]
+        further = batch[pairs[-1][0]].windows_after(_FURTHER_WINDOWS)
+        if further and max(_mean(rows).values()) < _SURE_LANGUAGE:
+            rows += model.detect_language(model.encode(further, is_short=is_short))
         for number, _ in pairs:
-            odds[number] = ordered
+            odds[number] = _mean(rows)
     return odds
+
+
+def _mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Of the probabilities of each language, likeliest first."""
+    mean = {code: sum(row[code] for row in rows) / len(rows) for code in rows[0]}
+    return dict(sorted(mean.items(), key=lambda item: item[1], reverse=True))
 
 
 def _prompt(model: WindowModel, stretch: _Stretch, language: str, options: TranscribeOptions) -> list[int]:

@@ -153,3 +153,18 @@ def test_times_stay_in_the_recording_and_never_go_back() -> None:
     )
     assert len(found.segments) > 5
     assert_times_are_sound(found)
+
+
+def test_a_language_that_the_beginning_leaves_in_doubt_is_asked_of_what_follows() -> None:
+    model = ScriptedModel(two_sentences)
+    model.language = lambda samples: {"zh": 0.6, "en": 0.4} if samples[0] < 30 else {"zh": 0.2, "en": 0.8}
+    transcriber = Transcriber(Lent(model), "mine")
+    options = replace(OPTIONS, language="auto")
+    found = transcriber.transcribe_samples([sound(100)], 100.0, options)
+    assert found.language == "en"
+    assert found.language_probabilities == pytest.approx({"en": 2 / 3, "zh": 1 / 3})
+    assert transcriber.transcribe_samples([sound(50)], 50.0, options).language == "zh", (
+        "nothing whole follows"
+    )
+    model.language = lambda samples: {"zh": 0.95, "en": 0.05} if samples[0] < 30 else {"zh": 0.0, "en": 1.0}
+    assert transcriber.transcribe_samples([sound(100)], 100.0, options).language == "zh"
