@@ -394,7 +394,8 @@ class Transcriber:
             }
             segments: dict[int, list[Segment]] = {}
             voices = {number: voiced_spans(windows[number]) for number in said}
-            if options.timestamps != "none":
+            # Also where nobody asks for times: they tell what was passed over.
+            if options.timestamps != "none" or any(stretch.with_times for stretch in batch):
                 segments = _segments(model, encoded, batch, windows, voices, said, languages, options)
         left_out: list[_Stretch] = []
         for number, stretch in enumerate(batch):
