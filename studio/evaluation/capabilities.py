@@ -21,7 +21,7 @@ from studio.transcription.languages import resolve_language
 from studio.transcription.model_cache import ModelCache
 
 if TYPE_CHECKING:
-    from studio.transcription.engine import Engine
+    from studio.transcription.transcriber import Transcriber
 
 SCHEMA_VERSION = 1
 CHECKS = ("timestamps", "long_form", "silence", "language", "other_languages")
@@ -140,7 +140,7 @@ def _clips(examples: Sequence[Example]) -> list[tuple[Example, Samples]]:
 
 
 def _measure(
-    engine: "Engine",
+    engine: "Transcriber",
     clips: Sequence[tuple[Example, Samples]],
     foreign: Sequence[tuple[Example, Samples]],
     should_stop: ShouldStop,
@@ -167,7 +167,7 @@ def _options(**more: Any) -> TranscribeOptions:
     return TranscribeOptions(**{**common, **more})
 
 
-def _timestamps(engine: "Engine", clips: Sequence[tuple[Example, Samples]]) -> float | None:
+def _timestamps(engine: "Transcriber", clips: Sequence[tuple[Example, Samples]]) -> float | None:
     """Share of clips whose speech is given times, in order and within the clip."""
     if not clips:
         return None
@@ -183,7 +183,7 @@ def _timestamps(engine: "Engine", clips: Sequence[tuple[Example, Samples]]) -> f
     return good / len(clips)
 
 
-def _long_form(engine: "Engine", clips: Sequence[tuple[Example, Samples]]) -> float | None:
+def _long_form(engine: "Transcriber", clips: Sequence[tuple[Example, Samples]]) -> float | None:
     """Share of words that are right in a recording of more than a window; loops and gaps count as errors."""
     if not clips or not all(example.text for example, _ in clips):
         return None
@@ -200,7 +200,7 @@ def _long_form(engine: "Engine", clips: Sequence[tuple[Example, Samples]]) -> fl
     return max(0.0, 1.0 - error_rates([" ".join(texts)], [written], "basic").wer)
 
 
-def _silence(engine: "Engine") -> float:
+def _silence(engine: "Transcriber") -> float:
     """Share of windows without speech that the model leaves empty, with no voice activity to warn it."""
     count = int(_SILENCE_SECONDS * SAMPLING_RATE)
     noise = np.random.default_rng(0).normal(0.0, 0.003, count).astype(np.float32)
@@ -210,7 +210,7 @@ def _silence(engine: "Engine") -> float:
     return sum(not text.strip(" .…") for text in texts) / len(windows)
 
 
-def _language(engine: "Engine", clips: Sequence[tuple[Example, Samples]]) -> float | None:
+def _language(engine: "Transcriber", clips: Sequence[tuple[Example, Samples]]) -> float | None:
     """Share of clips that name their language and are heard in it."""
     named = [(example, samples) for example, samples in clips if example.language]
     if not named or not engine.languages:
@@ -222,7 +222,7 @@ def _language(engine: "Engine", clips: Sequence[tuple[Example, Samples]]) -> flo
     return sum(right) / len(right)
 
 
-def _other_languages(engine: "Engine", foreign: Sequence[tuple[Example, Samples]]) -> float | None:
+def _other_languages(engine: "Transcriber", foreign: Sequence[tuple[Example, Samples]]) -> float | None:
     """Share of characters that are right, told each clip's language; of languages that the model has."""
     heard, said = [], []
     for example, samples in foreign:

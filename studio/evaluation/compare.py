@@ -20,8 +20,8 @@ from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.model_cache import ModelCache
 
 if TYPE_CHECKING:
-    from studio.transcription.engine import Engine
     from studio.transcription.export import OnStep
+    from studio.transcription.transcriber import Transcriber
 
 BATCH_SIZE = 8
 COMPARED_METRICS = ("wer", "cer")
@@ -140,7 +140,7 @@ def _check(model_ids: Sequence[str], normalizer: str) -> None:
 
 
 def _hear_all(
-    engine: "Engine",
+    engine: "Transcriber",
     tests: _TestSet,
     options: TranscribeOptions,
     heard: _Heard,
@@ -162,7 +162,7 @@ def _hear_all(
 
 
 def _texts(
-    engine: "Engine",
+    engine: "Transcriber",
     tests: _TestSet,
     batch: list[tuple[int, NDArray[np.float32]]],
     options: TranscribeOptions,

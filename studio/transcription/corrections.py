@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from studio.errors import ConfigError
 from studio.transcription.engine import Segment, Transcript, Word
-from studio.transcription.languages import join_texts
+from studio.transcription.languages import is_ideograph, join_texts
 
 
 def corrected(transcript: Transcript, texts: Sequence[str]) -> Transcript:
@@ -64,14 +64,10 @@ def split_words(text: str) -> Iterator[str]:
     held = ""
     for char in text:
         is_mark = unicodedata.category(char)[0] in "MPC"
-        if char.isspace() or (held and not is_mark and (_is_ideograph(char) or _is_ideograph(held[0]))):
+        if char.isspace() or (held and not is_mark and (is_ideograph(char) or is_ideograph(held[0]))):
             if held:
                 yield held
             held = ""
         held += char.strip()
     if held:
         yield held
-
-
-def _is_ideograph(char: str) -> bool:
-    return "\u3005" <= char <= "\u30ff" or "\u3400" <= char <= "\u9fff" or "\uf900" <= char <= "\ufaff"

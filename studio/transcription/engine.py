@@ -1,12 +1,8 @@
 """What every engine takes and gives: audio in, a `Transcript` with times out."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, Literal, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Literal
 
 Timestamps = Literal["none", "segment", "word"]
 AudioContext = Literal["auto", "full", "short"]
@@ -193,79 +189,3 @@ class Progress:
 
 OnProgress = Callable[[Progress], None]
 ShouldStop = Callable[[], bool]
-
-
-class Engine(Protocol):
-    """A loaded model that can transcribe. Engines are made and kept by `studio.transcription.model_cache`."""
-
-    model_id: str
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """Codes that the model knows; none for an English-only model."""
-        ...
-
-    def release(self) -> None:
-        """Lets go of the model: the lease has ended."""
-        ...
-
-    def transcribe(
-        self,
-        audio_path: Path,
-        options: TranscribeOptions,
-        on_progress: OnProgress | None = None,
-        should_stop: ShouldStop | None = None,
-    ) -> Transcript:
-        """Transcribes a recording of any length, a window at a time, never holding it whole in memory.
-
-        Raises:
-            AudioError: if the file cannot be read.
-            ConfigError: if the model lacks the language or the task.
-        """
-        ...
-
-    def transcribe_samples(
-        self,
-        blocks: Iterable[NDArray[np.float32]],
-        total_seconds: float,
-        options: TranscribeOptions,
-        on_progress: OnProgress | None = None,
-        should_stop: ShouldStop | None = None,
-        *,
-        audio_path: str = "",
-    ) -> Transcript:
-        """The same for blocks of mono samples at 16 kHz; `total_seconds` is their length as far as known.
-
-        Raises:
-            ConfigError: if the model lacks the language or the task.
-        """
-        ...
-
-    def detect_language(self, samples: NDArray[np.float32]) -> dict[str, float]:
-        """Code → probability, likeliest first, from the first 30 s; empty where nothing is heard."""
-        ...
-
-    def transcribe_clips(
-        self,
-        clips: Sequence[NDArray[np.float32]],
-        options: TranscribeOptions,
-        audio_paths: Sequence[str] = (),
-    ) -> list[Transcript]:
-        """Recordings of at most 30 s, together where that saves time; mono samples at 16 kHz.
-
-        Raises:
-            ConfigError: if the model lacks the language or the task, or an option has no such value.
-        """
-        ...
-
-    def transcribe_batch(
-        self, clips: Sequence[NDArray[np.float32]], options: TranscribeOptions, languages: Sequence[str]
-    ) -> list[str]:
-        """Plain texts of clips of at most 30 s, decoded together and without judging whether anybody speaks.
-
-        `languages` has a name, code or `auto` for each clip.
-
-        Raises:
-            ConfigError: if the model lacks a language or the task.
-        """
-        ...

@@ -95,3 +95,8 @@ def join_texts(texts: list[str], language: str) -> str:
         is_tight = language in WITHOUT_SPACES and not (joined[-1:].isascii() and text[:1].isascii())
         joined += text if is_tight or not joined else f" {text}"
     return joined.strip()
+
+
+def is_ideograph(char: str) -> bool:
+    """Chinese characters, kana and their marks: each stands for itself, in whatever language."""
+    return "\u3005" <= char <= "\u30ff" or "\u3400" <= char <= "\u9fff" or "\uf900" <= char <= "\ufaff"

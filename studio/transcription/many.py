@@ -8,7 +8,6 @@ from studio.dataset.audio import SOUND_FILES, audio_duration, read_audio
 from studio.errors import ConfigError, DataError, StudioError
 from studio.transcription.engine import (
     SCHEMA_VERSION,
-    Engine,
     EngineChoice,
     OnProgress,
     ShouldStop,
@@ -16,7 +15,7 @@ from studio.transcription.engine import (
     Transcript,
 )
 from studio.transcription.model_cache import ModelCache
-from studio.transcription.transcriber import WINDOWS_TOGETHER
+from studio.transcription.transcriber import WINDOWS_TOGETHER, Transcriber
 from studio.transcription.windows import WINDOW_SECONDS
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def _is_short(path: Path) -> bool:
 
 
 def _heard(
-    engine: Engine,
+    engine: Transcriber,
     paths: Sequence[Path],
     options: TranscribeOptions,
     on_progress: OnProgress | None,

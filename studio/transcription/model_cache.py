@@ -17,7 +17,6 @@ from studio.transcription.devices import free_memory
 from studio.transcription.engine import (
     FASTER_WHISPER,
     TRANSFORMERS,
-    Engine,
     EngineChoice,
     OnProgress,
     ShouldStop,
@@ -114,7 +113,7 @@ class ModelCache:
     @contextmanager
     def lease(
         self, model_id: str, choice: EngineChoice | None = None, on_step: "OnStep | None" = None
-    ) -> Iterator[Engine]:
+    ) -> Iterator[Transcriber]:
         """An engine for a model of any kind, loaded if need be, for one block.
 
         faster-whisper plays exports: for any other model one is made at its first use, and `on_step` is told
@@ -224,7 +223,7 @@ class ModelCache:
             self._start_watcher()
             return entry
 
-    def _engine(self, entry: _Entry, spec: ModelSpec, folder: Path) -> Engine:
+    def _engine(self, entry: _Entry, spec: ModelSpec, folder: Path) -> Transcriber:
         """Loads the model if nobody has (who comes meanwhile waits for that one load), and the adapter."""
         _, kind, precision, device = entry.key
         with entry.loading:

@@ -362,6 +362,8 @@ class Transcriber:
         rest = stretch.samples[int(stretch.position_seconds * SAMPLING_RATE) :]
         if len(rest) < _SHORTEST_SAMPLES:
             return False
+        if len(rest) > WINDOW_SAMPLES:
+            return True  # a stretch has no long silence inside; to look for one again takes longer each time
         return not (options.vad and options.no_speech_threshold < 1) or has_voice(rest)
 
     def _hear(self, batch: Sequence[_Stretch], options: TranscribeOptions) -> list[_Stretch]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from studio.transcription.engine import Segment, Word
-from studio.transcription.languages import WITHOUT_SPACES
+from studio.transcription.languages import WITHOUT_SPACES, is_ideograph
 from studio.transcription.time_tokens import TokenSegment
 from studio.transcription.window_model import TokenTimes, WindowModel
 
@@ -193,22 +193,17 @@ def _pieces(model: WindowModel, text: Sequence[int]) -> Iterator[tuple[str, int,
 
 def written_parts(piece: str) -> list[str]:
     """Characters of a piece in a script without spaces, else the piece as it is."""
-    if not any(_is_ideograph(char) for char in piece):
+    if not any(is_ideograph(char) for char in piece):
         return [piece]
     parts: list[str] = []
     for char in piece:
         if parts and (
-            unicodedata.category(char)[0] == "M" or not (_is_ideograph(char) or _is_ideograph(parts[-1][-1]))
+            unicodedata.category(char)[0] == "M" or not (is_ideograph(char) or is_ideograph(parts[-1][-1]))
         ):
             parts[-1] += char
         else:
             parts.append(char)
     return parts
-
-
-def _is_ideograph(char: str) -> bool:
-    """Chinese characters, kana and their marks: each stands for itself, in whatever language."""
-    return "\u3005" <= char <= "\u30ff" or "\u3400" <= char <= "\u9fff" or "\uf900" <= char <= "\ufaff"
 
 
 def _continues(word: str, part: str, language: str) -> bool:
@@ -220,7 +215,7 @@ def _continues(word: str, part: str, language: str) -> bool:
         return not (part[0].isspace() and bare in _OPENING)
     if part[0].isspace() or language in WITHOUT_SPACES - {"zh", "ja", "yue"}:
         return False
-    return not (_is_ideograph(bare[0]) or _is_ideograph(word[-1]) or word[-1] in "。，！？、；：")
+    return not (is_ideograph(bare[0]) or is_ideograph(word[-1]) or word[-1] in "。，！？、；：")
 
 
 def _joined(word: Word, part: Word) -> Word:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from studio.dataset.features import log_mel
 from studio.lazy_imports import transformers_library
-from studio.transcription.alignment import row_starts
 from studio.transcription.special_tokens import SECONDS_PER_TOKEN, SpecialTokens
 from studio.transcription.time_tokens import WithinTheSound
 from studio.transcription.token_rules import ChosenLogprobs, Forbidden
@@ -203,7 +202,7 @@ class TransformersModel:
         )
         # A row looks at the sound of the token that it predicts: the last is that of the end.
         matrix = _sharpened(weights)[len(prompt) - 1 : -1].cpu().double().numpy()
-        return TokenTimes(row_starts(-matrix) * SECONDS_PER_TOKEN, probabilities.cpu().double().numpy())
+        return TokenTimes(_row_starts(-matrix) * SECONDS_PER_TOKEN, probabilities.cpu().double().numpy())
 
     def _logits(self, encoded: Any, tokens: Any) -> Any:
         hidden = self.model.get_decoder()(
@@ -296,3 +295,29 @@ def _sharpened(weights: Any) -> Any:
         padded = torch.nn.functional.pad(standard, [_MEDIAN_WIDTH // 2] * 2, mode="reflect")
         standard = padded.unfold(-1, _MEDIAN_WIDTH, 1).median(dim=-1).values
     return standard.mean(dim=0)
+
+
+def _row_starts(cost: NDArray[np.float64]) -> NDArray[np.float64]:
+    """For each row the first column that the cheapest monotonic path gives it.
+
+    Dynamic time warping an anti-diagonal at a time: all cells of one depend only on the two before it.
+    """
+    rows, columns = cost.shape
+    total = np.full((rows + 1, columns + 1), np.inf)
+    total[0, 0] = 0.0
+    step = np.zeros((rows + 1, columns + 1), dtype=np.int8)
+    for diagonal in range(2, rows + columns + 1):
+        i = np.arange(max(1, diagonal - columns), min(rows, diagonal - 1) + 1)
+        j = diagonal - i
+        ways = np.stack([total[i - 1, j - 1], total[i - 1, j], total[i, j - 1]])
+        best = ways.argmin(axis=0)
+        step[i, j] = best
+        total[i, j] = cost[i - 1, j - 1] + ways[best, np.arange(len(i))]
+    starts = np.zeros(rows)
+    row, column = rows, columns
+    while row > 0 and column > 0:
+        starts[row - 1] = column - 1
+        move = step[row, column]
+        row -= int(move in (0, 1))
+        column -= int(move in (0, 2))
+    return starts

@@ -14,7 +14,7 @@ from studio.errors import AdapterMismatchError, AudioError, ConfigError, ModelBr
 from studio.evaluation.metrics import error_rates
 from studio.registry.spec import ModelDimensions
 from studio.transcription.engine import Progress, TranscribeOptions
-from studio.transcription.engines.transformers import alignment_heads
+from studio.transcription.engines.transformers import _row_starts, alignment_heads
 from studio.transcription.loaded_base import LoadedBase, load_base
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.transcriber import Transcriber
@@ -265,3 +265,15 @@ def test_weights_in_fewer_bits_need_less_memory(
 def test_a_model_without_alignment_heads_uses_the_upper_half_of_its_decoder() -> None:
     assert alignment_heads({}, 4, 2) == [(2, 0), (2, 1), (3, 0), (3, 1)]
     assert alignment_heads({"alignment_heads": [[1, 0], [9, 9]]}, 4, 2) == [(1, 0)]
+
+
+def test_the_path_through_the_attention_gives_each_token_its_start() -> None:
+    attention = np.zeros((3, 10))
+    attention[0, :4] = attention[1, 4:7] = attention[2, 7:] = 1.0
+    assert _row_starts(-attention).tolist() == [0, 4, 7]
+
+
+def test_more_tokens_than_positions_still_get_times() -> None:
+    starts = _row_starts(-np.eye(5, 2))
+    assert len(starts) == 5
+    assert sorted(starts) == starts.tolist()
