@@ -15,6 +15,8 @@ SAMPLING_RATE = 16_000
 SOUND_FILES = (".wav", ".mp3", ".m4a", ".flac", ".ogg", ".opus", ".webm")
 """Endings of the files that are taken from a folder."""
 _MOST_CHANNELS = 8
+_LOUDEST = 32.0
+"""Peak of float samples, 30 dB above full scale: what is louder was never scaled."""
 
 
 def read_audio(
@@ -27,7 +29,10 @@ def read_audio(
     Raises:
         AudioError: if the file is missing, empty, not sound, has no sample (there), or one that is no number.
     """
-    return np.concatenate(list(_resampled(Path(path), start_seconds or 0.0, end_seconds)))
+    samples = np.concatenate(list(_resampled(Path(path), start_seconds or 0.0, end_seconds)))
+    if not len(samples):
+        raise _no_sound(Path(path))
+    return samples
 
 
 def stream_audio(path: str | Path, block_seconds: float = 30.0) -> Iterator[NDArray[np.float32]]:
@@ -130,6 +135,14 @@ def _resampled(path: Path, start_seconds: float, end_seconds: float | None) -> I
             if not np.isfinite(block).all():
                 raise AudioError(
                     "{path} has samples that are no numbers (NaN or infinity): export it again.", path=path
+                )
+            peak = float(np.abs(block).max(initial=0.0))
+            if peak > _LOUDEST:
+                raise AudioError(
+                    "{path} has samples as large as {peak:.0f}, where sound lies between -1 and 1: divide "
+                    "them by 32768 if they were whole numbers, or export it again.",
+                    path=path,
+                    peak=peak,
                 )
             is_empty = False
             if sound.rate == SAMPLING_RATE:

@@ -7,7 +7,8 @@ import gradio as gr
 from gradio.blocks import Block
 from gradio.events import Dependency
 
-from studio.registry.store import ModelRegistry
+from studio.registry.spec import ModelKind
+from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.ui.i18n import request_locale, tr
 from studio.ui.streaming import Stops
 from studio.ui.views import model_choices
@@ -82,6 +83,26 @@ def follow_models(
         return gr.update(choices=[*before, *model_choices(registry.all(), locale)])
 
     gr.on(opened(tab), refresh, None, field, **QUIET)
+
+
+def offered(choices: Sequence[tuple[Any, Any]], value: Any, chosen: Any, **more: Any) -> Any:
+    """An update of a list in which `chosen` stood, and `value` is to.
+
+    A value that stays is not sent: it would undo what was chosen before this arrived.
+    """
+    return gr.update(choices=list(choices), **({} if value == chosen else {"value": value}), **more)
+
+
+def compared_models(registry: ModelRegistry, chosen: list[str] | None, locale: str) -> Any:
+    """An update of a list of models to compare: those chosen stay so as far as they are left; at first the
+    demo model and the newest adapter of it.
+    """
+    specs = [spec for spec in registry.all() if not spec.problem]
+    kept = [model for model in chosen or [] if registry.has(model)]
+    if not kept and any(spec.id == DEMO_ID for spec in specs):
+        adapters = [s.id for s in specs if s.kind is ModelKind.ADAPTER and s.base_model == DEMO_ID]
+        kept = [DEMO_ID, *adapters[:1]]
+    return offered(model_choices(specs, locale), kept, chosen)
 
 
 def copyable(label: Any, elem_id: str, lines: int = 1) -> gr.Textbox:

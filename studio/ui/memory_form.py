@@ -10,7 +10,7 @@ from studio.memory.inference_plan import ENGINES, INTEGERS
 from studio.memory.plan import DTYPES, LABEL_LENGTH, SHARDINGS
 from studio.registry.store import ModelRegistry
 from studio.training.config import METHODS, PRECISIONS, QUANTIZATIONS
-from studio.ui.following import AT_ONCE, QUIET
+from studio.ui.following import AT_ONCE, QUIET, offered
 from studio.ui.forms import CHOICES, LABELS, field_component, validator
 from studio.ui.i18n import _
 from studio.ui.sizing import TRAIN, TRANSCRIBE, Question, default_gpu, gpus, question_plan
@@ -134,7 +134,7 @@ def wire_fields(form: dict[str, Block], more: gr.Accordion) -> None:
             *[gr.update(visible=use == TRAIN) for _name in _TRAINING_ONLY],
             *[gr.update(visible=use == TRANSCRIBE) for _name in _TRANSCRIBING_ONLY],
             gr.update(visible=use == TRAIN or engine == "transformers"),
-            gr.update(choices=allowed, value=kept),
+            offered(allowed, kept, precision),
             gr.update(visible=use == TRAIN),
         ]
 

@@ -15,7 +15,7 @@ from studio.transcription.engine import (
 )
 from studio.transcription.loaded_export import compute_types
 from studio.transcription.options import BATCHED_WINDOWS_ALONE, parse_numbers, parse_tokens
-from studio.ui.following import QUIET
+from studio.ui.following import QUIET, offered
 from studio.ui.i18n import N_, _, request_locale, tr
 
 _USUAL = TranscribeOptions()
@@ -213,7 +213,7 @@ def _precisions(engine: str, precision: str, request: gr.Request) -> Any:
     missing = [name for name in named if name not in usable]
     reason = tr("This machine cannot do {missing}.", locale, missing=", ".join(missing)) if missing else ""
     choices = [(tr("Automatic", locale) if name == "auto" else name, name) for name in known]
-    return gr.Dropdown(choices=choices, value=precision if precision in known else "auto", info=reason)
+    return offered(choices, precision if precision in known else "auto", precision, info=reason)
 
 
 def _offered(batch_size: float | None, request: gr.Request) -> Any:

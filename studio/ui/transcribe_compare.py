@@ -11,13 +11,12 @@ from gradio.blocks import Block
 
 from studio.errors import AudioError, ConfigError, StudioError
 from studio.evaluation.side_by_side import SideBySide, hear_side_by_side
-from studio.registry.spec import ModelKind
-from studio.registry.store import DEMO_ID, ModelRegistry
+from studio.registry.store import ModelRegistry
 from studio.transcription.engine import EngineChoice, Progress, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from studio.ui.errors import shows_errors
 from studio.ui.evaluation_views import side_by_side_view
-from studio.ui.following import QUIET, opened, wire_cancel
+from studio.ui.following import QUIET, compared_models, opened, wire_cancel
 from studio.ui.i18n import _, request_locale, tr
 from studio.ui.language_names import language_choices
 from studio.ui.markup import Html, join
@@ -26,7 +25,7 @@ from studio.ui.streaming import Stops, Worked
 from studio.ui.transcribe_form import language_and_task, sample_buttons
 from studio.ui.transcript_views import download_links
 from studio.ui.under_way import Step, shared_note, step_bar, waiting_note
-from studio.ui.views import model_choices, note, progress_bar
+from studio.ui.views import note, progress_bar
 from studio.ui.waiting import Line
 
 MOST_MODELS = 3
@@ -91,15 +90,8 @@ def _wire(
     stops = Stops()
 
     def refresh(chosen: list[str] | None, request: gr.Request) -> list[Any]:
-        """The models there are now; those that were chosen stay so, as far as they are left."""
         locale = request_locale(request)
-        specs = [spec for spec in registry.all() if not spec.problem]
-        kept = [model for model in chosen or [] if registry.has(model)]
-        if not kept:
-            adapters = [s.id for s in specs if s.kind is ModelKind.ADAPTER and s.base_model == DEMO_ID]
-            kept = [DEMO_ID, *adapters[:1]] if any(s.id == DEMO_ID for s in specs) else []
-        listed = gr.Dropdown(choices=model_choices(specs, locale), value=kept)
-        return [listed, gr.Dropdown(choices=language_choices(locale))]
+        return [compared_models(registry, chosen, locale), gr.Dropdown(choices=language_choices(locale))]
 
     @shows_errors
     async def compare(request: gr.Request, **values: Any) -> AsyncIterator[list[Any]]:

@@ -9,7 +9,7 @@ from gradio.blocks import Block
 from studio.dataset.audio import SAMPLING_RATE
 from studio.registry.spec import ModelKind, ModelSource
 from studio.registry.store import DEMO_ID, ModelRegistry
-from studio.ui.following import QUIET
+from studio.ui.following import QUIET, offered
 from studio.ui.i18n import N_, _
 from studio.ui.language_names import language_choices
 from studio.ui.samples import sample_clips
@@ -124,10 +124,8 @@ def choices(registry: ModelRegistry, model: str | None, known: list[str], locale
     chosen = new[0] if new else model
     if not chosen or not registry.has(chosen):
         chosen = DEMO_ID if DEMO_ID in ids else None
-    # Somebody may have named another one while this was on its way: a choice that stays is not sent back.
-    changed: dict[str, Any] = {} if chosen == model else {"value": chosen}
     return [
-        gr.update(choices=model_choices(specs, locale), **changed),
+        offered(model_choices(specs, locale), chosen, model),
         gr.Dropdown(choices=language_choices(locale)),
         list(trained),
     ]

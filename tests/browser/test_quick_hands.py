@@ -64,3 +64,15 @@ def test_a_run_waits_for_a_number_just_typed_and_for_settings_on_their_way(
     expect(page.locator("#run-history tbody tr")).to_have_count(2 if from_file else 1)
     runs = (studio_server.home / "runs").glob("*/config.json")
     assert {json.loads(path.read_text())["lora_r"] for path in runs} == {24}
+
+
+def test_a_precision_stays_that_was_chosen_before_the_list_of_them_arrived(open_page: OpenPage) -> None:
+    page = open_page()
+    let_go = held(page, "run/predict", saying="transcribe")
+    page.get_by_label("Transcribe with it").check()
+    page.get_by_label("fp16", exact=True).first.check()
+    let_go()
+    command = page.locator("#memory-command textarea")
+    expect(command).to_have_value(re.compile("--use transcribe .*--precision fp16"))
+    expect(page.get_by_label("faster-whisper", exact=True).first).to_be_visible()
+    expect(page.get_by_label("fp16", exact=True).first).to_be_checked()

@@ -11,8 +11,7 @@ from gradio.blocks import Block
 from studio.errors import ConfigError
 from studio.evaluation.compare import evaluate
 from studio.evaluation.result import Evaluation
-from studio.registry.spec import ModelKind
-from studio.registry.store import DEMO_ID, ModelRegistry
+from studio.registry.store import ModelRegistry
 from studio.settings import Settings
 from studio.training.source_options import NORMALIZERS
 from studio.transcription.engine import EngineChoice, TranscribeOptions
@@ -20,7 +19,7 @@ from studio.transcription.model_cache import ModelCache
 from studio.ui.access import require_public_data
 from studio.ui.errors import shows_errors
 from studio.ui.evaluation_views import comparison_sentences, rates_table, utterance_table
-from studio.ui.following import QUIET, wire_cancel
+from studio.ui.following import QUIET, compared_models, wire_cancel
 from studio.ui.forms import CHOICES
 from studio.ui.i18n import _, request_locale, tr
 from studio.ui.language_names import language_choices
@@ -29,7 +28,7 @@ from studio.ui.search_options import engine_fields
 from studio.ui.streaming import Stops, Worked
 from studio.ui.transcript_views import download_links
 from studio.ui.under_way import Step, shared_note, step_bar
-from studio.ui.views import model_choices, note, progress_bar
+from studio.ui.views import note, progress_bar
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,9 @@ def _wire(
     stops = Stops()
 
     def refresh(chosen: list[str] | None, request: gr.Request) -> list[Any]:
-        return [*_choices(registry, chosen or [], request_locale(request)), gr.Button(interactive=True)]
+        locale = request_locale(request)
+        languages = gr.Dropdown(choices=language_choices(locale))
+        return [compared_models(registry, chosen, locale), languages, gr.Button(interactive=True)]
 
     @shows_errors
     def run(request: gr.Request, **values: Any) -> Iterator[list[Any]]:
@@ -135,19 +136,6 @@ def _wire(
     tab.select(refresh, form["models"], [form["models"], form["language"], start], **QUIET)
     start.click(run, inputs_kwargs=form, outputs=results.all(), **{**QUIET, "concurrency_limit": 1})
     wire_cancel(cancel, stops, results.status)
-
-
-def _choices(registry: ModelRegistry, chosen: list[str], locale: str) -> list[Any]:
-    """Models and languages to choose from; at first the demo model and the newest adapter of it."""
-    specs = [spec for spec in registry.all() if not spec.problem]
-    kept = [model for model in chosen if registry.has(model)]
-    if not kept:
-        adapters = [s.id for s in specs if s.kind is ModelKind.ADAPTER and s.base_model == DEMO_ID]
-        kept = [DEMO_ID, *adapters[:1]] if any(s.id == DEMO_ID for s in specs) else []
-    return [
-        gr.Dropdown(choices=model_choices(specs, locale), value=kept),
-        gr.Dropdown(choices=language_choices(locale)),
-    ]
 
 
 def _evaluate(

@@ -11,7 +11,7 @@ from studio.registry.store import ModelRegistry
 from studio.settings import Settings
 from studio.transcription.model_cache import ModelCache
 from studio.ui.errors import shows_errors
-from studio.ui.following import UNCHECKED
+from studio.ui.following import UNCHECKED, offered
 from studio.ui.i18n import _, request_locale, tr
 from studio.ui.markup import Html
 from studio.ui.model_export import ExportParts, can_export, export_formats, export_parts, wire_export
@@ -78,11 +78,11 @@ def _wire(
 
     @shows_errors
     def show(chosen: str | None, request: gr.Request) -> list[object]:
-        return _show(registry, chosen, request_locale(request))
+        return _show(registry, chosen, request_locale(request), chosen)
 
     @shows_errors
     def show_again(chosen: str | None, request: gr.Request) -> list[object]:
-        shown = _show(registry, chosen, request_locale(request))
+        shown = _show(registry, chosen, request_locale(request), chosen)
         if chosen:  # a new name may be half typed
             shown[everything.index(parts.new_name)] = gr.skip()
         return shown
@@ -112,8 +112,8 @@ def _wire(
     return show_again
 
 
-def _show(registry: ModelRegistry, chosen: str | None, locale: str) -> list[object]:
-    """The table, and the chosen model if it is still there."""
+def _show(registry: ModelRegistry, chosen: str | None, locale: str, stands: str | None = "") -> list[object]:
+    """The table, and the chosen model if it is still there; `stands` is what the page shows as chosen."""
     specs = registry.all()
     spec = next((spec for spec in specs if spec.id == chosen), None)
     details: Html = (
@@ -124,7 +124,7 @@ def _show(registry: ModelRegistry, chosen: str | None, locale: str) -> list[obje
     ours = spec is not None and spec.source in (ModelSource.TRAINED, ModelSource.LOCAL)
     return [
         models_table(specs, locale),
-        gr.Dropdown(choices=model_choices(specs, locale), value=spec.id if spec else None),
+        offered(model_choices(specs, locale), spec.id if spec else None, stands),
         details,
         gr.Group(visible=ours),
         spec.id if spec and ours else "",

@@ -1,4 +1,5 @@
 import shutil
+import struct
 import tracemalloc
 from pathlib import Path
 
@@ -157,15 +158,77 @@ def test_a_part_behind_the_end_is_refused_with_the_length(sounds: dict[str, Path
         read_audio(sounds["plain.flac"], 5.0, 6.0)
 
 
-def test_a_file_cut_in_the_middle_is_refused_or_ends_early(sounds: dict[str, Path], tmp_path: Path) -> None:
+def test_a_file_cut_in_the_middle_gives_what_is_there(sounds: dict[str, Path], tmp_path: Path) -> None:
     for name, path in sounds.items():
         data = path.read_bytes()
         cut = tmp_path / name
         cut.write_bytes(data[: len(data) // 2])
-        try:
-            assert len(read_audio(cut)) <= SECONDS * SAMPLING_RATE + 1600
-        except AudioError as error:
-            assert str(cut) in str(error)
+        if name in ("memo.m4a", "vorbis.ogg"):  # their table of contents, their only page, is not whole
+            with pytest.raises(AudioError, match=f"{name} is not a sound file"):
+                read_audio(cut)
+            continue
+        heard = read_audio(cut)
+        assert 0.25 * SECONDS < len(heard) / SAMPLING_RATE < 0.75 * SECONDS, name
+        assert likeness(heard, sweep(SAMPLING_RATE)[: len(heard)]) > 0.98
+
+
+def flac_that_promises(seconds: float, path: Path) -> Path:
+    """A FLAC of the sweep whose header tells a length of its own; 0 is what an encoder in a pipe leaves."""
+    soundfile.write(path, sweep(16_000, 23.0), 16_000)
+    data = bytearray(path.read_bytes())
+    data[22:26] = struct.pack(">I", round(seconds * 16_000))  # the low bits of STREAMINFO's total samples
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("promised", [0, 23, 60])
+def test_a_flac_is_heard_to_its_end_whatever_its_header_promises(tmp_path: Path, promised: float) -> None:
+    path = flac_that_promises(promised, tmp_path / "piped.flac")
+    np.testing.assert_allclose(read_audio(path), sweep(16_000, 23.0), atol=1e-3)
+    assert audio_duration(path) == pytest.approx(promised or 23.0)
+    np.testing.assert_allclose(read_audio(path, 20.0, 22.0), sweep(16_000, 23.0)[320_000:352_000], atol=1e-3)
+
+
+def test_a_flac_damaged_in_its_middle_is_refused_with_the_place(tmp_path: Path) -> None:
+    path = flac_that_promises(23, tmp_path / "damaged.flac")
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 20_000] = bytes(20_000)
+    path.write_bytes(data)
+    with pytest.raises(AudioError, match=r"cannot be decoded past \d+\.\d s"):
+        read_audio(path)
+
+
+@pytest.mark.parametrize("told", [0, 2**32 - 1])
+def test_a_wav_whose_recorder_was_killed_is_heard_to_its_end(tmp_path: Path, told: int) -> None:
+    path = tmp_path / "killed.wav"
+    soundfile.write(path, sweep(16_000), 16_000)
+    data = bytearray(path.read_bytes())
+    data[40:44] = struct.pack("<I", told)
+    path.write_bytes(data)
+    assert audio_duration(path) == pytest.approx(SECONDS)
+    np.testing.assert_allclose(read_audio(path), sweep(16_000), atol=1e-3)
+
+
+def test_channels_that_cancel_out_and_channels_that_are_silent_are_heard(tmp_path: Path) -> None:
+    voice, nothing = sweep(16_000), np.zeros(int(SECONDS * 16_000), np.float32)
+    for name, channels in (("wired.wav", [voice, -voice]), ("centre.wav", [*[nothing] * 5, voice])):
+        soundfile.write(tmp_path / name, np.stack(channels, axis=1), 16_000)
+        assert likeness(read_audio(tmp_path / name), voice) > 0.99
+
+
+def test_floats_that_were_never_scaled_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "whole.wav"
+    soundfile.write(path, sweep(16_000) * 32_768, 16_000, subtype="FLOAT")
+    with pytest.raises(AudioError, match="divide them by 32768"):
+        read_audio(path)
+
+
+def test_a_sample_too_few_for_16_khz_is_no_sound(tmp_path: Path) -> None:
+    path = tmp_path / "one.wav"
+    soundfile.write(path, sweep(44_100)[:1], 44_100)
+    with pytest.raises(AudioError, match="there is no sound in it"):
+        read_audio(path)
 
 
 def test_what_a_microphone_gives_is_kept(tmp_path: Path) -> None:

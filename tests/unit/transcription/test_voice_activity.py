@@ -36,6 +36,20 @@ def test_speech_is_a_voice_also_when_faint_and_in_the_middle_of_noise(demo_speec
     assert has_voice(np.concatenate([noise(1e-3), speech, noise(1e-3)]))
 
 
+@pytest.mark.parametrize("gain", [1e-2, 3e-3])
+def test_a_voice_is_found_at_its_place_however_low_the_microphone_was_set(
+    demo_speech: Path, gain: float
+) -> None:
+    speech = read_audio(demo_speech / "samples" / "kitchen-light.flac")
+    speech = np.concatenate([np.zeros(3 * RATE, np.float32), speech])
+    speech[RATE] = 0.9  # the click with which it was switched on
+    low = np.round(gain * speech * 32_768) / np.float32(32_768)
+    assert voice_probability(low.astype(np.float32)) > 0.5
+    spans, expected = voiced_spans(low.astype(np.float32)), voiced_spans(speech)
+    assert spans[0][0] == pytest.approx(expected[0][0], abs=0.15)
+    assert spans[-1][1] == pytest.approx(expected[-1][1], abs=0.15)
+
+
 def test_no_samples_are_no_voice() -> None:
     assert voice_probability(np.zeros(0, np.float32)) == 0.0
     assert voice_probability(noise(0.01, seconds=0.01)) < 0.2
