@@ -47,7 +47,7 @@ from studio.transcription.languages import AUTO, join_texts, resolve_language
 from studio.transcription.options import check_prompt, check_suppressed, check_values
 from studio.transcription.time_tokens import TokenSegment, split_segments, taken
 from studio.transcription.unheard import Span, split_at, unheard
-from studio.transcription.voice_activity import has_voice, voiced_spans
+from studio.transcription.voice_activity import has_voice, loud_enough, voiced_spans
 from studio.transcription.window_model import Search, WindowModel
 from studio.transcription.windows import WINDOW_SECONDS, WindowLengths, cut_windows, pieces, without_silence
 from studio.transcription.word_times import timed_segments
@@ -281,7 +281,7 @@ class Transcriber:
         self._checked(options)
         codes = [resolve_language(language, self.languages) for language in languages]
         with self._loaded.using(self._adapter_id) as model:
-            encoded = model.encode(clips, is_short=self._is_short(options))
+            encoded = model.encode([loud_enough(clip) for clip in clips], is_short=self._is_short(options))
             if AUTO in codes:
                 detected = [next(iter(row)) for row in model.detect_language(encoded)]
                 codes = [seen if code == AUTO else code for code, seen in zip(codes, detected, strict=True)]
@@ -295,7 +295,7 @@ class Transcriber:
 
         An English-only model answers `{"en": 1.0}`.
         """
-        window = samples[: int(WINDOW_SECONDS * SAMPLING_RATE)]
+        window = loud_enough(samples[: int(WINDOW_SECONDS * SAMPLING_RATE)])
         if not has_voice(window):
             return {}
         if not self.languages:
@@ -327,7 +327,7 @@ class Transcriber:
         return [
             _Stretch(
                 recording,
-                samples[start:end],
+                loud_enough(samples[start:end]),
                 offset_seconds + start / SAMPLING_RATE,
                 # A window that a model of short clips reads is a clip: the model writes all of it.
                 with_times=lengths == WindowLengths()

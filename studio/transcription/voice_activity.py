@@ -6,13 +6,16 @@ A Whisper asked to write down noise makes words up; windows without a voice are 
 import numpy as np
 from numpy.typing import NDArray
 
-SILENCE_PEAK = 2e-4
-"""Nothing louder than this (-74 dB): nobody spoke."""
+SILENCE_PEAK = 1e-4
+"""Nothing louder than this (-80 dB, three steps of 16 bits): nobody spoke."""
 VOICE_PROBABILITY = 0.2
 """Speech, whispered too, is far above this, and noise, hum and tones are below."""
-_LOUDNESS = 0.5
-"""What all but the loudest thousandth of the samples are brought below before they are judged: at its own
-level a voice of -40 dB is found in three of four clips, so in all of them."""
+_JUDGED_LEVEL = 0.015
+"""The loudness at which the detector judges: louder, it takes a third of white noises for voices; 40 dB lower
+it misses every fourth voice. Here it finds them all, in noise of -5 dB, too, and takes no noise for one."""
+_QUIET_LEVEL, _HEARD_LEVEL = 0.02, 0.5
+"""Below the first, a model hears better what is raised to the second: of Mandarin at -40 dB 25 % of the
+characters are wrong, then 20 %; at -50 dB 60 %, then 36 %. Above it, Whisper takes a sound as it is."""
 _FRAME = 512
 _FRAME_SECONDS = 0.032
 _MARGIN_SECONDS = 0.1
@@ -50,6 +53,15 @@ def voiced_spans(samples: NDArray[np.float32]) -> list[tuple[float, float]]:
     return spans
 
 
+def loud_enough(samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    """What a model is to hear of mono samples, (samples,): louder, where the microphone was set low."""
+    level = _level(samples)
+    if level >= _QUIET_LEVEL or _is_silent(samples):
+        return samples
+    raised: NDArray[np.float32] = np.clip(samples * np.float32(_HEARD_LEVEL / level), -1.0, 1.0)
+    return raised
+
+
 def _is_silent(samples: NDArray[np.float32]) -> bool:
     return float(np.abs(samples).max(initial=0.0)) < SILENCE_PEAK
 
@@ -58,14 +70,11 @@ def _frame_probabilities(samples: NDArray[np.float32]) -> NDArray[np.float64]:
     """The probability of a voice in each frame of 32 ms."""
     from faster_whisper.vad import get_vad_model
 
-    whole = np.pad(_loud_enough(samples), (0, -len(samples) % _FRAME))
+    judged = samples * np.float32(_JUDGED_LEVEL / _level(samples))
+    whole = np.pad(judged, (0, -len(samples) % _FRAME))
     return np.asarray(get_vad_model()(whole), dtype=np.float64).ravel()
 
 
-def _loud_enough(samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Samples of a quiet recording louder; a click that is cut off by that is no voice."""
-    level = max(float(np.quantile(np.abs(samples), 0.999)), SILENCE_PEAK)
-    if level >= _LOUDNESS:
-        return samples
-    louder: NDArray[np.float32] = np.clip(samples * np.float32(_LOUDNESS / level), -1.0, 1.0)
-    return louder
+def _level(samples: NDArray[np.float32]) -> float:
+    """What all but the loudest thousandth stay below: a click is no voice."""
+    return max(float(np.quantile(np.abs(samples), 0.999)), SILENCE_PEAK) if len(samples) else 0.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from studio.dataset.audio import read_audio
-from studio.transcription.voice_activity import has_voice, voice_probability, voiced_spans
+from studio.transcription.voice_activity import has_voice, loud_enough, voice_probability, voiced_spans
 
 RATE = 16_000
 
@@ -15,9 +15,9 @@ def noise(amplitude: float, seconds: float = 5.0) -> np.ndarray:
     return (amplitude * np.random.default_rng(0).standard_normal(int(seconds * RATE))).astype(np.float32)
 
 
-@pytest.mark.parametrize("amplitude", [0.0, 1e-4, 1e-3, 1e-2, 0.1])
-def test_silence_and_noise_are_no_voice(amplitude: float) -> None:
-    assert not has_voice(noise(amplitude))
+@pytest.mark.parametrize("amplitude", [0.0, 1e-4, 1e-3, 1e-2, 0.1, 0.3])
+def test_silence_and_noise_are_no_voice_however_loud(amplitude: float) -> None:
+    assert not has_voice(noise(amplitude, seconds=30.0))
 
 
 def test_a_hum_and_a_click_are_no_voice() -> None:
@@ -48,6 +48,17 @@ def test_a_voice_is_found_at_its_place_however_low_the_microphone_was_set(
     spans, expected = voiced_spans(low.astype(np.float32)), voiced_spans(speech)
     assert spans[0][0] == pytest.approx(expected[0][0], abs=0.15)
     assert spans[-1][1] == pytest.approx(expected[-1][1], abs=0.15)
+
+
+def test_a_model_hears_a_low_voice_louder_and_any_other_as_it_is(demo_speech: Path) -> None:
+    speech = read_audio(demo_speech / "samples" / "kitchen-light.flac")
+    assert loud_enough(speech) is speech
+    low = (1e-3 * speech).astype(np.float32)
+    raised = loud_enough(low)
+    assert 0.4 < np.abs(raised).max() <= 1.0
+    assert np.corrcoef(raised, speech)[0, 1] > 0.99
+    nothing = noise(1e-6)
+    assert loud_enough(nothing) is nothing
 
 
 def test_no_samples_are_no_voice() -> None:
