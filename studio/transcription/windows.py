@@ -15,6 +15,7 @@ from studio.dataset.audio import SAMPLING_RATE
 from studio.transcription.voice_activity import voiced_spans
 
 WINDOW_SECONDS = 30.0
+WINDOW_SAMPLES = int(WINDOW_SECONDS * SAMPLING_RATE)
 SHORTEST_SECONDS = 1.0
 PIECE_SECONDS = 600.0
 """So much of a recording is in memory at a time."""

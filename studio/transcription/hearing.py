@@ -1,0 +1,213 @@
+"""The next window of each of several stretches: its language, its text, and when each word was said."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from studio.dataset.audio import SAMPLING_RATE
+from studio.transcription.decoding import Decoded, Window, decode
+from studio.transcription.engine import Segment, TranscribeOptions
+from studio.transcription.stretches import Stretch
+from studio.transcription.time_tokens import TokenSegment, split_segments, taken
+from studio.transcription.unheard import Span, split_at, unheard
+from studio.transcription.voice_activity import voiced_spans
+from studio.transcription.window_model import WindowModel
+from studio.transcription.word_times import timed_segments
+
+_SURE_LANGUAGE, _FURTHER_WINDOWS = 0.9, 3
+"""Below this probability of the likeliest language, so many more windows are asked."""
+_TOLD_UP_TO = 0.5
+"""What was found at a higher temperature is not told to the next window, as in Whisper's own decoding."""
+
+
+@dataclass(frozen=True)
+class _Text:
+    """What is taken of a window's text."""
+
+    parts: list[TokenSegment]
+    """From one time that the model wrote to the next."""
+    advance_seconds: float
+    """Where the next window begins."""
+    is_sure: bool
+    context: tuple[int, ...]
+    """Tokens of text and times that the next window may be told; none of a text that was hard to find."""
+
+    @property
+    def tokens(self) -> list[int]:
+        """Those of all parts."""
+        return [token for part in self.parts for token in part.text_tokens]
+
+
+@dataclass
+class HeardWindow:
+    """A stretch's next window, written down."""
+
+    stretch: Stretch
+    samples: NDArray[np.float32]
+    language: str
+    """Code."""
+    odds: dict[str, float]
+    """Code → probability, where the language was not known, likeliest first."""
+    text: _Text
+    plain: str
+    """The text, if anything was said."""
+    voices: list[Span] = field(default_factory=list)
+    timed: list[Segment] | None = None
+    """Segments and words with times from the window's beginning, where they were asked for."""
+
+    @property
+    def seconds(self) -> float:
+        """The window's length."""
+        return len(self.samples) / SAMPLING_RATE
+
+    def take(self, options: TranscribeOptions, room: int) -> list[Stretch]:
+        """Adds what is said to the recording, and goes on to the next window.
+
+        `room`: tokens that the next window can be told. Gives what the model passed over, to be heard alone.
+        """
+        left_out: list[Stretch] = []
+        stretch, recording = self.stretch, self.stretch.recording
+        if self.plain:
+            recording.language = self.language
+            recording.language_probabilities = recording.language_probabilities or self.odds
+            context = self.text.context
+            recording.context = [*recording.context, *context][-room:] if context and room else []
+            segments = [Segment(0.0, self.seconds, self.plain)] if self.timed is None else self.timed
+            spans = self._passed_over() if options.vad else []
+            stretch.add(split_at(segments, spans, recording.language), self.seconds)
+            left_out = [stretch.part(span) for span in spans]
+        stretch.position_seconds += self.text.advance_seconds
+        return left_out
+
+    def _passed_over(self) -> list[Span]:
+        """Where both the alignment and the model's own times say that nothing was written."""
+        if self.timed is None or not self.stretch.with_times:
+            return []
+        covered = [(word.start_seconds, word.end_seconds) for part in self.timed for word in part.words]
+        covered += [(part.start_seconds, part.end_seconds) for part in self.text.parts]
+        return unheard(covered, self.voices, self.text.advance_seconds)
+
+
+def hear(
+    model: WindowModel, batch: Sequence[Stretch], options: TranscribeOptions, *, is_short: bool
+) -> list[HeardWindow]:
+    """Writes the next window of each stretch down.
+
+    Times are also made where nobody asks for them: they tell what was passed over.
+    """
+    windows = [stretch.window for stretch in batch]
+    encoded = model.encode(windows, is_short=is_short)
+    odds = _languages(model, encoded, batch, is_short=is_short)
+    languages = [
+        stretch.recording.language or next(iter(row)) for stretch, row in zip(batch, odds, strict=True)
+    ]
+    asked = [
+        Window(
+            _prompt(model, stretch, language, options),
+            len(window) / SAMPLING_RATE,
+            1 if stretch.is_left_out else None,
+        )
+        for stretch, language, window in zip(batch, languages, windows, strict=True)
+    ]
+    heard = []
+    for number, decoded in enumerate(decode(model, encoded, asked, options)):
+        text = _text(model, batch[number], decoded, asked[number].seconds)
+        is_said = text.is_sure or not batch[number].is_left_out
+        plain = model.text_of(text.tokens).strip() if is_said else ""
+        heard.append(
+            HeardWindow(batch[number], windows[number], languages[number], odds[number], text, plain)
+        )
+    if options.timestamps != "none" or any(stretch.with_times for stretch in batch):
+        _time(model, encoded, heard, options)
+    return heard
+
+
+def _text(model: WindowModel, stretch: Stretch, decoded: Decoded, seconds: float) -> _Text:
+    """The text of a window up to the last time that its model wrote, and where to go on."""
+    is_whole = decoded.is_stuck or not stretch.with_times or not decoded.tokens
+    if is_whole:
+        part = tuple(token for token in decoded.tokens if token < model.tokens.end)
+        context = () if decoded.is_stuck else part
+        return _Text([TokenSegment(0.0, seconds, part)], seconds, decoded.is_sure, context)
+    parts, advance = split_segments(decoded.tokens, model.tokens, seconds)
+    context = taken(decoded.tokens, parts, model.tokens) if decoded.temperature <= _TOLD_UP_TO else ()
+    return _Text(parts, advance, decoded.is_sure, context)
+
+
+def _languages(
+    model: WindowModel, encoded: Any, batch: Sequence[Stretch], *, is_short: bool
+) -> list[dict[str, float]]:
+    """For each window the probability of each language in its recording's windows, likeliest first.
+
+    Empty where it is known. Where the first window leaves a doubt, the next ones of the stretch are asked,
+    too: all that follows is read in that language.
+    """
+    odds: list[dict[str, float]] = [{} for _ in batch]
+    unknown = [number for number, stretch in enumerate(batch) if not stretch.recording.language]
+    if not unknown:
+        return odds
+    if not model.tokens.languages:
+        return [{"en": 1.0} for _ in batch]
+    found = model.detect_language(encoded if len(unknown) == len(batch) else model.rows(encoded, unknown))
+    for _, group in groupby(zip(unknown, found, strict=True), key=lambda pair: id(batch[pair[0]].recording)):
+        pairs = list(group)
+        rows = [row for _, row in pairs]
+        further = batch[pairs[-1][0]].windows_after(_FURTHER_WINDOWS)
+        if further and max(_mean(rows).values()) < _SURE_LANGUAGE:
+            rows += model.detect_language(model.encode(further, is_short=is_short))
+        for number, _ in pairs:
+            odds[number] = _mean(rows)
+    return odds
+
+
+def _mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Of the probabilities of each language, likeliest first."""
+    mean = {code: sum(row[code] for row in rows) / len(rows) for code in rows[0]}
+    return dict(sorted(mean.items(), key=lambda item: item[1], reverse=True))
+
+
+def _prompt(model: WindowModel, stretch: Stretch, language: str, options: TranscribeOptions) -> list[int]:
+    """Hotwords, the text before (of the first window: the initial prompt), then what steers the model."""
+    recording = stretch.recording
+    steer = model.tokens.prompt(language, options.task, with_times=stretch.with_times)
+    hotwords = hint_tokens(model, options.hotwords)
+    hint = [] if recording.is_begun else hint_tokens(model, options.initial_prompt)
+    recording.is_begun = True
+    room = prompt_room(model) - len(hotwords) - len(hint)
+    context = recording.context
+    before = [*hotwords, *hint, *context[len(context) - min(len(context), room) :]]
+    return [model.tokens.previous, *before, *steer] if before and model.tokens.previous else steer
+
+
+def hint_tokens(model: WindowModel, text: str) -> list[int]:
+    """Tokens of text that comes before; it begins with a space, as in Whisper's own decoding."""
+    return model.tokens_of(f" {text.strip()}") if text.strip() else []
+
+
+def prompt_room(model: WindowModel) -> int:
+    """Tokens of the prompt for text that comes before, 223: half the context without its first token."""
+    return model.text_context // 2 - 1
+
+
+def _time(model: WindowModel, encoded: Any, heard: Sequence[HeardWindow], options: TranscribeOptions) -> None:
+    """Aligns what was said in windows with their sound, those of one language together."""
+    said = [number for number, window in enumerate(heard) if window.plain]
+    for language in dict.fromkeys(heard[number].language for number in said):
+        numbers = [number for number in said if heard[number].language == language]
+        states = encoded if len(numbers) == len(heard) else model.rows(encoded, numbers)
+        windows = [heard[number] for number in numbers]
+        prompt = model.tokens.prompt(language, options.task, with_times=False)
+        # What the model left to the next window is not said in this text.
+        seconds = [min(window.text.advance_seconds, window.seconds) for window in windows]
+        times = model.align(states, prompt, [window.text.tokens for window in windows], seconds)
+        spoken = "en" if options.task == "translate" else language
+        for window, timed in zip(windows, times, strict=True):
+            window.voices = voiced_spans(window.samples)
+            is_one = not window.stretch.with_times
+            window.timed = timed_segments(
+                model, spoken, window.text.parts, timed, window.voices, is_one=is_one
+            )

@@ -1,0 +1,113 @@
+"""Recordings while they are being heard, and the stretches of them that windows are taken from."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from studio.dataset.audio import SAMPLING_RATE
+from studio.transcription.engine import Segment, Word
+from studio.transcription.unheard import Span
+from studio.transcription.windows import WINDOW_SAMPLES
+
+PLAIN_SECONDS = 15.0
+"""If nobody asks for times, what is not longer is written without: fewer tokens, and nothing is left out."""
+
+
+@dataclass
+class Recording:
+    """A recording while it is being heard."""
+
+    language: str
+    """Code; empty until speech was found, if it is to be detected."""
+    language_probabilities: dict[str, float] = field(default_factory=dict)
+    segments: list[Segment] = field(default_factory=list)
+    end_seconds: float = 0.0
+    context: list[int] = field(default_factory=list)
+    """Tokens of the text and times so far, if the next window is told of them."""
+    is_begun: bool = False
+
+
+@dataclass
+class Stretch:
+    """A part of a recording, heard from window to window; none depends on another."""
+
+    recording: Recording
+    samples: NDArray[np.float32]
+    """Mono at 16 kHz."""
+    start_seconds: float
+    """In the recording."""
+    with_times: bool
+    """Whether the model writes time tokens, and what it leaves is heard once more."""
+    is_left_out: bool = False
+    """It was passed over when its neighbours were heard: only a text that is sure counts."""
+    position_seconds: float = 0.0
+    """Where the next window begins."""
+    text_end_seconds: float = 0.0
+    """Nothing that is written later was said before this."""
+
+    @property
+    def window(self) -> NDArray[np.float32]:
+        """The next samples for the model, at most 30 s."""
+        first = int(self.position_seconds * SAMPLING_RATE)
+        return self.samples[first : first + WINDOW_SAMPLES]
+
+    def windows_after(self, most: int) -> list[NDArray[np.float32]]:
+        """At most so many whole windows that may follow the next one."""
+        first = int(self.position_seconds * SAMPLING_RATE) + WINDOW_SAMPLES
+        starts = range(first, len(self.samples) - WINDOW_SAMPLES + 1, WINDOW_SAMPLES)
+        return [self.samples[start : start + WINDOW_SAMPLES] for start in starts[:most]]
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return len(self.samples) / SAMPLING_RATE
+
+    def part(self, span: Span) -> "Stretch":
+        """A part of the window at hand that was left out, as a stretch of its own."""
+        first, after = (int((self.position_seconds + edge) * SAMPLING_RATE) for edge in span)
+        offset = self.start_seconds + first / SAMPLING_RATE
+        samples = self.samples[first:after]
+        with_times = len(samples) > PLAIN_SECONDS * SAMPLING_RATE
+        return Stretch(self.recording, samples, offset, with_times=with_times, is_left_out=True)
+
+    def add(self, segments: Sequence[Segment], seconds: float) -> None:
+        """Moves a window's segments to their place in the recording, and keeps times from going back."""
+        offset = self.start_seconds + self.position_seconds
+        for segment in segments:
+            earliest = max(self.start_seconds, self.text_end_seconds)
+            placed = moved(segment, offset, earliest, offset + seconds)
+            self.recording.segments.append(placed)
+            self.text_end_seconds = placed.end_seconds
+        self.recording.segments.sort(key=lambda one: one.start_seconds)
+
+
+def next_batch(waiting: deque[Stretch], size: int, *, in_turn: bool) -> list[Stretch]:
+    """Takes the stretches that are heard next; `in_turn`: only one of each recording."""
+    batch: list[Stretch] = []
+    left: list[Stretch] = []
+    while waiting and len(batch) < size:
+        stretch = waiting.popleft()
+        is_behind = in_turn and any(stretch.recording is other.recording for other in (*batch, *left))
+        (left if is_behind else batch).append(stretch)
+    waiting.extendleft(reversed(left))
+    return batch
+
+
+def moved(segment: Segment, offset: float, earliest: float, latest: float) -> Segment:
+    """A segment `offset` seconds later, its times and those of its words between the two limits."""
+
+    def place(seconds: float, not_before: float) -> float:
+        return min(round(max(seconds + offset, not_before), 3), max(latest, not_before))
+
+    start = place(segment.start_seconds, earliest)
+    words = []
+    at = start
+    for word in segment.words:
+        begin = place(word.start_seconds, at)
+        at = place(word.end_seconds, begin)
+        words.append(Word(begin, at, word.text, word.probability))
+    end = place(segment.end_seconds, at)
+    return Segment(start, end, segment.text, tuple(words))
