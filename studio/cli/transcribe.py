@@ -170,7 +170,10 @@ class _Report:
         self.results.add(row)
         if isinstance(found, DataError):
             say(f"Error: {found}")
-        elif self._given.output_dir:
+            return
+        for note in found.notes:
+            say(f"Note: {note}")
+        if self._given.output_dir:
             folder, stem = self._given.output_dir, self._stems[path]
             for name in self._formats:
                 say(f"Wrote {captions.write(found, name, folder, stem, self._layout)}")

@@ -15,15 +15,12 @@ from studio.errors import ConfigError, ModelBrokenError
 from studio.sentences import Sentence
 from studio.training.config import TrainingConfig
 from studio.training.plan import base_dtype_of, initial_rank, precision_of
+from studio.transcription.devices import is_out_of_memory
 from studio.transcription.engines.transformers import TransformersModel
 from studio.transcription.loaded_base import ENGLISH_VOCABULARY
 from studio.transcription.special_tokens import SpecialTokens
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
-_NO_MEMORY = (
-    *("out of memory", "can't allocate memory", "cannot allocate memory", "not enough memory"),
-    *("bad_alloc", "could not create a primitive"),  # C++ and oneDNN
-)
 
 
 @dataclass(frozen=True)
@@ -136,13 +133,6 @@ def _broken(path: Path, error: Exception) -> ModelBrokenError:
         "The model in {folder} cannot be loaded ({reason}): copy or download it again.",
         folder=path,
         reason=" ".join(str(error).split())[:300],
-    )
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out, on the GPU or off it."""
-    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(
-        word in str(error).lower() for word in _NO_MEMORY
     )
 
 

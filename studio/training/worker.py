@@ -178,8 +178,8 @@ def _lost(run: RunDir, error: Exception) -> StudioError | None:
 
 def _shortage(run: RunDir, error: Exception) -> Shortage | None:
     """What an error says about memory, told as an event; None if it is another error."""
-    from studio.training.adapters import is_out_of_memory
     from studio.training.callback import free_bytes
+    from studio.transcription.devices import is_out_of_memory
 
     text = f"{type(error).__name__}: {error}"
     is_killed = "killed by signal" in text or "exited unexpectedly" in text  # a process that reads audio

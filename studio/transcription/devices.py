@@ -10,6 +10,10 @@ from studio.errors import ConfigError
 CPU, CUDA = "cpu", "cuda"
 """ROCm calls itself CUDA."""
 DEVICES = ("auto", CPU, CUDA, "mps", "xpu")
+_NO_MEMORY = (
+    *("out of memory", "can't allocate memory", "cannot allocate memory", "not enough memory"),
+    *("bad_alloc", "could not create a primitive"),  # C++ and oneDNN
+)
 
 
 def accelerator() -> str:
@@ -87,3 +91,8 @@ def _kind(name: str) -> tuple[str, int | None]:
 
 def _missing(kind: str) -> ConfigError:
     return ConfigError("The device {name} was asked for, and it is not here: choose auto or cpu.", name=kind)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out, on the accelerator or off it."""
+    return isinstance(error, MemoryError) or any(word in str(error).lower() for word in _NO_MEMORY)

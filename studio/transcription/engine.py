@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from studio.sentences import Sentence
+
 Timestamps = Literal["none", "segment", "word"]
 AudioContext = Literal["auto", "full", "short"]
 AUDIO_CONTEXTS: tuple[AudioContext, ...] = ("auto", "full", "short")
@@ -56,6 +58,8 @@ class Transcript:
     audio_path: str = ""
     language_probabilities: Mapping[str, float] = field(default_factory=dict)
     """Code → probability of the likeliest languages, best first; empty if the language was given."""
+    notes: tuple[Sentence, ...] = ()
+    """What is to be known of how it was heard."""
 
     @property
     def real_time_factor(self) -> float:

@@ -71,6 +71,7 @@ class HeardWindow:
         """
         left_out: list[Stretch] = []
         stretch, recording = self.stretch, self.stretch.recording
+        recording.is_begun = True
         if self.plain:
             recording.language = self.language
             recording.language_probabilities = recording.language_probabilities or self.odds
@@ -105,14 +106,14 @@ def hear(
     languages = [
         stretch.recording.language or next(iter(row)) for stretch, row in zip(batch, odds, strict=True)
     ]
-    asked = [
-        Window(
-            _prompt(model, stretch, language, options),
-            len(window) / SAMPLING_RATE,
-            1 if stretch.is_left_out else None,
-        )
-        for stretch, language, window in zip(batch, languages, windows, strict=True)
-    ]
+    begun = [stretch.recording for stretch in batch if stretch.recording.is_begun]
+    asked = []
+    for stretch, language, window in zip(batch, languages, windows, strict=True):
+        is_first = not any(stretch.recording is other for other in begun)
+        begun.append(stretch.recording)
+        prompt = _prompt(model, stretch, language, options, is_first=is_first)
+        tries = 1 if stretch.is_left_out else None
+        asked.append(Window(prompt, len(window) / SAMPLING_RATE, tries))
     heard = []
     for number, decoded in enumerate(decode(model, encoded, asked, options)):
         text = _text(model, batch[number], decoded, asked[number].seconds)
@@ -170,13 +171,14 @@ def _mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
     return dict(sorted(mean.items(), key=lambda item: item[1], reverse=True))
 
 
-def _prompt(model: WindowModel, stretch: Stretch, language: str, options: TranscribeOptions) -> list[int]:
+def _prompt(
+    model: WindowModel, stretch: Stretch, language: str, options: TranscribeOptions, *, is_first: bool
+) -> list[int]:
     """Hotwords, the text before (of the first window: the initial prompt), then what steers the model."""
     recording = stretch.recording
     steer = model.tokens.prompt(language, options.task, with_times=stretch.with_times)
     hotwords = hint_tokens(model, options.hotwords)
-    hint = [] if recording.is_begun else hint_tokens(model, options.initial_prompt)
-    recording.is_begun = True
+    hint = hint_tokens(model, options.initial_prompt) if is_first else []
     room = prompt_room(model) - len(hotwords) - len(hint)
     context = recording.context
     before = [*hotwords, *hint, *context[len(context) - min(len(context), room) :]]

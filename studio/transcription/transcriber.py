@@ -28,9 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE, audio_duration, stream_audio
+from studio.errors import RunError
+from studio.sentences import Sentence
 from studio.transcription.chinese_script import LANGUAGES as CHINESE
 from studio.transcription.chinese_script import in_one_script
 from studio.transcription.decoding import write
+from studio.transcription.devices import is_out_of_memory
 from studio.transcription.engine import (
     OnProgress,
     Progress,
@@ -287,17 +290,25 @@ class Transcriber:
         """
         waiting = deque(stretches)
         size = options.batch_size or 1
+        most = options.batch_size or WINDOWS_TOGETHER
         while waiting:
             batch = next_batch(waiting, size, in_turn=self._tells_text_before(options))
             began = time.perf_counter()
-            left_out = self._hear(batch, options)
+            try:
+                left_out = self._hear(batch, options)
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    raise
+                size = most = _fewer(batch, error)
+                waiting.extendleft(reversed(batch))
+                continue
             took = time.perf_counter() - began
             more = [stretch for stretch in batch if self._has_more(stretch, options)]
             waiting.extendleft(reversed([*left_out, *more]))
             yield sum(stretch.seconds - stretch.position_seconds for stretch in waiting)
             if not options.batch_size:
                 if took < _QUICK_SECONDS:
-                    size = min(2 * size, WINDOWS_TOGETHER)
+                    size = min(2 * size, most)
                 elif took > _SLOW_SECONDS:
                     size = max(1, size // 2)
 
@@ -349,6 +360,7 @@ class Transcriber:
             processing_seconds=took,
             audio_path=audio_path,
             language_probabilities=dict(list(recording.language_probabilities.items())[:LANGUAGES_TOLD]),
+            notes=tuple(recording.notes),
         )
 
     def _tells_text_before(self, options: TranscribeOptions) -> bool:
@@ -376,3 +388,26 @@ class Transcriber:
         length = len(hint_tokens(model, options.initial_prompt)) + len(hint_tokens(model, options.hotwords))
         check_prompt(options, length, prompt_room(model), has_place=model.tokens.previous is not None)
         return "" if language == AUTO else language
+
+
+def _fewer(batch: Sequence[Stretch], error: Exception) -> int:
+    """How many windows are heard together after so many were more than memory holds.
+
+    Raises:
+        RunError: if it was one.
+    """
+    if len(batch) == 1:
+        raise RunError(
+            "Memory ran out over one window of 30 seconds: choose fewer beams, a smaller model, or weights "
+            "in 8 or 4 bits."
+        ) from error
+    fewer = len(batch) // 2
+    for recording in {id(stretch.recording): stretch.recording for stretch in batch}.values():
+        recording.notes = [
+            Sentence(
+                "Memory ran out over {batch} windows together: {fewer} at a time went on.",
+                batch=len(batch),
+                fewer=fewer,
+            )
+        ]
+    return fewer

@@ -50,8 +50,8 @@ def transcribe_endpoint(services: Services) -> None:
         if not audio:
             raise AudioError("There is no recording yet: upload a file, press Record, or take a sample.")
         options, choice = chosen({name: given[name] for name in inputs})
-        notes = notes_on(services, [model], options)
         heard = services.engines.transcribe(model, Path(audio), options, choice=choice)
+        notes = [*notes_on(services, [model], options), *(str(note) for note in heard.notes)]
         return {**heard.to_json(), "notes": notes}
 
     with gr.Group(visible=False):

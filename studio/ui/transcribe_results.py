@@ -15,7 +15,7 @@ from studio.transcription.corrections import corrected
 from studio.transcription.engine import Transcript
 from studio.ui.errors import shows_errors
 from studio.ui.following import QUIET
-from studio.ui.i18n import _, request_locale, tr
+from studio.ui.i18n import _, request_locale, said, tr
 from studio.ui.markup import Html
 from studio.ui.transcript_views import download_links, segment_list, transcript_facts
 from studio.ui.views import note
@@ -118,8 +118,8 @@ def shown(heard: Heard, layout: CaptionLayout, was_stopped: bool, locale: str) -
         status = note(tr("Cancelled: this is what was heard so far.", locale), "warning")
     elif not transcript.text.strip():
         status = note(tr("The model heard no speech in this recording.", locale), "warning")
-    elif heard.caution is not None:
-        status = note(tr(heard.caution.template, locale, **heard.caution.values), "warning")
+    elif cautions := [*filter(None, [heard.caution]), *transcript.notes]:
+        status = note(" ".join(said(caution, locale) for caution in cautions), "warning")
     is_text = bool(transcript.text.strip())
     return [
         status,

@@ -42,7 +42,8 @@ def answer(question: ProbeQuestion, folder: Path) -> dict[str, Any]:
     """Predicted and measured bytes, or `error`."""
     import torch
 
-    from studio.training.adapters import choose_precision, is_out_of_memory
+    from studio.training.adapters import choose_precision
+    from studio.transcription.devices import is_out_of_memory
 
     has_gpu = torch.cuda.is_available()
     try:

@@ -4,11 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from filelock import FileLock
 
 from studio.files import write_json
-from studio.training.adapters import is_out_of_memory
 from studio.training.arguments import config_to_dict
 from studio.training.config import TrainingConfig
 from studio.training.run_dir import RunDir
@@ -38,16 +36,3 @@ def test_a_run_has_one_worker(tmp_path: Path) -> None:
         done = worker(str(tmp_path))
     assert done.returncode == 3 and "Another worker has this run." in done.stdout
     assert not run.result.exists()
-
-
-@pytest.mark.parametrize(
-    ("error", "is_memory"),
-    [
-        (MemoryError(), True),
-        (RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"), True),
-        (RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"), True),
-        (RuntimeError("shape mismatch"), False),
-    ],
-)
-def test_memory_that_ran_out_is_known_by_its_words(error: Exception, is_memory: bool) -> None:
-    assert is_out_of_memory(error) is is_memory

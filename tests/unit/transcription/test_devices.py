@@ -6,7 +6,14 @@ import pytest
 import torch
 
 from studio.errors import ConfigError
-from studio.transcription.devices import DEVICES, accelerator, ctranslate2_device, torch_device, usual_dtype
+from studio.transcription.devices import (
+    DEVICES,
+    accelerator,
+    ctranslate2_device,
+    is_out_of_memory,
+    torch_device,
+    usual_dtype,
+)
 
 
 @dataclass
@@ -53,3 +60,17 @@ def test_accelerators_compute_in_16_bits() -> None:
     assert usual_dtype("cpu") == torch.float32
     assert usual_dtype("mps") == torch.float16
     assert usual_dtype("xpu:1") == torch.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("error", "is_memory"),
+    [
+        (MemoryError(), True),
+        (RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"), True),
+        (RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"), True),
+        (RuntimeError("CUDA failed with error out of memory"), True),  # CTranslate2
+        (RuntimeError("shape mismatch"), False),
+    ],
+)
+def test_memory_that_ran_out_is_known_by_its_words(error: Exception, is_memory: bool) -> None:
+    assert is_out_of_memory(error) is is_memory

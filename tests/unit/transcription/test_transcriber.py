@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from studio.errors import RunError
 from studio.transcription.engine import Progress, TranscribeOptions
 from studio.transcription.transcriber import Transcriber
 from studio.transcription.window_model import Search, Written
@@ -86,6 +88,38 @@ def test_unless_told_more_windows_are_heard_together_while_that_is_quick() -> No
     model = ScriptedModel(lambda *_: Written([0], -0.1))
     Transcriber(Lent(model), "mine").transcribe_clips([sound(1.0)] * 20, OPTIONS)
     assert model.batches == [1, 2, 4, 8, 5]
+
+
+class SmallMemory(ScriptedModel):
+    """It encodes, but decodes so many windows together and no more."""
+
+    room = 2
+
+    def generate(self, encoded: Any, *arguments: Any, **options: Any) -> list[Written]:
+        if len(encoded) > self.room:
+            raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        return super().generate(encoded, *arguments, **options)
+
+
+def test_a_batch_larger_than_memory_goes_on_with_half_and_says_so() -> None:
+    model = SmallMemory(lambda samples, *_: Written([round(len(samples) / RATE) - 1], -0.1))
+    clips = [sound(seconds) for seconds in (1.0, 3.0, 2.0, 4.0, 1.0, 2.0)]
+    options = replace(OPTIONS, batch_size=5, initial_prompt="five")
+    found = Transcriber(Lent(model), "mine").transcribe_clips(clips, options)
+    assert [row.text for row in found] == ["one", "three", "two", "four", "one", "two"]
+    assert model.batches == [2, 2, 2]
+    assert all(TOKENS.previous in prompt for prompt in model.prompts), (
+        "what comes before is told all the same"
+    )
+    said = "Memory ran out over 5 windows together: 2 at a time went on."
+    assert [[str(note) for note in row.notes] for row in found] == [[said]] * 5 + [[]]
+
+
+def test_one_window_larger_than_memory_is_an_error_with_what_to_do() -> None:
+    model = SmallMemory(two_sentences)
+    model.room = 0
+    with pytest.raises(RunError, match="choose fewer beams, a smaller model"):
+        Transcriber(Lent(model), "mine").transcribe_samples([sound(5)], 5.0, OPTIONS)
 
 
 def test_text_before_is_told_once_and_hotwords_each_time() -> None:
