@@ -13,6 +13,7 @@ from studio.transcription.engine import (
     PRECISIONS,
     TIMESTAMPS,
     TRANSFORMERS,
+    USUAL_BEAMS,
     EngineChoice,
     TranscribeOptions,
 )
@@ -32,7 +33,7 @@ def add_engine_options(made: Parser) -> None:
     made.flag("use_4bit", "transformers: weights in 4 bits (bitsandbytes).", aliases=("load_in_4bit",))
 
 
-BEAMS_HELP = "Beams of the search (default: 1 with transformers, 5 with faster-whisper)."
+BEAMS_HELP = f"Beams of the search (default: {USUAL_BEAMS})."
 
 
 def add_decoding_options(made: Parser) -> None:

@@ -11,6 +11,7 @@ from studio.cli.output import ProgressLine, require_place, say, say_shared, show
 from studio.cli.parsing import Parser, names
 from studio.errors import ConfigError
 from studio.evaluation.compare import evaluate
+from studio.evaluation.scripts import script_sentences
 from studio.evaluation.side_by_side import hear_side_by_side, marked
 from studio.files import write_json
 from studio.registry.store import DEMO_ID
@@ -44,7 +45,7 @@ def parser() -> Parser:
     made.option("task", "What to write.", choices=TASKS, default="transcribe")
     made.option(
         "num_beams",
-        BEAMS_HELP,
+        f"{BEAMS_HELP[:-2]}; for a test set 1 with transformers).",
         kind=int,
         default=0,
     )
@@ -155,4 +156,6 @@ def _summary(result: dict[str, Any]) -> str:
             f"{row['b']} against {row['a']}: {row['metric'].upper()} {100 * row['difference']:+.1f} points, "
             f"95 % interval {100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f} ({meaning})"
         )
+    normalizer = next((row["normalizer"] for row in result["models"]), "none")
+    lines += [str(sentence) for sentence in script_sentences(result["scripts"], normalizer)]
     return "\n".join(lines)

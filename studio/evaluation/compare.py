@@ -15,6 +15,7 @@ from studio.errors import ConfigError, DataError, ManifestError
 from studio.evaluation.metrics import error_rates, paired_bootstrap, utterance_errors
 from studio.evaluation.normalize import NORMALIZERS
 from studio.evaluation.result import ComparisonRow, Evaluation, ModelRow, ProblemRow, UtteranceRow
+from studio.evaluation.scripts import scripts_written
 from studio.transcription.engine import EngineChoice, ShouldStop, TranscribeOptions
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.model_cache import ModelCache
@@ -207,6 +208,9 @@ def _evaluation(tests: _TestSet, reached: list[_Heard], normalizer: str) -> Eval
         ),
         utterances=tuple(_utterance(tests, place, model, normalizer) for place in places for model in heard),
         problems=tuple(tests.problems.values()),
+        scripts=scripts_written(
+            references, {model.model: texts for model, texts in zip(heard, hypotheses, strict=True)}
+        ),
     )
 
 

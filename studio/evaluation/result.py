@@ -1,6 +1,6 @@
 """What an evaluation answers: models, the differences between them, and what each wrote clip by clip."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 SCHEMA_VERSION = 1
@@ -69,6 +69,8 @@ class Evaluation:
     comparisons: tuple[ComparisonRow, ...]
     utterances: tuple[UtteranceRow, ...]
     problems: tuple[ProblemRow, ...] = ()
+    scripts: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Of Chinese: clips mostly in `simplified` and in `traditional`, of `references` and of each model."""
 
     def to_json(self) -> dict[str, Any]:
         """The answer of `evaluate --json`."""

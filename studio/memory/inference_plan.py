@@ -6,9 +6,9 @@ from studio.errors import ConfigError
 from studio.memory.bounds import require_between, require_choice
 from studio.memory.plan import ALL_LINEAR, QUANTIZATIONS
 
-USUAL_BEAMS = {"transformers": 1, "faster-whisper": 5}
-"""Beams of each engine's library, unless it is told."""
-ENGINES = tuple(USUAL_BEAMS)
+USUAL_BEAMS = 5
+"""Beams that a recording is heard with, unless told."""
+ENGINES = ("transformers", "faster-whisper")
 INFERENCE_PRECISIONS = ("fp32", "fp16", "bf16", "int8", "int8_float16")
 INTEGERS = ("int8", "int8_float16")
 """Of faster-whisper: weights in int8, all else in half precision; on a GPU the two are the same."""

@@ -140,16 +140,14 @@ def inference_plan(
 ) -> InferencePlan:
     """A plan of transcribing with a model; an adapter made here, or one beside it, brings rank and layers.
 
-    `num_beams` 0, or none, is what the engine's library does by itself.
+    `num_beams` 0, or none, is what a recording is heard with.
 
     Raises:
         ConfigError: if an option cannot be.
         ModelNotFoundError: if there is no such model.
     """
     options["precision"] = _COMPUTE_TYPES.get(precision, precision)
-    options["num_beams"] = options.get("num_beams") or USUAL_BEAMS.get(
-        options.get("engine", "transformers"), 1
-    )
+    options["num_beams"] = options.get("num_beams") or USUAL_BEAMS
     spec = registry.get(adapter or model)
     made = spec.card.get("config") if spec.base_model else None
     if adapter and spec.path is not None and not isinstance(made, Mapping):

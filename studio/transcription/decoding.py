@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from studio.transcription.engine import TranscribeOptions
+from studio.transcription.engine import USUAL_BEAMS, TranscribeOptions
 from studio.transcription.loops import cut_loop, is_loop
 from studio.transcription.window_model import Search, WindowModel, Written
 
@@ -78,7 +78,7 @@ def decode(
         unsure = []
         for numbers in _alike(waiting, windows, model.tokens.no_timestamps):
             search = Search(
-                options.num_beams or model.usual_beams,
+                options.num_beams or USUAL_BEAMS,
                 temperature,
                 max(limits[number] for number in numbers),
                 options.suppress_tokens,

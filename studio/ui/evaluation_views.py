@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from studio.evaluation.metrics import AlignedPiece, align
+from studio.evaluation.scripts import script_sentences
 from studio.evaluation.side_by_side import SideBySide
-from studio.ui.i18n import N_, tr
+from studio.ui.i18n import N_, said, tr
 from studio.ui.markup import Child, Html, table, tag
 from studio.units import format_percent
 
@@ -69,6 +70,13 @@ def _comparison(row: Mapping[str, Any], locale: str) -> str:
             "may be chance."
         )
     return tr(text, locale, **values)
+
+
+def script_note(found: Mapping[str, Any], locale: str) -> Html:
+    """Which script each model writes, where the texts are Chinese."""
+    normalizer = next((str(row["normalizer"]) for row in found["models"]), "none")
+    sentences = script_sentences(found["scripts"], normalizer)
+    return tag("ul", [tag("li", said(one, locale)) for one in sentences], class_="comparisons")
 
 
 def utterance_table(utterances: Sequence[Mapping[str, Any]], locale: str, limit: int = 200) -> Html:

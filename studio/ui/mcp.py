@@ -36,7 +36,7 @@ ARGUMENTS = {
     "models": "Models with commas between them: ids as `models` lists them, folders or Hub ids.",
     "model": "A model's id as `models` lists it, a folder or a Hub id.",
     "normalizer": "How texts are normalised: none, basic, english or chinese.",
-    "num_beams": "Beams of the search; 0 in transcribing: 1 with transformers, 5 with faster-whisper.",
+    "num_beams": "Beams of the search; 0 in transcribing: 5.",
     "num_gpus": "GPUs that train together.",
     "optim": "The optimizer, as transformers spells it.",
     "per_device_train_batch_size": "Clips a step and device; in transcribing, windows of 30 seconds at once.",

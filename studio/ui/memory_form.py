@@ -62,7 +62,7 @@ def build_form(registry: ModelRegistry) -> tuple[dict[str, Block], gr.Accordion]
         value=0,
         step=1,
         label=_("Beams"),
-        info=_("0: as the engine's library does, 1 with transformers and 5 with faster-whisper."),
+        info=_("0: 5, as in transcribing."),
         visible=False,
     )
     with gr.Accordion(_("More options"), open=False, elem_id="memory-more") as more:

@@ -142,8 +142,7 @@ def _search_fields(form: dict[str, Block], prefix: str) -> None:
         step=1,
         label=_("Beams"),
         info=_(
-            "0: as the engine's library does, 1 with transformers and 5 with faster-whisper. More beams: a "
-            "little better, slower."
+            "0: 5, as whisper's own command. One beam takes less than half the time, and errs a tenth more."
         ),
     )
     form["temperature"] = gr.Textbox(

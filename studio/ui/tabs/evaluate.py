@@ -18,7 +18,7 @@ from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from studio.ui.access import require_public_data
 from studio.ui.errors import shows_errors
-from studio.ui.evaluation_views import comparison_sentences, rates_table, utterance_table
+from studio.ui.evaluation_views import comparison_sentences, rates_table, script_note, utterance_table
 from studio.ui.following import QUIET, compared_models, wire_cancel
 from studio.ui.forms import CHOICES
 from studio.ui.i18n import _, request_locale, tr
@@ -189,7 +189,7 @@ def _whole(found: dict[str, Any], was_stopped: bool, locale: str) -> list[Any]:
     return [
         status,
         rates_table(found["models"], locale),
-        comparison_sentences(found["comparisons"], locale),
+        join([comparison_sentences(found["comparisons"], locale), script_note(found, locale)]),
         download_links({"json": content}, "evaluation", locale),
         utterance_table(found["utterances"], locale),
     ]

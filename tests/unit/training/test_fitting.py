@@ -15,8 +15,7 @@ from studio.settings import Settings
 from studio.training.fitting import FitQuestion, find_fit, inference_plan
 from studio.training.plan import training_plan
 from studio.training.presets import PRESETS, preset
-from studio.transcription.engines.ctranslate2 import CTranslate2Model
-from studio.transcription.engines.transformers import TransformersModel
+from studio.transcription.engine import USUAL_BEAMS
 
 TURBO = "openai/whisper-large-v3-turbo"
 
@@ -116,6 +115,6 @@ def test_an_adapter_made_here_brings_its_rank_into_a_transcription(settings: Set
     registry = OneModel(settings.models, demo=None, hf_cache=settings.hf_cache)
     plan = inference_plan("mine", registry, num_beams=5)
     usual = [inference_plan("mine", registry, engine=engine).num_beams for engine in ENGINES]
-    assert usual == [TransformersModel.usual_beams, CTranslate2Model.usual_beams]
+    assert usual == [USUAL_BEAMS, USUAL_BEAMS]
     assert (plan.adapter_rank, plan.adapter_modules, plan.num_beams) == (16, ("q_proj", "v_proj"), 5)
     assert inference_plan("merged", registry).adapter_rank == 0

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from studio.transcription.decoding import Decoded, Window, decode, write
-from studio.transcription.engine import TranscribeOptions
+from studio.transcription.engine import USUAL_BEAMS, TranscribeOptions
 from studio.transcription.window_model import Search, Written
 from tests.unit.transcription.scripted_model import TOKENS, ScriptedModel
 
@@ -76,7 +76,7 @@ def test_options_of_the_search_reach_it() -> None:
     decode(model, [None], [Window(PROMPT, 30.0)], replace(PLAIN, num_beams=2, suppress_tokens=(3, 5)))
     assert model.searches == [Search(2, 0.0, 444, (3, 5), -1.0)]
     decode(model, [None], [Window(PROMPT, 30.0)], PLAIN)
-    assert model.searches[1].num_beams == model.usual_beams
+    assert model.searches[1].num_beams == USUAL_BEAMS
 
 
 def test_what_is_not_judged_is_written_as_it_is_but_for_loops() -> None:
