@@ -45,6 +45,7 @@ def script_sentences(scripts: Mapping[str, Mapping[str, int]], normalizer: str) 
             traditional=counts.get("traditional", 0),
         )
         for model, counts in models.items()
+        if counts
     ]
     is_other = any(script != wanted for counts in models.values() for script in counts)
     if is_other and normalizer != "chinese":

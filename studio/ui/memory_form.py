@@ -6,7 +6,7 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.memory.inference_plan import ENGINES, INTEGERS
+from studio.memory.inference_plan import ENGINES, INTEGERS, USUAL_BEAMS
 from studio.memory.plan import DTYPES, LABEL_LENGTH, SHARDINGS
 from studio.registry.store import ModelRegistry
 from studio.training.config import METHODS, PRECISIONS, QUANTIZATIONS
@@ -57,12 +57,11 @@ def build_form(registry: ModelRegistry) -> tuple[dict[str, Block], gr.Accordion]
         info=_("Tokens of the longest text in a batch."),
     )
     form["num_beams"] = gr.Slider(
-        0,
+        1,
         16,
-        value=0,
+        value=USUAL_BEAMS,
         step=1,
         label=_("Beams"),
-        info=_("0: 5, as in transcribing."),
         visible=False,
     )
     with gr.Accordion(_("More options"), open=False, elem_id="memory-more") as more:

@@ -9,6 +9,7 @@ from studio.memory.calibration import calibrate
 from studio.memory.fit import largest_within
 from studio.memory.gpus import GPUS, Gpu, card, detected_gpus, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
+from studio.memory.inference_plan import USUAL_BEAMS
 from studio.memory.plan import LABEL_LENGTH, MemoryEstimate, TrainingPlan
 from studio.memory.savings import Saving, savings
 from studio.memory.training import estimate_training
@@ -34,8 +35,7 @@ class Question:
     label_length: int = LABEL_LENGTH
     gradient_checkpointing: bool = False
     lora_r: int = 32
-    num_beams: int = 0
-    """0: as the engine's library does by itself."""
+    num_beams: int = USUAL_BEAMS
     gpu: str = ""
     engine: str = "transformers"
     optim: str = "adamw_torch_fused"

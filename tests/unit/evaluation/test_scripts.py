@@ -29,4 +29,5 @@ def test_who_is_compared_with_another_script_is_told_what_to_do() -> None:
     assert told[1] == "b writes simplified characters in 0 clips, traditional ones in 2."
     assert told[2].startswith("The texts are in traditional characters, and what is written in others counts")
     assert len(script_sentences(scripts, "chinese")) == 2, "both are compared in one script"
-    assert len(script_sentences(scripts_written(TRADITIONAL, {"b": TRADITIONAL}), "none")) == 1
+    alike = scripts_written(TRADITIONAL, {"b": TRADITIONAL, "c": ["not a word of it", ""]})
+    assert len(script_sentences(alike, "none")) == 1, "who writes no Chinese is not spoken of"

@@ -97,7 +97,7 @@ def test_an_estimate_of_transcribing_leaves_the_options_of_training_out() -> Non
     [
         Question("openai/whisper-small"),
         Question("small", method="full", gradient_checkpointing=True, gpu="T4", lora_r=7, label_length=100),
-        Question("tiny", use="transcribe", engine="faster-whisper", precision="int8", num_beams=5),
+        Question("tiny", use="transcribe", engine="faster-whisper", precision="int8", num_beams=3),
         FitQuestion(),
         FitQuestion(gpu="T4", memory_gib=7.5, base_model="small", hours=3, method="full", label_length=99),
     ],
