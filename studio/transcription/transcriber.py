@@ -64,6 +64,9 @@ LANGUAGES_TOLD = 5
 """Of the languages that a model weighed, so many are told."""
 _QUICK_SECONDS, _SLOW_SECONDS = 4.0, 12.0
 """Unless told, batches grow while they take less than this, and shrink above: so long nobody can stop."""
+_WORD_SECONDS = 1.0
+"""What is shorter is written without times, which the alignment tells. With them, whisper-tiny goes on behind
+a word: 239 % of errors for 200 single English and Mandarin words, without them 109 %."""
 _SHORTEST_SAMPLES = SAMPLING_RATE // 20
 """Less than this at the end of a recording holds no word."""
 
@@ -278,7 +281,7 @@ class Transcriber:
                 offset_seconds + start / SAMPLING_RATE,
                 # A window that a model of short clips reads is a clip: the model writes all of it.
                 with_times=lengths == WindowLengths()
-                and (options.timestamps != "none" or end - start > PLAIN_SECONDS * SAMPLING_RATE),
+                and _is_timed((end - start) / SAMPLING_RATE, is_asked=options.timestamps != "none"),
             )
             for start, end in spans
         ]
@@ -388,6 +391,11 @@ class Transcriber:
         length = len(hint_tokens(model, options.initial_prompt)) + len(hint_tokens(model, options.hotwords))
         check_prompt(options, length, prompt_room(model), has_place=model.tokens.previous is not None)
         return "" if language == AUTO else language
+
+
+def _is_timed(seconds: float, *, is_asked: bool) -> bool:
+    """Whether a stretch is written with time tokens."""
+    return seconds > PLAIN_SECONDS or (is_asked and seconds >= _WORD_SECONDS)
 
 
 def _fewer(batch: Sequence[Stretch], error: Exception) -> int:

@@ -172,6 +172,15 @@ def test_a_long_text_without_times_is_still_written_with_them(seconds: float) ->
     assert (TOKENS.no_timestamps in model.prompts[0]) is (seconds < 15)
 
 
+def test_a_single_word_is_written_without_time_tokens_and_has_its_times_all_the_same() -> None:
+    model = ScriptedModel(lambda *_: Written([0], -0.1))
+    options = replace(OPTIONS, timestamps="word")
+    found = Transcriber(Lent(model), "mine").transcribe_samples([sound(0.6)], 0.6, options)
+    assert model.prompts == [TOKENS.prompt("en", "transcribe", with_times=False)]
+    [word] = found.segments[0].words
+    assert (word.text, word.start_seconds, word.end_seconds) == ("one", 0.0, 0.6)
+
+
 def test_times_stay_in_the_recording_and_never_go_back() -> None:
     model = ScriptedModel(lambda *_: Written([at(0), 0, 5, 1, 5, 2, at(3), at(3), 4], -0.1))
     model.align = lambda _encoded, _prompt, texts, seconds: [  # type: ignore[method-assign]
