@@ -3,7 +3,7 @@
 // answers and uploads have arrived that fill what it sends or shows; if one of them fails, the click is forgotten.
 (() => {
   const SETTLE_MS = 50;
-  const BUSY_MS = 500; // a browser that is busy for longer is not waited for
+  const BUSY_MS = 5_000; // a browser that is busy for longer is not waited for
   const LOST_MS = 10_000; // a recording that cannot be decoded is never sent
   const FIELDS_OF_FILES = ['audio', 'file', 'uploadbutton'];
   const NO_FIELDS = ['button', 'tab', 'tabitem', 'timer'];
