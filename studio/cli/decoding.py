@@ -34,6 +34,7 @@ def add_engine_options(made: Parser) -> None:
 
 
 BEAMS_HELP = f"Beams of the search (default: {USUAL_BEAMS})."
+CLIPS_BEAMS_HELP = f"Beams of the search (default: {USUAL_BEAMS}; for a test set 1 with transformers)."
 
 
 def add_decoding_options(made: Parser) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from studio.cli.decoding import BEAMS_HELP, add_engine_options, choice_of
+from studio.cli.decoding import CLIPS_BEAMS_HELP, add_engine_options, choice_of
 from studio.cli.export import on_step
 from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json, table
 from studio.cli.parsing import Parser, names
@@ -45,7 +45,7 @@ def parser() -> Parser:
     made.option("task", "What to write.", choices=TASKS, default="transcribe")
     made.option(
         "num_beams",
-        f"{BEAMS_HELP[:-2]}; for a test set 1 with transformers).",
+        CLIPS_BEAMS_HELP,
         kind=int,
         default=0,
     )
@@ -156,6 +156,5 @@ def _summary(result: dict[str, Any]) -> str:
             f"{row['b']} against {row['a']}: {row['metric'].upper()} {100 * row['difference']:+.1f} points, "
             f"95 % interval {100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f} ({meaning})"
         )
-    normalizer = next((row["normalizer"] for row in result["models"]), "none")
-    lines += [str(sentence) for sentence in script_sentences(result["scripts"], normalizer)]
+    lines += [str(sentence) for sentence in script_sentences(result)]
     return "\n".join(lines)

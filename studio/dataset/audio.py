@@ -29,10 +29,7 @@ def read_audio(
     Raises:
         AudioError: if the file is missing, empty, not sound, has no sample (there), or one that is no number.
     """
-    samples = np.concatenate(list(_resampled(Path(path), start_seconds or 0.0, end_seconds)))
-    if not len(samples):
-        raise _no_sound(Path(path))
-    return samples
+    return np.concatenate(list(_resampled(Path(path), start_seconds or 0.0, end_seconds)))
 
 
 def stream_audio(path: str | Path, block_seconds: float = 30.0) -> Iterator[NDArray[np.float32]]:
@@ -130,13 +127,14 @@ def _resampled(path: Path, start_seconds: float, end_seconds: float | None) -> I
 
     resampler = None
     is_empty = True
+    length = 0
     with open_sound(path) as sound:
         for block in sound.blocks(start_seconds, end_seconds):
-            if not np.isfinite(block).all():
+            peak = float(np.abs(block).max(initial=0.0))  # NaN if there is one
+            if not np.isfinite(peak):
                 raise AudioError(
                     "{path} has samples that are no numbers (NaN or infinity): export it again.", path=path
                 )
-            peak = float(np.abs(block).max(initial=0.0))
             if peak > _LOUDEST:
                 raise AudioError(
                     "{path} has samples as large as {peak:.0f}, where sound lies between -1 and 1: divide "
@@ -150,7 +148,9 @@ def _resampled(path: Path, start_seconds: float, end_seconds: float | None) -> I
                 continue
             if resampler is None:
                 resampler = soxr.ResampleStream(sound.rate, SAMPLING_RATE, 1, dtype="float32")
-            yield resampler.resample_chunk(block)
+            piece = resampler.resample_chunk(block)
+            length += len(piece)
+            yield piece
         if is_empty and (start_seconds or end_seconds is not None):
             raise AudioError(
                 "{path} is {duration:.2f} s long: there is no sound from {start:.2f} s to {end}.",
@@ -162,7 +162,10 @@ def _resampled(path: Path, start_seconds: float, end_seconds: float | None) -> I
     if is_empty:
         raise _no_sound(path)
     if resampler is not None:
-        yield resampler.resample_chunk(np.zeros(0, np.float32), last=True)
+        rest = resampler.resample_chunk(np.zeros(0, np.float32), last=True)
+        if not length + len(rest):
+            raise _no_sound(path)
+        yield rest
 
 
 def _no_sound(path: Path) -> AudioError:

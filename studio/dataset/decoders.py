@@ -21,7 +21,6 @@ _LEAD_SAMPLES = 11_520
 """Ten frames of MP3: after a seek its first five are silent."""
 _SEEK_MARGIN_SECONDS = 0.2
 """Compressed sound needs the packets before a point to be right at that point."""
-
 _CANCELLED = 1e-3
 """Share of the loudest channel's power that a mean must keep: of eight channels with one voice it keeps
 0.016, of two that were wired against each other nothing."""
@@ -29,7 +28,7 @@ _UNTOLD_FRAMES = (0, 2**63 - 1)
 """What libsndfile says of a header without a length: a WAV whose recorder was killed, a piped FLAC."""
 
 _GAP_SECONDS = 0.01
-
+"""Between two frames of a FLAC that follow each other there is none."""
 _DEMUXERS = (
     "mov,matroska,mp3,ogg,flac,wav,w64,aac,aiff,asf,avi,amr,caf,mpegts,mpeg,flv,ac3,eac3,wv,ape,au,tta"
 )
@@ -125,8 +124,10 @@ class _SndFileSound:
                     return
                 position += len(block)
                 yield _mono(block.T)
-        except soundfile.LibsndfileError:
-            # Of a FLAC whose header promises more than there is, libsndfile keeps the last block to itself.
+        except soundfile.LibsndfileError as error:
+            if self._file.format != "FLAC":
+                raise _damaged(self._path, position / self.rate) from error
+            # Of one whose header promises more than there is, libsndfile keeps the last block to itself.
             with _open_container(self._path) as container:
                 yield from _ContainerSound(self._path, container).blocks(position / self.rate, end_seconds)
 

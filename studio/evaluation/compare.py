@@ -15,7 +15,7 @@ from studio.errors import ConfigError, DataError, ManifestError
 from studio.evaluation.metrics import error_rates, paired_bootstrap, utterance_errors
 from studio.evaluation.normalize import NORMALIZERS
 from studio.evaluation.result import ComparisonRow, Evaluation, ModelRow, ProblemRow, UtteranceRow
-from studio.evaluation.scripts import scripts_written
+from studio.evaluation.scripts import scripts_of
 from studio.transcription.engine import EngineChoice, ShouldStop, TranscribeOptions
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.model_cache import ModelCache
@@ -208,9 +208,7 @@ def _evaluation(tests: _TestSet, reached: list[_Heard], normalizer: str) -> Eval
         ),
         utterances=tuple(_utterance(tests, place, model, normalizer) for place in places for model in heard),
         problems=tuple(tests.problems.values()),
-        scripts=scripts_written(
-            references, {model.model: texts for model, texts in zip(heard, hypotheses, strict=True)}
-        ),
+        reference_scripts=scripts_of(references),
     )
 
 
@@ -219,7 +217,9 @@ def _model_row(
 ) -> ModelRow:
     rates = error_rates(references, hypotheses, normalizer)
     factor = model.seconds / model.sound_seconds if model.sound_seconds else 0.0
-    return ModelRow(model.model, rates.wer, rates.cer, rates.mer, normalizer, rates.n, factor)
+    return ModelRow(
+        model.model, rates.wer, rates.cer, rates.mer, normalizer, rates.n, factor, scripts_of(hypotheses)
+    )
 
 
 def _comparison(

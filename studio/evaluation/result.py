@@ -19,6 +19,8 @@ class ModelRow:
     """Clips."""
     real_time_factor: float
     """Seconds of computing a second of sound, without reading files."""
+    scripts: dict[str, int]
+    """Of Chinese: clips written mostly in `simplified` and in `traditional` characters."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,8 @@ class Evaluation:
     comparisons: tuple[ComparisonRow, ...]
     utterances: tuple[UtteranceRow, ...]
     problems: tuple[ProblemRow, ...] = ()
-    scripts: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Of Chinese: clips mostly in `simplified` and in `traditional`, of `references` and of each model."""
+    reference_scripts: dict[str, int] = field(default_factory=dict)
+    """The same of what was said."""
 
     def to_json(self) -> dict[str, Any]:
         """The answer of `evaluate --json`."""

@@ -6,8 +6,6 @@ from studio.errors import ConfigError
 from studio.memory.bounds import require_between, require_choice
 from studio.memory.plan import ALL_LINEAR, QUANTIZATIONS
 
-USUAL_BEAMS = 5
-"""Beams that a recording is heard with, unless told."""
 ENGINES = ("transformers", "faster-whisper")
 INFERENCE_PRECISIONS = ("fp32", "fp16", "bf16", "int8", "int8_float16")
 INTEGERS = ("int8", "int8_float16")

@@ -11,13 +11,14 @@ from studio.memory.advice import MODELS, Advice, advise
 from studio.memory.calibration import Calibration, calibrate
 from studio.memory.fit import LARGEST_BATCH, FitResult, cards_for, fit, for_card
 from studio.memory.gpus import Gpu, card, usable_bytes
-from studio.memory.inference_plan import USUAL_BEAMS, InferencePlan
+from studio.memory.inference_plan import InferencePlan
 from studio.memory.plan import ALL_LINEAR, LABEL_LENGTH
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
 from studio.training.arguments import command_line, config_to_dict
 from studio.training.config import METHODS, TrainingConfig
 from studio.training.plan import config_of, planned
+from studio.transcription.engine import USUAL_BEAMS
 
 AUTO = "auto"
 LARGEST_LABEL = 448

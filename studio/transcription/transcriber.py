@@ -223,13 +223,28 @@ class Transcriber:
     ) -> list[str]:
         """Plain texts of clips of at most 30 s, decoded together and without judging whether anybody speaks.
 
-        `languages` has a name, code or `auto` for each clip.
+        `languages` has a name, code or `auto` for each clip. Where memory does not hold them all, one half
+        is heard after the other.
 
         Raises:
             ConfigError: if the model lacks a language or the task.
         """
         self._checked(options)
         codes = [resolve_language(language, self.languages) for language in languages]
+        try:
+            return self._written(clips, options, codes)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            half = _half(len(clips), error)
+        return [
+            *self.transcribe_batch(clips[:half], options, languages[:half]),
+            *self.transcribe_batch(clips[half:], options, languages[half:]),
+        ]
+
+    def _written(
+        self, clips: Sequence[NDArray[np.float32]], options: TranscribeOptions, codes: list[str]
+    ) -> list[str]:
         with self._loaded.using(self._adapter_id) as model:
             encoded = model.encode([loud_enough(clip) for clip in clips], is_short=self._is_short(options))
             if AUTO in codes:
@@ -302,7 +317,9 @@ class Transcriber:
             except Exception as error:
                 if not is_out_of_memory(error):
                     raise
-                size = most = _fewer(batch, error)
+                size = most = _half(len(batch), error)
+                for stretch in batch:
+                    stretch.recording.notes = [_went_on(len(batch), size)]
                 waiting.extendleft(reversed(batch))
                 continue
             took = time.perf_counter() - began
@@ -398,24 +415,21 @@ def _is_timed(seconds: float, *, is_asked: bool) -> bool:
     return seconds > PLAIN_SECONDS or (is_asked and seconds >= _WORD_SECONDS)
 
 
-def _fewer(batch: Sequence[Stretch], error: Exception) -> int:
+def _half(windows: int, error: Exception) -> int:
     """How many windows are heard together after so many were more than memory holds.
 
     Raises:
         RunError: if it was one.
     """
-    if len(batch) == 1:
+    if windows == 1:
         raise RunError(
             "Memory ran out over one window of 30 seconds: choose fewer beams, a smaller model, or weights "
             "in 8 or 4 bits."
         ) from error
-    fewer = len(batch) // 2
-    for recording in {id(stretch.recording): stretch.recording for stretch in batch}.values():
-        recording.notes = [
-            Sentence(
-                "Memory ran out over {batch} windows together: {fewer} at a time went on.",
-                batch=len(batch),
-                fewer=fewer,
-            )
-        ]
-    return fewer
+    return windows // 2
+
+
+def _went_on(batch: int, fewer: int) -> Sentence:
+    return Sentence(
+        "Memory ran out over {batch} windows together: {fewer} at a time went on.", batch=batch, fewer=fewer
+    )

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 SILENCE_PEAK = 1e-4
 """Nothing louder than this (-80 dB, three steps of 16 bits): nobody spoke."""
 VOICE_PROBABILITY = 0.2
-"""Speech, whispered too, is far above this, and noise, hum and tones are below."""
+"""Speech, whispered too, is far above this; noise and hum are below, a melody of pure tones may not be."""
 _JUDGED_LEVEL = 0.015
 """The loudness at which the detector judges: louder, it takes a third of white noises for voices; 40 dB lower
-it misses every fourth voice. Here it finds them all, in noise of -5 dB, too, and takes no noise for one."""
+it misses every fourth voice. Here it finds them all, in noise of -5 dB, too, and takes no noise for one. Of
+400 single words of half a second it misses 8, at half the level 24."""
 _QUIET_LEVEL, _HEARD_LEVEL = 0.02, 0.5
 """Below the first, a model hears better what is raised to the second: of Mandarin at -40 dB 25 % of the
-characters are wrong, then 20 %; at -50 dB 60 %, then 36 %. Above it, Whisper takes a sound as it is."""
+characters are wrong, then 20 %; at -50 dB 60 %, then 38 %. Above it, Whisper takes a sound as it is."""
 _FRAME = 512
 _FRAME_SECONDS = 0.032
 _MARGIN_SECONDS = 0.1
@@ -56,7 +57,7 @@ def voiced_spans(samples: NDArray[np.float32]) -> list[tuple[float, float]]:
 def loud_enough(samples: NDArray[np.float32]) -> NDArray[np.float32]:
     """What a model is to hear of mono samples, (samples,): louder, where the microphone was set low."""
     level = _level(samples)
-    if level >= _QUIET_LEVEL or _is_silent(samples):
+    if level >= _QUIET_LEVEL or not has_voice(samples):
         return samples
     raised: NDArray[np.float32] = np.clip(samples * np.float32(_HEARD_LEVEL / level), -1.0, 1.0)
     return raised

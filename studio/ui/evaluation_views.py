@@ -74,8 +74,9 @@ def _comparison(row: Mapping[str, Any], locale: str) -> str:
 
 def script_note(found: Mapping[str, Any], locale: str) -> Html:
     """Which script each model writes, where the texts are Chinese."""
-    normalizer = next((str(row["normalizer"]) for row in found["models"]), "none")
-    sentences = script_sentences(found["scripts"], normalizer)
+    sentences = script_sentences(found)
+    if not sentences:
+        return tag("div")
     return tag("ul", [tag("li", said(one, locale)) for one in sentences], class_="comparisons")
 
 

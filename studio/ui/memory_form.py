@@ -6,10 +6,11 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.memory.inference_plan import ENGINES, INTEGERS, USUAL_BEAMS
+from studio.memory.inference_plan import ENGINES, INTEGERS
 from studio.memory.plan import DTYPES, LABEL_LENGTH, SHARDINGS
 from studio.registry.store import ModelRegistry
 from studio.training.config import METHODS, PRECISIONS, QUANTIZATIONS
+from studio.transcription.engine import USUAL_BEAMS
 from studio.ui.following import AT_ONCE, QUIET, offered
 from studio.ui.forms import CHOICES, LABELS, field_component, validator
 from studio.ui.i18n import _

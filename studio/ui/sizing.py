@@ -9,7 +9,6 @@ from studio.memory.calibration import calibrate
 from studio.memory.fit import largest_within
 from studio.memory.gpus import GPUS, Gpu, card, detected_gpus, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
-from studio.memory.inference_plan import USUAL_BEAMS
 from studio.memory.plan import LABEL_LENGTH, MemoryEstimate, TrainingPlan
 from studio.memory.savings import Saving, savings
 from studio.memory.training import estimate_training
@@ -17,6 +16,7 @@ from studio.registry.store import ModelRegistry
 from studio.training.config import TrainingConfig
 from studio.training.fitting import inference_plan, shape_of
 from studio.training.plan import planned
+from studio.transcription.engine import USUAL_BEAMS
 
 TRAIN, TRANSCRIBE = "train", "transcribe"
 DEFAULT_GPU = next(gpu for gpu in GPUS if gpu.name.endswith("RTX 4090"))

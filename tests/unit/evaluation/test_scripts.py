@@ -1,33 +1,44 @@
 """Which script of Chinese is written, and what is said of it."""
 
-from studio.evaluation.scripts import script_sentences, scripts_written
+from typing import Any
+
+from studio.evaluation.scripts import script_sentences, scripts_of
 
 SIMPLIFIED = ["我们说话", "这是什么", "人口"]
 TRADITIONAL = ["我們說話", "這是什麼", "人口"]
 
 
-def test_clips_are_counted_by_the_script_that_most_of_their_characters_are_of() -> None:
-    found = scripts_written(SIMPLIFIED, {"a": TRADITIONAL, "b": [SIMPLIFIED[0], TRADITIONAL[1], ""]})
-    assert found == {
-        "references": {"simplified": 2},
-        "a": {"traditional": 2},
-        "b": {"simplified": 1, "traditional": 1},
+def evaluated(normalizer: str, references: list[str], **hypotheses: list[str]) -> dict[str, Any]:
+    return {
+        "reference_scripts": scripts_of(references),
+        "models": [
+            {"id": model, "normalizer": normalizer, "scripts": scripts_of(texts)}
+            for model, texts in hypotheses.items()
+        ],
     }
 
 
+def test_clips_are_counted_by_the_script_that_most_of_their_characters_are_of() -> None:
+    assert scripts_of(SIMPLIFIED) == {"simplified": 2}
+    assert scripts_of(TRADITIONAL) == {"traditional": 2}
+    assert scripts_of([SIMPLIFIED[0], TRADITIONAL[1], ""]) == {"simplified": 1, "traditional": 1}
+
+
 def test_nothing_is_said_of_other_languages() -> None:
-    assert scripts_written(["it is so"], {"a": ["it is so"]}) == {}
-    japanese = ["これは日本語の図書館です", "国"]
-    assert scripts_written(japanese, {"a": ["国"]}) == {}, "kanji are of neither script"
-    assert script_sentences({}, "none") == []
+    assert scripts_of(["it is so"]) == {}
+    assert scripts_of(["これは日本語の図書館です", "国"]) == {}, "kanji are of neither script"
+    assert script_sentences(evaluated("none", ["it is so"], a=TRADITIONAL)) == []
 
 
 def test_who_is_compared_with_another_script_is_told_what_to_do() -> None:
-    scripts = scripts_written(TRADITIONAL, {"a": SIMPLIFIED, "b": TRADITIONAL})
-    told = [str(sentence) for sentence in script_sentences(scripts, "none")]
+    told = [
+        str(sentence)
+        for sentence in script_sentences(evaluated("none", TRADITIONAL, a=SIMPLIFIED, b=TRADITIONAL))
+    ]
     assert told[0] == "a writes simplified characters in 2 clips, traditional ones in 0."
     assert told[1] == "b writes simplified characters in 0 clips, traditional ones in 2."
-    assert told[2].startswith("The texts are in traditional characters, and what is written in others counts")
-    assert len(script_sentences(scripts, "chinese")) == 2, "both are compared in one script"
-    alike = scripts_written(TRADITIONAL, {"b": TRADITIONAL, "c": ["not a word of it", ""]})
-    assert len(script_sentences(alike, "none")) == 1, "who writes no Chinese is not spoken of"
+    assert told[2].startswith("What is written in another script than the reference counts as wrong")
+    both = script_sentences(evaluated("chinese", TRADITIONAL, a=SIMPLIFIED, b=TRADITIONAL))
+    assert len(both) == 2, "both are compared in one script"
+    alike = script_sentences(evaluated("none", TRADITIONAL, b=TRADITIONAL, c=["not a word of it", ""]))
+    assert len(alike) == 1, "who writes no Chinese is not spoken of"

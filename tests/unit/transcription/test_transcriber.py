@@ -120,6 +120,16 @@ def test_one_window_larger_than_memory_is_an_error_with_what_to_do() -> None:
     model.room = 0
     with pytest.raises(RunError, match="choose fewer beams, a smaller model"):
         Transcriber(Lent(model), "mine").transcribe_samples([sound(5)], 5.0, OPTIONS)
+    with pytest.raises(RunError, match="choose fewer beams, a smaller model"):
+        Transcriber(Lent(model), "mine").transcribe_batch([sound(5)] * 2, OPTIONS, ["en"] * 2)
+
+
+def test_a_test_set_larger_than_memory_is_heard_in_halves_in_its_order() -> None:
+    model = SmallMemory(lambda samples, *_: Written([round(len(samples) / RATE) - 1], -0.1))
+    clips = [sound(seconds) for seconds in (1.0, 3.0, 2.0, 4.0, 5.0)]
+    texts = Transcriber(Lent(model), "mine").transcribe_batch(clips, OPTIONS, ["en"] * 5)
+    assert texts == ["one", "three", "two", "four", "five"]
+    assert model.batches == [2, 1, 2]
 
 
 def test_text_before_is_told_once_and_hotwords_each_time() -> None:

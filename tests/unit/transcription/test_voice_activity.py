@@ -57,8 +57,9 @@ def test_a_model_hears_a_low_voice_louder_and_any_other_as_it_is(demo_speech: Pa
     raised = loud_enough(low)
     assert 0.4 < np.abs(raised).max() <= 1.0
     assert np.corrcoef(raised, speech)[0, 1] > 0.99
-    nothing = noise(1e-6)
-    assert loud_enough(nothing) is nothing
+    for level in (0.0, 1e-6, 3e-3):
+        nobody = noise(level)
+        assert loud_enough(nobody) is nobody, "noise is not made louder"
 
 
 def test_no_samples_are_no_voice() -> None:
