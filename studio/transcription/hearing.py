@@ -1,7 +1,7 @@
 """The next window of each of several stretches: its language, its text, and when each word was said."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
 from studio.transcription.decoding import Decoded, Window, decode
-from studio.transcription.engine import Segment, TranscribeOptions
+from studio.transcription.engine import USUAL_BEAMS, Segment, TranscribeOptions
 from studio.transcription.stretches import Stretch
 from studio.transcription.time_tokens import TokenSegment, split_segments, taken
 from studio.transcription.unheard import Span, split_at, unheard
@@ -20,6 +20,8 @@ from studio.transcription.word_times import timed_segments
 
 _SURE_LANGUAGE, _FURTHER_WINDOWS = 0.9, 3
 """Below this probability of the likeliest language, so many more windows are asked."""
+_HOLE_SECONDS = 3.0
+"""A voice that lasts so long has a word in it: where the alignment knows none, the text left some out."""
 _TOLD_UP_TO = 0.5
 """What was found at a higher temperature is not told to the next window, as in Whisper's own decoding."""
 
@@ -52,8 +54,10 @@ class HeardWindow:
     """Code."""
     odds: dict[str, float]
     """Code → probability, where the language was not known, likeliest first."""
-    text: _Text
-    plain: str
+    asked: Window
+    """What the model is asked to write down."""
+    text: _Text = field(default_factory=lambda: _Text([], 0.0, False, ()))
+    plain: str = ""
     """The text, if anything was said."""
     voices: list[Span] = field(default_factory=list)
     timed: list[Segment] | None = None
@@ -88,9 +92,18 @@ class HeardWindow:
         """Where both the alignment and the model's own times say that nothing was written."""
         if self.timed is None or not self.stretch.with_times:
             return []
-        covered = [(word.start_seconds, word.end_seconds) for part in self.timed for word in part.words]
-        covered += [(part.start_seconds, part.end_seconds) for part in self.text.parts]
-        return unheard(covered, self.voices, self.text.advance_seconds)
+        parts = [(part.start_seconds, part.end_seconds) for part in self.text.parts]
+        return unheard([*self._words(), *parts], self.voices, self.text.advance_seconds)
+
+    def hole_seconds(self) -> float:
+        """How much is said in long parts without a word, whatever the model's own times say of them."""
+        if self.timed is None or not self.stretch.with_times:
+            return 0.0
+        parts = unheard(self._words(), self.voices, self.text.advance_seconds, _HOLE_SECONDS)
+        return sum(end - start for start, end in parts)
+
+    def _words(self) -> list[Span]:
+        return [(word.start_seconds, word.end_seconds) for part in self.timed or () for word in part.words]
 
 
 def hear(
@@ -98,7 +111,9 @@ def hear(
 ) -> list[HeardWindow]:
     """Writes the next window of each stretch down.
 
-    Times are also made where nobody asks for them: they tell what was passed over.
+    Times are also made where nobody asks for them: they tell what was passed over. A text with long holes is
+    looked for once more with another number of beams, and the one that leaves out less is taken: a search may
+    begin in the middle of what is said, most often a wide one, for which the shorter text is the likelier.
     """
     windows = [stretch.window for stretch in batch]
     encoded = model.encode(windows, is_short=is_short)
@@ -107,24 +122,38 @@ def hear(
         stretch.recording.language or next(iter(row)) for stretch, row in zip(batch, odds, strict=True)
     ]
     begun = [stretch.recording for stretch in batch if stretch.recording.is_begun]
-    asked = []
-    for stretch, language, window in zip(batch, languages, windows, strict=True):
+    heard = []
+    for stretch, language, window, row in zip(batch, languages, windows, odds, strict=True):
         is_first = not any(stretch.recording is other for other in begun)
         begun.append(stretch.recording)
         prompt = _prompt(model, stretch, language, options, is_first=is_first)
-        tries = 1 if stretch.is_left_out else None
-        asked.append(Window(prompt, len(window) / SAMPLING_RATE, tries))
-    heard = []
-    for number, decoded in enumerate(decode(model, encoded, asked, options)):
-        text = _text(model, batch[number], decoded, asked[number].seconds)
-        is_said = text.is_sure or not batch[number].is_left_out
-        plain = model.text_of(text.tokens).strip() if is_said else ""
-        heard.append(
-            HeardWindow(batch[number], windows[number], languages[number], odds[number], text, plain)
-        )
-    if options.timestamps != "none" or any(stretch.with_times for stretch in batch):
-        _time(model, encoded, heard, options)
+        asked = Window(prompt, len(window) / SAMPLING_RATE, tries=1 if stretch.is_left_out else None)
+        heard.append(HeardWindow(stretch, window, language, row, asked))
+    _write(model, encoded, heard, options)
+    holed = [number for number, window in enumerate(heard) if options.vad and window.hole_seconds()]
+    if holed:
+        again = [replace(heard[number]) for number in holed]
+        beams = USUAL_BEAMS if options.num_beams == 1 else 1
+        _write(model, model.rows(encoded, holed), again, replace(options, num_beams=beams))
+        for number, other in zip(holed, again, strict=True):
+            if other.plain and other.hole_seconds() < heard[number].hole_seconds():
+                heard[number] = other
     return heard
+
+
+def _write(
+    model: WindowModel, encoded: Any, heard: Sequence[HeardWindow], options: TranscribeOptions
+) -> None:
+    """Finds the texts of windows, and their times."""
+    for window, decoded in zip(
+        heard, decode(model, encoded, [window.asked for window in heard], options), strict=True
+    ):
+        window.text = _text(model, window.stretch, decoded, window.seconds)
+        is_said = window.text.is_sure or not window.stretch.is_left_out
+        window.plain = model.text_of(window.text.tokens).strip() if is_said else ""
+        window.timed = None
+    if options.timestamps != "none" or any(window.stretch.with_times for window in heard):
+        _time(model, encoded, heard, options)
 
 
 def _text(model: WindowModel, stretch: Stretch, decoded: Decoded, seconds: float) -> _Text:

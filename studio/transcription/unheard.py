@@ -35,16 +35,22 @@ def _of(words: Sequence[Word], language: str) -> Segment:
     return Segment(words[0].start_seconds, max(word.end_seconds for word in words), text, tuple(words))
 
 
-def unheard(covered: Sequence[Span], voices: Sequence[Span], until_seconds: float) -> list[Span]:
+def unheard(
+    covered: Sequence[Span],
+    voices: Sequence[Span],
+    until_seconds: float,
+    shortest_seconds: float = _SHORTEST_SECONDS,
+) -> list[Span]:
     """Parts of a window, up to `until_seconds`, in which somebody speaks and nothing was written.
 
-    `covered` are the times of what was written, in any order. Parts have a little of the sound around them.
+    `covered` are the times of what was written, in any order; `shortest_seconds` is speech, without pauses.
+    Parts have a little of the sound around them.
     """
     found = []
     end = 0.0
     for start, stop in [*sorted(covered), (until_seconds, until_seconds)]:
         spoken = [(max(a, end), min(b, start)) for a, b in voices if a < start and b > end]
-        if sum(b - a for a, b in spoken) >= _SHORTEST_SECONDS:
+        if sum(b - a for a, b in spoken) >= shortest_seconds:
             first, last = spoken[0][0], spoken[-1][1]
             found.append((max(end, first - _EDGE_SECONDS), min(start, last + _EDGE_SECONDS)))
         end = max(end, stop)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from studio.transcription.engine import TranscribeOptions
 from studio.transcription.special_tokens import SpecialTokens
 from studio.transcription.window_model import Search, TokenTimes, WindowModel, Written
 
@@ -20,6 +21,8 @@ TOKENS = SpecialTokens(
     tasks={"transcribe": 104, "translate": 105},
     previous=107,
 )
+OPTIONS = TranscribeOptions("en", vad=False)
+"""No voice is in these sounds."""
 Write = Callable[[NDArray[np.float32], list[int], Search], Written]
 """A window, its prompt and the search → what is written of it."""
 
@@ -100,3 +103,15 @@ class Lent:
     @contextmanager
     def using(self, adapter_id: str | None) -> Iterator[WindowModel]:
         yield self.model
+
+
+def sound(seconds: float) -> NDArray[np.float32]:
+    """Samples whose value is their time."""
+    return np.arange(int(seconds * RATE), dtype=np.float32) / RATE
+
+
+def two_sentences(samples: NDArray[np.float32], _prompt: list[int], _search: Search) -> Written:
+    """One of 20 s, and one that the window's end cuts off, if there is so much."""
+    if len(samples) <= 20 * RATE:
+        return Written([at(0), 0, 1, 5, at(len(samples) / RATE)], -0.1)
+    return Written([at(0), 0, 1, 5, at(20), at(20), 2, 3], -0.1)

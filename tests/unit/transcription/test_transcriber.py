@@ -9,31 +9,25 @@ import pytest
 from numpy.typing import NDArray
 
 from studio.errors import RunError
-from studio.transcription.engine import Progress, TranscribeOptions
+from studio.transcription.engine import Progress
 from studio.transcription.transcriber import Transcriber
 from studio.transcription.window_model import Search, Written
-from tests.unit.transcription.scripted_model import RATE, TOKENS, Lent, ScriptedModel, at
+from tests.unit.transcription.scripted_model import (
+    OPTIONS,
+    RATE,
+    TOKENS,
+    Lent,
+    ScriptedModel,
+    at,
+    sound,
+    two_sentences,
+)
 from tests.unit.transcription.small_models import assert_times_are_sound
-
-OPTIONS = TranscribeOptions("en", vad=False)
-"""No voice is in these sounds."""
-
-
-def sound(seconds: float) -> NDArray[np.float32]:
-    """Samples whose value is their time."""
-    return np.arange(int(seconds * RATE), dtype=np.float32) / RATE
 
 
 def blocks(samples: NDArray[np.float32], block_seconds: float = 7.3) -> Iterator[NDArray[np.float32]]:
     size = int(block_seconds * RATE)
     return (samples[first : first + size] for first in range(0, len(samples), size))
-
-
-def two_sentences(samples: NDArray[np.float32], _prompt: list[int], _search: Search) -> Written:
-    """One of 20 s, and one that the window's end cuts off, if there is so much."""
-    if len(samples) <= 20 * RATE:
-        return Written([at(0), 0, 1, 5, at(len(samples) / RATE)], -0.1)
-    return Written([at(0), 0, 1, 5, at(20), at(20), 2, 3], -0.1)
 
 
 def test_what_a_model_leaves_at_a_windows_end_is_heard_in_the_next() -> None:
@@ -132,35 +126,6 @@ def test_a_test_set_larger_than_memory_is_heard_in_halves_in_its_order() -> None
     assert model.batches == [2, 1, 2]
 
 
-def test_text_before_is_told_once_and_hotwords_each_time() -> None:
-    model = ScriptedModel(two_sentences)
-    options = replace(OPTIONS, initial_prompt="five", hotwords="four")
-    Transcriber(Lent(model), "mine").transcribe_samples([sound(60)], 60.0, options)
-    steer = TOKENS.prompt("en", "transcribe", with_times=True)
-    said = [at(0), 0, 1, 5, at(20)]
-    assert model.prompts == [
-        [TOKENS.previous, 3, 4, *steer],
-        [TOKENS.previous, 3, *said, *steer],
-        [TOKENS.previous, 3, *said, *said, *steer],
-    ]
-    for untold in (replace(options, condition_on_prev_tokens=False), replace(options, batch_size=2)):
-        model.prompts.clear()
-        Transcriber(Lent(model), "mine").transcribe_samples([sound(60)], 60.0, untold)
-        assert model.prompts[1:] == [[TOKENS.previous, 3, *steer]] * 2
-
-
-def test_a_text_that_was_hard_to_find_is_not_told_to_the_next_window() -> None:
-    def write(samples: NDArray[np.float32], prompt: list[int], search: Search) -> Written:
-        found = two_sentences(samples, prompt, search)
-        is_found = float(samples[0]) != 20 or search.temperature == 0.8
-        return found if is_found else Written([0, 1] * 40, -0.1)
-
-    model = ScriptedModel(write)
-    Transcriber(Lent(model), "mine").transcribe_samples([sound(60)], 60.0, OPTIONS)
-    told = [TOKENS.previous in prompt for prompt in model.prompts]
-    assert told == [False, *[True] * 5, False]
-
-
 def test_windows_of_one_recording_are_heard_in_turn_and_those_of_several_together() -> None:
     model = ScriptedModel(two_sentences)
     clips = [sound(seconds) for seconds in (60, 10, 10, 60)]
@@ -206,18 +171,3 @@ def test_times_stay_in_the_recording_and_never_go_back() -> None:
     )
     assert len(found.segments) > 5
     assert_times_are_sound(found)
-
-
-def test_a_language_that_the_beginning_leaves_in_doubt_is_asked_of_what_follows() -> None:
-    model = ScriptedModel(two_sentences)
-    model.language = lambda samples: {"zh": 0.6, "en": 0.4} if samples[0] < 30 else {"zh": 0.2, "en": 0.8}
-    transcriber = Transcriber(Lent(model), "mine")
-    options = replace(OPTIONS, language="auto")
-    found = transcriber.transcribe_samples([sound(100)], 100.0, options)
-    assert found.language == "en"
-    assert found.language_probabilities == pytest.approx({"en": 2 / 3, "zh": 1 / 3})
-    assert transcriber.transcribe_samples([sound(50)], 50.0, options).language == "zh", (
-        "nothing whole follows"
-    )
-    model.language = lambda samples: {"zh": 0.95, "en": 0.05} if samples[0] < 30 else {"zh": 0.0, "en": 1.0}
-    assert transcriber.transcribe_samples([sound(100)], 100.0, options).language == "zh"
