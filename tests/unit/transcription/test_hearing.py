@@ -1,0 +1,135 @@
+"""How a window is heard: its language, what its model is told, and what is done about speech left out."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from studio.dataset.audio import read_audio
+from studio.transcription.engine import TranscribeOptions
+from studio.transcription.transcriber import Transcriber
+from studio.transcription.window_model import Search, TokenTimes, Written
+from tests.unit.transcription.scripted_model import (
+    OPTIONS,
+    RATE,
+    TOKENS,
+    Lent,
+    ScriptedModel,
+    at,
+    sound,
+    two_sentences,
+)
+
+
+def test_text_before_is_told_once_and_hotwords_each_time() -> None:
+    model = ScriptedModel(two_sentences)
+    options = replace(OPTIONS, initial_prompt="five", hotwords="four")
+    Transcriber(Lent(model), "mine").transcribe_samples([sound(60)], 60.0, options)
+    steer = TOKENS.prompt("en", "transcribe", with_times=True)
+    said = [at(0), 0, 1, 5, at(20)]
+    assert model.prompts == [
+        [TOKENS.previous, 3, 4, *steer],
+        [TOKENS.previous, 3, *said, *steer],
+        [TOKENS.previous, 3, *said, *said, *steer],
+    ]
+    for untold in (replace(options, condition_on_prev_tokens=False), replace(options, batch_size=2)):
+        model.prompts.clear()
+        Transcriber(Lent(model), "mine").transcribe_samples([sound(60)], 60.0, untold)
+        assert model.prompts[1:] == [[TOKENS.previous, 3, *steer]] * 2
+
+
+def test_a_text_that_was_hard_to_find_is_not_told_to_the_next_window() -> None:
+    def write(samples: NDArray[np.float32], prompt: list[int], search: Search) -> Written:
+        found = two_sentences(samples, prompt, search)
+        is_found = float(samples[0]) != 20 or search.temperature == 0.8
+        return found if is_found else Written([0, 1] * 40, -0.1)
+
+    model = ScriptedModel(write)
+    Transcriber(Lent(model), "mine").transcribe_samples([sound(60)], 60.0, OPTIONS)
+    told = [TOKENS.previous in prompt for prompt in model.prompts]
+    assert told == [False, *[True] * 5, False]
+
+
+def test_a_language_that_the_beginning_leaves_in_doubt_is_asked_of_what_follows() -> None:
+    model = ScriptedModel(two_sentences)
+    model.language = lambda samples: {"zh": 0.6, "en": 0.4} if samples[0] < 30 else {"zh": 0.2, "en": 0.8}
+    transcriber = Transcriber(Lent(model), "mine")
+    options = replace(OPTIONS, language="auto")
+    found = transcriber.transcribe_samples([sound(100)], 100.0, options)
+    assert found.language == "en"
+    assert found.language_probabilities == pytest.approx({"en": 2 / 3, "zh": 1 / 3})
+    assert transcriber.transcribe_samples([sound(50)], 50.0, options).language == "zh", (
+        "nothing whole follows"
+    )
+    model.language = lambda samples: {"zh": 0.95, "en": 0.05} if samples[0] < 30 else {"zh": 0.0, "en": 1.0}
+    assert transcriber.transcribe_samples([sound(100)], 100.0, options).language == "zh"
+
+
+class LateModel(ScriptedModel):
+    """Whatever it writes of a window, less than four words are in the window's last two seconds."""
+
+    def align(
+        self,
+        encoded: object,
+        prompt: object,
+        texts: Sequence[Sequence[int]],
+        seconds: Sequence[float],
+    ) -> list[TokenTimes]:
+        return [
+            TokenTimes(
+                np.linspace(length - 2.0 if len(text) < 4 else 0.0, length, len(text) + 1),
+                np.full(len(text), 0.5),
+            )
+            for text, length in zip(texts, seconds, strict=True)
+        ]
+
+
+@pytest.fixture
+def speech(demo_speech: Path) -> NDArray[np.float32]:
+    """Eleven seconds in which somebody speaks most of the time."""
+    return read_audio(demo_speech / "samples" / "long.ogg", 0.0, 11.0)
+
+
+@pytest.mark.parametrize(("beams", "other"), [(0, 1), (5, 1), (1, 5)])
+def test_a_text_with_a_long_hole_is_looked_for_with_other_beams(
+    speech: NDArray[np.float32], beams: int, other: int
+) -> None:
+    def write(samples: NDArray[np.float32], _prompt: list[int], search: Search) -> Written:
+        words = [0, 1, 2, 3] if search.num_beams == other else [2, 3]
+        return Written([at(0), *words, at(len(samples) / RATE)], -0.1)
+
+    model = LateModel(write)
+    options = TranscribeOptions("en", timestamps="word", num_beams=beams)
+    found = Transcriber(Lent(model), "mine").transcribe_samples([speech], 11.0, options)
+    assert found.text == "one two three four"
+    assert [search.num_beams for search in model.searches] == [beams or 5, other]
+
+
+def test_the_text_stays_if_other_beams_leave_out_as_much(speech: NDArray[np.float32]) -> None:
+    def write(samples: NDArray[np.float32], _prompt: list[int], search: Search) -> Written:
+        return Written([at(0), 0 if search.num_beams == 5 else 1, at(len(samples) / RATE)], -0.1)
+
+    model = LateModel(write)
+    options = TranscribeOptions("en", timestamps="word")
+    found = Transcriber(Lent(model), "mine").transcribe_samples([speech], 11.0, options)
+    assert found.text == "one"
+    model.searches.clear()
+    Transcriber(Lent(model), "mine").transcribe_samples([speech], 11.0, replace(options, vad=False))
+    assert len(model.searches) == 1, "nobody asks whether anybody speaks"
+
+
+def test_what_a_model_passes_over_is_heard_alone_and_stands_at_its_place(
+    speech: NDArray[np.float32],
+) -> None:
+    def write(samples: NDArray[np.float32], _prompt: list[int], _search: Search) -> Written:
+        seconds = len(samples) / RATE
+        return Written([at(seconds - 2), 3, at(seconds)] if seconds > 10 else [0, 1, 2], -0.1)
+
+    model = LateModel(write)
+    options = TranscribeOptions("en", timestamps="segment")
+    found = Transcriber(Lent(model), "mine").transcribe_samples([speech], 11.0, options)
+    assert found.text == "one two three four"
+    assert found.segments[0].end_seconds < 9.5 < found.segments[-1].end_seconds
