@@ -89,18 +89,19 @@ class HeardWindow:
         return left_out
 
     def _passed_over(self) -> list[Span]:
-        """Where both the alignment and the model's own times say that nothing was written."""
+        """Where both the alignment and the model's own times say that nothing was written; and the holes."""
         if self.timed is None or not self.stretch.with_times:
             return []
-        parts = [(part.start_seconds, part.end_seconds) for part in self.text.parts]
-        return unheard([*self._words(), *parts], self.voices, self.text.advance_seconds)
+        own = [(part.start_seconds, part.end_seconds) for part in self.text.parts]
+        left = unheard([*self._words(), *own], self.voices, self.text.advance_seconds)
+        holes = self.holes()
+        return sorted([*holes, *(part for part in left if not any(_overlap(part, hole) for hole in holes))])
 
-    def hole_seconds(self) -> float:
-        """How much is said in long parts without a word, whatever the model's own times say of them."""
+    def holes(self) -> list[Span]:
+        """Long parts in which somebody speaks and no word is, whatever the model's own times say of them."""
         if self.timed is None or not self.stretch.with_times:
-            return 0.0
-        parts = unheard(self._words(), self.voices, self.text.advance_seconds, _HOLE_SECONDS)
-        return sum(end - start for start, end in parts)
+            return []
+        return unheard(self._words(), self.voices, self.text.advance_seconds, _HOLE_SECONDS)
 
     def _words(self) -> list[Span]:
         return [(word.start_seconds, word.end_seconds) for part in self.timed or () for word in part.words]
@@ -130,15 +131,23 @@ def hear(
         asked = Window(prompt, len(window) / SAMPLING_RATE, tries=1 if stretch.is_left_out else None)
         heard.append(HeardWindow(stretch, window, language, row, asked))
     _write(model, encoded, heard, options)
-    holed = [number for number, window in enumerate(heard) if options.vad and window.hole_seconds()]
+    holed = [number for number, window in enumerate(heard) if options.vad and window.holes()]
     if holed:
         again = [replace(heard[number]) for number in holed]
         beams = USUAL_BEAMS if options.num_beams == 1 else 1
         _write(model, model.rows(encoded, holed), again, replace(options, num_beams=beams))
         for number, other in zip(holed, again, strict=True):
-            if other.plain and other.hole_seconds() < heard[number].hole_seconds():
+            if other.plain and _seconds(other.holes()) < _seconds(heard[number].holes()):
                 heard[number] = other
     return heard
+
+
+def _seconds(spans: Sequence[Span]) -> float:
+    return sum(end - start for start, end in spans)
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
 
 
 def _write(
