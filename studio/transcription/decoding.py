@@ -26,8 +26,9 @@ class Window:
     prompt: Sequence[int]
     seconds: float
     """Its length without padding."""
-    tries: int | None = None
-    """Of so many temperatures; None: of all."""
+    is_once: bool = False
+    """Heard at the first temperature alone, and not taken for silence: somebody speaks, but who judges a word
+    by itself is never sure of it."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def decode(
     choices = [_Choice() for _ in windows]
     limits = [_limit(model, window, options) for window in windows]
     waiting = list(range(len(windows)))
-    for tried, temperature in enumerate(options.temperature):
+    for temperature in options.temperature:
         unsure = []
         for numbers in _alike(waiting, windows, model.tokens.no_timestamps):
             search = Search(
@@ -89,9 +90,9 @@ def decode(
             found = model.generate(states, prompts, search, [windows[number].seconds for number in numbers])
             for number, written in zip(numbers, found, strict=True):
                 is_settled = _is_settled(
-                    model, choices[number], written, temperature, limits[number], options
+                    model, choices[number], windows[number], written, temperature, limits[number], options
                 )
-                if not is_settled and tried + 1 != windows[number].tries:
+                if not is_settled and not windows[number].is_once:
                     unsure.append(number)
         waiting = sorted(unsure)
         if not waiting:
@@ -120,6 +121,7 @@ def _alike(numbers: Iterable[int], windows: Sequence[Window], no_timestamps: int
 def _is_settled(
     model: WindowModel,
     choice: _Choice,
+    window: Window,
     written: Written,
     temperature: float,
     limit: int,
@@ -128,7 +130,8 @@ def _is_settled(
     """Notes a text; whether it is good enough, or silence."""
     choice.first = choice.first or written
     is_unsure = written.average_logprob < options.logprob_threshold
-    if is_unsure and written.no_speech_probability > options.no_speech_threshold:
+    is_silence = is_unsure and written.no_speech_probability > options.no_speech_threshold
+    if is_silence and not window.is_once:
         choice.is_silence = True
         return True
     was_cut = len(written.tokens) >= limit

@@ -15,7 +15,7 @@ from studio.transcription.stretches import Stretch
 from studio.transcription.time_tokens import TokenSegment, split_segments, taken
 from studio.transcription.unheard import Span, split_at, unheard
 from studio.transcription.voice_activity import voiced_spans
-from studio.transcription.window_model import WindowModel
+from studio.transcription.window_model import WORD_SECONDS, WindowModel
 from studio.transcription.word_times import timed_segments
 
 _SURE_LANGUAGE, _FURTHER_WINDOWS = 0.9, 3
@@ -128,7 +128,8 @@ def hear(
         is_first = not any(stretch.recording is other for other in begun)
         begun.append(stretch.recording)
         prompt = _prompt(model, stretch, language, options, is_first=is_first)
-        asked = Window(prompt, len(window) / SAMPLING_RATE, tries=1 if stretch.is_left_out else None)
+        is_word = options.vad and stretch.seconds < WORD_SECONDS
+        asked = Window(prompt, len(window) / SAMPLING_RATE, is_once=stretch.is_left_out or is_word)
         heard.append(HeardWindow(stretch, window, language, row, asked))
     _write(model, encoded, heard, options)
     holed = [number for number, window in enumerate(heard) if options.vad and window.holes()]

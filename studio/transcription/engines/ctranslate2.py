@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.transcription.special_tokens import SECONDS_PER_TOKEN, SpecialTokens
-from studio.transcription.window_model import Search, TokenTimes, Written
+from studio.transcription.window_model import Search, TokenTimes, Written, pad_word
 from studio.whisper.audio_context import FRAMES_PER_POSITION, POSITIONS, positions_of
 
 _DRAWN = 5
@@ -65,6 +65,9 @@ class CTranslate2Model:
         longest = max(map(len, clips)) / self._extractor.sampling_rate
         positions = positions_of(longest) if is_short else POSITIONS
         features = np.stack([self._features(clip, FRAMES_PER_POSITION * positions) for clip in clips])
+        if not is_short:
+            for row, clip in zip(features, clips, strict=True):
+                pad_word(row, len(clip))
         return self.model.encode(_view(features))
 
     def rows(self, encoded: Any, numbers: Sequence[int]) -> Any:

@@ -17,7 +17,7 @@ from studio.lazy_imports import transformers_library
 from studio.transcription.special_tokens import SECONDS_PER_TOKEN, SpecialTokens
 from studio.transcription.time_tokens import WithinTheSound
 from studio.transcription.token_rules import ChosenLogprobs, Forbidden
-from studio.transcription.window_model import Search, TokenTimes, Written
+from studio.transcription.window_model import Search, TokenTimes, Written, pad_word
 from studio.whisper.audio_context import FRAMES_PER_POSITION, audio_context, positions_of
 
 _LATEST_FIRST_TIME = 50
@@ -64,12 +64,15 @@ class TransformersModel:
         """
         import torch
 
-        features = torch.from_numpy(log_mel(self.extractor, clips))
-        positions = features.shape[-1] // FRAMES_PER_POSITION
+        found = log_mel(self.extractor, clips)
+        positions = found.shape[-1] // FRAMES_PER_POSITION
         if is_short:
             longest = max((len(clip) for clip in clips), default=0)
             positions = min(positions, positions_of(longest / self.extractor.sampling_rate))
-        features = features[..., : FRAMES_PER_POSITION * positions]
+        else:
+            for row, clip in zip(found, clips, strict=True):
+                pad_word(row, len(clip))
+        features = torch.from_numpy(found[..., : FRAMES_PER_POSITION * positions])
         features = features.to(device=self.model.device, dtype=self.model.dtype)
         encoder = self.model.get_encoder()
         with audio_context(encoder, positions):

@@ -15,7 +15,7 @@ PROMPT = TOKENS.prompt("en", "transcribe", with_times=False)
 LOOP = [0, 1] * 40
 
 
-def decoded(texts: Sequence[Written], options: TranscribeOptions = PLAIN, **window: int) -> Decoded:
+def decoded(texts: Sequence[Written], options: TranscribeOptions = PLAIN, **window: bool) -> Decoded:
     """What is taken of the texts that a window's temperatures give."""
     left = iter(texts)
     model = ScriptedModel(lambda *_: next(left))
@@ -29,12 +29,13 @@ def test_an_unsure_text_is_tried_at_each_temperature_and_the_surest_is_taken() -
     assert decoded(tries) == Decoded([1], temperature=0.2)
     assert decoded([Written([0], -1.5), Written([1], -0.9)]) == Decoded([1], is_sure=True, temperature=0.2)
     assert decoded([Written([0], -1.5)], replace(PLAIN, temperature=(0.4,))) == Decoded([0], temperature=0.4)
-    assert decoded([Written([0], -1.5)], tries=1) == Decoded([0])
+    assert decoded([Written([0], -1.5)], is_once=True) == Decoded([0])
 
 
 def test_an_unsure_text_is_silence_where_silence_is_likely() -> None:
     assert decoded([Written([0], -1.5, 0.7)]).tokens == []
     assert decoded([Written([0], -0.5, 0.7)]).tokens == [0]
+    assert decoded([Written([0], -1.5, 0.7)], is_once=True) == Decoded([0]), "a voice was found elsewhere"
     assert decoded(
         [Written([0], -1.5, 0.7), Written([1], -0.5)], replace(PLAIN, no_speech_threshold=0.8)
     ).tokens == [1]
@@ -50,7 +51,7 @@ def test_windows_are_decoded_together_and_only_the_unsure_once_more() -> None:
         lambda _samples, _prompt, search: Written([0], -0.5 if search.temperature else -1.5)
     )
     before = [TOKENS.end - 1, *PROMPT]
-    windows = [Window(PROMPT, 4.0), Window(before, 4.0), Window(PROMPT, 4.0, tries=1)]
+    windows = [Window(PROMPT, 4.0), Window(before, 4.0), Window(PROMPT, 4.0, is_once=True)]
     found = decode(model, [None] * 3, windows, PLAIN)
     assert [one.is_sure for one in found] == [True, True, False]
     assert model.batches == [2, 1, 1, 1], "prompts of one length, and then those that are unsure"

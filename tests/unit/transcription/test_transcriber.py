@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from studio.dataset.audio import read_audio
 from studio.errors import RunError
 from studio.transcription.engine import Progress
 from studio.transcription.transcriber import Transcriber
@@ -154,6 +156,22 @@ def test_a_single_word_is_written_without_time_tokens_and_has_its_times_all_the_
     assert model.prompts == [TOKENS.prompt("en", "transcribe", with_times=False)]
     [word] = found.segments[0].words
     assert (word.text, word.start_seconds, word.end_seconds) == ("one", 0.0, 0.6)
+
+
+def test_a_single_word_is_written_however_unsure_if_a_voice_is_in_it(demo_speech: Path) -> None:
+    samples = read_audio(demo_speech / "samples" / "kitchen-light.flac", 1.0, 1.9)
+    model = ScriptedModel(lambda *_: Written([0], -3.0, 0.9))
+    judged = replace(OPTIONS, vad=True)
+    twice = np.tile(samples, 2)
+    for clip, options, said, calls in (
+        (samples, judged, "one", 1),
+        (0 * samples, judged, "", 0),
+        (samples, OPTIONS, "", 1),
+        (twice, judged, "", 1),
+    ):
+        model.batches.clear()
+        found = Transcriber(Lent(model), "mine").transcribe_samples([clip], len(clip) / RATE, options)
+        assert (found.text, len(model.batches)) == (said, calls)
 
 
 def test_times_stay_in_the_recording_and_never_go_back() -> None:
