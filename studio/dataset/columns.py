@@ -13,7 +13,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "language": ("language", "lang"),
     "task": ("task",),
     "duration": ("duration", "duration_seconds"),
-    "start": ("start_time", "audio.start_time", "start", "offset"),
+    "start": ("start_time", "audio.start_time", "begin_time", "start", "offset"),
     "end": ("end_time", "audio.end_time", "end"),
     "segments": ("sentences", "segments"),
     "speaker": ("speaker", "speaker_id", "client_id"),

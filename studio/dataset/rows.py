@@ -2,6 +2,7 @@
 
 import stat
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,17 @@ from studio.errors import DataError, ManifestError
 
 _TASKS = ("transcribe", "translate")
 _TOLERANCE_SECONDS = 0.5
-"""How far a segment may end after its clip: times are written by hand and by machines that round."""
+"""How far a segment may end after its clip, and a clip after its file: times are written by hand and by
+machines that round."""
+_ROUNDING_SECONDS = 0.05
+"""Times of a clip that are its file's from beginning to end are not further off."""
 
 
 def example_of(row: Row, folders: Sequence[Path], *, needs_text: bool = True) -> Example | RowProblem:
     """The clip of a row, or why there is none. `folders` are where a relative path is looked for, in order.
 
-    The file is looked up, and opened only where the row does not say how long the clip is. Without
-    `needs_text`, a row may have no text.
+    The file is looked up, and opened only where the row does not say how long the clip is, or where in the
+    file it lies. Without `needs_text`, a row may have no text.
     """
     audio = ""
     try:
@@ -31,7 +35,7 @@ def example_of(row: Row, folders: Sequence[Path], *, needs_text: bool = True) ->
         audio, start, end = _audio_of(row.values, columns)
         path, size_bytes = _find(audio, folders)
         duration = number_of(columns.get(row.values, "duration"), "duration")
-        start, end, duration = _clip_times(path, start, end, duration)
+        start, end, duration = _clip_times(path, size_bytes, start, end, duration)
         segments = _segments_of(columns.get(row.values, "segments"), duration)
         return Example(
             audio_path=path,
@@ -83,9 +87,13 @@ def _find(audio: str, folders: Sequence[Path]) -> tuple[Path, int]:
 
 
 def _clip_times(
-    path: Path, start: float | None, end: float | None, duration: float | None
+    path: Path, size_bytes: int, start: float | None, end: float | None, duration: float | None
 ) -> tuple[float | None, float | None, float]:
-    """Start, end and length of the clip; the file is opened if only it knows the length."""
+    """Start, end and length of the clip; the file is opened if only it knows the length.
+
+    Lists of cut recordings (MLS, GigaSpeech, AMI) tell where a clip was in its recording: a file that is as
+    long as the clip, and ends before those places, is the clip.
+    """
     if start is not None and end is None and duration is not None:
         end = start + duration
     if end is not None:
@@ -93,9 +101,19 @@ def _clip_times(
             raise ManifestError(
                 "The clip ends at {end:g} s, before it starts at {start:g} s.", start=start or 0.0, end=end
             )
-        return start, end, end - (start or 0.0)
+        length, whole = end - (start or 0.0), _length(path, size_bytes)
+        if end > whole + _ROUNDING_SECONDS and abs(whole - length) <= _TOLERANCE_SECONDS:
+            return None, None, whole
+        if end > whole + _TOLERANCE_SECONDS:
+            raise ManifestError(
+                "The clip lies from {start:g} to {end:g} s, and the file is {whole:.2f} s long.",
+                start=start or 0.0,
+                end=end,
+                whole=whole,
+            )
+        return start, end, length
     if duration is None:
-        whole = audio_duration(path)
+        whole = _length(path, size_bytes)
         duration = whole - (start or 0.0)
         if duration <= 0:
             raise ManifestError(
@@ -106,6 +124,12 @@ def _clip_times(
     if duration <= 0:
         raise ManifestError("The duration is {duration:g} s: there is no sound.", duration=duration)
     return start, end, duration
+
+
+@lru_cache(maxsize=1024)
+def _length(path: Path, _size_bytes: int) -> float:
+    """Of a sound file, in seconds; many clips lie in one recording. One of another size is another file."""
+    return audio_duration(path)
 
 
 def _segments_of(value: Any, duration: float) -> tuple[TextSegment, ...]:

@@ -109,6 +109,19 @@ def test_offset_and_duration_cut_a_clip_out(write: Write) -> None:
     assert (example.start_seconds, example.end_seconds, example.duration_seconds) == (1.0, 2.5, 1.5)
 
 
+@pytest.mark.parametrize("start", ["begin_time", "start_time", "start"])
+def test_times_are_places_in_a_meeting_where_the_file_is_the_clip_already(write: Write, start: str) -> None:
+    times = ((1.0, 2.5), (400.0, 403.0), (0.3, 3.3), (0.0, 3.0))
+    rows = [{"audio": "a.wav", "text": "x", start: begin, "end_time": end} for begin, end in times]
+    found = read_manifest(write("list", lines(*rows))).examples
+    assert [(one.start_seconds, one.end_seconds, one.duration_seconds) for one in found] == [
+        (1.0, 2.5, 1.5),
+        (None, None, 3.0),
+        (None, None, 3.0),
+        (0.0, 3.0, 3.0),
+    ]
+
+
 def test_a_missing_duration_is_measured(write: Write) -> None:
     rows = [{"audio": "a.wav", "text": "x"}, {"audio": {"path": "a.wav", "start_time": 1}, "text": "x"}]
     manifest = read_manifest(write("list", lines(*rows)))
@@ -150,6 +163,10 @@ BAD_ROWS = [
     ({"audio": {"path": "a.wav", "start_time": 2, "end_time": 1}, "text": "x"}, "before it starts"),
     ({"audio": {"path": "a.wav", "start_time": -1}, "text": "x"}, "a number of seconds"),
     ({"audio": {"path": "a.wav", "start_time": 9}, "text": "x"}, "starts at 9 s, and the file is 3.00 s"),
+    (
+        {"audio": "a.wav", "text": "x", "begin_time": 2, "end_time": 9},
+        "to 9 s, and the file is 3.00 s",
+    ),
     ({"audio": "a.wav", "text": "x", "task": "sing"}, "transcribe and translate"),
     ({"audio": "a.wav", "text": "x", "sentences": "x"}, "no list"),
     ({"audio": "a.wav", "text": "x", "sentences": [{"start": 1, "end": 0, "text": "x"}]}, "runs from 1 to 0"),
