@@ -219,6 +219,9 @@ class TransformersModel:
         return make(
             max_length=max_length,
             num_beams=1 if search.temperature else search.num_beams,
+            # As Whisper's own search and CTranslate2's: it ends with as many texts as beams. One that goes on
+            # finds longer texts, whose mean is better; behind a single word a sentence.
+            early_stopping=True,
             eos_token_id=self.tokens.end,
             pad_token_id=self.tokens.end,
             decoder_start_token_id=self.tokens.start,
