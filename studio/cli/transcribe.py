@@ -115,6 +115,9 @@ def _transcribed(
             choice=choice,
             on_step=on_step(report.line),
         )
+    except KeyboardInterrupt:
+        report.interrupted(given.model)
+        raise
     finally:
         report.line.end()
         if report.results.rows:
@@ -156,14 +159,28 @@ class _Report:
         self._formats = formats
         self._stems = distinct_stems(results.paths)
         self._done = 0
+        self._heard: Progress | None = None
 
     def progress(self, progress: Progress) -> None:
         """How far the recording at hand is."""
+        self._heard = progress
         done, total = format_duration(progress.done_seconds), format_duration(progress.total_seconds)
         self.line.update(f"{self.paths[self._done].name}: {done} of {total}")
 
+    def interrupted(self, model_id: str) -> None:
+        """Shows what was heard of the recording at hand: files and `--json` have whole recordings alone."""
+        self.line.end()
+        if self._heard is None or not self._heard.segments:
+            return
+        path, until = self.paths[self._done], self._heard.done_seconds
+        say(f"{path} was heard up to {format_duration(until)}; its text so far:")
+        text = "\n".join(segment.text for segment in self._heard.segments)
+        so_far = Transcript(text, self._heard.segments, "", until, model_id, "", audio_path=str(path))
+        show(captions.render(so_far, self._formats[0], self._layout).rstrip("\n"))
+
     def result(self, row: dict[str, Any], found: Transcript | DataError) -> None:
         """One recording is done, or cannot be used."""
+        self._heard = None
         self.line.end()
         path = self.paths[self._done]
         self._done += 1

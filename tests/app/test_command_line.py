@@ -1,8 +1,11 @@
 """The command line as people use it: what it says, where, and how it ends."""
 
 import json
+import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 import soundfile
 
 from studio.cli.main import COMMANDS
+from studio.dataset.audio import read_audio
 from studio.memory.gpus import detected_gpus
 from tests.conftest import RunStudio
 from tests.studio_process import ROOT
@@ -302,3 +306,37 @@ def test_the_doctor_looks_at_this_machine(run_process: RunStudio) -> None:
     row = json.loads(run_process("doctor", "--json").stdout)
     assert {"Python", "Disk", "Reading audio", "Model hub"} <= {check["name"] for check in row["checks"]}
     assert row["versions"]["torch"]
+
+
+def test_ctrl_c_shows_what_was_heard_until_then_and_keeps_the_recordings_before(
+    environ: dict[str, str], studio_home: Path, demo_speech: Path, tmp_path: Path
+) -> None:
+    samples = demo_speech / "samples"
+    long = tmp_path / "long.flac"
+    soundfile.write(long, np.tile(read_audio(samples / "long.ogg"), 12), 16_000)
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "studio", "transcribe"),
+            *(samples / "kitchen-light.flac", long, "--output_file", "heard.json"),
+        ],
+        cwd=tmp_path,
+        env={**environ, "STUDIO_HOME": str(studio_home)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=(tmp_path / "stderr").open("w"),
+        encoding="utf-8",
+        # Tests that were started in the background of a script ignore Ctrl-C, and so would what they start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    with process:
+        while "long.flac: 1 min" not in (told := (tmp_path / "stderr").read_text("utf-8")):
+            assert process.poll() is None, told
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        text, _ = process.communicate(timeout=120)
+    told = (tmp_path / "stderr").read_text("utf-8")
+    assert process.returncode == 130 and "Traceback" not in told
+    assert re.search(r"long\.flac was heard up to \d+ min \d+ s; its text so far:", told)
+    assert "kitchen" in text and "thursday" in text.lower(), "of the recording before, and of this one"
+    rows = json.loads((tmp_path / "heard.json").read_text("utf-8"))
+    assert [Path(row["audio_path"]).name for row in rows] == ["kitchen-light.flac"]
