@@ -329,14 +329,14 @@ def test_ctrl_c_shows_what_was_heard_until_then_and_keeps_the_recordings_before(
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     with process:
-        while "long.flac: 1 min" not in (told := (tmp_path / "stderr").read_text("utf-8")):
+        while "long.flac: " not in (told := (tmp_path / "stderr").read_text("utf-8")):
             assert process.poll() is None, told
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         text, _ = process.communicate(timeout=120)
     told = (tmp_path / "stderr").read_text("utf-8")
     assert process.returncode == 130 and "Traceback" not in told
-    assert re.search(r"long\.flac was heard up to \d+ min \d+ s; its text so far:", told)
+    assert re.search(r"long\.flac was heard up to .+ s; its text so far:", told)
     assert "kitchen" in text and "thursday" in text.lower(), "of the recording before, and of this one"
     rows = json.loads((tmp_path / "heard.json").read_text("utf-8"))
     assert [Path(row["audio_path"]).name for row in rows] == ["kitchen-light.flac"]

@@ -222,13 +222,13 @@ def test_whisper_tiny_makes_no_word_error_on_a_speech_of_kennedy(
     words = [word for segment in found.segments for word in segment.words]
     # As the loudness of the sound has them: two of these words follow a pause of a second.
     for place, text, seconds in (
-        (4, "Americans,", 1.6),
+        (4, "Americans", 1.6),
         (5, "ask", 3.25),
         (6, "not", 4.0),
         (7, "what", 5.4),
-        (21, "country.", 10),
+        (21, "country", 10),
     ):
-        assert words[place].text == text
+        assert words[place].text.rstrip(",.") == text
         assert words[place].start_seconds == pytest.approx(seconds, abs=0.25)
 
 
