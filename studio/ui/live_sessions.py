@@ -18,6 +18,7 @@ from studio.transcription.engine import EngineChoice, TranscribeOptions, Transcr
 from studio.transcription.languages import join_texts
 from studio.transcription.live import LiveText, LiveTranscript
 from studio.transcription.model_cache import ModelCache
+from studio.transcription.window_model import WORD_SECONDS
 from studio.ui.under_way import Step
 
 OnStep = Callable[[Sentence, float], None]
@@ -162,8 +163,11 @@ class LiveSessions:
 
     def _hearing(self, model: str, options: TranscribeOptions, choice: EngineChoice | None) -> Any:
         def hear(samples: NDArray[np.float32], on_step: OnStep | None = None) -> tuple[Sequence[Word], str]:
+            seconds = len(samples) / SAMPLING_RATE
+            # A beginning is no single word: one that is unsure waits until more was said.
+            how = options if seconds >= WORD_SECONDS else replace(options, vad=False)
             with self._engines.lease(model, choice, on_step) as engine:
-                heard = engine.transcribe_samples([samples], len(samples) / SAMPLING_RATE, options)
+                heard = engine.transcribe_samples([samples], seconds, how)
             return [word for segment in heard.segments for word in segment.words], heard.language
 
         return hear
