@@ -68,7 +68,7 @@ def test_a_packed_label_has_times_between_its_texts(tmp_path: Path, tokenizer: A
 
 
 def test_a_slice_knows_the_text_before_it(tmp_path: Path) -> None:
-    folder = make_tones(tmp_path, count=2, seconds=9.0).parent
+    folder = make_tones(tmp_path, count=2, seconds=11.0).parent
     rows = [
         {"audio": {"path": f"tone{file}.wav", "start_time": at, "end_time": at + 2}, "text": f"{file} {at}"}
         for file, at in ((0, 0), (0, 2), (0, 8.5), (1, 2))
