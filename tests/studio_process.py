@@ -1,6 +1,7 @@
 """The real studio in processes of its own: the page's server and the command line."""
 
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -121,6 +122,11 @@ def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
+
+
+def hears_ctrl_c() -> None:
+    """For `preexec_fn`: a test in the background of a script ignores Ctrl-C, and so would what it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def words_of(process: psutil.Process) -> list[str]:

@@ -43,12 +43,7 @@ def parser() -> Parser:
     made.option("normalizer", "Applied to both texts.", choices=NORMALIZERS, default="none")
     made.option("language", "Name or code; auto takes each row's, or detects it.", default="auto")
     made.option("task", "What to write.", choices=TASKS, default="transcribe")
-    made.option(
-        "num_beams",
-        CLIPS_BEAMS_HELP,
-        kind=int,
-        default=0,
-    )
+    made.option("num_beams", CLIPS_BEAMS_HELP, kind=int, default=0)
     add_engine_options(made)
     made.option("output_file", "JSON file with rates, comparisons and every utterance.", kind=Path)
     made.flag("json", "Print JSON.")

@@ -168,9 +168,9 @@ class _Report:
         self.line.update(f"{self.paths[self._done].name}: {done} of {total}")
 
     def interrupted(self, model_id: str) -> None:
-        """Shows what was heard of the recording at hand: files and `--json` have whole recordings alone."""
+        """Shows what was heard of the recording at hand; files and `--json` have only whole recordings."""
         self.line.end()
-        if self._heard is None or not self._heard.segments:
+        if self._given.json or self._heard is None or not self._heard.segments:
             return
         path, until = self.paths[self._done], self._heard.done_seconds
         say(f"{path} was heard up to {format_duration(until)}; its text so far:")

@@ -18,14 +18,14 @@ _TOLERANCE_SECONDS = 0.5
 """How far a segment may end after its clip, and a clip after its file: times are written by hand and by
 machines that round."""
 _ROUNDING_SECONDS = 0.05
-"""Times of a clip that are its file's from beginning to end are not further off."""
+"""How far the times of a clip that fills its file may be off."""
 
 
 def example_of(row: Row, folders: Sequence[Path], *, needs_text: bool = True) -> Example | RowProblem:
     """The clip of a row, or why there is none. `folders` are where a relative path is looked for, in order.
 
-    The file is looked up, and opened only where the row does not say how long the clip is, or where in the
-    file it lies. Without `needs_text`, a row may have no text.
+    The file is looked up, and opened only where the row does not say how long the clip is, or the clip
+    begins within the file. Without `needs_text`, a row may have no text.
     """
     audio = ""
     try:
@@ -89,7 +89,7 @@ def _find(audio: str, folders: Sequence[Path]) -> tuple[Path, int]:
 def _clip_times(
     path: Path, size_bytes: int, start: float | None, end: float | None, duration: float | None
 ) -> tuple[float | None, float | None, float]:
-    """Start, end and length of the clip; the file is opened if only it knows the length.
+    """Start, end and length of the clip; the file is opened where the row alone cannot tell.
 
     Lists of cut recordings (MLS, GigaSpeech, AMI) tell where a clip was in its recording: a file that is as
     long as the clip, and ends before those places, is the clip.
@@ -101,13 +101,16 @@ def _clip_times(
             raise ManifestError(
                 "The clip ends at {end:g} s, before it starts at {start:g} s.", start=start or 0.0, end=end
             )
-        length, whole = end - (start or 0.0), _length(path, size_bytes)
+        length = end - (start or 0.0)
+        if not start:
+            return start, end, length
+        whole = _length(path, size_bytes)
         if end > whole + _ROUNDING_SECONDS and abs(whole - length) <= _TOLERANCE_SECONDS:
             return None, None, whole
         if end > whole + _TOLERANCE_SECONDS:
             raise ManifestError(
                 "The clip lies from {start:g} to {end:g} s, and the file is {whole:.2f} s long.",
-                start=start or 0.0,
+                start=start,
                 end=end,
                 whole=whole,
             )

@@ -114,9 +114,7 @@ def hear(
 ) -> list[HeardWindow]:
     """Writes the next window of each stretch down.
 
-    Times are also made where nobody asks for them: they tell what was passed over. A text with long holes is
-    looked for once more with another number of beams, and the one that leaves out less is taken: a search may
-    begin in the middle of what is said, most often a wide one, for which the shorter text is the likelier.
+    Times are also made where nobody asks for them: they tell what was passed over.
     """
     windows = [stretch.window for stretch in batch]
     encoded = model.encode(windows, is_short=is_short)
@@ -138,15 +136,27 @@ def hear(
         asked = Window(prompt, len(window) / SAMPLING_RATE, is_once=stretch.is_left_out or is_word)
         heard.append(HeardWindow(stretch, window, language, row, asked))
     _write(model, encoded, heard, options)
-    holed = [number for number, window in enumerate(heard) if options.vad and window.holes()]
-    if holed:
-        again = [replace(heard[number]) for number in holed]
-        beams = USUAL_BEAMS if options.num_beams == 1 else 1
-        _write(model, model.rows(encoded, holed), again, replace(options, num_beams=beams))
-        for number, other in zip(holed, again, strict=True):
-            if other.plain and _seconds(other.holes()) < _seconds(heard[number].holes()):
-                heard[number] = other
+    if options.vad:
+        _write_again(model, encoded, heard, options)
     return heard
+
+
+def _write_again(
+    model: WindowModel, encoded: Any, heard: list[HeardWindow], options: TranscribeOptions
+) -> None:
+    """Looks for texts with long holes with another number of beams; what leaves out less is taken.
+
+    A search may begin in the middle of what is said, most often a wide one: the shorter text is the likelier.
+    """
+    holed = [number for number, window in enumerate(heard) if window.holes()]
+    if not holed:
+        return
+    again = [replace(heard[number]) for number in holed]
+    beams = USUAL_BEAMS if options.num_beams == 1 else 1
+    _write(model, model.rows(encoded, holed), again, replace(options, num_beams=beams))
+    for number, other in zip(holed, again, strict=True):
+        if other.plain and _seconds(other.holes()) < _seconds(heard[number].holes()):
+            heard[number] = other
 
 
 def _seconds(spans: Sequence[Span]) -> float:

@@ -55,7 +55,7 @@ def voiced_spans(samples: NDArray[np.float32]) -> list[tuple[float, float]]:
 
 
 def loud_enough(samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """What a model is to hear of mono samples, (samples,): louder, where the microphone was set low."""
+    """What a model is to hear of mono samples, (samples,): voices louder where the microphone was set low."""
     level = _level(samples)
     if level >= _QUIET_LEVEL or not has_voice(samples):
         return samples

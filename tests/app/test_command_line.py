@@ -16,7 +16,7 @@ from studio.cli.main import COMMANDS
 from studio.dataset.audio import read_audio
 from studio.memory.gpus import detected_gpus
 from tests.conftest import RunStudio
-from tests.studio_process import ROOT
+from tests.studio_process import ROOT, hears_ctrl_c
 
 
 def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -325,8 +325,7 @@ def test_ctrl_c_shows_what_was_heard_until_then_and_keeps_the_recordings_before(
         stdout=subprocess.PIPE,
         stderr=(tmp_path / "stderr").open("w"),
         encoding="utf-8",
-        # Tests that were started in the background of a script ignore Ctrl-C, and so would what they start.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=hears_ctrl_c,
     )
     with process:
         while "long.flac: " not in (told := (tmp_path / "stderr").read_text("utf-8")):

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.conftest import RunStudio
-from tests.studio_process import words_of
+from tests.studio_process import hears_ctrl_c, words_of
 
 UNEVALUATED = ["--eval_strategy", "no", "--eval_on_start", "False", "--max_eval_samples", "2"]
 SHORT = ["--max_steps", "2", *UNEVALUATED]
@@ -40,8 +40,7 @@ def long_run(
         stdout=subprocess.PIPE,
         stderr=(tmp_path / "stderr").open("w"),
         encoding="utf-8",
-        # Tests that were started in the background of a script ignore Ctrl-C, and so would what they start.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=hears_ctrl_c,
     )
     events = studio_home / "runs"
     while not any('"kind": "step"' in path.read_text("utf-8") for path in events.glob("*/events.jsonl")):

@@ -61,7 +61,7 @@ class CTranslate2Model:
         return self.decoded([token for token in tokens if token < self.tokens.end]).rstrip("\ufffd")
 
     def encode(self, clips: Sequence[NDArray[np.float32]], *, is_short: bool = False) -> Any:
-        """Hidden states (clips, positions, d_model) of clips of at most 30 s, each padded with silence."""
+        """Hidden states (clips, positions, d_model) of clips of at most 30 s, padded (see `pad_word`)."""
         longest = max(map(len, clips)) / self._extractor.sampling_rate
         positions = positions_of(longest) if is_short else POSITIONS
         features = np.stack([self._features(clip, FRAMES_PER_POSITION * positions) for clip in clips])

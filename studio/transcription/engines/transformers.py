@@ -58,7 +58,7 @@ class TransformersModel:
         return int(self.model.config.max_target_positions)
 
     def encode(self, clips: Sequence[NDArray[np.float32]], *, is_short: bool = False) -> Any:
-        """Hidden states (clips, 1500, d_model) of clips of at most 30 s, each padded with silence.
+        """Hidden states (clips, 1500, d_model) of clips of at most 30 s, each padded (see `pad_word`).
 
         `is_short`: only a little longer than the longest clip, for a model that was trained so.
         """
