@@ -31,6 +31,13 @@ NO_FAULTS = (
 """What the front end says of its open streams when the page is left, and of a file that is no sound."""
 TABS = ("memory", "train", "playground", "evaluate", "models")
 
+RAW_MICROPHONE = """{
+  const ask = navigator.mediaDevices?.getUserMedia.bind(navigator.mediaDevices);
+  const raw = {echoCancellation: false, noiseSuppression: false, autoGainControl: false};
+  if (ask) navigator.mediaDevices.getUserMedia = (asked) => ask({...asked, audio: raw});
+}"""
+"""The page hears what the file has: what Chromium does to a microphone depends on how busy the machine is."""
+
 OpenPage = Callable[..., Page]
 
 
@@ -93,6 +100,7 @@ def open_page(
         used, allowed = (hearing[hears], ["microphone"]) if hears else (browser, None)
         size: ViewportSize = {"width": width, "height": 900}
         context = used.new_context(viewport=size, locale=locale, permissions=allowed)
+        context.add_init_script(RAW_MICROPHONE)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MILLISECONDS)

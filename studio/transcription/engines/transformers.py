@@ -215,13 +215,14 @@ class TransformersModel:
 
     def _generation_config(self, search: Search, *, max_length: int) -> Any:
         make = transformers_library().GenerationConfig
+        beams = 1 if search.temperature else search.num_beams
         sampling = {"do_sample": True, "temperature": search.temperature, "top_k": 0}
         return make(
             max_length=max_length,
-            num_beams=1 if search.temperature else search.num_beams,
+            num_beams=beams,
             # As Whisper's own search and CTranslate2's: it ends with as many texts as beams. One that goes on
             # finds longer texts, whose mean is better; behind a single word a sentence.
-            early_stopping=True,
+            early_stopping=beams > 1,
             eos_token_id=self.tokens.end,
             pad_token_id=self.tokens.end,
             decoder_start_token_id=self.tokens.start,
