@@ -19,6 +19,8 @@ PROJECT_ROOT = Path(__file__).resolve().parent.parent
 ASSETS = PROJECT_ROOT / "assets"
 DEMO_MODEL = ASSETS / "demo-whisper"
 DEMO_SPEECH = ASSETS / "demo-speech"
+PASSAGES = ASSETS / "passages" / "passages.jsonl"
+"""Recordings in several languages that a run rehearses."""
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"", "0", "false", "no", "off"}

@@ -1,4 +1,4 @@
-"""Make the demo model or the demo speech: `python -m assets.make_demo model|speech|measure`."""
+"""Make the demo model, the demo speech, or the passages: `python -m assets.make_demo WHAT`."""
 
 import argparse
 import os
@@ -10,7 +10,7 @@ ASSETS = Path(__file__).resolve().parent.parent
 def main() -> None:
     """Read the command line and make what it names."""
     parser = argparse.ArgumentParser(prog="python -m assets.make_demo", description=__doc__)
-    parser.add_argument("what", choices=("model", "speech", "measure"))
+    parser.add_argument("what", choices=("model", "speech", "passages", "measure"))
     parser.add_argument("--folder", type=Path, help="where to write; default: the folder in assets/")
     parser.add_argument("--scale", type=float, default=1.0, help="share of clips and steps, for a quick try")
     parser.add_argument(
@@ -25,6 +25,11 @@ def main() -> None:
         folder = arguments.folder or ASSETS / "demo-speech"
         write_domain(folder)
         write_samples(folder / "samples")
+        return
+    if arguments.what == "passages":
+        from .passages import write_passages
+
+        write_passages(arguments.folder or ASSETS / "passages")
         return
     import torch
 

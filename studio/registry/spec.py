@@ -114,6 +114,14 @@ class ModelSpec:
         return float(mean), float(longest)  # type: ignore[arg-type]
 
     @property
+    def short_seconds(self) -> float | None:
+        """How long a sound may be that a model with `audio_context` short reads as long as it is; None: any,
+        as models of earlier versions do, whose long recordings are cut into clips.
+        """
+        seconds = self.card.get("short_seconds")
+        return float(seconds) if isinstance(seconds, int | float) and seconds > 0 else None
+
+    @property
     def is_local(self) -> bool:
         """Whether it can be loaded without a download."""
         return self.path is not None and not self.problem

@@ -17,7 +17,9 @@ from studio.training import dialects
 from studio.training.config import ALL_LINEAR, TrainingConfig
 from studio.training.option_values import BOOLEAN_WORDS, boolean, convert
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+_MEANT_BEFORE: dict[Any, dict[str, Any]] = {1: {"replay_share": 0.0}}
+"""What runs of an earlier version are without the options that came later."""
 
 _FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(TrainingConfig)}
 _ALIASES = {alias: f.name for f in _FIELDS.values() for alias in f.metadata["aliases"]}
@@ -186,7 +188,7 @@ def _is_switch(name: str) -> bool:
 
 def _config_values(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Checked field values from names of any dialect, and notes; a field's own name wins over a switch."""
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = dict(_MEANT_BEFORE.get(given.get("schema_version"), {}))
     foreign: dict[str, Any] = {}
     for spelling, value in given.items():
         if spelling == "schema_version":

@@ -1,7 +1,9 @@
 """One training attempt, from its configuration to a model in the registry."""
 
+import hashlib
 import logging
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from studio.training.arguments import read_config
 from studio.training.audio_context import ShortAudio, lengths_of, short_audio
 from studio.training.base_choice import base_path_of, base_spec, check_space
 from studio.training.callback import RunCallback
-from studio.training.collator import Collator
+from studio.training.collator import Collator, FeatureSource
 from studio.training.course import Course
 from studio.training.data import TrainingData
 from studio.training.distillation import taught_by_base
@@ -26,10 +28,12 @@ from studio.training.events import EventLog, Phase
 from studio.training.machine import note_machine, versions
 from studio.training.memory_watch import MemoryWatch
 from studio.training.outcome import Outcome
+from studio.training.plan import rehearses
 from studio.training.preflight import check_logger
 from studio.training.preparation import prepare, set_aside
 from studio.training.ready import Ready
-from studio.training.record import evaluations, has_begun
+from studio.training.record import evaluations, has_begun, learning_rate_of
+from studio.training.replay import Windows, passages, read_by_base
 from studio.training.retry import read_retries, with_retries
 from studio.training.run_dir import RunDir
 from studio.training.schedule import Schedule
@@ -61,6 +65,9 @@ class Attempt:
         self.events = EventLog(run.events)
         self.eval_examples: tuple[Example, ...] = ()
         self.config = with_retries(read_config(run.config), read_retries(run))
+        if self.config.learning_rate is None:
+            # What suits a model is known better from version to version; a run keeps what it began with.
+            self.config = replace(self.config, learning_rate=learning_rate_of(run))
         self.short: ShortAudio | None = None
         self.audio_context = FULL
         """What the model will see; decided when the clips are known."""
@@ -129,13 +136,14 @@ class Attempt:
         if config.distill:
             prepared = (data, features)
             data, teacher = taught_by_base(config, self.run.cache, base, prepared, self.events, self.stop)
+        windows = self._windows(base, base_path, features)
         if self.world.is_first_here:
             set_aside(data, self.settings.quarantine / f"{self.run.run_id}.jsonl")
         short = self.short = self._short_audio(base.decoder.model, data)
         shape = base.decoder.model.config.to_dict()
         memory.predict(config, precision.name, shape, data, short.positions if short else POSITIONS)
         self.eval_examples = tuple(clip.example for clip in data.evaluation)
-        return Ready(spec, base_path, base, source, data, features, precision, memory, teacher)
+        return Ready(spec, base_path, base, source, data, features, precision, memory, teacher, windows)
 
     def _train(self, ready: Ready, start: Start) -> Path:
         """Trains to the last step; gives back the best checkpoint."""
@@ -198,7 +206,9 @@ class Attempt:
             teacher=ready.teacher,
             encoder=encoder,
         )
-        parts = TrainerParts(model, arguments, config, ready.data, collator, decoder, callback, world)
+        parts = TrainerParts(
+            model, arguments, config, ready.data, collator, decoder, callback, world, ready.windows
+        )
         trainer = make_trainer(parts, self.short, encoder)
         return trainer, callback
 
@@ -214,6 +224,30 @@ class Attempt:
     def _times_file(self, base_path: Path) -> TimesFile:
         revision = finished_model.revision_of(base_path)
         return TimesFile(self.run.times, revision, writes=self.world.is_first_here)
+
+    def _windows(self, base: adapters.Base, base_path: Path, features: FeatureSource) -> Windows | None:
+        """What the run rehearses; None if it does not, or is taught by the base anyway."""
+        config = self.config
+        if not rehearses(config):
+            return None
+        self._phase(Phase.LISTENING)
+
+        def on_batch(done: int, total: int) -> None:
+            self.stop.check()
+            self.events.write("eval_progress", done=done, total=total)
+
+        made_of = f"{finished_model.revision_of(base_path)}-{base.decoder.model.dtype}-{config.quantization}"
+        kept = self.settings.cache / "replay" / hashlib.sha256(made_of.encode()).hexdigest()[:24]
+        clips = read_by_base(passages(config), base.decoder, features, kept, on_batch)
+        if not clips and config.replay_data:
+            self._warn(
+                Sentence(
+                    "Nothing is rehearsed: the base is not sure of anything that it reads in {source}.",
+                    source=config.replay_data,
+                )
+            )
+        per_batch = config.replay_share * config.per_device_train_batch_size
+        return Windows(clips, per_batch, config.seed)
 
     def _short_audio(self, model: Any, data: TrainingData) -> ShortAudio | None:
         """How the run reads clips as short as they are; None if it pads them all to 30 seconds."""
@@ -267,11 +301,16 @@ class Attempt:
         finished_model.set_language_and_task(base.generation_config, data, is_multilingual)
         staged = self.run.path / "model"
         finished_model.stage(best, staged, base_path, spec.id, self.config, base.generation_config)
+        lengths = lengths_of(data.train)
         card = {
             **finished_model.describe(self.config, spec, base_path, data, ready.source),
             "is_multilingual": is_multilingual,
             "audio_context": self.audio_context,
-            **({"clip_seconds": lengths_of(data.train)} if self.audio_context == SHORT else {}),
+            **(
+                {"clip_seconds": lengths, "short_seconds": lengths["longest"]}
+                if self.audio_context == SHORT
+                else {}
+            ),
             "metrics": self.outcome.metrics,
             "seconds": self.outcome.seconds,
             "memory": self.outcome.memory(),

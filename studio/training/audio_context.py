@@ -109,6 +109,8 @@ class Paces:
     short_clips: int = 0
     padded_seconds: float = 0.0
     padded_clips: int = 0
+    window_seconds: float = 0.0
+    windows: int = 0
 
     def note(self, seconds: float, clips: int, *, is_padded: bool) -> None:
         """Takes in a batch."""
@@ -117,13 +119,18 @@ class Paces:
         else:
             self.short_seconds, self.short_clips = self.short_seconds + seconds, self.short_clips + clips
 
+    def note_window(self, seconds: float) -> None:
+        """Takes in a window that was rehearsed: it takes as long as a padded clip, and teaches none."""
+        self.window_seconds, self.windows = self.window_seconds + seconds, self.windows + 1
+
     @property
     def speedup(self) -> float | None:
-        """How many times as fast all batches are as if each were padded; None until both were seen."""
-        if not self.padded_clips or not self.short_clips:
+        """How many times as fast all clips are as if each were padded; None until both were seen."""
+        whole_seconds, wholes = self.padded_seconds + self.window_seconds, self.padded_clips + self.windows
+        if not wholes or not self.short_clips:
             return None
-        every = (self.short_seconds + self.padded_seconds) / (self.short_clips + self.padded_clips)
-        return self.padded_seconds / self.padded_clips / every
+        every = (self.short_seconds + whole_seconds) / (self.short_clips + self.padded_clips)
+        return whole_seconds / wholes / every
 
 
 def padded_batch_size(batch_size: int, positions: int) -> int:

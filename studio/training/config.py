@@ -101,6 +101,19 @@ class TrainingConfig(SourceOptions):
         "good at those.",
     )
 
+    replay_share: float = option(
+        0.125,
+        "method",
+        "For each clip so many windows of 30 seconds in which the run rehearses what the base reads, so that "
+        "it keeps what it is not taught. 0: none; quicker, and more forgetful.",
+    )
+    replay_data: str = option(
+        "",
+        "method",
+        "Recordings to rehearse, without texts: manifest or folder; empty: passages in several languages "
+        "that come with the studio.",
+    )
+
     distill: bool = option(
         False,
         "method",

@@ -46,6 +46,11 @@ def audio_positions_of(config: TrainingConfig) -> int:
     return positions_of(config.max_audio_len) if config.asks_for_short_audio else POSITIONS
 
 
+def rehearses(config: TrainingConfig) -> bool:
+    """Whether windows are learned beside the clips; a base that teaches itself forgets nothing."""
+    return config.replay_share > 0 and not config.distill
+
+
 def training_plan(config: TrainingConfig, has_gpu: bool, audio_positions: int | None = None) -> TrainingPlan:
     """The part of a configuration that decides its memory, as the worker will carry it out.
 
@@ -73,7 +78,7 @@ def training_plan(config: TrainingConfig, has_gpu: bool, audio_positions: int | 
         label_smoothing_factor=config.label_smoothing_factor,
         loss_chunk_size=config.loss_chunk_size,
         audio_positions=positions,
-        has_padded_batches=positions < POSITIONS and config.padded_share > 0,
+        has_padded_batches=positions < POSITIONS and (config.padded_share > 0 or rehearses(config)),
         eval_batch_size=0 if config.eval_strategy == "no" else config.per_device_eval_batch_size,
         generation_max_length=config.generation_max_length,
         generation_num_beams=config.generation_num_beams,

@@ -8,6 +8,7 @@ from studio.training.adapters import Base, Precision
 from studio.training.collator import FeatureSource
 from studio.training.data import TrainingData
 from studio.training.memory_watch import MemoryWatch
+from studio.training.replay import Windows
 from studio.training.sources import SourceData
 from studio.training.teacher_states import TeacherStates
 
@@ -26,6 +27,8 @@ class Ready:
     memory: MemoryWatch
     teacher: TeacherStates | None = None
     """What the base makes of the clips, where the run is to learn that."""
+    windows: Windows | None = None
+    """What is rehearsed."""
 
     @property
     def fingerprint(self) -> str:

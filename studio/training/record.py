@@ -11,6 +11,12 @@ def has_begun(run: RunDir) -> bool:
     return any(event["kind"] == "data" for event in read_events(run.events)[0])
 
 
+def learning_rate_of(run: RunDir) -> float | None:
+    """The rate that the run was planned with; None if it was never planned."""
+    rates = [event.get("learning_rate") for event in read_events(run.events)[0] if event["kind"] == "plan"]
+    return rates[-1] if rates else None
+
+
 def evaluations(run: RunDir) -> dict[int, dict[str, Any]]:
     """The latest `eval` event of each step, without those of steps that a resumption took back."""
     found: dict[int, dict[str, Any]] = {}

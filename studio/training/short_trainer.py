@@ -6,6 +6,7 @@ from typing import Any
 
 from studio.training.audio_context import ClipsByLength, Paces, ShortAudio, padded, seconds_of
 from studio.training.collator import IGNORED, TEACHER_STATES
+from studio.training.data import Clip
 from studio.training.encoder_states import EncoderStates
 from studio.training.frozen_trainer import FrozenEncoderTrainer
 from studio.training.schedule import Schedule
@@ -23,8 +24,6 @@ class ShortAudioTrainer(WhisperTrainer):
         self._paces = Paces()
         parts.callback.speedup = lambda: self._paces.speedup
         self._steps_per_epoch = Schedule.of(parts.config, len(data.train)).steps_per_epoch
-        self._micro_batch = (-1, 0)
-        """Step that the latest micro-batch belongs to, and its number in it."""
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         dataset: Any = train_dataset or self.train_dataset
@@ -36,26 +35,24 @@ class ShortAudioTrainer(WhisperTrainer):
             lambda: self.state.global_step // self._steps_per_epoch,
         )
 
-    def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Any:
+    def _learn(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any, number: int) -> Any:
         """One micro-batch; one that is to be padded to 30 seconds goes through in pieces."""
-        is_padded = self._short.is_padded(self._next_batch())
+        is_padded = self._short.is_padded(number)
         pieces = [inputs]
         began, clips = time.monotonic(), len(inputs["labels"])
         if is_padded:
             pieces = [piece for piece, _share in self._short.pieces(self._prepare_inputs(inputs))]
         total: Any = 0.0
         for piece in pieces:
-            total = total + super().training_step(model, piece, num_items_in_batch)
+            total = total + super()._learn(model, piece, num_items_in_batch, number)
         # Each loss has been looked at: whatever was asked of a GPU is done.
         self._paces.note(time.monotonic() - began, clips, is_padded=is_padded)
         return total
 
-    def _next_batch(self) -> int:
-        """Number of the micro-batch at hand, the same in a run that was resumed."""
-        step, number = self._micro_batch
-        number = number + 1 if step == self.state.global_step else 0
-        self._micro_batch = (self.state.global_step, number)
-        return int(self.state.global_step * self.args.gradient_accumulation_steps + number)
+    def _rehearse(self, model: Any, clip: Clip) -> None:
+        began = time.monotonic()
+        super()._rehearse(model, clip)
+        self._paces.note_window(time.monotonic() - began)
 
     def prediction_step(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """Reads as the model will be used; the base, before the first step, as the base is."""

@@ -12,14 +12,16 @@ from transformers.trainer_callback import PrinterCallback, TrainerCallback, Trai
 from transformers.trainer_utils import EvalLoopOutput
 
 from studio.training.adalora import load_adalora, save_adalora
+from studio.training.audio_context import padded
 from studio.training.callback import RunCallback
 from studio.training.checkpoints import STATE_FILE, complete_checkpoints
 from studio.training.collator import IGNORED, ClipDataset, Collator
 from studio.training.config import TrainingConfig
-from studio.training.data import TrainingData
+from studio.training.data import Clip, TrainingData
 from studio.training.early_stopping import is_over
 from studio.training.guarded_trainer import GuardedTrainer, checkpoint_folder
 from studio.training.label_smoothing import smoothed_loss
+from studio.training.replay import Windows
 from studio.training.sharding import whole_weights
 from studio.training.shared_evaluation import Share, gathered, share_of
 from studio.training.world import World
@@ -53,6 +55,8 @@ class TrainerParts:
     """Holds the same weights as `model`, without PEFT's wrapping."""
     callback: RunCallback
     world: World = field(default_factory=World)
+    windows: Windows | None = None
+    """What is rehearsed, if anything."""
 
 
 class WhisperTrainer(GuardedTrainer):
@@ -76,12 +80,45 @@ class WhisperTrainer(GuardedTrainer):
         self._run_callback = callback
         self.on_wait = callback.waited
         self.world = parts.world
+        self._collator = parts.collator
+        self._windows = parts.windows
+        self._micro_batch = (-1, 0)
+        """Step that the latest micro-batch belongs to, and its number in it."""
         # One process a GPU: never two GPUs behind one process, whatever this one sees.
         self.args._n_gpu = min(1, self.args.n_gpu)
         # The loss is divided by the tokens of the whole step below, not by batches and processes.
         self.model_accepts_loss_kwargs = True
         self.texts: list[tuple[str, str]] = []
         """Reference and hypothesis of each clip in the latest evaluation."""
+
+    def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Any:
+        """One micro-batch, and what is rehearsed beside it."""
+        number = self._next_batch()
+        loss = self._learn(model, inputs, num_items_in_batch, number)
+        if self._windows:
+            for clip in self._windows.beside(number * self.world.size + self.world.rank):
+                self._rehearse(model, clip)
+        return loss
+
+    def _next_batch(self) -> int:
+        """Number of the micro-batch at hand, the same in a run that was resumed."""
+        step, number = self._micro_batch
+        number = number + 1 if step == self.state.global_step else 0
+        self._micro_batch = (self.state.global_step, number)
+        return int(self.state.global_step * self.args.gradient_accumulation_steps + number)
+
+    def _learn(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any, number: int) -> Any:
+        """Forward and backward pass of the micro-batch of that number."""
+        return super().training_step(model, inputs, num_items_in_batch)
+
+    def _rehearse(self, model: Any, clip: Clip) -> None:
+        """Forward and backward pass of a window, which counts as much as all clips of a micro-batch."""
+        inputs = self._collator([clip])
+        if "input_features" in inputs:
+            inputs["input_features"] = padded(inputs["input_features"])
+        tokens = int((inputs["labels"] != IGNORED).sum())
+        micro_batches = self.args.gradient_accumulation_steps * self.world.size
+        super().training_step(model, inputs, tokens * micro_batches)
 
     def _prepare_inputs(self, inputs: dict[str, Any]) -> dict[str, Any]:
         prepared: dict[str, Any] = super()._prepare_inputs(inputs)

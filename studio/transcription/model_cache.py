@@ -234,7 +234,7 @@ class ModelCache:
         if adapter:
             base.add_adapter(adapter, folder)
         windows = WindowLengths.of_clips(spec.clip_seconds)
-        return Transcriber(base, spec.id, adapter, spec.audio_context, windows)
+        return Transcriber(base, spec.id, adapter, spec.audio_context, windows, spec.short_seconds)
 
     def _give_back(self, entry: _Entry) -> None:
         with self._changed:

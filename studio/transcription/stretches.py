@@ -44,6 +44,8 @@ class Stretch:
     """In the recording."""
     with_times: bool
     """Whether the model writes time tokens, and what it leaves is heard once more."""
+    is_short: bool = False
+    """Whether the encoder sees its length, and not a full window."""
     is_left_out: bool = False
     """It was passed over when its neighbours were heard: only a text that is sure counts."""
     position_seconds: float = 0.0
@@ -74,7 +76,9 @@ class Stretch:
         offset = self.start_seconds + first / SAMPLING_RATE
         samples = self.samples[first:after]
         with_times = len(samples) > PLAIN_SECONDS * SAMPLING_RATE
-        return Stretch(self.recording, samples, offset, with_times=with_times, is_left_out=True)
+        return Stretch(
+            self.recording, samples, offset, with_times=with_times, is_short=self.is_short, is_left_out=True
+        )
 
     def add(self, segments: Sequence[Segment], seconds: float) -> None:
         """Moves a window's segments to their place in the recording, and keeps times from going back."""

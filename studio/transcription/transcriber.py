@@ -17,6 +17,7 @@ How Whisper is decoded here, from the top:
 Only steps 2 to 4 ask the model (`window_model`), and hold it for one batch of windows at a time.
 """
 
+import math
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -96,16 +97,19 @@ class Transcriber:
         adapter_id: str | None = None,
         audio_context: str = FULL,
         windows: WindowLengths | None = None,
+        short_seconds: float | None = None,
     ) -> None:
         """`model_id` is what transcripts name; `adapter_id` must have been added to `loaded`.
 
         `audio_context`: what the encoder was trained to see, `full` windows or the sound's length (`short`).
-        `windows`: how a recording is cut for a model that sees the sound's length.
+        `windows`: how a recording is cut for a model that sees the sound's length. `short_seconds`: what is
+        longer is read in full windows all the same; None: nothing is.
         """
         self._lent: Loaded | None = loaded
         self._adapter_id = adapter_id
         self._audio_context = audio_context
         self._windows = windows or WindowLengths()
+        self._short_seconds = short_seconds
         self.model_id = model_id
 
     @property
@@ -228,22 +232,47 @@ class Transcriber:
         """
         self._checked(options)
         codes = [resolve_language(language, self.languages) for language in languages]
+        kinds = [self._is_short(options, len(clip) / SAMPLING_RATE) for clip in clips]
+        texts = [""] * len(clips)
+        for is_short in set(kinds):
+            places = [place for place, kind in enumerate(kinds) if kind is is_short]
+            alike = [clips[place] for place in places]
+            said = [codes[place] for place in places]
+            heard = self._halved(alike, options, said, is_short=is_short)
+            for place, text in zip(places, heard, strict=True):
+                texts[place] = text
+        return texts
+
+    def _halved(
+        self,
+        clips: Sequence[NDArray[np.float32]],
+        options: TranscribeOptions,
+        codes: list[str],
+        *,
+        is_short: bool,
+    ) -> list[str]:
+        """The texts of clips together or, where memory does not hold them, of one half after the other."""
         try:
-            return self._written(clips, options, codes)
+            return self._written(clips, options, codes, is_short=is_short)
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
             half = _half(len(clips), error)
         return [
-            *self.transcribe_batch(clips[:half], options, languages[:half]),
-            *self.transcribe_batch(clips[half:], options, languages[half:]),
+            *self._halved(clips[:half], options, codes[:half], is_short=is_short),
+            *self._halved(clips[half:], options, codes[half:], is_short=is_short),
         ]
 
     def _written(
-        self, clips: Sequence[NDArray[np.float32]], options: TranscribeOptions, codes: list[str]
+        self,
+        clips: Sequence[NDArray[np.float32]],
+        options: TranscribeOptions,
+        codes: list[str],
+        *,
+        is_short: bool,
     ) -> list[str]:
         with self._loaded.using(self._adapter_id) as model:
-            encoded = model.encode([loud_enough(clip) for clip in clips], is_short=self._is_short(options))
+            encoded = model.encode([loud_enough(clip) for clip in clips], is_short=is_short)
             if AUTO in codes:
                 detected = [next(iter(row)) for row in model.detect_language(encoded)]
                 codes = [seen if code == AUTO else code for code, seen in zip(codes, detected, strict=True)]
@@ -263,7 +292,8 @@ class Transcriber:
         if not self.languages:
             return {"en": 1.0}
         with self._loaded.using(self._adapter_id) as model:
-            return model.detect_language(model.encode([window], is_short=self._audio_context == SHORT))[0]
+            is_short = self._is_short(TranscribeOptions(), len(samples) / SAMPLING_RATE)
+            return model.detect_language(model.encode([window], is_short=is_short))[0]
 
     # ------------------------------------------------------------------ windows
 
@@ -275,7 +305,8 @@ class Transcriber:
         options: TranscribeOptions,
     ) -> list[Stretch]:
         """The stretches of a piece that begins `offset_seconds` into its recording."""
-        lengths = self._window_lengths(options)
+        is_short = self._is_short(options, offset_seconds + len(samples) / SAMPLING_RATE)
+        lengths = self._windows if is_short else WindowLengths()
         is_judged = options.vad and options.no_speech_threshold < 1
         if len(samples) <= lengths.longest_seconds * SAMPLING_RATE:
             is_heard = len(samples) >= (_SHORTEST_SAMPLES if offset_seconds else 1)
@@ -294,6 +325,7 @@ class Transcriber:
                 # A window that a model of short clips reads is a clip: the model writes all of it.
                 with_times=lengths == WindowLengths()
                 and _is_timed((end - start) / SAMPLING_RATE, is_asked=options.timestamps != "none"),
+                is_short=is_short,
             )
             for start, end in spans
         ]
@@ -341,7 +373,12 @@ class Transcriber:
     def _hear(self, batch: Sequence[Stretch], options: TranscribeOptions) -> list[Stretch]:
         """Adds the next window of each stretch to its recording; gives what the model passed over."""
         with self._loaded.using(self._adapter_id) as model:
-            heard = hear(model, batch, options, is_short=self._is_short(options))
+            heard = [
+                window
+                for is_short in (False, True)
+                if (alike := [stretch for stretch in batch if stretch.is_short is is_short])
+                for window in hear(model, alike, options, is_short=is_short)
+            ]
             room = prompt_room(model) if self._tells_text_before(options) else 0
         return [part for window in heard for part in window.take(options, room)]
 
@@ -383,17 +420,16 @@ class Transcriber:
     def _tells_text_before(self, options: TranscribeOptions) -> bool:
         """Whether windows of a recording are heard in turn, each told of the text before it.
 
-        A model of short clips has never read such a thing.
+        A model that reads long recordings as short clips has never read such a thing.
         """
-        is_whole = self._window_lengths(options) == WindowLengths()
+        is_whole = not self._is_short(options, math.inf) or self._windows == WindowLengths()
         return is_whole and options.condition_on_prev_tokens and options.batch_size <= 1
 
-    def _window_lengths(self, options: TranscribeOptions) -> WindowLengths:
-        return self._windows if self._is_short(options) else WindowLengths()
-
-    def _is_short(self, options: TranscribeOptions) -> bool:
-        asked = options.audio_context
-        return (self._audio_context if asked == "auto" else asked) == SHORT
+    def _is_short(self, options: TranscribeOptions, seconds: float) -> bool:
+        """Whether a sound of that length is read as long as it is, and not in full windows."""
+        if options.audio_context != "auto":
+            return options.audio_context == SHORT
+        return self._audio_context == SHORT and seconds <= (self._short_seconds or math.inf)
 
     def _checked(self, options: TranscribeOptions) -> str:
         """The language's code, or nothing if it is to be detected; the other options are what they may be."""

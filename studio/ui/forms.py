@@ -82,6 +82,8 @@ LABELS = {
     "gradient_checkpointing": _("Gradient checkpointing"),
     "short_audio": _("Short-audio mode"),
     "padded_share": _("Share of padded batches"),
+    "replay_share": _("Rehearsed windows for each clip"),
+    "replay_data": _("Recordings to rehearse"),
     "cache_encoder_states": _("Keep the frozen encoder's states"),
     "distill": _("Distil for short audio"),
     "loss_chunk_size": _("Tokens of the loss at once"),

@@ -56,6 +56,7 @@ def quick(model: Path, manifest: Path, **changes: Any) -> TrainingConfig:
         "capability_check": False,
         "short_audio": "on",
         "padded_share": 0.0,
+        "replay_share": 0.0,
     }
     return TrainingConfig(**{**values, **changes})
 
