@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,7 @@ class Attempt:
         self._phase(Phase.READING_DATA)
         source = read_source(config)
         other_clips(config)  # what cannot be used is told now, not after the training
+        rehearsed = passages(config) if rehearses(config) else ()
         self.stop.check()
         self._phase(Phase.LOADING_MODEL)
         precision = adapters.choose_precision(config, torch.cuda.is_available())
@@ -136,7 +138,7 @@ class Attempt:
         if config.distill:
             prepared = (data, features)
             data, teacher = taught_by_base(config, self.run.cache, base, prepared, self.events, self.stop)
-        windows = self._windows(base, base_path, features)
+        windows = self._windows(rehearsed, base, base_path, features)
         if self.world.is_first_here:
             set_aside(data, self.settings.quarantine / f"{self.run.run_id}.jsonl")
         short = self.short = self._short_audio(base.decoder.model, data)
@@ -225,10 +227,16 @@ class Attempt:
         revision = finished_model.revision_of(base_path)
         return TimesFile(self.run.times, revision, writes=self.world.is_first_here)
 
-    def _windows(self, base: adapters.Base, base_path: Path, features: FeatureSource) -> Windows | None:
-        """What the run rehearses; None if it does not, or is taught by the base anyway."""
+    def _windows(
+        self,
+        rehearsed: Sequence[Example],
+        base: adapters.Base,
+        base_path: Path,
+        features: FeatureSource,
+    ) -> Windows | None:
+        """What the run rehearses, with what the base reads in it; None if there is nothing."""
         config = self.config
-        if not rehearses(config):
+        if not rehearsed:
             return None
         self._phase(Phase.LISTENING)
 
@@ -238,7 +246,7 @@ class Attempt:
 
         made_of = f"{finished_model.revision_of(base_path)}-{base.decoder.model.dtype}-{config.quantization}"
         kept = self.settings.cache / "replay" / hashlib.sha256(made_of.encode()).hexdigest()[:24]
-        clips = read_by_base(passages(config), base.decoder, features, kept, on_batch)
+        clips = read_by_base(rehearsed, base.decoder, features, kept, on_batch)
         if not clips and config.replay_data:
             self._warn(
                 Sentence(
