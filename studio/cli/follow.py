@@ -11,7 +11,9 @@ from studio.evaluation.capabilities import verdict_of
 from studio.jobs import process
 from studio.jobs.disk import LITTLE_SPACE_BYTES
 from studio.jobs.manager import JobManager, JobState, RunStatus
-from studio.training.after_check import CHECK_NAMES
+from studio.training.after_check import CHECK_NAMES, loss_of
+from studio.training.arguments import command_line
+from studio.training.learning_rate import gentler
 from studio.training.run_dir import RunDir
 from studio.units import format_bytes, format_duration, format_percent
 
@@ -85,13 +87,18 @@ def tell(status: RunStatus, result: Tell = show) -> None:
     for warning in status.warnings:
         say(f"Note: {warning}")
     if status.state is JobState.FINISHED:
+        if (loss := loss_of(status.capabilities)) is not None:
+            result(str(loss))
+            say(f"Train it so: {command_line(gentler(status.config, status.learning_rate))}")
         for line in before_and_after(status):
             result(line)
         for check in (status.capabilities or {}).get("checks", ()):
             verdict = verdict_of(check)
-            word = "worse than the base" if verdict == "worse" else verdict
+            word = _VERDICTS.get(verdict, verdict)
             name = CHECK_NAMES[check["check"]]
             result(f"{name}: {format_percent(check['base'])} → {format_percent(check['tuned'])} ({word})")
+        for unchecked in (status.capabilities or {}).get("unchecked", ()):
+            result(f"{CHECK_NAMES[unchecked]}: not checked")
         for line in short_audio_lines(status.short_audio):
             result(line)
         if status.config.machine_rank > 0:
@@ -111,6 +118,7 @@ def tell(status: RunStatus, result: Tell = show) -> None:
         say(f"Continue it: {PROGRAM} runs resume {status.run_id}")
 
 
+_VERDICTS = {"worse": "worse than the base", "unclear": "too few clips to tell"}
 _ENDINGS = {
     JobState.FAILED: "failed",
     JobState.INTERRUPTED: "was interrupted",

@@ -10,6 +10,7 @@ from studio.errors import ConfigError
 from studio.registry.spec import ModelSpec
 from studio.services import Services
 from studio.settings import Settings
+from studio.training.after_check import loss_of
 from studio.units import format_bytes
 
 SCHEMA_VERSION = 1
@@ -105,4 +106,6 @@ def _description(spec: ModelSpec) -> str:
     dimensions = dataclasses.asdict(spec.dimensions) if spec.dimensions else {}
     lines = {**{name: value for name, value in facts.items() if value}, **dimensions}
     width = max(map(len, lines)) + 2
-    return "\n".join(f"{name.ljust(width)}{value}" for name, value in lines.items())
+    loss = loss_of(spec.card.get("capabilities"))
+    first = [str(loss)] if loss else []
+    return "\n".join([*first, *(f"{name.ljust(width)}{value}" for name, value in lines.items())])

@@ -1,12 +1,15 @@
 """What did fine-tuning break? A few measured checks of a model beside its base.
 
-Timestamps, recordings longer than a window, silence, which language is heard, and languages that were not
-tuned: what tuning on short clips of one language is known to take away. Each check is a number that should be
-high; the tuned model passes where it does not fall clearly below its base.
+Long recordings of what was tuned and of something else, times, silence, and which language is heard: what
+tuning on short clips of one language is known to take away. What the verdicts say comes from an interval
+over sentences or clips: of few, only a large loss can be told from chance.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +18,9 @@ from numpy.typing import NDArray
 from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.dataset.example import Example
 from studio.errors import DataError
-from studio.evaluation.metrics import error_rates
+from studio.evaluation.metrics import Errors, errors_of_parts, interval_of
+from studio.evaluation.normalize import writes_without_spaces
+from studio.files import read_json, write_json
 from studio.transcription.engine import ShouldStop, TranscribeOptions
 from studio.transcription.languages import resolve_language
 from studio.transcription.model_cache import ModelCache
@@ -23,20 +28,24 @@ from studio.transcription.model_cache import ModelCache
 if TYPE_CHECKING:
     from studio.transcription.transcriber import Transcriber
 
-SCHEMA_VERSION = 1
-CHECKS = ("timestamps", "long_form", "silence", "language", "other_languages")
-TOLERANCE = 0.15
-"""A share that falls by no more than this is not a loss: the clips are few."""
+SCHEMA_VERSION = 2
+CHECKS = ("long_form", "other_languages", "timestamps", "silence", "language")
+"""What is most at risk first."""
+TOLERANCE = 0.05
+"""Where the interval says that no more was lost, nothing was."""
+_LEAST_LOSS = 0.02
+"""What is smaller is no reason to train again, however sure it is."""
 _CLIPS = 8
-"""One of so many is less than `TOLERANCE`."""
-_ROUNDING = 1e-9
-_LONG_SECONDS = 45.0
+_MOST_CLIPS = 40
+"""Of which a long recording is put together."""
+_LONG_SECONDS = 60.0
 _PAUSE_SECONDS = 0.5
 _SILENCE_SECONDS = 10.0
 _MOST_TOKENS = 96
 """A window: enough for what is said in it, and an end to what is not."""
 
 Samples = NDArray[np.float32]
+Clip = tuple[Example, Samples]
 
 
 @dataclass(frozen=True)
@@ -44,22 +53,25 @@ class Capability:
     """One check; shares between 0 and 1, 1 is best."""
 
     check: str
-    """One of `CHECKS`: clips with plausible times; words of a long recording that are right; silent windows
-    that stay empty; clips whose language is the one they have; characters that are right in clips of other
-    languages than the tuned ones."""
+    """One of `CHECKS`: words (characters, in scripts without spaces) that are right in a long recording of
+    the clips, and in one of something else; clips with plausible times; silent windows that stay empty; clips
+    whose language is the one they have."""
     base: float
     tuned: float
-    clips: int = 0
-    """How many clips were counted; 0 where the share is none of clips."""
+    clips: int
+    """How many sentences or clips were counted."""
+    low: float
+    """The interval (95 %) of `tuned` minus `base`."""
+    high: float
 
     @property
     def verdict(self) -> str:
-        """`better`, `kept` or `worse`, as far as can be told: of few clips, one is chance."""
-        chance = max(TOLERANCE, 1 / self.clips) if self.clips else TOLERANCE
-        # Of a share that is small itself, more than half is a loss.
-        if self.base - self.tuned > min(chance, self.base / 2) + _ROUNDING:
+        """`better`, `kept`, `worse`, or `unclear`: too few were counted to tell."""
+        if self.high < 0 and self.low < -_LEAST_LOSS:
             return "worse"
-        return "better" if self.tuned - self.base > chance + _ROUNDING else "kept"
+        if self.low > 0:
+            return "better"
+        return "kept" if self.low >= -TOLERANCE else "unclear"
 
     @property
     def is_kept(self) -> bool:
@@ -85,6 +97,11 @@ class CapabilityReport:
         """Checks that the tuned model is clearly worse in."""
         return tuple(row.check for row in self.checks if not row.is_kept)
 
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """Checks for which there was nothing to listen to, or no time."""
+        return tuple(check for check in CHECKS if check not in {row.check for row in self.checks})
+
     def to_json(self) -> dict[str, Any]:
         """For cards and `--json`."""
         rows = [{**asdict(row), "is_kept": row.is_kept, "verdict": row.verdict} for row in self.checks]
@@ -94,7 +111,32 @@ class CapabilityReport:
             "base_model": self.base_model,
             "checks": rows,
             "lost": list(self.lost),
+            "unchecked": list(self.unchecked),
         }
+
+
+class KeptReadings:
+    """What a base wrote of recordings, in a file: the next run that has the same base does not ask again."""
+
+    def __init__(self, path: Path | None, model: str) -> None:
+        """`model` is the base's revision; without a `path` nothing is kept."""
+        self._path = path
+        self._model = model
+        try:
+            self._found: dict[str, str] = read_json(path) if path else {}
+        except (OSError, ValueError):
+            self._found = {}
+
+    def read(self, samples: Samples, language: str, write: Callable[[], str]) -> str:
+        """What is known of the recording, else what `write` makes of it."""
+        digest = hashlib.blake2b(samples.tobytes(), digest_size=16).hexdigest()
+        key = f"{self._model} {language} {digest}"
+        if key not in self._found:
+            self._found[key] = write()
+            if self._path:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                write_json(self._path, self._found)
+        return self._found[key]
 
 
 def check_capabilities(
@@ -104,31 +146,49 @@ def check_capabilities(
     examples: Sequence[Example],
     others: Sequence[Example] = (),
     should_stop: ShouldStop | None = None,
+    kept: KeptReadings | None = None,
 ) -> CapabilityReport:
-    """Measures both models on the same few clips, on those clips joined, on silence, and on `others`.
+    """Measures both models on the same few clips, on those clips joined, on silence, and on `others` joined.
 
-    `others` are clips in languages that the model was not tuned in, each with its language.
+    `others` are clips in languages that the model was not tuned in, each with its language; a check for which
+    there is nothing, or no time any more, is left out. `kept` has long recordings that the base has read.
 
     Raises:
         ModelError: if one of them cannot be loaded.
     """
-    clips, foreign = _clips(examples), _clips(others)
-    found: dict[str, dict[str, float]] = {}
-    for name in (base_model, model):
-        with engines.lease(name) as engine:
-            found[name] = _measure(engine, clips, foreign, should_stop or (lambda: False))
-    both = [check for check in CHECKS if check in found[base_model] and check in found[model]]
-    counted = {"timestamps": len(clips), "language": sum(bool(example.language) for example, _ in clips)}
-    rows = tuple(
-        Capability(check, found[base_model][check], found[model][check], counted.get(check, 0))
-        for check in both
-    )
-    return CapabilityReport(model, base_model, rows)
+    stops = should_stop or (lambda: False)
+    clips = _clips(examples, _CLIPS)
+    readings = kept or KeptReadings(None, "")
+    own, foreign = _recordings(_clips(examples, _MOST_CLIPS)), _recordings(_clips(others, _MOST_CLIPS))
+    measures: dict[str, Callable[[Transcriber, KeptReadings | None], Errors]] = {
+        "long_form": lambda engine, known: _long_form(engine, own[:1], known, stops),
+        "other_languages": lambda engine, known: _long_form(engine, foreign, known, stops),
+        "timestamps": lambda engine, _: _timestamps(engine, clips),
+        "silence": lambda engine, _: _silence(engine),
+        "language": lambda engine, _: _language(engine, clips),
+    }
+    rows = []
+    for check in CHECKS:
+        found = []
+        for name, known in ((base_model, readings), (model, None)):
+            if not stops():
+                with engines.lease(name) as engine:
+                    found.append(measures[check](engine, known))
+        if len(found) == 2 and found[0] and len(found[0]) == len(found[1]) and not stops():
+            rows.append(_compared(check, *found))
+    return CapabilityReport(model, base_model, tuple(rows))
 
 
-def _clips(examples: Sequence[Example]) -> list[tuple[Example, Samples]]:
+def _compared(check: str, base: Errors, tuned: Errors) -> Capability:
+    more, low, high = interval_of(base, tuned)
+    wrong = sum(errors for errors, _ in base) / max(1, sum(length for _, length in base))
+    before, after = (min(1.0, max(0.0, 1.0 - rate)) for rate in (wrong, wrong + more))
+    return Capability(check, before, after, len(base), -high, -low)
+
+
+def _clips(examples: Sequence[Example], most: int) -> list[Clip]:
     """A few that can be read, spread over all."""
-    spread = list(examples[:: max(1, len(examples) // _CLIPS)])[:_CLIPS]
+    spread = list(examples[:: max(1, len(examples) // most)])[:most]
     read = []
     for example in spread:
         try:
@@ -139,54 +199,34 @@ def _clips(examples: Sequence[Example]) -> list[tuple[Example, Samples]]:
     return read
 
 
-def _measure(
-    engine: "Transcriber",
-    clips: Sequence[tuple[Example, Samples]],
-    foreign: Sequence[tuple[Example, Samples]],
-    should_stop: ShouldStop,
-) -> dict[str, float]:
-    checks: dict[str, Callable[[], float | None]] = {
-        "timestamps": lambda: _timestamps(engine, clips),
-        "long_form": lambda: _long_form(engine, clips),
-        "silence": lambda: _silence(engine),
-        "language": lambda: _language(engine, clips),
-        "other_languages": lambda: _other_languages(engine, foreign),
-    }
-    found = {}
-    for name, check in checks.items():
-        if should_stop():
-            break
-        share = check()
-        if share is not None:
-            found[name] = share
-    return found
+# ---------------------------------------------------------------------- long recordings
 
 
-def _options(**more: Any) -> TranscribeOptions:
-    common = {"max_new_tokens": _MOST_TOKENS, "no_speech_threshold": 1.0, "temperature": (0.0,)}
-    return TranscribeOptions(**{**common, **more})
+@dataclass(frozen=True)
+class _Long:
+    """Clips of a language, one after the other with pauses, again from the first until it is long."""
+
+    language: str
+    samples: Samples
+    texts: tuple[str, ...]
+    """Of the sentences in their order."""
+    clips: int
+    """How many there are: what is said twice is counted once."""
 
 
-def _timestamps(engine: "Transcriber", clips: Sequence[tuple[Example, Samples]]) -> float | None:
-    """Share of clips whose speech is given times, in order and within the clip."""
-    if not clips:
-        return None
-    good = 0
-    for example, samples in clips:
-        seconds = len(samples) / SAMPLING_RATE
-        options = _options(timestamps="segment", language=example.language or "auto")
-        # Half a second more than the clip: a model that gives no times ends where the sound does.
-        padded = np.concatenate([samples, np.zeros(SAMPLING_RATE // 2, np.float32)])
-        segments = engine.transcribe_samples([padded], len(padded) / SAMPLING_RATE, options).segments
-        times = [edge for segment in segments for edge in (segment.start_seconds, segment.end_seconds)]
-        good += bool(times) and times == sorted(times) and times[-1] < seconds + 0.45
-    return good / len(clips)
+def _recordings(clips: Sequence[Clip]) -> list[_Long]:
+    """A recording of each language, if all clips have a text."""
+    if not all(example.text for example, _ in clips):
+        return []
+
+    def language(clip: Clip) -> str:
+        return clip[0].language or "auto"
+
+    alike = groupby(sorted(clips, key=language), key=language)
+    return [_joined(name, list(group)) for name, group in alike]
 
 
-def _long_form(engine: "Transcriber", clips: Sequence[tuple[Example, Samples]]) -> float | None:
-    """Share of words that are right in a recording of more than a window; loops and gaps count as errors."""
-    if not clips or not all(example.text for example, _ in clips):
-        return None
+def _joined(language: str, clips: Sequence[Clip]) -> _Long:
     pause = np.zeros(int(_PAUSE_SECONDS * SAMPLING_RATE), np.float32)
     pieces: list[Samples] = []
     texts: list[str] = []
@@ -194,42 +234,77 @@ def _long_form(engine: "Transcriber", clips: Sequence[tuple[Example, Samples]]) 
         example, samples = clips[len(texts) % len(clips)]
         pieces += [samples, pause]
         texts.append(example.text)
-    recording = np.concatenate(pieces)
-    options = _options(language=clips[0][0].language or "auto", max_new_tokens=0)
-    written = engine.transcribe_samples([recording], len(recording) / SAMPLING_RATE, options).text
-    return max(0.0, 1.0 - error_rates([" ".join(texts)], [written], "basic").wer)
+    return _Long(language, np.concatenate(pieces), tuple(texts), min(len(clips), len(texts)))
 
 
-def _silence(engine: "Transcriber") -> float:
-    """Share of windows without speech that the model leaves empty, with no voice activity to warn it."""
+def _long_form(
+    engine: "Transcriber", recordings: Sequence[_Long], known: KeptReadings | None, should_stop: ShouldStop
+) -> Errors:
+    """Errors of each sentence, read as a user reads a recording; loops and gaps are errors, too."""
+    found: list[tuple[int, int]] = []
+    for recording in recordings:
+        code = resolve_language(recording.language)
+        if code not in ("auto", *(engine.languages or ("en",))):
+            continue
+
+        def write(samples: Samples = recording.samples, language: str = code) -> str:
+            options = TranscribeOptions(language=language, num_beams=1)
+            seconds = len(samples) / SAMPLING_RATE
+            return engine.transcribe_samples([samples], seconds, options, should_stop=should_stop).text
+
+        text = known.read(recording.samples, code, write) if known else write()
+        if should_stop():
+            return []
+        metric = "cer" if writes_without_spaces(code) else "wer"
+        parts = errors_of_parts(recording.texts, text, metric, "basic")
+        sums = [[0, 0] for _ in range(recording.clips)]
+        for place, (errors, length) in enumerate(parts):
+            sums[place % recording.clips][0] += errors
+            sums[place % recording.clips][1] += length
+        found += [(errors, length) for errors, length in sums]
+    return found
+
+
+# ---------------------------------------------------------------------- clips
+
+
+def _options(**more: Any) -> TranscribeOptions:
+    common = {"max_new_tokens": _MOST_TOKENS, "no_speech_threshold": 1.0, "temperature": (0.0,)}
+    return TranscribeOptions(**{**common, **more})
+
+
+def _timestamps(engine: "Transcriber", clips: Sequence[Clip]) -> Errors:
+    """Clips whose speech is given no times, or such as are not in order or not within the clip."""
+    found = []
+    for example, samples in clips:
+        seconds = len(samples) / SAMPLING_RATE
+        options = _options(timestamps="segment", language=example.language or "auto")
+        # Half a second more than the clip: a model that gives no times ends where the sound does.
+        padded = np.concatenate([samples, np.zeros(SAMPLING_RATE // 2, np.float32)])
+        segments = engine.transcribe_samples([padded], len(padded) / SAMPLING_RATE, options).segments
+        times = [edge for segment in segments for edge in (segment.start_seconds, segment.end_seconds)]
+        is_good = bool(times) and times == sorted(times) and times[-1] < seconds + 0.45
+        found.append((int(not is_good), 1))
+    return found
+
+
+def _silence(engine: "Transcriber") -> Errors:
+    """Windows without speech that get words, with no voice activity to warn the model."""
     count = int(_SILENCE_SECONDS * SAMPLING_RATE)
     noise = np.random.default_rng(0).normal(0.0, 0.003, count).astype(np.float32)
-    windows = [np.zeros(count, np.float32), noise]
     options = _options(timestamps="none", language="en", max_new_tokens=24)
+    windows = [np.zeros(count, np.float32), noise, 10 * noise]
     texts = [engine.transcribe_samples([window], _SILENCE_SECONDS, options).text for window in windows]
-    return sum(not text.strip(" .…") for text in texts) / len(windows)
+    return [(int(bool(text.strip(" .…"))), 1) for text in texts]
 
 
-def _language(engine: "Transcriber", clips: Sequence[tuple[Example, Samples]]) -> float | None:
-    """Share of clips that name their language and are heard in it."""
+def _language(engine: "Transcriber", clips: Sequence[Clip]) -> Errors:
+    """Clips that name their language and are heard in another."""
     named = [(example, samples) for example, samples in clips if example.language]
-    if not named or not engine.languages:
-        return None
+    if not engine.languages:
+        return []
     heard = [engine.detect_language(samples) for _example, samples in named]
-    right = [
-        next(iter(odds), "") == example.language for (example, _), odds in zip(named, heard, strict=True)
+    return [
+        (int(next(iter(odds), "") != example.language), 1)
+        for (example, _), odds in zip(named, heard, strict=True)
     ]
-    return sum(right) / len(right)
-
-
-def _other_languages(engine: "Transcriber", foreign: Sequence[tuple[Example, Samples]]) -> float | None:
-    """Share of characters that are right, told each clip's language; of languages that the model has."""
-    heard, said = [], []
-    for example, samples in foreign:
-        code = resolve_language(str(example.language))
-        if code not in engine.languages or not example.text:
-            continue
-        options = _options(language=code, timestamps="none")
-        heard.append(engine.transcribe_samples([samples], len(samples) / SAMPLING_RATE, options).text)
-        said.append(example.text)
-    return max(0.0, 1.0 - error_rates(said, heard, "basic").cer) if said else None

@@ -69,6 +69,10 @@ class ErrorRates:
     mixed: EditCounts
 
 
+Errors = Sequence[tuple[int, int]]
+"""Errors and reference length of each utterance."""
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Two models on the same utterances."""
@@ -140,15 +144,55 @@ def paired_bootstrap(
         raise ConfigError("There is nothing to compare: the two models have no utterance in common.")
     counts_a = _counts(_normalized(references, hypotheses_a, normalizer), metric)
     counts_b = _counts(_normalized(references, hypotheses_b, normalizer), metric)
-    lengths = np.array([counts.length for counts in counts_a], dtype=np.float64)
-    more_errors = np.array(
-        [b.errors - a.errors for a, b in zip(counts_a, counts_b, strict=True)], dtype=np.float64
+    errors_a, errors_b = ([(c.errors, c.length) for c in counts] for counts in (counts_a, counts_b))
+    difference, low, high = interval_of(
+        errors_a, errors_b, resamples=resamples, confidence=confidence, seed=seed
     )
-    differences = _resampled_ratio(more_errors, lengths, resamples, np.random.default_rng(seed))
+    return Comparison(metric, difference, low, high, significant=low > 0 or high < 0)
+
+
+def errors_of_parts(parts: Sequence[str], hypothesis: str, metric: str, normalizer: str = "none") -> Errors:
+    """Errors and reference length of each sentence of a recording, of which there is one text for all.
+
+    What was inserted between two sentences counts for the second; `metric` is `wer` or `cer`.
+
+    Raises:
+        ConfigError: if there is no such metric or normaliser.
+    """
+    tokens = [_tokens(normalize(part, normalizer), metric) for part in parts]
+    owners = [number for number, row in enumerate(tokens) for _ in row]
+    heard = _tokens(normalize(hypothesis, normalizer), metric)
+    errors = [0] * len(parts)
+    if not owners:
+        return [(0, 0)] * len(parts)
+    given = " ".join(token for row in tokens for token in row)
+    for chunk in _process([(given, " ".join(heard))], "wer").alignments[0]:
+        if chunk.type == "insert":
+            owner = owners[min(chunk.ref_start_idx, len(owners) - 1)]
+            errors[owner] += chunk.hyp_end_idx - chunk.hyp_start_idx
+        elif chunk.type != "equal":
+            for place in range(chunk.ref_start_idx, chunk.ref_end_idx):
+                errors[owners[place]] += 1
+    return [(count, len(row)) for count, row in zip(errors, tokens, strict=True)]
+
+
+def _tokens(text: str, metric: str) -> list[str]:
+    return list("".join(text.split())) if metric == "cer" else text.split()
+
+
+def interval_of(
+    a: Errors, b: Errors, *, resamples: int = 1000, confidence: float = 0.95, seed: int = 0
+) -> tuple[float, float, float]:
+    """Error rate of b minus that of a, and its interval: see `paired_bootstrap`.
+
+    `a` and `b` have errors and reference length of the same utterances.
+    """
+    lengths = np.array([length for _, length in a], dtype=np.float64)
+    more = np.array([y - x for (x, _), (y, _) in zip(a, b, strict=True)], dtype=np.float64)
+    differences = _resampled_ratio(more, lengths, resamples, np.random.default_rng(seed))
     tail = (1 - confidence) / 2
     low, high = (float(bound) for bound in np.quantile(differences, [tail, 1 - tail]))
-    difference = float(more_errors.sum() / max(1.0, lengths.sum()))
-    return Comparison(metric, difference, low, high, significant=low > 0 or high < 0)
+    return float(more.sum() / max(1.0, lengths.sum())), low, high
 
 
 def align(reference: str, hypothesis: str) -> list[AlignedPiece]:

@@ -32,6 +32,7 @@ class History:
     """Of each evaluation, by step."""
     data: Mapping[str, Any] | None = None
     metric: str = ""
+    learning_rate: float | None = None
     memory: Mapping[str, Any] | None = None
     """The newest `memory` event."""
     warnings: list[Sentence] = field(default_factory=list)
@@ -47,6 +48,7 @@ class History:
             self.data = event
         elif kind == "plan":
             self.max_steps, self.metric = int(event["max_steps"]), str(event.get("metric", ""))
+            self.learning_rate = event.get("learning_rate")
         elif kind == "memory":
             self.memory = {name: event.get(name) for name in ("predicted", "measured")}
         elif kind == "step":

@@ -68,6 +68,8 @@ class RunStatus:
     """`predicted` and `measured` bytes, as `studio.training.memory_watch` tells them."""
     loss_points: tuple[tuple[int, float], ...] = ()
     """(step, loss)."""
+    learning_rate: float | None = None
+    """At its peak; None before the worker knows."""
     rate_points: tuple[tuple[int, float], ...] = ()
     """(step, learning rate)."""
     eval_points: tuple[EvalPoint, ...] = ()

@@ -48,6 +48,7 @@ def view(run: RunDir, history: History | None, *, with_curves: bool = True) -> R
         memory=history.memory or result.get("memory"),
         data_wait_share=history.latest.get("data_wait_share"),
         eval_points=_evaluations(history, metrics),
+        learning_rate=history.learning_rate,
         metric=str(history.metric or metrics.get("metric") or ""),
         metrics=metrics,
         capabilities=result.get("capabilities"),

@@ -1,13 +1,16 @@
 """The last thing a run does: measures what its model can still do that the base could."""
 
 import logging
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from studio.dataset.example import Example
 from studio.errors import StudioError
-from studio.evaluation.capabilities import CHECKS, CapabilityReport, check_capabilities
+from studio.evaluation.capabilities import CHECKS, KeptReadings, check_capabilities
 from studio.evaluation.reading_short import measure_short, ways_of
 from studio.registry.spec import ModelSpec
 from studio.registry.store import ModelRegistry
@@ -25,6 +28,8 @@ log = logging.getLogger("studio.training")
 _DISTILLED_CLIPS = 200
 """What a student is made for is measured on as many."""
 _FEW_CLIPS = 8
+_SHARE_OF_RUN, _LEAST_SECONDS = 0.1, 60.0
+"""What the check may take: a tenth of the training, or a minute."""
 _KEPT_SECONDS = 3600.0
 """No model leaves between two measures."""
 CHECK_NAMES = {
@@ -32,9 +37,18 @@ CHECK_NAMES = {
     "long_form": Sentence("Long recordings"),
     "silence": Sentence("Silence stays empty"),
     "language": Sentence("Language is recognised"),
-    "other_languages": Sentence("Other languages"),
+    "other_languages": Sentence("Recordings of something else"),
 }
 """What a check is called; the keys are those of `studio.evaluation.capabilities.CHECKS`."""
+
+
+def loss_of(found: Mapping[str, Any] | None) -> Sentence | None:
+    """What a model has lost by a check's JSON (of a run or a card); None if nothing, as far as is known."""
+    lost = (found or {}).get("lost") or ()
+    names = tuple(CHECK_NAMES[check] for check in CHECKS if check in lost)
+    if not names:
+        return None
+    return Sentence("The base does better in: {names}. A gentler run keeps more of it.", names=Listing(names))
 
 
 @dataclass(frozen=True)
@@ -48,6 +62,8 @@ class MadeModel:
     outcome: Outcome
     events: EventLog
     stop: StopSignal
+    cache: Path | None = None
+    """Where what the base reads is kept for other runs."""
 
     @property
     def spec(self) -> ModelSpec:
@@ -90,12 +106,30 @@ def _check_capabilities(made: MadeModel, engines: ModelCache) -> None:
     except StudioError as error:
         others = []
         made.events.warn(Sentence("Other languages could not be checked: {reason}", reason=error))
+    most = max(_LEAST_SECONDS, _SHARE_OF_RUN * made.outcome.seconds.get("training", 0.0))
+    until = time.monotonic() + most
     report = check_capabilities(
-        engines, spec.id, made.base_id, made.examples, others, lambda: made.stop.is_set
+        engines,
+        spec.id,
+        made.base_id,
+        made.examples,
+        others,
+        lambda: made.stop.is_set or time.monotonic() > until,
+        _readings(made),
     )
     made.outcome.capabilities = report.to_json()
     made.registry.annotate(spec.id, {"capabilities": made.outcome.capabilities})
-    _tell(report, made.events)
+    for row in report.checks:
+        log.info(
+            "%s: %.0f %% before, %.0f %% after (%s)", row.check, 100 * row.base, 100 * row.tuned, row.verdict
+        )
+
+
+def _readings(made: MadeModel) -> KeptReadings:
+    """What the base has read for the checks of earlier runs."""
+    revision = str(made.spec.card.get("base_revision") or "")
+    path = made.cache / "readings.json" if made.cache and revision else None
+    return KeptReadings(path, f"{made.base_id} {revision}")
 
 
 def _measure_short_windows(made: MadeModel, engines: ModelCache) -> None:
@@ -127,16 +161,3 @@ def _given_up_with(made: MadeModel, sentence: Sentence) -> Iterator[None]:
 
 def _spread(examples: Sequence[Example], most: int) -> list[Example]:
     return list(examples[:: max(1, len(examples) // most)])[:most]
-
-
-def _tell(report: CapabilityReport, events: EventLog) -> None:
-    for row in report.checks:
-        log.info("%s: %.0f %% before, %.0f %% after", row.check, 100 * row.base, 100 * row.tuned)
-    if report.lost:
-        names = Listing(tuple(CHECK_NAMES[check] for check in CHECKS if check in report.lost))
-        events.warn(
-            Sentence(
-                "The base does better in: {names}. Clips with times, longer clips or fewer epochs help.",
-                names=names,
-            )
-        )

@@ -1,5 +1,7 @@
 """The learning rate of a run that names none: by method and by the width of the model."""
 
+from dataclasses import replace
+
 from studio.training.config import TrainingConfig
 
 _ADAPTER_RATES = ((0, 2e-3), (384, 1e-3))
@@ -15,3 +17,10 @@ def learning_rate_for(config: TrainingConfig, d_model: int) -> float:
         return config.learning_rate
     rates = _ADAPTER_RATES if config.is_adapter else _FULL_RATES
     return next(rate for width, rate in reversed(rates) if d_model >= width)
+
+
+def gentler(config: TrainingConfig, learning_rate: float | None) -> TrainingConfig:
+    """The same run with rehearsal and a third of the rate that it had: it teaches less and harms less."""
+    usual = TrainingConfig().replay_share
+    rate = float(f"{learning_rate / 3:.1g}") if learning_rate else config.learning_rate
+    return replace(config, learning_rate=rate, replay_share=config.replay_share or usual)

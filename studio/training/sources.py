@@ -16,8 +16,8 @@ from studio.evaluation.other_languages import clips_in_other_languages
 from studio.training.config import TrainingConfig
 
 DEMO = "demo"
-_OTHER_CLIPS = 8
-"""Heard after the run, by the base too: enough to see a loss."""
+_OTHER_CLIPS = 40
+"""At most: of these a recording of a minute is put together, which is heard after the run."""
 _LARGEST_GROUP = 1 / 3
 """A speaker with more of the clips than this is not kept back whole."""
 

@@ -14,6 +14,7 @@ _VERDICTS = {
     "better": (N_("better"), "good"),
     "kept": (N_("kept"), "good"),
     "worse": (N_("worse"), "bad"),
+    "unclear": (N_("too few clips to tell"), "plain"),
 }
 
 
@@ -34,5 +35,8 @@ def capabilities_table(found: Mapping[str, Any] | None, locale: str) -> Html | N
                 badge(tr(word, locale), kind),
             ]
         )
+    for unchecked in (found or {}).get("unchecked", ()):
+        title = tr(CHECK_NAMES[unchecked].template, locale)
+        rows.append([title, "", "", badge(tr(N_("not checked"), locale), "plain")])
     headers = [tr(text, locale) for text in (N_("What it can do"), N_("Base"), N_("Tuned"), N_("State"))]
     return table(headers, rows, numeric=[1, 2], class_="capabilities")

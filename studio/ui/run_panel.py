@@ -11,6 +11,7 @@ from gradio.components.plot import PlotData
 from studio.jobs.manager import JobManager
 from studio.jobs.oom import ran_out
 from studio.jobs.status import ACTIVE, JobState, RunStatus
+from studio.training.after_check import loss_of
 from studio.ui.charts import error_chart, loss_chart
 from studio.ui.i18n import N_, _, tr
 from studio.ui.picking import picking_table
@@ -39,6 +40,7 @@ class RunPanel:
     resume: gr.Button
     prune: gr.Button
     remove: gr.Button
+    gentler: gr.Button
     reuse: gr.Button
     explain: gr.Button
     loss: gr.Plot
@@ -103,6 +105,7 @@ def _buttons() -> dict[str, gr.Button]:
             "resume": _button("resume", _("Resume"), "primary"),
             "prune": _button("prune", _("Remove its checkpoints …")),
             "remove": _button("remove", _("Remove this run …")),
+            "gentler": _button("gentler", _("Use gentler settings"), "primary"),
             "reuse": _button("reuse", _("Use its settings")),
             "explain": _button("explain", _("Why did I run out?"), "primary"),
         }
@@ -151,6 +154,7 @@ def _of_run(status: RunStatus | None, locale: str) -> dict[str, Any]:
         "resume": gr.update(visible=bool(status and status.can_resume)),
         "prune": gr.update(visible=bool(is_over and status and status.removable_bytes)),
         "remove": gr.update(visible=is_over),
+        "gentler": gr.update(visible=bool(status and loss_of(status.capabilities))),
         "reuse": gr.update(visible=status is not None),
         "loss": _plot(
             loss_chart(

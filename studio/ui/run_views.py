@@ -5,6 +5,7 @@ from typing import Any
 
 from studio.jobs.disk import LITTLE_SPACE_BYTES
 from studio.jobs.status import ACTIVE, JobState, RunStatus
+from studio.training.after_check import loss_of
 from studio.training.retry import Retry
 from studio.ui.checked_views import capabilities_table
 from studio.ui.evaluation_views import difference, difference_legend
@@ -101,6 +102,7 @@ def run_status(status: RunStatus | None, locale: str) -> Html:
     return tag(
         "div",
         tag("div", tag("h3", run_title(status)), state_badge(status.state, locale), class_="run-head"),
+        _loss(status, locale),
         _outcome(status, locale),
         _progress(status, locale) if status.state in ACTIVE else None,
         facts(_figures(status, locale)),
@@ -111,6 +113,12 @@ def run_status(status: RunStatus | None, locale: str) -> Html:
         [note(tr(said.template, locale, **said.values), "warning") for said in status.warnings],
         class_="run-status",
     )
+
+
+def _loss(status: RunStatus, locale: str) -> Html | None:
+    """What the model has lost, before anything else is said of it."""
+    lost = loss_of(status.capabilities)
+    return note(tr(lost.template, locale, **lost.values), "bad") if lost else None
 
 
 def _outcome(status: RunStatus, locale: str) -> Html | None:

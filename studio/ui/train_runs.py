@@ -11,6 +11,7 @@ from studio.jobs.manager import JobManager
 from studio.jobs.status import RunStatus
 from studio.services import Services
 from studio.settings import Settings
+from studio.training.learning_rate import gentler
 from studio.ui.access import require_training
 from studio.ui.errors import shows_errors
 from studio.ui.following import QUIET
@@ -86,10 +87,17 @@ def wire_panel(
         del request
         return form_updates(jobs.status(selected).config, form)
 
+    @shows_errors
+    def soften(selected: str, request: gr.Request) -> list[Any]:
+        del request
+        run = jobs.status(selected)
+        return form_updates(gentler(run.config, run.learning_rate), form)
+
     asked = [tab.select, timer.tick, panel.search.change]
     gr.on(asked, show, panel.inputs(), panel.outputs(), **QUIET)
     panel.history.pick(pick, panel.seen, panel.outputs(), **QUIET)
     panel.reuse.click(reuse, panel.selected, list(form.values()), **QUIET)
+    panel.gentler.click(soften, panel.selected, list(form.values()), **QUIET)
 
 
 def wire_actions(

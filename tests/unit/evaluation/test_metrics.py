@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from studio.errors import ConfigError
-from studio.evaluation.metrics import align, error_rates, paired_bootstrap, utterance_errors
+from studio.evaluation.metrics import align, error_rates, errors_of_parts, paired_bootstrap, utterance_errors
 
 
 def corpus(seed: int, size: int = 60) -> tuple[list[str], list[str]]:
@@ -128,3 +128,21 @@ def test_texts_are_shown_side_by_side() -> None:
     assert [p.kind for p in align("打开灯", "打开了灯")] == ["equal", "insert", "equal"]
     assert align("", "") == []
     assert [p.hypothesis for p in align("", "你好 world")] == ["你好world"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "heard", "metric", "wanted"),
+    [
+        (["one two", "three four"], "one two three four", "wer", [(0, 2), (0, 2)]),
+        (["one two", "three four"], "one three four", "wer", [(1, 2), (0, 2)]),
+        (["one two", "three four"], "one two oh three five", "wer", [(0, 2), (2, 2)]),
+        (["one two", "three"], "one two three and so on", "wer", [(0, 2), (3, 1)]),
+        (["你好", "再见了"], "你好 再了", "cer", [(0, 2), (1, 3)]),
+        (["one two", "three"], "", "wer", [(2, 2), (1, 1)]),
+        (["", ""], "one", "wer", [(0, 0), (0, 0)]),
+    ],
+)
+def test_errors_of_a_recording_are_those_of_its_sentences(
+    parts: list[str], heard: str, metric: str, wanted: list[tuple[int, int]]
+) -> None:
+    assert errors_of_parts(parts, heard, metric) == wanted
