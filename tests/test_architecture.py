@@ -42,7 +42,7 @@ MAY_BE_HEAVY = {
     *(f"studio.transcription.{name}" for name in ("engines",)),
     "studio.training.audio_context",
     "studio.training.short_trainer",
-    *(f"studio.training.{name}" for name in ("distillation", "teacher_states", "encoder_states")),
+    *(f"studio.training.{name}" for name in ("distillation", "teacher_states", "encoder_states", "replay")),
     *(
         f"studio.training.{name}"
         for name in ("frozen_trainer", "early_stopping", "course", "adalora", "trainer_arguments")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .clips import draw_sentence
 from .speech import write_opus
 from .voices import SAMPLE_RATE, Samples, Voice, espeak
 
@@ -134,13 +135,27 @@ PASSAGES = (
 )
 
 
+COMMANDS = ("en-us+f1", "en+m7")
+"""Voices that say sentences of the demo model, which reads nothing else."""
+
+
+def _passages(rng: random.Random) -> list[Passage]:
+    commands = [
+        Passage(
+            "en", voice, ". ".join(draw_sentence(False, rng).strip().capitalize() for _ in range(12)) + "."
+        )
+        for voice in COMMANDS
+    ]
+    return [*PASSAGES, *commands]
+
+
 def write_passages(folder: Path, seed: int = 3) -> None:
     """Writes each passage as a file, and `passages.jsonl` with their languages; not what is said in them:
     a base is to read them as it does.
     """
     folder.mkdir(parents=True, exist_ok=True)
     rng, rows = random.Random(seed), []
-    for number, passage in enumerate(PASSAGES):
+    for number, passage in enumerate(_passages(rng)):
         name = f"{number:02d}-{passage.language}.ogg"
         sound = _said(passage, rng)
         write_opus(folder / name, sound)

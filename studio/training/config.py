@@ -95,10 +95,10 @@ class TrainingConfig(SourceOptions):
         choices=SHORT_AUDIO,
     )
     padded_share: float = option(
-        0.1,
+        0.0,
         "method",
-        "In short-audio mode, the share of batches that is padded to 30 seconds, so that the model stays "
-        "good at those.",
+        "In short-audio mode, the share of batches that is padded to 30 seconds. Rehearsed windows keep the "
+        "model good at those for less.",
     )
 
     replay_share: float = option(

@@ -4,9 +4,12 @@ from dataclasses import replace
 
 from studio.training.config import TrainingConfig
 
-_ADAPTER_RATES = ((0, 2e-3), (384, 1e-3))
-"""Least `d_model` and rate. 1e-3 at rank 32 is what PEFT's own guide trains large-v2 with; models narrower
-than tiny, such as the demo, take more."""
+_ADAPTER_RATES = ((0, 2e-3), (384, 3e-4))
+"""Least `d_model` and rate. With 1e-3, with which PEFT's own guide trains large-v2, whisper-tiny learns as
+much and forgets far more (`tests/benchmarks/reports/recipe.md`); models narrower than tiny, such as the demo,
+take more."""
+_ADALORA_RATES = ((0, 2e-3), (384, 1e-3))
+"""It begins with its regularisation and prunes as it goes: it learns more slowly."""
 _FULL_RATES = ((0, 5e-4), (384, 3.75e-5), (512, 2.5e-5), (768, 1.25e-5), (1024, 6.25e-6), (1280, 5e-6))
 """A fortieth of what OpenAI pre-trained each size with (Whisper paper, table 17), as its authors advise."""
 
@@ -16,6 +19,8 @@ def learning_rate_for(config: TrainingConfig, d_model: int) -> float:
     if config.learning_rate is not None:
         return config.learning_rate
     rates = _ADAPTER_RATES if config.is_adapter else _FULL_RATES
+    if config.method == "adalora":
+        rates = _ADALORA_RATES
     return next(rate for width, rate in reversed(rates) if d_model >= width)
 
 
