@@ -154,12 +154,13 @@ def _listen(
 def _report(checks: RowChecks, manifest: Manifest, *, is_complete: bool) -> DatasetReport:
     """All that was found, with the checks that need all rows at once."""
     good = Chosen(manifest.examples, checks.good)
-    rates = text_checks.characters_per_second(good, checks.durations)
+    spoken = Chosen(manifest.examples, checks.spoken)
+    rates = text_checks.characters_per_second(spoken, checks.spoken_seconds)
     texts = chain(
-        text_checks.odd_rates(good, rates),
-        text_checks.mixed_scripts(good),
-        text_checks.mixed_punctuation(good),
-        text_checks.other_scripts(good),
+        text_checks.odd_rates(spoken, rates),
+        text_checks.mixed_scripts(spoken),
+        text_checks.mixed_punctuation(spoken),
+        text_checks.other_scripts(spoken),
     )
     problems = sorted((*manifest.problems, *checks.problems, *texts), key=lambda problem: problem.line)
     return DatasetReport(

@@ -185,7 +185,8 @@ def _timestamps(engine: "Transcriber", clips: Sequence[tuple[Example, Samples]])
 
 def _long_form(engine: "Transcriber", clips: Sequence[tuple[Example, Samples]]) -> float | None:
     """Share of words that are right in a recording of more than a window; loops and gaps count as errors."""
-    if not clips or not all(example.text for example, _ in clips):
+    clips = [(example, samples) for example, samples in clips if example.text]
+    if not clips:
         return None
     pause = np.zeros(int(_PAUSE_SECONDS * SAMPLING_RATE), np.float32)
     pieces: list[Samples] = []

@@ -89,7 +89,9 @@ class JobManager:
         check_output_dir(config)
         check_processes(config, len(detected_gpus()), os.cpu_count() or 1)
         run = self._new_folder(config)
-        write_json(run.record, {"schema_version": 1, "created": datetime.now(UTC).isoformat()})
+        asked = {"created": datetime.now(UTC).isoformat()}
+        asked["working_dir"] = str(self._settings.working_dir.absolute())
+        write_json(run.record, {"schema_version": 1, **asked})
         write_json(run.config, config_to_dict(config))
         self._queue.enter(run)
         self._starter.wake()
@@ -285,7 +287,7 @@ class JobManager:
 def _absolute_source(value: str) -> str:
     path = Path(value).expanduser()
     is_demo = value.partition(":")[0] == DEMO
-    is_path = value and not is_demo and (path.exists() or value.startswith((".", "~")))
+    is_path = value and not is_demo and (path.exists() or value.startswith((".", "~")) or "{" in value)
     return str(path.absolute()) if is_path else value
 
 
@@ -295,7 +297,7 @@ def with_absolute_paths(config: TrainingConfig) -> TrainingConfig:
     for name in ("output_dir", "cache_dir", "noise_dir", "augment_config_path"):
         if value := getattr(config, name):
             changed[name] = str(Path(value).expanduser().absolute())
-    for name in ("train_data", "test_data"):
+    for name in ("train_data", "test_data", "other_languages_data"):
         changed[name] = ",".join(map(_absolute_source, sources_of(getattr(config, name))))
     for name in ("base_model", "adapter"):
         model = Path(getattr(config, name)).expanduser()

@@ -134,7 +134,8 @@ class Attempt:
         short = self.short = self._short_audio(base.decoder.model, data)
         shape = base.decoder.model.config.to_dict()
         memory.predict(config, precision.name, shape, data, short.positions if short else POSITIONS)
-        self.eval_examples = tuple(clip.example for clip in data.evaluation)
+        examples = (clip.example for clip in data.evaluation)
+        self.eval_examples = tuple(example for example in examples if example.text or config.distill)
         return Ready(spec, base_path, base, source, data, features, precision, memory, teacher)
 
     def _train(self, ready: Ready, start: Start) -> Path:
