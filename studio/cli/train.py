@@ -96,7 +96,7 @@ def finish(services: Services, run_id: str, *, as_json: bool) -> int:
     status = follow(services.jobs, run_id)
     if as_json:
         show_json(as_dict(status, RunDir(services.settings.runs / run_id)))
-    tell(status, say if as_json else show)
+    tell(status, say if as_json else show, is_followed=True)
     if status.state is JobState.FINISHED:
         return 0
     return 130 if status.state is JobState.STOPPED else 1

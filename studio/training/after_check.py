@@ -1,9 +1,9 @@
 """The last thing a run does: measures what its model can still do that the base could."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from studio.dataset.example import Example
 from studio.errors import StudioError
@@ -48,6 +48,8 @@ class MadeModel:
     outcome: Outcome
     events: EventLog
     stop: StopSignal
+    learned: Collection[Example] = ()
+    """Those of them that it was also trained on."""
 
     @property
     def spec(self) -> ModelSpec:
@@ -105,7 +107,8 @@ def _measure_short_windows(made: MadeModel, engines: ModelCache) -> None:
     clips = _spread(made.examples, _DISTILLED_CLIPS if made.config.distill else _FEW_CLIPS)
     language = next(iter(spec.card.get("languages") or ()), AUTO)
     report = measure_short(engines, ways, made.base_id, clips, language, lambda: made.stop.is_set)
-    made.outcome.short_audio = report.to_json()
+    learned = sum(clip in made.learned for clip in clips)
+    made.outcome.short_audio = replace(report, learned=learned).to_json()
     made.registry.annotate(spec.id, {"short_audio": made.outcome.short_audio})
 
 

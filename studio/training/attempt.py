@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from studio.dataset.example import Example
+from studio.dataset.shared import shared_clips
 from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
 from studio.settings import DEMO_MODEL, Settings
@@ -60,6 +61,8 @@ class Attempt:
         self.world = World()
         self.events = EventLog(run.events)
         self.eval_examples: tuple[Example, ...] = ()
+        self.learned: frozenset[Example] = frozenset()
+        """Those that are also trained on."""
         self.config = with_retries(read_config(run.config), read_retries(run))
         self.short: ShortAudio | None = None
         self.audio_context = FULL
@@ -110,6 +113,10 @@ class Attempt:
         config = self.config = warm_started(config, self.registry)
         self._phase(Phase.READING_DATA)
         source = read_source(config)
+        shared = shared_clips(source.train_examples, source.eval_examples)
+        self.learned = frozenset(source.eval_examples[place] for place in shared.places)
+        if shared.count:
+            self._warn(shared.sentence)
         other_clips(config)  # what cannot be used is told now, not after the training
         self.stop.check()
         self._phase(Phase.LOADING_MODEL)

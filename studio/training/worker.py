@@ -109,7 +109,13 @@ def _train_and_measure(run: RunDir, stop: StopSignal, outcome: Outcome) -> None:
     attempt = Attempt(run, settings, stop, outcome)
     attempt.carry_out()  # what it has loaded is gone when it returns
     made = MadeModel(
-        attempt.registry, attempt.config, attempt.eval_examples, outcome, attempt.events, attempt.stop
+        attempt.registry,
+        attempt.config,
+        attempt.eval_examples,
+        outcome,
+        attempt.events,
+        attempt.stop,
+        attempt.learned,
     )
     measure_after(made, settings.threads)
 
