@@ -149,13 +149,13 @@ def _read_folder(
         return _read_copied(manifest, [manifest], rows, source, "folder", **copying)
     if manifest is not None:
         return _read_file(manifest, source, max_rows, "folder", needs_text=needs_text)
-    if archives := webdataset.files_in(folder, split):
-        return _read_archives(folder, archives, source, part=split, **copying)
     if tables := parquet.files_in(folder):
         rows = parquet.rows_of_folder(folder, split)
         return _read_copied(folder, tables, rows, source, "folder", part=split, **copying)
     if not needs_text and any(sound_rows(folder)):
         return _collect(sound_rows(folder), (folder,), source, "folder", max_rows, needs_text=False)
+    if archives := webdataset.files_in(folder, split):
+        return _read_archives(folder, archives, source, part=split, **copying)
     raise ManifestError(
         "The folder {folder} has no metadata.csv, metadata.jsonl or other manifest: "
         "add one that names each audio file and its text.",

@@ -85,7 +85,9 @@ class JobManager:
         if base.problem:
             raise RunError("{model} cannot be trained: {problem}", model=base.id, problem=base.problem)
         check_window(base)
-        config = warm_started(with_absolute_paths(config), self._registry)
+        config = with_absolute_paths(config)
+        base_model, adapter = self._full_name(config.base_model), self._full_name(config.adapter)
+        config = warm_started(replace(config, base_model=base_model, adapter=adapter), self._registry)
         check_output_dir(config)
         check_processes(config, len(detected_gpus()), os.cpu_count() or 1)
         run = self._new_folder(config)
@@ -278,6 +280,11 @@ class JobManager:
                 continue
             return RunDir(path)
         raise RunError("There are too many runs named {name!r}: delete some.", name=stem)
+
+    def _full_name(self, model: str) -> str:
+        """The path of a model that is a folder in the working directory; any other one's name, as it is."""
+        found = self._registry.get(model).id if model else ""
+        return found if Path(found).is_absolute() and not Path(model).is_absolute() else model
 
     def _locked(self) -> FileLock:
         """For changes of a run's place; a start takes a fraction of a second."""

@@ -17,6 +17,7 @@ from studio.errors import ManifestError
 ENDINGS = (".tar", ".tar.gz", ".tgz")
 _LARGEST_BYTES = 2**30
 """A larger member is no clip."""
+_MOST_SHARDS = 10_000
 _BRACES = re.compile(r"\{(\d{1,6})\.\.(\d{1,6})\}")
 
 
@@ -31,7 +32,7 @@ def shards_of(name: str) -> list[str]:
     if not found:
         return [name]
     low, high = found.groups()
-    numbers = range(int(low), int(high) + 1)
+    numbers = range(int(low), int(high) + 1)[:_MOST_SHARDS]
     return [f"{name[: found.start()]}{number:0{len(low)}d}{name[found.end() :]}" for number in numbers]
 
 

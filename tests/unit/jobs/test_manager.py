@@ -274,6 +274,14 @@ def test_paths_hold_in_any_working_directory(jobs: JobManager, micro_model: Path
     assert status.config.output_dir == str(tones.parent / "out")
 
 
+def test_a_model_folder_holds_in_any_working_directory(
+    jobs: JobManager, config: TrainingConfig, micro_model: Path
+) -> None:
+    with chdir(micro_model.parent):
+        run_id = jobs.submit(replace(config, base_model=micro_model.name))
+    assert jobs.status(run_id).config.base_model == str(micro_model)
+
+
 def test_several_lists_and_shards_hold_in_any_working_directory(
     jobs: JobManager, config: TrainingConfig, tones: Path
 ) -> None:
