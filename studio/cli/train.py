@@ -39,7 +39,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         show(launch_command(config, "RUN_DIR"))
         return 0
     if given.write_slurm:
-        write_text(Path(given.write_slurm), slurm_script(with_absolute_paths(config), settings.home))
+        script = slurm_script(with_absolute_paths(config), settings.home, settings.working_dir)
+        write_text(Path(given.write_slurm), script)
         say(f"Wrote {given.write_slurm}: submit it with sbatch.")
         return 0
     services = Services.open(settings)
