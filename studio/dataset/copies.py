@@ -13,6 +13,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from studio.dataset.columns import columns_of
 from studio.errors import ManifestError, StudioError
 from studio.files import read_json, storage_errors, write_json
@@ -108,24 +110,32 @@ def write_copy(
         ManifestError: if the first row is no speech, or lacks the text that it needs.
         StorageError: if the copy cannot be written.
     """
-    aside = copy.with_name(f".{copy.name}.{os.getpid()}.part")
     first = list(islice(rows, 1))
     for row in first:
         columns_of(tuple(row), needs_text=needs_text)
-    with storage_errors(copy):
+    aside = copy.with_name(f".{copy.name}.{os.getpid()}.part")
+    with storage_errors(copy), _held(copy):
+        if is_current(copy, revision):  # another process of the run was first
+            return copy / TABLE
         try:
             aside.mkdir(parents=True, exist_ok=True)
             with (aside / TABLE).open("w", encoding="utf-8") as table:
                 for number, row in enumerate(islice(chain(first, rows), max_rows)):
-                    table.write(
-                        json.dumps(_written(row, number, aside), ensure_ascii=False, default=str) + "\n"
-                    )
+                    values = _written(row, number, aside)
+                    table.write(json.dumps(values, ensure_ascii=False, default=str) + "\n")
             write_json(aside / _ORIGIN, {"schema_version": 1, "revision": revision})
             shutil.rmtree(copy, ignore_errors=True)
             aside.replace(copy)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
     return copy / TABLE
+
+
+def _held(copy: Path) -> FileLock:
+    """Held by the process that writes a copy: others wait for it, and do not write theirs over it."""
+    folder = copy.parents[2] / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    return FileLock(folder / f"{copy.parent.name}--{copy.name}.lock")
 
 
 def _written(row: Mapping[str, Any], number: int, folder: Path) -> dict[str, Any]:

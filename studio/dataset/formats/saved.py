@@ -7,12 +7,17 @@ from typing import Any
 from studio.dataset.copies import rows_of_dataset
 from studio.errors import ManifestError
 
-_STATE, _SPLITS = "state.json", "dataset_dict.json"
+_STATE, _INFO, _SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 
 
 def is_one(folder: Path) -> bool:
     """Whether a folder was written so."""
-    return (folder / _STATE).is_file() or (folder / _SPLITS).is_file()
+    return _is_whole(folder) or (folder / _SPLITS).is_file()
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether it is a dataset without splits."""
+    return (folder / _STATE).is_file() and (folder / _INFO).is_file()
 
 
 def part_of(folder: Path, split: str) -> Path:
@@ -21,10 +26,9 @@ def part_of(folder: Path, split: str) -> Path:
     Raises:
         ManifestError: if there is no such split.
     """
-    if (folder / _STATE).is_file():
-        return folder
-    if (folder / split / _STATE).is_file():
-        return folder / split
+    for part in (folder, folder / split):
+        if _is_whole(part):
+            return part
     splits = sorted(path.parent.name for path in folder.glob(f"*/{_STATE}"))
     raise ManifestError(
         "The dataset {folder} has no split {split!r}, it has {splits}: name the folder of one of them.",

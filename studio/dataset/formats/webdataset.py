@@ -77,7 +77,7 @@ def _about(archive: tarfile.TarFile, members: dict[str, tarfile.TarInfo], path: 
                 reason=str(error)[:80],
             ) from error
         if isinstance(said, dict):
-            about |= {name: value for name, value in said.items() if name.lower() not in ALIASES["audio"]}
+            about |= {name: said[name] for name in said if name.strip().lower() not in ALIASES["audio"]}
     return about
 
 

@@ -1,3 +1,4 @@
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -75,3 +76,26 @@ def test_a_file_that_is_no_parquet_is_refused(tmp_path: Path) -> None:
         read_manifest(tmp_path / "x.parquet", cache_dir=tmp_path / "cache")
     with pytest.raises(ManifestError, match="There is no manifest"):
         read_manifest("gone.parquet", cache_dir=tmp_path / "cache")
+
+
+def test_common_voice_of_the_hub_is_read_with_all_its_columns(tmp_path: Path, sound: Sound) -> None:
+    columns: dict[str, list[Any]] = {
+        "client_id": ["abc"], "path": ["it/clip.mp3"], "sentence": ["hello"], "up_votes": [2],
+        "down_votes": [0], "age": [""], "gender": [""], "accent": [""], "locale": ["en"], "segment": [""],
+    }  # fmt: skip
+    folder = tmp_path / "hub"
+    folder.mkdir()
+    dataset([packed(sound("in/clip.wav"))], **columns).to_parquet(folder / "train-00000-of-00001.parquet")
+    (example,) = read_manifest(folder, cache_dir=tmp_path / "cache").examples
+    assert (example.text, example.language, example.speaker) == ("hello", "en", "abc")
+
+
+def test_processes_that_ask_at_once_read_one_copy(tmp_path: Path, sound: Sound) -> None:
+    dataset([packed(sound("a.wav"))] * 50, text=list(map(str, range(50)))).to_parquet(tmp_path / "x.parquet")
+    with ThreadPoolExecutor(4) as pool:
+        asked = [
+            pool.submit(read_manifest, tmp_path / "x.parquet", cache_dir=tmp_path / "cache") for _ in range(4)
+        ]
+        found = [future.result() for future in asked]
+    assert all(manifest == found[0] and len(manifest.examples) == 50 for manifest in found)
+    assert not found[0].problems

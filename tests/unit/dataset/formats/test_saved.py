@@ -33,6 +33,7 @@ def test_a_split_of_saved_datasets_is_read_by_its_name(tmp_path: Path, sound: So
 
 
 def test_a_saved_dataset_that_is_broken_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "state.json").write_text("{}")
+    for name in ("state.json", "dataset_info.json"):
+        (tmp_path / name).write_text("{}")
     with pytest.raises(ManifestError, match="cannot be read"):
         read_manifest(tmp_path, cache_dir=tmp_path / "cache")

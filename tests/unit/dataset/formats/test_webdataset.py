@@ -30,7 +30,7 @@ def wav(sound: Sound) -> bytes:
 
 @pytest.mark.parametrize(("ending", "mode"), [(".tar", "w"), (".tar.gz", "w:gz"), (".tgz", "w:gz")])
 def test_sounds_have_the_texts_of_their_names(wav: bytes, tmp_path: Path, ending: str, mode: str) -> None:
-    about = {"text": "second", "language": "en", "audio_path": "/etc/passwd"}
+    about = {"text": "second", "language": "en", " Audio_Path ": "/etc/passwd"}
     members = {
         "a/0001.wav": wav, "a/0001.txt": b" first\n", "a/0002.json": json.dumps(about).encode(),
         "a/0002.WAV": wav, "b/0001.wav": wav, "b/0001.txt": b"third", "a/0003.txt": b"alone",
