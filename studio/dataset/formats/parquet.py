@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.dataset.copies import rows_of_dataset
+from studio.errors import ManifestError
 
 ENDING = ".parquet"
 METADATA = f"metadata{ENDING}"
@@ -27,7 +28,29 @@ def rows_of_file(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def rows_of_folder(folder: Path, split: str) -> Iterator[dict[str, Any]]:
-    """The rows of a split, told by the names of files and folders."""
+    """The rows of a split, told by the names of files and folders.
+
+    Raises:
+        ManifestError: if the folder's card names files elsewhere.
+    """
     import datasets
 
+    _refuse_addresses(folder)
     yield from rows_of_dataset(datasets.load_dataset(str(folder.resolve()), split=split, streaming=True))
+
+
+def _refuse_addresses(folder: Path) -> None:
+    """The library would fetch what a card names in the head of `README.md`."""
+    import yaml
+
+    card = folder / "README.md"
+    head = card.read_text("utf-8", "replace").split("\n---", 1)[0] if card.is_file() else ""
+    try:
+        told = yaml.safe_load(head.removeprefix("---")) if head.startswith("---") else {}
+    except yaml.YAMLError:
+        return  # the library says what is wrong with it
+    if isinstance(told, dict) and "://" in str(told.get("configs")):
+        raise ManifestError(
+            "{path} names files at other addresses, and nothing is fetched: download them into the folder.",
+            path=card,
+        )

@@ -89,9 +89,3 @@ def test_a_packed_list_that_is_cut_off_is_refused(folder: Path) -> None:
     (folder / "cuts.jsonl.gz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ManifestError, match="cannot be read"):
         read_manifest(folder / "cuts.jsonl.gz")
-
-
-def test_a_nemo_manifest_is_read_as_it_is(folder: Path) -> None:
-    row = {"audio_filepath": "a.wav", "duration": 1.0, "offset": 0.5, "text": "hello", "lang": "en"}
-    (example,) = read_manifest(write(folder / "manifest.json", row, row), max_rows=1).examples
-    assert (example.text, example.start_seconds, example.end_seconds) == ("hello", 0.5, 1.5)

@@ -99,3 +99,17 @@ def test_processes_that_ask_at_once_read_one_copy(tmp_path: Path, sound: Sound) 
         found = [future.result() for future in asked]
     assert all(manifest == found[0] and len(manifest.examples) == 50 for manifest in found)
     assert not found[0].problems
+
+
+def test_a_card_that_names_files_elsewhere_is_refused_and_nothing_is_fetched(
+    tmp_path: Path, sound: Sound
+) -> None:
+    dataset([packed(sound("in/a.wav"))], text=["a"]).to_parquet(tmp_path / "train.parquet")
+    card = tmp_path / "README.md"
+    files = "  data_files:\n  - split: train\n    path: {}\n"
+    head = f"---\nconfigs:\n- config_name: default\n{files}link: http://a\n---\n# A\n"
+    card.write_text(head.format("http://127.0.0.1:9/train.parquet"))
+    with pytest.raises(ManifestError, match=r"README\.md names files at other addresses"):
+        read_manifest(tmp_path, cache_dir=tmp_path / "cache")
+    card.write_text(head.format("train.parquet"))
+    assert [e.text for e in read_manifest(tmp_path, cache_dir=tmp_path / "cache").examples] == ["a"]
