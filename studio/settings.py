@@ -48,6 +48,8 @@ class Settings:
     """CPU threads for torch; 0 lets torch decide."""
     machine_wait_seconds: float = field(default=600.0, metadata={"env": "STUDIO_MACHINE_WAIT_SECONDS"})
     """How long a run on several machines waits for the others to come."""
+    working_dir: Path = field(default=Path(), metadata={"env": "STUDIO_WORKING_DIR"})
+    """Where sounds are looked for that are not beside their list; a run has that of who asked for it."""
     hf_cache: Path = field(default=Path(), metadata={"env": "HF_HUB_CACHE"})
     """The Hugging Face cache, listed by the registry."""
     server_port: int | None = field(default=None, metadata={"env": "GRADIO_SERVER_PORT"})
@@ -117,6 +119,7 @@ class Settings:
             max_upload_mb=_number(env, "STUDIO_MAX_UPLOAD_MB", 50.0 if on_spaces else 500.0),
             threads=int(_number(env, "STUDIO_THREADS", 0)),
             machine_wait_seconds=_number(env, "STUDIO_MACHINE_WAIT_SECONDS", 600.0),
+            working_dir=Path(env.get("STUDIO_WORKING_DIR", "")).expanduser(),
             hf_cache=_hf_cache(env),
             server_port=_port(env),
             server_name=env.get("GRADIO_SERVER_NAME", ""),

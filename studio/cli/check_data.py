@@ -123,6 +123,8 @@ def _summary(answer: CheckAnswer) -> str:
         f"{report.source} ({report.format}): {report.good_rows} of {report.rows} rows can be used, "
         f"{report.hours:.2f} hours"
     ]
+    if report.shared and report.shared.count:
+        lines.append(str(report.shared.sentence))
     for language, count in report.languages.items():
         share = format_percent(count / report.good_rows)
         lines.append(f"  {language or 'no language named'}: {count} rows ({share})")

@@ -40,7 +40,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         _size(services, tell_story)
         status = _train(services, tell_story)
         if status.state is not JobState.FINISHED or status.model_id is None:
-            tell(status)
+            tell(status, is_followed=True)
             return 1
         heard = _listen(services, status.model_id, tell_story)
     finally:

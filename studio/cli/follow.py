@@ -11,6 +11,7 @@ from studio.evaluation.capabilities import verdict_of
 from studio.jobs import process
 from studio.jobs.disk import LITTLE_SPACE_BYTES
 from studio.jobs.manager import JobManager, JobState, RunStatus
+from studio.sentences import Sentence
 from studio.training.after_check import CHECK_NAMES, loss_of
 from studio.training.arguments import command_line
 from studio.training.learning_rate import gentler
@@ -31,22 +32,29 @@ def follow(jobs: JobManager, run_id: str) -> RunStatus:
         KeyboardInterrupt: at the second Ctrl-C.
     """
     line = ProgressLine()
+    told: set[Sentence] = set()
     try:
-        return _watch(jobs, run_id, line)
+        return _watch(jobs, run_id, line, told)
     except KeyboardInterrupt:
         line.end()
         if jobs.status(run_id).state is not JobState.QUEUED:
             say("Stopping: what was trained is being saved. Ctrl-C again leaves without waiting for it.")
         jobs.stop(run_id)
-        return _watch(jobs, run_id, line)
+        return _watch(jobs, run_id, line, told)
     finally:
         line.end()
 
 
-def _watch(jobs: JobManager, run_id: str, line: ProgressLine) -> RunStatus:
+def _watch(jobs: JobManager, run_id: str, line: ProgressLine, told: set[Sentence]) -> RunStatus:
+    """Looks until the run has ended; what it has to note is said when it is known, and once."""
     was_interrupted = False
     while True:
         status = jobs.status(run_id)
+        for warning in status.warnings:
+            if warning not in told:
+                line.end()
+                say(f"Note: {warning}")
+        told.update(status.warnings)
         line.update(progress(status))
         if status.state in ENDED and (status.state is not JobState.INTERRUPTED or was_interrupted):
             process.wait_for_exit(jobs.folder(run_id))
@@ -80,11 +88,14 @@ def progress(status: RunStatus) -> str:
     return " · ".join(parts)
 
 
-def tell(status: RunStatus, result: Tell = show) -> None:
-    """What came of a run, through `result`, and beside it what to do next."""
+def tell(status: RunStatus, result: Tell = show, *, is_followed: bool = False) -> None:
+    """What came of a run, through `result`, and beside it what to do next.
+
+    Of one that `follow` has shown, what it had to note has been said.
+    """
     for retry in status.retries:
         say("Note: {} {}".format(*retry.sentences()))
-    for warning in status.warnings:
+    for warning in () if is_followed else status.warnings:
         say(f"Note: {warning}")
     if status.state is JobState.FINISHED:
         if (loss := loss_of(status.capabilities)) is not None:
@@ -145,7 +156,9 @@ def short_audio_lines(report: Mapping[str, Any] | None) -> list[str]:
     if not report or not readings:
         return []
     metric = str(report["metric"]).upper()
-    lines = [f"Short windows, on {report['clips']} clips that were not learned from:"]
+    learned = report.get("learned") or 0
+    which = f", {learned} of them trained on" if learned else " that were not learned from"
+    lines = [f"Short windows, on {report['clips']} clips{which}:"]
     for row in readings:
         who = "the base" if row["is_base"] else "the model"
         seen = "the sound" if row["audio_context"] == "short" else "30 seconds"

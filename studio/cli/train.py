@@ -39,7 +39,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         show(launch_command(config, "RUN_DIR"))
         return 0
     if given.write_slurm:
-        write_text(Path(given.write_slurm), slurm_script(with_absolute_paths(config), settings.home))
+        script = slurm_script(with_absolute_paths(config), settings.home, settings.working_dir)
+        write_text(Path(given.write_slurm), script)
         say(f"Wrote {given.write_slurm}: submit it with sbatch.")
         return 0
     services = Services.open(settings)
@@ -96,7 +97,7 @@ def finish(services: Services, run_id: str, *, as_json: bool) -> int:
     status = follow(services.jobs, run_id)
     if as_json:
         show_json(as_dict(status, RunDir(services.settings.runs / run_id)))
-    tell(status, say if as_json else show)
+    tell(status, say if as_json else show, is_followed=True)
     if status.state is JobState.FINISHED:
         return 0
     return 130 if status.state is JobState.STOPPED else 1

@@ -9,8 +9,8 @@ from studio.errors import ManifestError
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "audio": ("audio_path", "audio.path", "audio", "path", "file_name", "audio_filepath"),
-    "text": ("text", "sentence", "transcription", "transcript"),
-    "language": ("language", "lang"),
+    "text": ("text", "sentence", "transcription", "transcript", "raw_text", "normalized_text"),
+    "language": ("language", "lang", "locale"),
     "task": ("task",),
     "duration": ("duration", "duration_seconds"),
     "start": ("start_time", "audio.start_time", "begin_time", "start", "offset"),
@@ -21,6 +21,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 }
 """Accepted spellings of each field, the one that wins first; capitals do not matter."""
 
+_OTHERS = frozenset({"segment"})
+"""Columns of well-known corpora that look like a misspelt one, and are not: Common Voice has this one."""
 _LOOKS_MISSPELT = 0.85
 """How alike (`difflib`'s ratio) an unknown column and an accepted one are for it to be a slip of the pen."""
 
@@ -48,6 +50,10 @@ class Columns:
             raise _missing("text", names, unknown)
         self._refuse_misspelt(unknown)
 
+    def has(self, field: str) -> bool:
+        """Whether there is a column for it."""
+        return bool(self._found[field])
+
     def get(self, row: Mapping[str, Any], field: str) -> Any:
         """The first value of a field that is there and not empty; None if there is none."""
         for name in self._found[field]:
@@ -58,7 +64,7 @@ class Columns:
 
     def _refuse_misspelt(self, unknown: Sequence[str]) -> None:
         absent = [alias for field, found in self._found.items() if not found for alias in ALIASES[field]]
-        for name in unknown:
+        for name in (name for name in unknown if name not in _OTHERS):
             near = difflib.get_close_matches(name.strip().lower(), absent, n=1, cutoff=_LOOKS_MISSPELT)
             if near and abs(len(near[0]) - len(name.strip())) <= 1:
                 raise ManifestError(

@@ -1,13 +1,18 @@
 """A row of a manifest, and the rows of CSV and TSV, each read as it is written."""
 
 import csv
+import gzip
+import io
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
 from studio.dataset.columns import columns_of
 from studio.errors import ManifestError
+
+_GZIP = b"\x1f\x8b"
+"""What files packed with gzip begin with."""
 
 
 class Row(NamedTuple):
@@ -20,7 +25,16 @@ class Row(NamedTuple):
 
 def open_text(path: Path, newline: str = "\n") -> TextIO:
     """A manifest as text, with no byte order mark."""
-    return path.open(encoding="utf-8-sig", newline=newline)
+    return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline=newline)
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """A manifest as bytes, unpacked if it was packed with gzip."""
+    file = path.open("rb")
+    if file.peek(2)[:2] != _GZIP:
+        return file
+    file.close()
+    return cast(BinaryIO, gzip.open(path, "rb"))
 
 
 def csv_rows(path: Path, delimiter: str, blank_lines: int, *, needs_text: bool) -> Iterator[Row]:

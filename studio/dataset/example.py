@@ -25,6 +25,7 @@ class Example:
 
     audio_path: Path
     text: str
+    """Empty where nobody speaks, or where no texts are needed."""
     language: str | None
     """As the manifest has it (name or code); None if it says nothing."""
     task: str | None
@@ -86,7 +87,7 @@ class Manifest:
     source: str
     """As it was asked for."""
     format: str
-    """`json`, `jsonl`, `csv`, `tsv`, `folder` or `hub`."""
+    """`json`, `jsonl`, `csv`, `tsv`, `folder`, `hub`, or one of those in `studio.dataset.formats`."""
     examples: Sequence[Example]
     """In memory if they are few; see `studio.dataset.sequences`."""
     problems: tuple[RowProblem, ...]

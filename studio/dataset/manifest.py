@@ -1,18 +1,21 @@
 """Lists of clips from wherever they are: a file, a folder, the demo speech, or a dataset of the model hub."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from studio.dataset import hub
+from studio.dataset.copies import copy_local
 from studio.dataset.delimited import Row
 from studio.dataset.example import Example, Manifest, RowProblem, TextSegment
+from studio.dataset.formats import kaldi, parquet, saved, webdataset
+from studio.dataset.formats.known import read_list
 from studio.dataset.rows import example_of
 from studio.dataset.sequences import joined, store
-from studio.dataset.tables import rows_of, sound_rows
+from studio.dataset.tables import sound_rows
 from studio.errors import ManifestError
 from studio.settings import DEMO_SPEECH, Settings
 
@@ -23,6 +26,10 @@ _METADATA = ("metadata.csv", "metadata.jsonl", "metadata.tsv", "metadata.json")
 _OVERLAP_SECONDS, _GAP_SECONDS = 0.5, 5.0
 """A slice that begins so near the end of the one before it goes on with it."""
 _ENDINGS = (".jsonl", ".json", ".csv", ".tsv")
+_FILES = (*_ENDINGS, ".gz", parquet.ENDING, *webdataset.ENDINGS)
+"""What ends so is a file, and no dataset of the hub."""
+_OTHER_SPLITS = {"train": ("validated",), "test": (), "validation": ("dev",)}
+"""What the parts of Common Voice are called."""
 
 
 def read_manifest(
@@ -39,8 +46,10 @@ def read_manifest(
     `source` is one of
 
     - `demo` (the demo speech, its part `split`; `demo:test` names the part),
-    - a file: JSON array, JSON lines, CSV or TSV with a header, recognised by what is in it,
-    - a folder with `metadata.csv` or `.jsonl`, with one manifest (or one named `split`), or with Parquet,
+    - a file: JSON array, JSON lines, CSV or TSV with a header, a part of Common Voice, LJSpeech's list, cuts
+      of lhotse, recognised by what is in it (packed with gzip or not); or Parquet, or a tar of WebDataset,
+    - a folder with `metadata.csv` or `.jsonl`, with one manifest (or one named `split`), with Parquet or tar
+      files, a data folder of Kaldi, or one that `save_to_disk` of the library `datasets` has written,
     - a dataset of the model hub: `owner/name`, `owner/name:config` or `owner/name:config:split`,
     - without `needs_text` also a folder of sound files, or a text file that lists some, one a line; the text
       of a clip is then empty where none is given,
@@ -78,9 +87,15 @@ def _read_one(
         part = name.partition(":")[2] or split
         return _read_file(DEMO_SPEECH / f"{part}.jsonl", name, max_rows)
     path = Path(name).expanduser()
+    copying: dict[str, Any] = {"max_rows": max_rows, "cache_dir": cache_dir, "needs_text": needs_text}
     if path.is_dir():
-        return _read_folder(path, name, split, max_rows, cache_dir, needs_text=needs_text)
-    if path.exists() or path.is_symlink() or path.suffix.lower() in _ENDINGS or not hub.is_dataset_id(name):
+        return _read_folder(path, name, split, **copying)
+    if path.suffix.lower() == parquet.ENDING:
+        return _read_copied(path, [path], parquet.rows_of_file(path), name, "parquet", **copying)
+    if webdataset.is_name(name):
+        shards = [name] if path.exists() else webdataset.shards_of(name)
+        return _read_archives(path, [Path(shard).expanduser() for shard in shards], name, **copying)
+    if path.exists() or path.is_symlink() or path.suffix.lower() in _FILES or not hub.is_dataset_id(name):
         return _read_file(path, name, max_rows, needs_text=needs_text)
     table = hub.fetch(
         name, split=split, max_rows=max_rows, cache_dir=cache_dir, local_files_only=local_files_only
@@ -106,24 +121,41 @@ def sources_of(text: str) -> list[str]:
 
 
 def _read_file(
-    path: Path, source: str, max_rows: int | None, format_name: str = "", *, needs_text: bool = True
+    path: Path,
+    source: str,
+    max_rows: int | None,
+    format_name: str = "",
+    *,
+    needs_text: bool = True,
+    beside: tuple[Path, ...] = (),
 ) -> Manifest:
-    found, rows = rows_of(path, needs_text=needs_text)
-    folders = tuple(dict.fromkeys((path.absolute().parent, Path.cwd())))
-    return _collect(rows, folders, source, format_name or found, max_rows, needs_text=needs_text)
+    """A list; `format_name` is what a plain one is called, `beside` is one more place of its sounds."""
+    listed = read_list(path, needs_text=needs_text)
+    folders = (*listed.folders, *beside, Settings.from_env().working_dir.absolute())
+    name = format_name if listed.is_plain and format_name else listed.format
+    return _collect(listed.rows, tuple(dict.fromkeys(folders)), source, name, max_rows, needs_text=needs_text)
 
 
 def _read_folder(
-    folder: Path, source: str, split: str, max_rows: int | None, cache_dir: Path | None, *, needs_text: bool
+    folder: Path, source: str, split: str, *, max_rows: int | None, cache_dir: Path | None, needs_text: bool
 ) -> Manifest:
+    copying: dict[str, Any] = {"max_rows": max_rows, "cache_dir": cache_dir, "needs_text": needs_text}
+    if saved.is_one(folder):
+        part = saved.part_of(folder, split)
+        return _read_copied(part, saved.files_in(part), saved.rows_of(part), source, "datasets", **copying)
     manifest = _manifest_in(folder, split)
+    if manifest is not None and manifest.suffix == parquet.ENDING:
+        rows = parquet.rows_of_file(manifest)
+        return _read_copied(manifest, [manifest], rows, source, "folder", **copying)
     if manifest is not None:
         return _read_file(manifest, source, max_rows, "folder", needs_text=needs_text)
-    if any(folder.rglob("*.parquet")):
-        table = hub.copy_local(folder, split=split, max_rows=max_rows, cache_dir=cache_dir)
-        return _read_file(table, source, max_rows, "folder", needs_text=needs_text)
+    if tables := parquet.files_in(folder):
+        rows = parquet.rows_of_folder(folder, split)
+        return _read_copied(folder, tables, rows, source, "folder", part=split, **copying)
     if not needs_text and any(sound_rows(folder)):
         return _collect(sound_rows(folder), (folder,), source, "folder", max_rows, needs_text=False)
+    if archives := webdataset.files_in(folder, split):
+        return _read_archives(folder, archives, source, part=split, **copying)
     raise ManifestError(
         "The folder {folder} has no metadata.csv, metadata.jsonl or other manifest: "
         "add one that names each audio file and its text.",
@@ -131,13 +163,46 @@ def _read_folder(
     )
 
 
+def _read_archives(
+    place: Path, archives: Sequence[Path], source: str, *, part: str = "all", **copying: Any
+) -> Manifest:
+    """Tar archives, one after the other, by a single copy of their clips."""
+    rows = chain.from_iterable(map(webdataset.rows_of, archives))
+    return _read_copied(place, archives, rows, source, "webdataset", part=part, **copying)
+
+
+def _read_copied(
+    place: Path,
+    files: Sequence[Path],
+    rows: Iterator[dict[str, Any]],
+    source: str,
+    format_name: str,
+    *,
+    part: str = "all",
+    max_rows: int | None,
+    cache_dir: Path | None,
+    needs_text: bool,
+) -> Manifest:
+    """What is packed in files, by the copy that is made of it."""
+    table = copy_local(
+        place, files, rows, part=part, max_rows=max_rows, cache_dir=cache_dir, needs_text=needs_text
+    )
+    beside = (place if place.is_dir() else place.absolute().parent,)
+    return _read_file(table, source, max_rows, format_name, needs_text=needs_text, beside=beside)
+
+
 def _manifest_in(folder: Path, split: str) -> Path | None:
     """The metadata of an audio folder, else the file named after the split, else the only manifest."""
-    named = [*_METADATA, *(f"{split}{ending}" for ending in _ENDINGS), *(f"{split}/{m}" for m in _METADATA)]
+    named = [kaldi.RECORDINGS, *_METADATA, parquet.METADATA]
+    named += [f"{split}{ending}" for ending in _ENDINGS]
+    named += [f"{part}.tsv" for part in _OTHER_SPLITS.get(split, ())]
+    named += [f"{split}/{metadata}" for metadata in _METADATA]
     for name in named:
         if (folder / name).is_file():
             return folder / name
-    lists = sorted(path for path in folder.iterdir() if path.suffix.lower() in _ENDINGS and path.is_file())
+    endings = (*_ENDINGS, ".jsonl.gz")
+    files = (path for path in folder.iterdir() if path.is_file())
+    lists = sorted(path for path in files if path.name.lower().endswith(endings))
     if len(lists) > 1:
         raise ManifestError(
             "The folder {folder} has several manifests ({names}): name one of them.",

@@ -5,7 +5,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from studio.dataset.listening import Heard, listen
 from studio.dataset.manifest import read_manifest
 from studio.dataset.row_checks import RowChecks
 from studio.dataset.sequences import Chosen
+from studio.dataset.shared import Shared, shared_clips
 from studio.errors import AudioError
 from studio.files import write_text
 
@@ -74,6 +75,8 @@ class DatasetReport:
     languages: dict[str, int] = field(default_factory=dict)
     """Good rows by language, as the manifest names it; the empty string for rows that name none."""
     median_characters_per_second: float = 0.0
+    shared: Shared | None = None
+    """Clips of the test data that are in the training data, too; None if there are no test data."""
     is_complete: bool = True
     """False if the check was stopped before all rows were heard."""
 
@@ -86,6 +89,9 @@ class DatasetReport:
         """For `--json`."""
         values = asdict(self)
         values["problems"] = [problem.to_json() for problem in self.problems]
+        if self.shared is not None:
+            counts = {"count": self.shared.count, "total": self.shared.total}
+            values["shared"] = {**counts, "names": list(self.shared.names)}
         return {"schema_version": SCHEMA_VERSION, **values, "kinds": self.kinds}
 
 
@@ -124,7 +130,8 @@ def check_dataset(
     test = read_manifest(test_source, split="test", **options) if test_source else None
     checks = RowChecks(manifest.examples, min_audio_len, max_audio_len, label_length)
     is_complete = _listen(checks, manifest, test, on_progress, should_stop)
-    report = _report(checks, manifest, is_complete=is_complete)
+    shared = shared_clips(manifest.examples, test.examples) if test else None
+    report = replace(_report(checks, manifest, is_complete=is_complete), shared=shared)
     if quarantine is not None:
         write_quarantine(report.problems, quarantine)
     return report
@@ -154,12 +161,13 @@ def _listen(
 def _report(checks: RowChecks, manifest: Manifest, *, is_complete: bool) -> DatasetReport:
     """All that was found, with the checks that need all rows at once."""
     good = Chosen(manifest.examples, checks.good)
-    rates = text_checks.characters_per_second(good, checks.durations)
+    spoken = Chosen(manifest.examples, checks.spoken)
+    rates = text_checks.characters_per_second(spoken, checks.spoken_seconds)
     texts = chain(
-        text_checks.odd_rates(good, rates),
-        text_checks.mixed_scripts(good),
-        text_checks.mixed_punctuation(good),
-        text_checks.other_scripts(good),
+        text_checks.odd_rates(spoken, rates),
+        text_checks.mixed_scripts(spoken),
+        text_checks.mixed_punctuation(spoken),
+        text_checks.other_scripts(spoken),
     )
     problems = sorted((*manifest.problems, *checks.problems, *texts), key=lambda problem: problem.line)
     return DatasetReport(

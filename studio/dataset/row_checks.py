@@ -32,6 +32,9 @@ class RowChecks:
         self.rows = 0
         self.good = array("q")
         """Places of the usable rows."""
+        self.spoken = array("q")
+        """Of those that have a text."""
+        self.spoken_seconds = array("d")
         self.durations = array("d")
         self.label_lengths = array("q")
         self.problems: list[RowProblem] = []
@@ -56,6 +59,9 @@ class RowChecks:
             self.problems.append(problem)
             return
         self.good.append(place)
+        if example.text:
+            self.spoken.append(place)
+            self.spoken_seconds.append(heard.duration_seconds)
         self.durations.append(heard.duration_seconds)
         self.label_lengths.append(length)
         if heard.clipped_share > CLIPPED_SHARE:
@@ -124,7 +130,7 @@ class RowChecks:
                 length=length,
                 most=MAX_LABEL_TOKENS,
             )
-        if heard.rms_db < SILENT_DB:
+        if example.text and heard.rms_db < SILENT_DB:
             return _problem(example, "silent", "The clip is silent, but it has a text.")
         return None
 

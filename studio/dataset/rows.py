@@ -14,6 +14,8 @@ from studio.dataset.tables import number_of
 from studio.errors import DataError, ManifestError
 
 _TASKS = ("transcribe", "translate")
+_NO_SPEECH = "<|nospeech|>"
+"""The text of a clip in which nobody speaks."""
 _TOLERANCE_SECONDS = 0.5
 """How far a segment may end after its clip, and a clip after its file: times are written by hand and by
 machines that round."""
@@ -37,9 +39,11 @@ def example_of(row: Row, folders: Sequence[Path], *, needs_text: bool = True) ->
         duration = number_of(columns.get(row.values, "duration"), "duration")
         start, end, duration = _clip_times(path, size_bytes, start, end, duration)
         segments = _segments_of(columns.get(row.values, "segments"), duration)
+        needs_text = needs_text and not _is_silent(row.values, columns)
+        text = _text_of(columns.get(row.values, "text"), segments, needs_text=needs_text)
         return Example(
             audio_path=path,
-            text=_text_of(columns.get(row.values, "text"), segments, needs_text=needs_text),
+            text="" if text == _NO_SPEECH else text,
             language=_word(columns.get(row.values, "language"), "language"),
             task=_task_of(columns.get(row.values, "task")),
             start_seconds=start,
@@ -172,6 +176,11 @@ def _text_of(value: Any, segments: tuple[TextSegment, ...], *, needs_text: bool)
         raise ManifestError("The row has no text.")
     text: str = value.strip()
     return text
+
+
+def _is_silent(row: Mapping[str, Any], columns: Columns) -> bool:
+    """Whether a row has a place for text and an empty list of sentences: so Whisper-Finetune says silence."""
+    return columns.has("text") and columns.get(row, "segments") == []
 
 
 def _speaker_of(value: Any) -> str | None:

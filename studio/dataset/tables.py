@@ -7,12 +7,13 @@ import codecs
 import json
 import math
 import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from studio.dataset.audio import SOUND_FILES
-from studio.dataset.delimited import Row, csv_rows, open_text, tab_rows
+from studio.dataset.delimited import Row, csv_rows, open_bytes, open_text, tab_rows
 from studio.errors import ManifestError
 
 _BLOCK_BYTES = 2**20
@@ -24,23 +25,26 @@ _LARGEST_OBJECT_BYTES = 2**26
 """A single JSON object larger than this is not looked for."""
 
 
-def rows_of(path: Path, *, needs_text: bool = True) -> tuple[str, Iterator[Row]]:
+def rows_of(
+    path: Path, blank_lines: int, first_line: str, *, needs_text: bool = True
+) -> tuple[str, Iterator[Row]]:
     """The format of a manifest and its rows, read as they are asked for.
+
+    `blank_lines` and `first_line` are what `check_text` has found.
 
     Without `needs_text`, a table needs no column of it, and a file may be a list of sound files, one a line.
 
     Raises:
-        ManifestError: if it is missing, empty, not UTF-8 text (with or without a byte order mark), none of
-            the formats, or its header lacks a needed column. A JSON array may turn out broken later on.
+        ManifestError: if it is none of the formats, or its header lacks a needed column. A JSON array may
+            turn out broken later on.
     """
-    blank_lines, first_line = _check_text(path)
     if first_line[0] == "[":
         return "json", array_rows(path)
     if first_line[0] == "{":
         return "jsonl", _json_line_rows(path, first_line)
     if not needs_text and is_sound_list(first_line):
         return "list", _listed_rows(path)
-    delimiter = max("\t,;", key=first_line.count)
+    delimiter = max("\t,;|", key=first_line.count)
     if delimiter == "\t":
         return "tsv", tab_rows(path, first_line, blank_lines, needs_text=needs_text)
     return "csv", csv_rows(path, delimiter, blank_lines, needs_text=needs_text)
@@ -65,14 +69,18 @@ def _listed_rows(path: Path) -> Iterator[Row]:
                 yield Row(number, {"audio": line.strip()})
 
 
-def _check_text(path: Path) -> tuple[int, str]:
-    """Goes through the file once; gives back its blank lines at the top and the line after them."""
+def check_text(path: Path) -> tuple[int, str]:
+    """Goes through the file once; gives back its blank lines at the top and the line after them.
+
+    Raises:
+        ManifestError: if it is missing, empty, or not UTF-8 text (with or without a byte order mark).
+    """
     try:
-        with path.open("rb") as file:
+        with open_bytes(path) as file:
             _check_encoding(path, file)
     except FileNotFoundError as error:
         raise ManifestError("There is no manifest {path}.", path=path) from error
-    except OSError as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise ManifestError(
             "The manifest {path} cannot be read: {reason}.", path=path, reason=error
         ) from error

@@ -215,9 +215,8 @@ class _Long:
 
 
 def _recordings(clips: Sequence[Clip]) -> list[_Long]:
-    """A recording of each language, if all clips have a text."""
-    if not all(example.text for example, _ in clips):
-        return []
+    """A recording of each language; clips without a text say nothing that could be compared."""
+    clips = [clip for clip in clips if clip[0].text]
 
     def language(clip: Clip) -> str:
         return clip[0].language or "auto"

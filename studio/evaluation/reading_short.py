@@ -60,6 +60,8 @@ class ShortReport:
     metric: str
     """`wer` or `cer`."""
     readings: tuple[Reading, ...]
+    learned: int = 0
+    """How many of the clips the model was trained on."""
 
     def to_json(self) -> dict[str, Any]:
         """For cards, results and `--json`."""

@@ -85,11 +85,15 @@ class JobManager:
         if base.problem:
             raise RunError("{model} cannot be trained: {problem}", model=base.id, problem=base.problem)
         check_window(base)
-        config = warm_started(with_absolute_paths(config), self._registry)
+        config = with_absolute_paths(config)
+        base_model, adapter = self._full_name(config.base_model), self._full_name(config.adapter)
+        config = warm_started(replace(config, base_model=base_model, adapter=adapter), self._registry)
         check_output_dir(config)
         check_processes(config, len(detected_gpus()), os.cpu_count() or 1)
         run = self._new_folder(config)
-        write_json(run.record, {"schema_version": 1, "created": datetime.now(UTC).isoformat()})
+        asked = {"created": datetime.now(UTC).isoformat()}
+        asked["working_dir"] = str(self._settings.working_dir.absolute())
+        write_json(run.record, {"schema_version": 1, **asked})
         write_json(run.config, config_to_dict(config))
         self._queue.enter(run)
         self._starter.wake()
@@ -277,6 +281,11 @@ class JobManager:
             return RunDir(path)
         raise RunError("There are too many runs named {name!r}: delete some.", name=stem)
 
+    def _full_name(self, model: str) -> str:
+        """The path of a model that is a folder in the working directory; any other one's name, as it is."""
+        found = self._registry.get(model).id if model else ""
+        return found if Path(found).is_absolute() and not Path(model).is_absolute() else model
+
     def _locked(self) -> FileLock:
         """For changes of a run's place; a start takes a fraction of a second."""
         return self._queue.lock(_LOCK_SECONDS)
@@ -285,7 +294,7 @@ class JobManager:
 def _absolute_source(value: str) -> str:
     path = Path(value).expanduser()
     is_demo = value.partition(":")[0] == DEMO
-    is_path = value and not is_demo and (path.exists() or value.startswith((".", "~")))
+    is_path = value and not is_demo and (path.exists() or value.startswith((".", "~")) or "{" in value)
     return str(path.absolute()) if is_path else value
 
 
@@ -295,7 +304,7 @@ def with_absolute_paths(config: TrainingConfig) -> TrainingConfig:
     for name in ("output_dir", "cache_dir", "noise_dir", "augment_config_path"):
         if value := getattr(config, name):
             changed[name] = str(Path(value).expanduser().absolute())
-    for name in ("train_data", "test_data"):
+    for name in ("train_data", "test_data", "other_languages_data"):
         changed[name] = ",".join(map(_absolute_source, sources_of(getattr(config, name))))
     for name in ("base_model", "adapter"):
         model = Path(getattr(config, name)).expanduser()

@@ -36,7 +36,7 @@ def spawn(run: RunDir, settings: Settings) -> subprocess.Popen[bytes]:
         process: subprocess.Popen[bytes] = settings.popen(
             worker_command(config, str(run.path)),
             cwd=run.path,
-            env={**environment(settings), **devices(config), **_reporting(run, config)},
+            env={**environment(settings), **devices(config), **_reporting(run, config), **_place(run)},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -190,6 +190,14 @@ def _reporting(run: RunDir, config: TrainingConfig) -> dict[str, str]:
     if not has_account:  # it would ask for a key where nobody can answer
         ours["WANDB_MODE"] = "offline"
     return {name: os.environ.get(name, value) for name, value in ours.items()}
+
+
+def _place(run: RunDir) -> dict[str, str]:
+    """Where relative paths in the run's lists count from: where somebody asked for it, not its folder."""
+    try:
+        return {"STUDIO_WORKING_DIR": str(read_json(run.record)["working_dir"])}
+    except (OSError, ValueError, KeyError, TypeError):  # an older run
+        return {}
 
 
 def own_group() -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,8 @@ class MadeModel:
     stop: StopSignal
     cache: Path | None = None
     """Where what the base reads is kept for other runs."""
+    learned: Collection[Example] = ()
+    """Those of them that it was also trained on."""
 
     @property
     def spec(self) -> ModelSpec:
@@ -139,7 +141,8 @@ def _measure_short_windows(made: MadeModel, engines: ModelCache) -> None:
     clips = _spread(made.examples, _DISTILLED_CLIPS if made.config.distill else _FEW_CLIPS)
     language = next(iter(spec.card.get("languages") or ()), AUTO)
     report = measure_short(engines, ways, made.base_id, clips, language, lambda: made.stop.is_set)
-    made.outcome.short_audio = report.to_json()
+    learned = sum(clip in made.learned for clip in clips)
+    made.outcome.short_audio = replace(report, learned=learned).to_json()
     made.registry.annotate(spec.id, {"short_audio": made.outcome.short_audio})
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from studio.dataset.example import Example
+from studio.dataset.shared import shared_clips
 from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
 from studio.settings import DEMO_MODEL, Settings
@@ -65,6 +66,8 @@ class Attempt:
         self.world = World()
         self.events = EventLog(run.events)
         self.eval_examples: tuple[Example, ...] = ()
+        self.learned: frozenset[Example] = frozenset()
+        """Those that are also trained on."""
         self.config = with_retries(read_config(run.config), read_retries(run))
         if self.config.learning_rate is None:
             # What suits a model is known better from version to version; a run keeps what it began with.
@@ -118,6 +121,10 @@ class Attempt:
         config = self.config = warm_started(config, self.registry)
         self._phase(Phase.READING_DATA)
         source = read_source(config)
+        shared = shared_clips(source.train_examples, source.eval_examples)
+        self.learned = frozenset(source.eval_examples[place] for place in shared.places)
+        if shared.count:
+            self._warn(shared.sentence)
         other_clips(config)  # what cannot be used is told now, not after the training
         rehearsed = passages(config) if rehearses(config) else ()
         self.stop.check()
@@ -144,7 +151,8 @@ class Attempt:
         short = self.short = self._short_audio(base.decoder.model, data)
         shape = base.decoder.model.config.to_dict()
         memory.predict(config, precision.name, shape, data, short.positions if short else POSITIONS)
-        self.eval_examples = tuple(clip.example for clip in data.evaluation)
+        examples = (clip.example for clip in data.evaluation)
+        self.eval_examples = tuple(example for example in examples if example.text or config.distill)
         return Ready(spec, base_path, base, source, data, features, precision, memory, teacher, windows)
 
     def _train(self, ready: Ready, start: Start) -> Path:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from studio.dataset.audio import SAMPLING_RATE, SOUND_FILES, read_audio
 from studio.errors import ConfigError, StudioError
 from studio.files import read_json
+from studio.settings import Settings
 from studio.training.config import TrainingConfig
 
 Samples = NDArray[np.float32]
@@ -272,7 +273,8 @@ def _translated(steps: list[dict[str, Any]]) -> tuple[dict[str, Any], int, tuple
             rates = int(parameters.get("num_rates") or 0)
         if kind == "resample":
             bands = tuple(int(rate) for rate in parameters.get("new_sample_rates", bands))
-    noise_dir = options.get("noise_dir")
-    if noise_dir and not Path(noise_dir).expanduser().is_dir():
-        options["noise_dir"] = ""  # as there: without recordings, noise is white
+    if noise_dir := options.get("noise_dir"):
+        folder = Settings.from_env().working_dir.absolute() / Path(noise_dir).expanduser()
+        # As there: without recordings, noise is white.
+        options["noise_dir"] = str(folder) if folder.is_dir() else ""
     return options, rates, bands

@@ -148,13 +148,16 @@ def _clip(
     space = "" if writes_without_spaces(spoken) else " "
 
     def text_tokens(text: str) -> list[int]:
+        if not text:  # nobody speaks
+            return []
         return encode(space + normalize(text, config.normalizer).strip())
 
     plain = [*tokens.prompt(language, task, with_times=False)[1:], *text_tokens(example.text), tokens.end]
     before = _before(example, tokens, text_tokens) if config.condition_on_prev_probability else ()
-    if not (with_times and example.segments):
+    is_silent = not (example.text or config.distill)
+    if not with_times or not (example.segments or is_silent):
         return Clip(example, language, task, tuple(plain), before=before)
-    timed = tokens.prompt(language, task, with_times=True)[1:]
+    timed = [*tokens.prompt(language, task, with_times=True)[1:], *([tokens.first_time] * is_silent)]
     for segment in example.segments:
         timed += [_time(tokens, segment.start_seconds), *text_tokens(segment.text)]
         timed.append(_time(tokens, segment.end_seconds))

@@ -108,8 +108,8 @@ def _times(
 
 
 def _sound(example: Example) -> NDArray[np.float32] | None:
-    """The clip, if it has no times yet and is one window that can be read."""
-    if example.segments or (example.duration_seconds or 0.0) > WINDOW_SECONDS:
+    """The clip, if it has a text without times and is one window that can be read."""
+    if not example.text or example.segments or (example.duration_seconds or 0.0) > WINDOW_SECONDS:
         return None
     try:
         return read_audio(example.audio_path, example.start_seconds, example.end_seconds)

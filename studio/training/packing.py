@@ -54,7 +54,7 @@ def _joined(parts: list[Example]) -> Example:
     start = 0.0
     for part in parts:
         seconds = part.duration_seconds or 0.0
-        own = part.segments or (TextSegment(0.0, seconds, part.text),)
+        own = part.segments or ((TextSegment(0.0, seconds, part.text),) if part.text else ())
         segments += [
             TextSegment(start + segment.start_seconds, start + segment.end_seconds, segment.text)
             for segment in own
@@ -63,7 +63,7 @@ def _joined(parts: list[Example]) -> Example:
     space = "" if writes_without_spaces(parts[0].language or "") else " "
     return replace(
         parts[0],
-        text=space.join(part.text for part in parts),
+        text=space.join(part.text for part in parts if part.text),
         start_seconds=None,
         end_seconds=None,
         duration_seconds=start,

@@ -22,7 +22,7 @@ class RunDir:
 
     @property
     def record(self) -> Path:
-        """When the run was submitted; written once."""
+        """When the run was submitted, and in which working directory; written once."""
         return self.path / "run.json"
 
     @property

@@ -25,6 +25,7 @@ _SCRIPT = """#!/bin/bash
 set -euo pipefail
 export PYTHONPATH={root}"${{PYTHONPATH:+:$PYTHONPATH}}"
 export STUDIO_HOME="${{STUDIO_HOME:-{home}}}"
+export STUDIO_WORKING_DIR="${{STUDIO_WORKING_DIR:-{working_dir}}}"
 main_process_ip=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 main_process_port=$((20000 + SLURM_JOB_ID % 20000))
 
@@ -37,10 +38,11 @@ srun --kill-on-bad-exit=0 bash -c '
 """
 
 
-def slurm_script(config: TrainingConfig, home: Path) -> str:
+def slurm_script(config: TrainingConfig, home: Path, working_dir: Path) -> str:
     """The script of a job with `num_machines` nodes and a process a GPU on each.
 
-    `config` has absolute paths; `home` is the studio's folder, on a disk that all nodes see.
+    `config` has absolute paths; `home` is the studio's folder, on a disk that all nodes see, as is
+    `working_dir`, where sounds are looked for that are not beside their list.
     """
     name = job_name(config)
     # Several machines demand an address; the job gives the real one.
@@ -54,9 +56,15 @@ def slurm_script(config: TrainingConfig, home: Path) -> str:
         processes=config.processes_per_machine,
         cores=config.processes_per_machine * (2 + config.dataloader_num_workers),
         root=shlex.quote(str(PROJECT_ROOT)),
-        home=re.sub(r'([\\"$`}])', r"\\\1", str(home)),
+        home=_in_quotes(home),
+        working_dir=_in_quotes(working_dir.absolute()),
         command=shlex.join(command),
     )
+
+
+def _in_quotes(path: Path) -> str:
+    """For bash, within double quotes and the braces of a variable."""
+    return re.sub(r'([\\"$`}])', r"\\\1", str(path))
 
 
 def job_name(config: TrainingConfig) -> str:

@@ -116,6 +116,7 @@ def _train_and_measure(run: RunDir, stop: StopSignal, outcome: Outcome) -> None:
         attempt.events,
         attempt.stop,
         settings.cache,
+        attempt.learned,
     )
     measure_after(made, settings.threads)
 

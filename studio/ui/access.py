@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from studio.dataset.formats.webdataset import shards_of
 from studio.dataset.manifest import sources_of
 from studio.errors import ConfigError, RunError
 from studio.settings import Settings
@@ -36,7 +37,7 @@ def require_training(settings: Settings) -> None:
 
 
 def _is_path(source: str) -> bool:
-    return Path(source).expanduser().exists()
+    return any(Path(shard).expanduser().exists() for shard in shards_of(source))
 
 
 def require_public_data(settings: Settings, source: str) -> None:

@@ -10,7 +10,7 @@ from studio.dataset.report import WARNINGS, DatasetReport, Histogram
 from studio.evaluation.suspicious import HeardLabel
 from studio.ui.charts import BLUE, TEAL, axis, figure
 from studio.ui.data_views import problems_table
-from studio.ui.i18n import N_, tr
+from studio.ui.i18n import N_, said, tr
 from studio.ui.language_names import language_name
 from studio.ui.markup import Child, Html, join, table, tag
 from studio.ui.views import facts, note
@@ -63,6 +63,9 @@ def report_view(
         "div",
         note(summary, "warning" if bad else "good"),
         None if report.is_complete else note(stopped, "warning"),
+        note(said(report.shared.sentence, locale), "warning")
+        if report.shared and report.shared.count
+        else None,
         facts(_figures(report, locale)),
         _kinds(report, locale) if report.problems else None,
         problems_table(rows, locale, 50) if rows else None,

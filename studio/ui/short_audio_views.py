@@ -33,9 +33,13 @@ def short_audio_table(report: Mapping[str, Any] | None, locale: str) -> Html | N
         ]
         for row in readings
     ]
+    learned = report.get("learned") or 0
     caption = tr(
-        "Measured on {clips} clips that were not learned from, of {seconds:.1f} s on average.",
+        N_("Measured on {clips} clips of {seconds:.1f} s on average; {learned} of them were trained on.")
+        if learned
+        else N_("Measured on {clips} clips that were not learned from, of {seconds:.1f} s on average."),
         locale,
+        learned=learned,
         clips=report["clips"],
         seconds=report["sound_seconds"] / max(1, report["clips"]),
     )

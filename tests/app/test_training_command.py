@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from tests.conftest import RunStudio
+from tests.micro import make_tones
 from tests.studio_process import hears_ctrl_c, words_of
 
 UNEVALUATED = ["--eval_strategy", "no", "--eval_on_start", "False", "--max_eval_samples", "2"]
@@ -92,6 +93,32 @@ def test_a_killed_worker_is_followed_by_one_that_takes_less_memory(
     told = (tmp_path / "stderr").read_text("utf-8")
     assert "was killed" in told and "per_device_train_batch_size 2 → 1" in told
     assert "gradient_accumulation_steps 1 → 2" in told
+
+
+def test_sounds_named_from_the_working_directory_are_found_by_the_check_and_the_run(
+    run_studio: RunStudio, micro_model: Path, tmp_path: Path
+) -> None:
+    """The layout of Whisper-Finetune: lists in a folder, commands given from the folder above it."""
+    lists = {}
+    for name, seconds in (("train", 1.0), ("test", 1.5)):
+        list_of = make_tones(tmp_path / "dataset" / name, count=4, seconds=seconds)
+        rows = [json.loads(line) for line in list_of.read_text("utf-8").splitlines()]
+        list_of.unlink()
+        rows = [{**row, "audio": {"path": f"dataset/{name}/{row['audio']}"}} for row in rows]
+        silence = {**rows[0], "text": "", "sentences": []}
+        lists[name] = f"dataset/{name}.json"
+        (tmp_path / lists[name]).write_text("".join(json.dumps(row) + "\n" for row in [*rows, silence]))
+    foreign = json.dumps({"audio": "dataset/test/tone0.wav", "text": "x", "language": "de"})
+    (tmp_path / "dataset" / "other.json").write_text(foreign)
+    assert run_studio("check-data", lists["train"]).returncode == 0
+    what = ["--base_model", micro_model, "--train_data", lists["train"], "--test_data", lists["test"]]
+    others = ["--other_languages_data", "dataset/other.json", "--generation_max_length", "6"]
+    done = run_studio("train", *what, *others, "--max_steps", "2")
+    assert done.returncode == 0, done.stderr
+    assert "also trained on" not in done.stderr
+    shared = run_studio("train", *what[:-1], lists["train"], *SHORT[:-2])
+    assert shared.returncode == 0, shared.stderr
+    assert "5 of 5 evaluation clips are also trained on: tone0.wav" in shared.stderr
 
 
 def test_a_command_of_whisper_finetune_runs_as_it_is(

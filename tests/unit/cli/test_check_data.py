@@ -29,6 +29,22 @@ def test_a_report_is_printed_and_written(
     assert [json.loads(line)["line"] for line in quarantine.read_text(encoding="utf-8").splitlines()] == [7]
 
 
+def test_clips_that_are_in_both_lists_are_counted(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = make_tones(tmp_path, count=6)
+    said = "6 of 6 evaluation clips are also trained on: tone0.wav, tone1.wav, tone2.wav …"
+    page = tmp_path / "report.html"
+    assert run([str(manifest), "--test_data", str(manifest), "--html", str(page)], settings) == 0
+    assert said in capsys.readouterr().out and said in page.read_text(encoding="utf-8")
+    run([str(manifest), "--test_data", str(manifest), "--json"], settings)
+    names = [f"tone{number}.wav" for number in range(3)]
+    wanted = {"count": 6, "total": 6, "names": names}
+    assert json.loads(capsys.readouterr().out)["shared"] == wanted
+    run([str(manifest)], settings)
+    assert "also trained on" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("words", [["--transcribe", "3"], ["--transcribe", "few", "--base_model", "demo"]])
 def test_slips_about_the_listening_model_are_answered(words: list[str], settings: Settings) -> None:
     with pytest.raises(ConfigError, match="--transcribe"):

@@ -177,6 +177,20 @@ BAD_ROWS = [
 ]
 
 
+def test_a_row_without_speech_is_a_clip_that_says_nothing(write: Write) -> None:
+    rows = [
+        {"audio": {"path": "a.wav"}, "sentence": "", "sentences": [], "duration": 3.0},
+        {"audio": "a.wav", "sentence": "<|nospeech|>"},
+        {"audio": "a.wav", "sentence": "", "sentences": None},
+        {"audio": "a.wav", "sentences": []},
+    ]
+    manifest = read_manifest(write("list", lines(*rows)))
+    assert [(example.line, example.text, example.segments) for example in manifest.examples] == [
+        (1, "", ()), (2, "", ())
+    ]  # fmt: skip
+    assert [problem.reason for problem in manifest.problems] == ["The row has no text."] * 2
+
+
 def test_bad_rows_are_named_by_line_and_good_ones_go_on(write: Write, folder: Path) -> None:
     (folder / "empty.wav").touch()
     (folder / "text.wav").write_text("not sound at all\n" * 20)

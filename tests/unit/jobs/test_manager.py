@@ -274,6 +274,41 @@ def test_paths_hold_in_any_working_directory(jobs: JobManager, micro_model: Path
     assert status.config.output_dir == str(tones.parent / "out")
 
 
+def test_a_model_folder_holds_in_any_working_directory(
+    jobs: JobManager, config: TrainingConfig, micro_model: Path
+) -> None:
+    with chdir(micro_model.parent):
+        run_id = jobs.submit(replace(config, base_model=micro_model.name))
+    assert jobs.status(run_id).config.base_model == str(micro_model)
+
+
+def test_several_lists_and_shards_hold_in_any_working_directory(
+    jobs: JobManager, config: TrainingConfig, tones: Path
+) -> None:
+    named = {"train_data": "train-{00..07}.tar", "other_languages_data": f"{tones.name},demo:test"}
+    with chdir(tones.parent):
+        status = jobs.status(jobs.submit(TrainingConfig(**{**vars(config), **named})))
+    assert status.config.train_data == str(tones.parent / "train-{00..07}.tar")
+    assert status.config.other_languages_data == f"{tones},demo:test"
+
+
+def test_a_worker_looks_for_sounds_where_its_run_was_asked_for(
+    settings: Settings, config: TrainingConfig, tmp_path: Path
+) -> None:
+    asked: list[dict[str, str]] = []
+
+    def popen(*_: Any, env: dict[str, str], **__: Any) -> subprocess.Popen[bytes]:
+        asked.append(env)
+        return subprocess.Popen([sys.executable, "-c", ""])
+
+    with chdir(tmp_path):
+        manager = new_manager(settings)
+        run = run_of(settings, manager.submit(config))
+        manager.close()
+    process.spawn(run, replace(settings, popen=popen)).wait()
+    assert Settings.from_env(asked[0]).working_dir == tmp_path
+
+
 def test_the_base_of_an_active_run_is_in_use(
     jobs: JobManager, settings: Settings, config: TrainingConfig
 ) -> None:

@@ -130,6 +130,19 @@ def test_the_file_of_whisper_finetune_is_read(tmp_path: Path) -> None:
     assert speeds == {0.8, 1.0, 1.2}
 
 
+def test_a_folder_of_noise_counts_from_where_the_run_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "noise").mkdir()
+    soundfile.write(tmp_path / "noise" / "hum.wav", TONE, 16_000)
+    path = tmp_path / "augmentation.json"
+    path.write_text(json.dumps([{"type": "noise", "params": {"noise_dir": "noise"}}]), encoding="utf-8")
+    assert Augmentation.of(TrainingConfig(augment_config_path=str(path))).noises == (), "white noise"
+    monkeypatch.setenv("STUDIO_WORKING_DIR", str(tmp_path))
+    (hum,) = Augmentation.of(TrainingConfig(augment_config_path=str(path))).noises
+    assert hum == tmp_path / "noise" / "hum.wav"
+
+
 @pytest.mark.parametrize(
     "text", ["{}", "[1]", '[{"type": "reverse"}]', "nonsense", '[{"type": "speed", "params": {"x": 1}}]']
 )

@@ -67,6 +67,20 @@ def test_a_packed_label_has_times_between_its_texts(tmp_path: Path, tokenizer: A
     )
 
 
+def test_a_clip_without_speech_is_taught_to_give_nothing_alone_and_packed(
+    tmp_path: Path, tokenizer: Any
+) -> None:
+    source, config = source_of(tmp_path)
+    said, *_ = source.train_examples
+    silent = replace(said, text="")
+    for examples in ([silent], packed([silent, silent], letters, 30.0, 448)):
+        (clip,) = labelled(tokenizer, replace(source, train_examples=examples), config).train
+        assert spelled(tokenizer, clip.labels) == "<|en|><|transcribe|><|notimestamps|><|endoftext|>"
+        assert spelled(tokenizer, clip.timed_labels) == "<|en|><|transcribe|><|0.00|><|endoftext|>"
+    (window,) = packed([silent, said], letters, 30.0, 448)
+    assert [segment.text for segment in window.segments] == [said.text] and window.text == said.text
+
+
 def test_a_slice_knows_the_text_before_it(tmp_path: Path) -> None:
     folder = make_tones(tmp_path, count=2, seconds=11.0).parent
     rows = [

@@ -14,7 +14,7 @@ from studio.training.slurm import job_name, slurm_script
 STAND_INS = {
     "scontrol": '#!/bin/sh\nprintf "node-a\\nnode-b\\n"\n',
     "srun": '#!/bin/sh\nshift\nSLURM_NODEID=1 exec "$@"\n',
-    "python-on-node": '#!/bin/sh\nprintf "%s\\n" "$STUDIO_HOME" "$@"\n',
+    "python-on-node": '#!/bin/sh\nprintf "%s\\n" "$STUDIO_HOME" "$STUDIO_WORKING_DIR" "$@"\n',
 }
 
 
@@ -45,8 +45,9 @@ def test_each_machine_starts_the_run_with_its_own_number(
         sharding="fsdp",
         run_name="my run",
     )
-    home, *words = run_on_node(slurm_script(config, Path("/shared/$studio")), tmp_path)
-    assert home == "/shared/$studio/machines/1"
+    script = slurm_script(config, Path("/shared/$studio"), Path("/shared/`lists`"))
+    home, working_dir, *words = run_on_node(script, tmp_path)
+    assert (home, working_dir) == ("/shared/$studio/machines/1", "/shared/`lists`")
     assert words[:3] == ["-m", "studio", "train"] and "--resume" in words
     words.remove("--resume")
     started, notes = parse_training_arguments(words[3:])
@@ -63,9 +64,8 @@ def test_each_machine_starts_the_run_with_its_own_number(
 
 
 def test_the_job_asks_for_a_gpu_a_process() -> None:
-    script = slurm_script(
-        TrainingConfig(num_processes=8, num_machines=2, main_process_ip="x"), Path("/shared")
-    )
+    config = TrainingConfig(num_processes=8, num_machines=2, main_process_ip="x")
+    script = slurm_script(config, Path("/shared"), Path("/shared"))
     asked = dict(
         line.removeprefix("#SBATCH --").split("=", 1)
         for line in script.splitlines()

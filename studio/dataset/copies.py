@@ -1,0 +1,186 @@
+"""Sounds that are inside of tables and archives, copied once to the cache as an audio folder with metadata.
+
+The copy is what is read, again and again, and by every process of a run.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from studio.dataset.columns import columns_of
+from studio.errors import ManifestError, StudioError
+from studio.files import read_json, storage_errors, write_json
+from studio.settings import Settings
+
+TABLE = "metadata.jsonl"
+_ORIGIN = "origin.json"
+
+
+def copies(cache_dir: Path | None) -> Path:
+    """The folder of all copies."""
+    return (cache_dir or Settings.from_env().cache) / "datasets"
+
+
+def copy_local(
+    source: Path,
+    files: Iterable[Path],
+    rows: Iterator[dict[str, Any]],
+    *,
+    part: str,
+    max_rows: int | None,
+    cache_dir: Path | None,
+    needs_text: bool = True,
+) -> Path:
+    """The metadata file of a copy of `source`, whose `rows` are in `files`; made now unless there is one.
+
+    Audio is a dict of `bytes` and `path`; where it has no bytes, the path stays as it is.
+
+    Raises:
+        ManifestError: if it cannot be read, or it is no speech.
+        StorageError: if the copy cannot be written.
+    """
+    revision = _revision(files)
+    place = hashlib.sha256(str(source.resolve()).encode("utf-8")).hexdigest()[:16]
+    whole = copies(cache_dir) / f"folder--{place}" / part
+    limited = whole.with_name(f"{part}--first-{max_rows}")
+    for copy in (whole, limited):
+        if is_current(copy, revision):
+            return copy / TABLE
+    copy = whole if max_rows is None else limited
+    return write_copy(_readable(rows, source), copy, revision, max_rows, needs_text=needs_text)
+
+
+def _revision(files: Iterable[Path]) -> str:
+    """Other files, or files that were written anew, have another one."""
+    seen = []
+    for path in files:
+        try:
+            status = path.stat()
+        except OSError as error:
+            raise ManifestError("There is no manifest {path}.", path=path) from error
+        seen.append((str(path), status.st_size, status.st_mtime_ns))
+    return hashlib.sha256(repr(sorted(seen)).encode("utf-8")).hexdigest()
+
+
+def _readable(rows: Iterator[dict[str, Any]], source: Path) -> Iterator[dict[str, Any]]:
+    """The rows, with whatever goes wrong on the way as a sentence."""
+    try:
+        is_empty = True
+        for row in rows:
+            is_empty = False
+            yield row
+        if is_empty:
+            raise ManifestError("{source} has no rows.", source=source)
+    except StudioError:
+        raise
+    except Exception as error:
+        raise ManifestError(
+            "The dataset {name} cannot be read ({reason}).", name=source, reason=first_line(error)
+        ) from error
+
+
+def is_current(copy: Path, revision: str) -> bool:
+    """Whether there is a copy of this revision."""
+    try:
+        origin = read_json(copy / _ORIGIN)
+    except (OSError, ValueError):
+        return False
+    return isinstance(origin, dict) and origin.get("revision") == revision and (copy / TABLE).is_file()
+
+
+def write_copy(
+    rows: Iterator[dict[str, Any]],
+    copy: Path,
+    revision: str,
+    max_rows: int | None,
+    *,
+    needs_text: bool = True,
+) -> Path:
+    """Writes the rows beside `copy` and moves them there when all are written; gives back the metadata file.
+
+    Raises:
+        ManifestError: if the first row is no speech, or lacks the text that it needs.
+        StorageError: if the copy cannot be written.
+    """
+    first = list(islice(rows, 1))
+    for row in first:
+        columns_of(tuple(row), needs_text=needs_text)
+    aside = copy.with_name(f".{copy.name}.{os.getpid()}.part")
+    with storage_errors(copy), _held(copy):
+        if is_current(copy, revision):  # another process of the run was first
+            return copy / TABLE
+        try:
+            aside.mkdir(parents=True, exist_ok=True)
+            with (aside / TABLE).open("w", encoding="utf-8") as table:
+                for number, row in enumerate(islice(chain(first, rows), max_rows)):
+                    values = _written(row, number, aside)
+                    table.write(json.dumps(values, ensure_ascii=False, default=str) + "\n")
+            write_json(aside / _ORIGIN, {"schema_version": 1, "revision": revision})
+            shutil.rmtree(copy, ignore_errors=True)
+            aside.replace(copy)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+    return copy / TABLE
+
+
+def _held(copy: Path) -> FileLock:
+    """Held by the process that writes a copy: others wait for it, and do not write theirs over it."""
+    folder = copy.parents[2] / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    return FileLock(folder / f"{copy.parent.name}--{copy.name}.lock")
+
+
+def _written(row: Mapping[str, Any], number: int, folder: Path) -> dict[str, Any]:
+    """The row with its audio in a file of its own, whose name has no more than a part of the given one."""
+    values = dict(row)
+    for column, value in row.items():
+        if not is_audio(value):
+            continue
+        values[column] = {"path": value["path"]}
+        if value["bytes"] is not None:
+            name = re.sub(r"[^\w.-]", "_", Path(str(value["path"] or "clip")).name)[-80:]
+            file = f"{number:07d}-{name}"
+            (folder / file).write_bytes(value["bytes"])
+            values[column] = {"path": file}
+    return values
+
+
+def is_audio(value: Any) -> bool:
+    """Whether a value is sound: its bytes, its place, or both."""
+    return (
+        isinstance(value, Mapping)
+        and {"bytes", "path"} <= set(value)
+        and isinstance(value["bytes"], bytes | None)
+    )
+
+
+def rows_of_dataset(data: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a dataset of the library `datasets`: audio as it is in its files, classes by name."""
+    import datasets
+
+    features = data.features or {}
+    for column, feature in features.items():
+        if isinstance(feature, datasets.Audio):
+            data = data.cast_column(column, datasets.Audio(decode=False))
+    classes = {name: kind for name, kind in features.items() if isinstance(kind, datasets.ClassLabel)}
+    for row in data:
+        named = {
+            name: kind.int2str(row[name])
+            for name, kind in classes.items()
+            if isinstance(row[name], int) and row[name] >= 0
+        }
+        yield {**row, **named}
+
+
+def first_line(error: Exception) -> str:
+    """What an error of a library says, in brief."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else type(error).__name__

@@ -1,0 +1,42 @@
+"""Tells by its name and by what is in it which format a list is in."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from studio.dataset.delimited import Row
+from studio.dataset.formats import common_voice, kaldi, lhotse, ljspeech
+from studio.dataset.tables import check_text, rows_of
+
+
+class Listed(NamedTuple):
+    """What a list is read into."""
+
+    format: str
+    rows: Iterator[Row]
+    folders: tuple[Path, ...]
+    """Where its relative paths are looked for, in this order."""
+    is_plain: bool = False
+    """Whether it is a table or JSON with the studio's own names."""
+
+
+def read_list(path: Path, *, needs_text: bool) -> Listed:
+    """The format of a list, and its rows as they are asked for.
+
+    Raises:
+        ManifestError: if it cannot be read, or is in none of the formats.
+    """
+    beside = path.absolute().parent
+    if path.name == kaldi.RECORDINGS:
+        check_text(path)
+        return Listed("kaldi", kaldi.rows(path.parent, needs_text=needs_text), (beside,))
+    blank_lines, first_line = check_text(path)
+    if ljspeech.is_one(path, first_line):
+        return Listed("ljspeech", ljspeech.rows(path), (beside, beside / ljspeech.SOUND_FOLDER))
+    found, rows = rows_of(path, blank_lines, first_line, needs_text=needs_text)
+    if found == "jsonl" and lhotse.is_cut(first_line):
+        return Listed("lhotse", map(lhotse.row_of_cut, rows), (beside,))
+    if found == "tsv" and common_voice.is_header(first_line):
+        clips = beside / common_voice.SOUND_FOLDER
+        return Listed("common_voice", map(common_voice.with_ending, rows), (beside, clips))
+    return Listed(found, rows, (beside,), is_plain=True)

@@ -1,0 +1,92 @@
+"""Cuts of lhotse: JSON lines, often packed with gzip, of `MonoCut` with its recording and supervisions."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from studio.dataset.delimited import Row
+from studio.dataset.formats.kaldi import not_a_file
+from studio.errors import ManifestError
+
+_MONO = "MonoCut"
+
+
+def is_cut(first_line: str) -> bool:
+    """Whether JSON lines that begin so are cuts."""
+    try:
+        cut = json.loads(first_line)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(cut, dict):
+        return False
+    return str(cut.get("type")).endswith("Cut") or {"supervisions", "recording"} <= cut.keys()
+
+
+def row_of_cut(row: Row) -> Row:
+    """The cut with the studio's names."""
+    if row.error:
+        return row
+    try:
+        return Row(row.line, {**_sound(row.values), **_said(row.values)})
+    except ManifestError as error:
+        return Row(row.line, {}, error)
+
+
+def _sound(cut: Mapping[str, Any]) -> dict[str, Any]:
+    """The file, and where in it the cut is.
+
+    Raises:
+        ManifestError: if it is not a stretch of one file with one channel, as it was recorded.
+    """
+    if cut.get("type", _MONO) != _MONO:
+        raise ManifestError(
+            "The cut is a {kind}, where a MonoCut is needed: save each clip as a recording of its own.",
+            kind=str(cut["type"])[:40],
+        )
+    recording = _mapping(cut.get("recording"))
+    sources = recording.get("sources")
+    source = _mapping(sources[0]) if isinstance(sources, list) and len(sources) == 1 else {}
+    if not source:
+        raise ManifestError("The cut needs a recording with a single source, a file.")
+    if source.get("type") != "file":
+        raise not_a_file(str(source.get("type"))[:40])
+    names = [str(_mapping(change).get("name")) for change in recording.get("transforms") or ()]
+    if any(name != "Resample" for name in names):
+        raise ManifestError(
+            "The recording is changed while it is read ({names}), which only lhotse does: "
+            "save the clips as they should sound.",
+            names=", ".join(names)[:80],
+        )
+    if len(source.get("channels") or ()) > 1:
+        raise ManifestError(
+            "The cut is one channel of a recording with several: save each channel as a file of its own."
+        )
+    return {"audio": source.get("source"), "start_time": cut.get("start"), "duration": cut.get("duration")}
+
+
+def _said(cut: Mapping[str, Any]) -> dict[str, Any]:
+    """Text, language and speaker; several supervisions are segments with their times."""
+    parts = [_mapping(part) for part in cut.get("supervisions") or ()]
+    texts = [part["text"].strip() for part in parts if isinstance(part.get("text"), str)]
+    first = parts[0] if parts else {}
+    said = {"text": " ".join(texts), "language": first.get("language"), "speaker": first.get("speaker")}
+    if len(parts) < 2 or not texts:
+        return said
+    return {**said, "text": None, "sentences": [_segment(part, cut.get("duration")) for part in parts]}
+
+
+def _segment(part: Mapping[str, Any], whole: Any) -> dict[str, Any]:
+    """A supervision with its times, within the cut, which is `whole` seconds long."""
+    start = _number(part.get("start"))
+    end = start + _number(part.get("duration"))
+    return {"start": max(0.0, start), "end": min(_number(whole), end), "text": part.get("text")}
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ManifestError("The times of a supervision are no numbers.")
+    return float(value)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,50 @@
+"""Folders that `save_to_disk` of the library `datasets` has written: one dataset, or a folder a split."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from studio.dataset.copies import rows_of_dataset
+from studio.errors import ManifestError
+
+_STATE, _INFO, _SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
+
+
+def is_one(folder: Path) -> bool:
+    """Whether a folder was written so."""
+    return _is_whole(folder) or (folder / _SPLITS).is_file()
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether it is a dataset without splits."""
+    return (folder / _STATE).is_file() and (folder / _INFO).is_file()
+
+
+def part_of(folder: Path, split: str) -> Path:
+    """The folder of a split; the folder itself if it is a dataset without splits.
+
+    Raises:
+        ManifestError: if there is no such split.
+    """
+    for part in (folder, folder / split):
+        if _is_whole(part):
+            return part
+    splits = sorted(path.parent.name for path in folder.glob(f"*/{_STATE}"))
+    raise ManifestError(
+        "The dataset {folder} has no split {split!r}, it has {splits}: name the folder of one of them.",
+        folder=folder,
+        split=split,
+        splits=", ".join(splits) or "none",
+    )
+
+
+def files_in(folder: Path) -> list[Path]:
+    """What a dataset is made of."""
+    return sorted(path for path in folder.iterdir() if path.is_file())
+
+
+def rows_of(folder: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a dataset without splits."""
+    import datasets
+
+    yield from rows_of_dataset(datasets.Dataset.load_from_disk(str(folder.absolute())).with_format(None))

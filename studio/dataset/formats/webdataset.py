@@ -1,0 +1,86 @@
+"""WebDataset: tar archives in which `0001.wav` lies beside `0001.txt`, or `0001.json` with a text.
+
+A member's name tells which belong together. It never is a path where anything is written or read.
+"""
+
+import json
+import re
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from studio.dataset.audio import SOUND_FILES
+from studio.dataset.columns import ALIASES
+from studio.errors import ManifestError
+
+ENDINGS = (".tar", ".tar.gz", ".tgz")
+_LARGEST_BYTES = 2**30
+"""A larger member is no clip."""
+_MOST_SHARDS = 10_000
+_BRACES = re.compile(r"\{(\d{1,6})\.\.(\d{1,6})\}")
+
+
+def is_name(name: str) -> bool:
+    """Whether a file of this name is an archive."""
+    return name.lower().endswith(ENDINGS)
+
+
+def shards_of(name: str) -> list[str]:
+    """`a-{00..03}.tar` → `a-00.tar` to `a-03.tar`; of another name, itself."""
+    found = _BRACES.search(name)
+    if not found:
+        return [name]
+    low, high = found.groups()
+    numbers = range(int(low), int(high) + 1)[:_MOST_SHARDS]
+    return [f"{name[: found.start()]}{number:0{len(low)}d}{name[found.end() :]}" for number in numbers]
+
+
+def files_in(folder: Path, split: str) -> list[Path]:
+    """The archives of a folder whose names begin with the split, or all if there are none such."""
+    found = sorted(path for path in folder.iterdir() if is_name(path.name) and path.is_file())
+    return [path for path in found if path.name.startswith(split)] or found
+
+
+def rows_of(path: Path) -> Iterator[dict[str, Any]]:
+    """The clips of an archive, in the order of their first members.
+
+    Raises:
+        ManifestError: if a text is not UTF-8, or is not JSON where it should be.
+    """
+    with tarfile.open(path) as archive:
+        clips: dict[PurePosixPath, dict[str, tarfile.TarInfo]] = {}
+        for member in archive:
+            name = PurePosixPath(member.name)
+            if member.isreg() and not member.issparse() and member.size <= _LARGEST_BYTES:
+                clips.setdefault(name.with_suffix(""), {})[name.suffix.lower()] = member
+        for members in clips.values():
+            if sound := next((members[ending] for ending in SOUND_FILES if ending in members), None):
+                audio = {"bytes": _content(archive, sound), "path": PurePosixPath(sound.name).name}
+                yield {**_about(archive, members, path), "audio": audio}
+
+
+def _about(archive: tarfile.TarFile, members: dict[str, tarfile.TarInfo], path: Path) -> dict[str, Any]:
+    """What is said, and what else the JSON tells; but no file, which would be one outside of the archive."""
+    about: dict[str, Any] = {"text": None}
+    for ending in (".json", ".txt"):
+        if (member := members.get(ending)) is None:
+            continue
+        try:
+            text = _content(archive, member).decode("utf-8-sig")
+            said = json.loads(text) if ending == ".json" else {"text": text}
+        except (ValueError, RecursionError) as error:
+            raise ManifestError(
+                "{member} in {path} cannot be read ({reason}): save it again in UTF-8.",
+                member=member.name[:80],
+                path=path,
+                reason=str(error)[:80],
+            ) from error
+        if isinstance(said, dict):
+            about |= {name: said[name] for name in said if name.strip().lower() not in ALIASES["audio"]}
+    return about
+
+
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = archive.extractfile(member)
+    return file.read() if file else b""

@@ -1,0 +1,29 @@
+import gzip
+import json
+from pathlib import Path
+
+from studio.dataset.manifest import read_manifest
+
+from .conftest import Sound, said
+
+
+def test_a_nemo_manifest_is_read_as_it_is(tmp_path: Path, sound: Sound) -> None:
+    sound("a.wav", 3.0)
+    rows = [
+        {"audio_filepath": "a.wav", "duration": 1.0, "offset": 0.5, "text": "one", "lang": "en"},
+        {"audio_filepath": str(tmp_path / "a.wav"), "duration": 3.0, "offset": None, "text": "two"},
+    ]
+    (tmp_path / "manifest.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    first, second = read_manifest(tmp_path / "manifest.json").examples
+    assert (first.text, first.start_seconds, first.end_seconds, first.language) == ("one", 0.5, 1.5, "en")
+    assert (second.text, second.start_seconds, second.duration_seconds) == ("two", None, 3.0)
+
+
+def test_any_list_may_be_packed(tmp_path: Path, sound: Sound) -> None:
+    sound("a.wav")
+    texts = {"csv": "audio,text\na.wav,one\n", "json": '[{"audio": "a.wav", "text": "one"}]'}
+    for kind, text in texts.items():
+        path = tmp_path / f"list.{kind}.gz"
+        path.write_bytes(gzip.compress(text.encode()))
+        manifest = read_manifest(path)
+        assert said(manifest) == [("a.wav", "one")] and manifest.format == kind

@@ -1,0 +1,43 @@
+from pathlib import Path
+
+import pytest
+
+from studio.dataset.manifest import read_manifest
+from studio.errors import ManifestError
+
+from .conftest import Sound, reasons, said
+
+LINES = 'LJ-1|In 1455 he "began|fourteen\nLJ-2||twelve\nLJ-3|Two columns\nLJ-4|a|b|c\nLJ-5|gone|gone\n'
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, sound: Sound) -> Path:
+    for number in (1, 2, 3):
+        sound(f"wavs/LJ-{number}.wav")
+    (tmp_path / "metadata.csv").write_text(LINES, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["", "metadata.csv"])
+def test_the_folder_and_its_list_are_read(corpus: Path, name: str) -> None:
+    manifest = read_manifest(corpus / name)
+    wanted = [("LJ-1.wav", 'In 1455 he "began'), ("LJ-2.wav", "twelve"), ("LJ-3.wav", "Two columns")]
+    assert said(manifest) == wanted and manifest.format == "ljspeech"
+    (fields, gone) = reasons(manifest)
+    assert fields == (
+        4,
+        "The line has 4 fields between |, where ID|text or ID|text|normalised text is needed.",
+    )
+    assert gone[0] == 5 and "There is no audio file LJ-5.wav" in gone[1]
+
+
+def test_a_header_makes_it_an_ordinary_table(corpus: Path) -> None:
+    (corpus / "metadata.csv").write_text("file_name|text\nwavs/LJ-1.wav|hello\n")
+    assert said(read_manifest(corpus)) == [("LJ-1.wav", "hello")]
+
+
+def test_without_the_folder_wavs_it_is_no_such_list(tmp_path: Path, sound: Sound) -> None:
+    sound("LJ-1.wav")
+    (tmp_path / "metadata.csv").write_text(LINES)
+    with pytest.raises(ManifestError, match="no column for the audio"):
+        read_manifest(tmp_path)

@@ -1,0 +1,115 @@
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from studio.dataset.manifest import read_manifest
+from studio.errors import ManifestError
+
+from .conftest import Sound, said
+
+
+def dataset(audio: list[Any], **columns: list[Any]) -> Any:
+    """A dataset of the library, whose audio is bytes, paths or both."""
+    import datasets
+
+    made = datasets.Dataset.from_dict({"audio": audio, **columns})
+    return made.cast_column("audio", datasets.Audio())
+
+
+def packed(path: Path) -> dict[str, Any]:
+    return {"bytes": path.read_bytes(), "path": path.name}
+
+
+def test_one_file_is_read_with_the_sounds_in_it(tmp_path: Path, sound: Sound) -> None:
+    import datasets
+
+    rows = dataset([packed(sound("in/a.wav"))] * 2, sentence=["one", "two"], language=[0, 1])
+    rows = rows.cast_column("language", datasets.ClassLabel(names=["en", "de"]))
+    path = tmp_path / "odd [name].parquet"
+    rows.to_parquet(path)
+    manifest = read_manifest(path, cache_dir=tmp_path / "cache")
+    assert [(e.text, e.language, e.duration_seconds) for e in manifest.examples] == [
+        ("one", "en", 1.0), ("two", "de", 1.0)
+    ]  # fmt: skip
+    assert manifest.format == "parquet" and read_manifest(path, cache_dir=tmp_path / "cache") == manifest
+    rows.select([0]).to_parquet(path)
+    assert len(read_manifest(path, cache_dir=tmp_path / "cache").examples) == 1, "what is new is read anew"
+
+
+def test_metadata_of_an_audio_folder_may_be_parquet(tmp_path: Path, sound: Sound) -> None:
+    import datasets
+
+    for name in ("audio/a.wav", "audio/sub/b.wav"):
+        sound(name)
+    table = {"file_name": ["a.wav", "sub/b.wav", "gone.wav"], "transcription": ["one", "two", "three"]}
+    datasets.Dataset.from_dict(table).to_parquet(tmp_path / "audio" / "metadata.parquet")
+    for source in (tmp_path / "audio", tmp_path / "audio" / "metadata.parquet"):
+        manifest = read_manifest(source, cache_dir=tmp_path / "cache")
+        assert said(manifest) == [("a.wav", "one"), ("b.wav", "two")]
+        assert manifest.examples[0].audio_path == tmp_path / "audio" / "a.wav"
+        assert [problem.line for problem in manifest.problems] == [3]
+
+
+def test_sound_that_is_named_by_its_place_is_a_file_here_or_none(tmp_path: Path, sound: Sound) -> None:
+    import datasets
+    import pyarrow
+    import pyarrow.parquet
+
+    sound("here.wav")
+    places = ["here.wav", str(tmp_path / "here.wav"), "http://127.0.0.1:9/a.wav"]
+    audio = [{"bytes": None, "path": place} for place in places]
+    table = pyarrow.Table.from_pylist(
+        [{"audio": one, "text": text} for one, text in zip(audio, "abc", strict=True)],
+        schema=datasets.Features({"audio": datasets.Audio(), "text": datasets.Value("string")}).arrow_schema,
+    )
+    pyarrow.parquet.write_table(table, tmp_path / "list.parquet")
+    manifest = read_manifest(tmp_path / "list.parquet", cache_dir=tmp_path / "cache")
+    assert said(manifest) == [("here.wav", "a"), ("here.wav", "b")]
+    assert "There is no audio file http://127.0.0.1:9/a.wav" in manifest.problems[0].reason
+
+
+def test_a_file_that_is_no_parquet_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.parquet").write_text("nothing")
+    with pytest.raises(ManifestError, match=r"x\.parquet cannot be read"):
+        read_manifest(tmp_path / "x.parquet", cache_dir=tmp_path / "cache")
+    with pytest.raises(ManifestError, match="There is no manifest"):
+        read_manifest("gone.parquet", cache_dir=tmp_path / "cache")
+
+
+def test_common_voice_of_the_hub_is_read_with_all_its_columns(tmp_path: Path, sound: Sound) -> None:
+    columns: dict[str, list[Any]] = {
+        "client_id": ["abc"], "path": ["it/clip.mp3"], "sentence": ["hello"], "up_votes": [2],
+        "down_votes": [0], "age": [""], "gender": [""], "accent": [""], "locale": ["en"], "segment": [""],
+    }  # fmt: skip
+    folder = tmp_path / "hub"
+    folder.mkdir()
+    dataset([packed(sound("in/clip.wav"))], **columns).to_parquet(folder / "train-00000-of-00001.parquet")
+    (example,) = read_manifest(folder, cache_dir=tmp_path / "cache").examples
+    assert (example.text, example.language, example.speaker) == ("hello", "en", "abc")
+
+
+def test_processes_that_ask_at_once_read_one_copy(tmp_path: Path, sound: Sound) -> None:
+    dataset([packed(sound("a.wav"))] * 50, text=list(map(str, range(50)))).to_parquet(tmp_path / "x.parquet")
+    with ThreadPoolExecutor(4) as pool:
+        asked = [
+            pool.submit(read_manifest, tmp_path / "x.parquet", cache_dir=tmp_path / "cache") for _ in range(4)
+        ]
+        found = [future.result() for future in asked]
+    assert all(manifest == found[0] and len(manifest.examples) == 50 for manifest in found)
+    assert not found[0].problems
+
+
+def test_a_card_that_names_files_elsewhere_is_refused_and_nothing_is_fetched(
+    tmp_path: Path, sound: Sound
+) -> None:
+    dataset([packed(sound("in/a.wav"))], text=["a"]).to_parquet(tmp_path / "train.parquet")
+    card = tmp_path / "README.md"
+    files = "  data_files:\n  - split: train\n    path: {}\n"
+    head = f"---\nconfigs:\n- config_name: default\n{files}link: http://a\n---\n# A\n"
+    card.write_text(head.format("http://127.0.0.1:9/train.parquet"))
+    with pytest.raises(ManifestError, match=r"README\.md names files at other addresses"):
+        read_manifest(tmp_path, cache_dir=tmp_path / "cache")
+    card.write_text(head.format("train.parquet"))
+    assert [e.text for e in read_manifest(tmp_path, cache_dir=tmp_path / "cache").examples] == ["a"]

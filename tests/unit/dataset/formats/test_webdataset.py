@@ -1,0 +1,91 @@
+import io
+import json
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from studio.dataset.manifest import read_manifest
+from studio.errors import ManifestError
+
+from .conftest import Sound, said
+
+BAD_NAMES = ("../../outside.wav", "/tmp/outside.wav", "..")
+
+
+def write(path: Path, members: Mapping[str, bytes], mode: str = "w") -> Path:
+    with tarfile.open(path, mode) as archive:  # type: ignore[call-overload]
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+@pytest.fixture
+def wav(sound: Sound) -> bytes:
+    return sound("elsewhere/x.wav").read_bytes()
+
+
+@pytest.mark.parametrize(("ending", "mode"), [(".tar", "w"), (".tar.gz", "w:gz"), (".tgz", "w:gz")])
+def test_sounds_have_the_texts_of_their_names(wav: bytes, tmp_path: Path, ending: str, mode: str) -> None:
+    about = {"text": "second", "language": "en", " Audio_Path ": "/etc/passwd"}
+    members = {
+        "a/0001.wav": wav, "a/0001.txt": b" first\n", "a/0002.json": json.dumps(about).encode(),
+        "a/0002.WAV": wav, "b/0001.wav": wav, "b/0001.txt": b"third", "a/0003.txt": b"alone",
+    }  # fmt: skip
+    source = write(tmp_path / f"list{ending}", members, mode)
+    manifest = read_manifest(source, cache_dir=tmp_path / "cache")
+    assert [example.text for example in manifest.examples] == ["first", "second", "third"]
+    assert (manifest.format, manifest.problems) == ("webdataset", ())
+    assert manifest.examples[1].language == "en"
+    folders = {example.audio_path.parent.parent.parent for example in manifest.examples}
+    assert folders == {tmp_path / "cache" / "datasets"}
+    assert read_manifest(source, cache_dir=tmp_path / "cache") == manifest
+
+
+def test_no_member_is_written_outside_of_the_cache_nor_links_are_followed(wav: bytes, tmp_path: Path) -> None:
+    inner = tmp_path / "deep" / "down"
+    inner.mkdir(parents=True)
+    path = write(inner / "list.tar", dict.fromkeys(BAD_NAMES, wav) | {"../../outside.txt": b"said"})
+    with tarfile.open(path, "a") as archive:
+        link = tarfile.TarInfo("link.wav")
+        link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path / "elsewhere/x.wav")
+        archive.addfile(link)
+    before = {path for path in tmp_path.rglob("*") if "cache" not in path.parts}
+    manifest = read_manifest(path, cache_dir=inner / "cache")
+    assert [(example.text, example.audio_path.is_relative_to(inner)) for example in manifest.examples] == [
+        ("said", True)
+    ]
+    assert {path for path in tmp_path.rglob("*") if "cache" not in path.parts} == before
+    assert not Path("/tmp/outside.wav").exists()
+
+
+def test_several_archives_are_one_source(wav: bytes, tmp_path: Path) -> None:
+    for number in range(3):
+        name = f"{number:02d}"
+        write(tmp_path / f"train-{name}.tar", {f"{name}.wav": wav, f"{name}.txt": name.encode()})
+    write(tmp_path / "test-00.tar", {"t.wav": wav, "t.txt": b"test"})
+    options = {"cache_dir": tmp_path / "cache"}
+    assert [e.text for e in read_manifest(tmp_path, **options).examples] == ["00", "01", "02"]
+    assert [e.text for e in read_manifest(tmp_path, split="test", **options).examples] == ["test"]
+    pattern = str(tmp_path / "train-{00..02}.tar")
+    assert [e.text for e in read_manifest(pattern, **options).examples] == ["00", "01", "02"]
+    assert [e.text for e in read_manifest(pattern, max_rows=2, **options).examples] == ["00", "01"]
+    with pytest.raises(ManifestError, match=r"There is no manifest .*train-03\.tar"):
+        read_manifest(str(tmp_path / "train-{00..03}.tar"), **options)
+
+
+def test_an_archive_that_cannot_be_used_is_refused_with_a_sentence(wav: bytes, tmp_path: Path) -> None:
+    (tmp_path / "no.tar").write_bytes(b"not an archive" * 100)
+    write(tmp_path / "broken.tar", {"1.wav": wav, "1.json": b"{"})
+    write(tmp_path / "silent.tar", {"1.wav": wav})
+    write(tmp_path / "empty.tar", {"1.txt": b"x"})
+    for name, reason in (
+        ("no", "cannot be read"), ("broken", r"1\.json in .*broken\.tar cannot be read"),
+        ("silent", "has no text"), ("empty", "has no rows"), ("gone", "There is no manifest"),
+    ):  # fmt: skip
+        with pytest.raises(ManifestError, match=reason):
+            read_manifest(tmp_path / f"{name}.tar", cache_dir=tmp_path / "cache")
+    assert said(read_manifest(tmp_path / "silent.tar", cache_dir=tmp_path / "cache", needs_text=False))

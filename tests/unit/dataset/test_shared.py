@@ -1,0 +1,52 @@
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import soundfile
+
+from studio.dataset.manifest import read_manifest
+from studio.dataset.shared import Shared, shared_clips
+
+from .conftest import sweep
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two clips of one length, and a copy of the first in another folder."""
+    for number in range(2):
+        soundfile.write(tmp_path / f"{number}.wav", sweep(8_000, 2.0) * (1 - number / 2), 8_000)
+    (tmp_path / "other").mkdir()
+    shutil.copy(tmp_path / "0.wav", tmp_path / "other" / "copy.wav")
+    return tmp_path
+
+
+def shared(folder: Path, train: list[dict[str, Any]], test: list[dict[str, Any]]) -> Shared:
+    lists = []
+    for name, rows in (("train", train), ("test", test)):
+        path = folder / f"{name}.jsonl"
+        path.write_text("".join(json.dumps({"text": "x", **row}) + "\n" for row in rows))
+        lists.append(read_manifest(path).examples)
+    return shared_clips(*lists)
+
+
+def test_a_copy_is_the_same_clip_and_another_sound_of_its_length_is_not(folder: Path) -> None:
+    first, second, copy = ({"audio": name} for name in ("0.wav", "1.wav", "other/copy.wav"))
+    assert shared(folder, [first], [second]).count == 0
+    found = shared(folder, [first, second], [copy, second])
+    assert (found.count, found.total, found.names) == (2, 2, ("copy.wav", "1.wav"))
+    assert str(found.sentence).startswith("2 of 2 evaluation clips are also trained on: copy.wav, 1.wav. ")
+
+
+def test_slices_are_the_same_where_they_begin_at_one_moment(folder: Path) -> None:
+    slices = [{"audio": "0.wav", "start_time": at, "end_time": at + 0.5} for at in (0, 0.5, 1)]
+    assert shared(folder, slices[:2], slices[2:]).count == 0
+    assert shared(folder, slices[:2], slices[1:]).places == (0,)
+
+
+def test_of_many_the_first_are_named(folder: Path) -> None:
+    slices = [{"audio": "0.wav", "start_time": at / 10, "end_time": 2} for at in range(9)]
+    assert "9 of 9 evaluation clips are also trained on: 0.wav …" in str(
+        shared(folder, slices, slices).sentence
+    )
