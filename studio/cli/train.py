@@ -12,7 +12,7 @@ from studio.services import Services
 from studio.settings import Settings
 from studio.training.arguments import help_text
 from studio.training.config import TrainingConfig
-from studio.training.launch import launch_command
+from studio.training.launch import launch_command, launched
 from studio.training.preflight import check_sources
 from studio.training.run_dir import RunDir
 from studio.training.slurm import slurm_script
@@ -34,7 +34,11 @@ def parser() -> Parser:
 def run(arguments: Sequence[str], settings: Settings) -> int:
     """Queues the run, starts it when its turn comes, and follows it; 1 if it fails."""
     given, rest = parser().read_known(arguments)
-    config = run_options(rest)
+    if settings.rank > 0:  # torchrun starts this command several times: the first of them is the run
+        return 0
+    config = launched(run_options(rest), settings.world_size, settings.local_world_size)
+    if settings.world_size > 1:
+        say(f"torchrun has started {settings.world_size} processes: they are one run, with as many.")
     if given.print_command:
         show(launch_command(config, "RUN_DIR"))
         return 0

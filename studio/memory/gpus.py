@@ -115,7 +115,7 @@ def _meant_by(name: str) -> list[Gpu]:
 
 
 def _spellings(name: str, *, with_memory: bool) -> set[str]:
-    """`GeForce RTX 4090` → geforcertx4090, rtx4090 and 4090: what a card is called, without its makers' words."""
+    """`GeForce RTX 4090` → geforcertx4090, rtx4090, 4090: what a card is called."""
     memory = _MEMORY.search(name)
     words = _MEMORY.sub("", name).split()
     ending = f"{memory[1]}gb" if memory and with_memory else ""

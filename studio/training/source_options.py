@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from studio.training.option import option
 
 TASKS = ("transcribe", "translate")
-NORMALIZERS = ("none", "basic", "english", "chinese", "no_punctuation")
+NORMALIZERS = ("none", "lowercase", "basic", "english", "chinese", "no_punctuation")
 
 
 @dataclass(frozen=True)

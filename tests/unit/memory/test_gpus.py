@@ -10,6 +10,8 @@ from studio.memory.training import estimate_training
 from studio.units import GIB, MIB
 from tests.unit.whisper_on_meta import TINY
 
+GTX = "GeForce GTX 1080 Ti"
+
 
 def test_every_gpu_is_in_the_table_once() -> None:
     assert len({gpu.name for gpu in GPUS}) == len(GPUS)
