@@ -18,7 +18,7 @@ from studio.errors import HubUnreachableError, ManifestError
 from studio.files import read_json, storage_errors, write_json
 from studio.settings import Settings
 
-_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?(:[\w.-]*){0,2}")
+_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?(:[\w.-]*)?(:[\w.+-]*)?")
 _TABLE = "metadata.jsonl"
 _ORIGIN = "origin.json"
 _TIMEOUT_SECONDS = 10.0
@@ -26,7 +26,10 @@ _RETRIES = 1
 
 
 def is_dataset_id(source: str) -> bool:
-    """Whether a source that is no file here may be a dataset of the hub: `owner/name:config:split`."""
+    """Whether a source that is no file here may be a dataset of the hub: `owner/name:config:split`.
+
+    Several splits are joined by a plus sign, as in `train+validation`.
+    """
     return _ID.fullmatch(source) is not None
 
 
@@ -132,7 +135,8 @@ def _revision(name: str, local_files_only: bool) -> str:
 def _received(name: str, config: str | None, split: str, revision: str | None) -> Iterator[dict[str, Any]]:
     """The rows of `_streamed`, with whatever goes wrong on the way as a sentence."""
     try:
-        yield from _streamed(name, config, split, revision)
+        for part in split.split("+"):
+            yield from _streamed(name, config, part, revision)
     except (ValueError, FileNotFoundError, RuntimeError) as error:
         raise ManifestError(
             "The dataset {name} cannot be read ({reason}).", name=name, reason=_first_line(error)

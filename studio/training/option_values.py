@@ -19,6 +19,8 @@ _PATHS = {
     "noise_dir",
     "output_dir",
     "run_name",
+    "audio_column",
+    "text_column",
     "cache_dir",
     "test_data",
     "adapter",

@@ -35,6 +35,18 @@ class SourceOptions:
         "data",
         "Shares of several training manifests in an epoch, such as 0.7,0.3; empty: by their sizes.",
     )
+    audio_column: str = option(
+        "",
+        "data",
+        "Column with the sounds; empty: audio, path, or as it is called elsewhere.",
+        aliases=("audio_column_name",),
+    )
+    text_column: str = option(
+        "",
+        "data",
+        "Column with the texts; empty: text, sentence, or as it is called elsewhere.",
+        aliases=("text_column_name",),
+    )
     validation_share: float = option(0.1, "data", "Share kept back when there is no evaluation manifest.")
     max_train_samples: int | None = option(None, "data", "Use at most this many training clips.")
     max_eval_samples: int | None = option(

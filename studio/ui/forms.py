@@ -32,6 +32,8 @@ LABELS = {
     "train_data": _("Training data"),
     "test_data": _("Evaluation data"),
     "train_weights": _("Shares of the training manifests"),
+    "audio_column": _("Column with the sounds"),
+    "text_column": _("Column with the texts"),
     "validation_share": _("Share kept back for evaluation"),
     "max_train_samples": _("Training clips at most"),
     "max_eval_samples": _("Evaluation clips at most"),
