@@ -105,7 +105,7 @@ def translate(foreign: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[dict[
     for name in _OF_THE_MODEL:
         if given.get(name) and given[name] != own.get("base_model"):
             raise ConfigError(
-                "--{name} {value} would make another model, and is not done here: {advice}.",
+                "--{name} {value} is not done here, and without it the run would be another: {advice}.",
                 name=name,
                 value=given[name],
                 advice="a model's own configuration and tokenizer are used, those of base_model",
@@ -136,7 +136,7 @@ def _unused(given: Mapping[str, Any]) -> list[str]:
             continue
         if flag.is_refused:
             raise ConfigError(
-                "--{name} {value} would make another model, and is not done here: {advice}.",
+                "--{name} {value} is not done here, and without it the run would be another: {advice}.",
                 name=name,
                 value=value,
                 advice=flag.reason,

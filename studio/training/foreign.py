@@ -17,7 +17,7 @@ class Foreign:
     """Values, in lower case, of which nothing is said: its own program's default, and what is so anyway."""
     is_switch: bool = False
     is_refused: bool = False
-    """Whether a run that went on without it would make another model."""
+    """Whether a run that went on without it would be another than was asked for."""
 
     def is_usual(self, value: Any) -> bool:
         """Whether the value says nothing that is not so anyway."""
@@ -36,7 +36,7 @@ def value(reason: str, *usual: str) -> Foreign:
 
 
 def refused(reason: str, *usual: str, is_switch: bool = False) -> Foreign:
-    """What cannot be left out without making another model."""
+    """What a run cannot do without and still be what was asked for."""
     return Foreign(reason, frozenset({*_OFF, *usual}), is_switch=is_switch, is_refused=True)
 
 

@@ -66,6 +66,7 @@ class SourceOptions:
         True,
         "data",
         "Train half of the clips whose segment times are known with those times, as Whisper was.",
+        aliases=("return_timestamps",),
     )
     make_timestamps: bool = option(
         False,

@@ -141,7 +141,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "neftune_noise_alpha": ("5", "noise_prob"),
     "prediction_loss_only": ("True", "eval_strategy no"),
 }
-"""Argument without which another model would be made, and what is said of it."""
+"""Argument without which a run would be another, and what is said of it."""
 
 
 def test_every_argument_is_in_one_of_the_tables() -> None:
@@ -167,9 +167,11 @@ def test_an_argument_that_changes_nothing_gets_one_sentence(name: str, spelling:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_an_argument_that_would_make_another_model_is_refused(name: str) -> None:
+def test_an_argument_without_which_the_run_would_be_another_is_refused(name: str) -> None:
     value, said = REFUSED[name]
-    with pytest.raises(ConfigError, match="would make another model, and is not done here") as caught:
+    with pytest.raises(
+        ConfigError, match="is not done here, and without it the run would be another"
+    ) as caught:
         parse_training_arguments([f"--{name}", *value.split()])
     assert said in str(caught.value)
 
@@ -181,7 +183,7 @@ def test_a_switch_that_stands_alone_is_on() -> None:
     for name in [name for name, (value, _said) in SAID.items() if value == "False"]:
         assert len(parse_training_arguments([f"--no_{name}"])[1]) == 1, name
         assert parse_training_arguments([f"--{name}"])[1] == [], "it is on by itself"
-    with pytest.raises(ConfigError, match="would make another model"):
+    with pytest.raises(ConfigError, match="the run would be another"):
         parse_training_arguments(["--prediction_loss_only"])
 
 
