@@ -34,6 +34,7 @@ from studio.training.checks import check_window
 from studio.training.config import TrainingConfig
 from studio.training.finished_model import check_output_dir
 from studio.training.launch import check_processes
+from studio.training.preflight import check_logger
 from studio.training.run_dir import RunDir
 from studio.training.sources import DEMO
 from studio.training.warm_start import warm_started
@@ -88,6 +89,7 @@ class JobManager:
         config = warm_started(with_absolute_paths(config), self._registry)
         check_output_dir(config)
         check_processes(config, len(detected_gpus()), os.cpu_count() or 1)
+        check_logger(config)
         run = self._new_folder(config)
         write_json(run.record, {"schema_version": 1, "created": datetime.now(UTC).isoformat()})
         write_json(run.config, config_to_dict(config))
