@@ -172,7 +172,7 @@ RELEASED: tuple[ReleasedModel, ...] = (
         "Kotoba Whisper v2.2",
         _DISTIL_V3,
         ("ja",),
-        "Japanese: version 2.0 with a pipeline for speakers and punctuation around it, which is not run here.",
+        "Japanese: version 2.0, whose pipeline for speakers and punctuation is not run here.",
     ),
     *(
         _tuned(f"KBLab/kb-whisper-{size}", f"KB Whisper {size}", shape, ("sv",), "Swedish.")
