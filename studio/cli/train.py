@@ -38,7 +38,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         return 0
     config = launched(run_options(rest), settings.world_size, settings.local_world_size)
     if settings.world_size > 1:
-        say(f"torchrun has started {settings.world_size} processes: they are one run, with as many.")
+        say(f"A launcher has started {settings.world_size} processes: they are one run, with as many.")
     if "train_data" not in options_given(rest):
         say(_learns_from_demo())
     if given.print_command:

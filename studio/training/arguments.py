@@ -235,7 +235,7 @@ def _config_values(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
 
 
 def _read_mapping(path: Path) -> Mapping[str, Any]:
-    """The mapping in a JSON or YAML file."""
+    """The mapping in a JSON or YAML file; what is null there is left at its default."""
     import yaml
 
     try:
@@ -259,4 +259,4 @@ def _read_mapping(path: Path) -> Mapping[str, Any]:
         return {}
     if not isinstance(values, dict):
         raise ConfigError("The configuration {path} must map option names to values.", path=path)
-    return values
+    return {name: value for name, value in values.items() if value is not None}

@@ -51,15 +51,15 @@ def launched(config: TrainingConfig, world_size: int, local_world_size: int) -> 
         return config
     if local_world_size not in (0, world_size):
         raise ConfigError(
-            "torchrun has started {count} processes on several machines: start python -m studio train "
+            "A launcher has started {count} processes on several machines: start python -m studio train "
             "itself, once on each of them, with --num_processes {count} --num_machines, --machine_rank and "
             "--main_process_ip.",
             count=world_size,
         )
     if config.num_processes not in (1, world_size):
         raise ConfigError(
-            "torchrun has started {count} processes, and num_processes is {value}: leave torchrun away, or "
-            "num_processes.",
+            "A launcher has started {count} processes, and num_processes is {value}: leave out the launcher "
+            "(torchrun, accelerate launch), or num_processes.",
             name="num_processes",
             count=world_size,
             value=config.num_processes,

@@ -46,12 +46,15 @@ BOOLEAN_WORDS = _TRUE | _FALSE
 
 
 def is_unset(name: str, value: Any) -> bool:
-    """Whether a value leaves an option, of whichever program, at its default: null, or the word None."""
-    if value is None:
-        return True
-    if str(value).strip().lower() not in UNSET:
-        return False
+    """Whether a value leaves an option, of whichever program, at its default: the word None.
+
+    A number that somebody has emptied in a form is None itself, and a mistake.
+    """
     f = _FIELDS.get(name)
+    if f is None and value is None:
+        return True
+    if value is None or str(value).strip().lower() not in UNSET:
+        return False
     if f is None or f.type in (bool, int, float):
         return True
     return bool(f.metadata["choices"]) and "none" not in f.metadata["choices"]

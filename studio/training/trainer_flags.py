@@ -12,6 +12,7 @@ _ALWAYS = "this is always so"
 _NEVER = "the studio decides it"
 _LENGTHS = "clips are padded to 30 seconds, or sorted by length with short_audio"
 _SHARDING = "set num_processes and sharding"
+_PER_DEVICE = "each process has batches of its own, of per_device_train_batch_size"
 _COUNTED = "evaluation counts the errors of each batch and keeps no scores"
 _LOG = "what a run says is in its log, which its page and python -m studio runs log ID show"
 _TRACKIO = "trackio keeps the run on this machine"
@@ -30,7 +31,7 @@ TRAINER: dict[str, Foreign] = {
     "fsdp": value(_SHARDING),
     "fsdp_config": value(_SHARDING),
     "parallelism_config": value(_SHARDING),
-    "accelerator_config": value("each process has batches of its own, of per_device_train_batch_size"),
+    "accelerator_config": value(_PER_DEVICE),
     "ddp_find_unused_parameters": switch(_NEVER),
     "ddp_bucket_cap_mb": value(_NEVER),
     "ddp_broadcast_buffers": switch(_NEVER),
@@ -112,5 +113,22 @@ TRAINER: dict[str, Foreign] = {
     "length_column_name": value(_LENGTHS, "length"),
     "use_cpu": switch("a GPU is used where there is one"),
     "no_cuda": switch("a GPU is used where there is one"),
+    # those of transformers 4
+    "use_mps_device": switch("an accelerator is used where there is one"),
+    "half_precision_backend": value("set precision", "auto"),
+    "fp16_backend": value("set precision", "auto"),
+    "fp16_opt_level": value("set precision", "o1"),
+    "include_inputs_for_metrics": switch(_COUNTED),
+    "include_tokens_per_second": switch("clips are counted, not tokens"),
+    "jit_mode_eval": switch("torch_compile compiles the model"),
+    "use_ipex": switch("torch_compile compiles the model"),
+    "torchdynamo": value("torch_compile compiles the model"),
+    "split_batches": switch(_PER_DEVICE),
+    "dispatch_batches": switch(_PER_DEVICE),
+    "past_index": value(_NEVER, "-1"),
+    "ray_scope": value(_NEVER, "last"),
+    "push_to_hub_model_id": value(HUB),
+    "push_to_hub_organization": value(HUB),
+    "push_to_hub_token": value(HUB),
 }
 """Flag → why it does nothing here, or why a run with it is refused."""

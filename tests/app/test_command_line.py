@@ -348,7 +348,7 @@ def test_several_starts_by_torchrun_are_one_run(run_studio: RunStudio, studio_ho
     assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
     assert_no_run_was_made(studio_home)
     first = run_studio("train", "--no_wait", extra=pair)
-    assert first.returncode == 0 and "torchrun has started 2 processes: they are one run" in first.stderr
+    assert first.returncode == 0 and "A launcher has started 2 processes: they are one run" in first.stderr
     (run,) = (studio_home / "runs").iterdir()
     assert json.loads((run / "config.json").read_text(encoding="utf-8"))["num_processes"] == 2
     elsewhere = {**pair, "WORLD_SIZE": "4"}

@@ -56,7 +56,7 @@ def test_several_starts_by_torchrun_are_one_run() -> None:
     ("config", "local", "sentence"),
     [
         (TrainingConfig(), 2, "on several machines: start python -m studio train itself, once on each"),
-        (TrainingConfig(num_processes=2), 4, "num_processes is 2: leave torchrun away, or num_processes"),
+        (TrainingConfig(num_processes=2), 4, "num_processes is 2: leave out the launcher"),
         (TrainingConfig(distill=True), 4, "distill runs in one process, got 4"),
     ],
 )

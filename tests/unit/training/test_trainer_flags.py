@@ -199,6 +199,21 @@ def test_the_library_s_own_default_needs_no_word(name: str, tmp_path: Path) -> N
     assert read_config(file) == parse_training_arguments([])[0]
 
 
+OLDER = """
+    --use_mps_device --half_precision_backend apex --fp16_backend apex --fp16_opt_level O2 --split_batches
+    --include_inputs_for_metrics --include_tokens_per_second --jit_mode_eval --use_ipex --torchdynamo inductor
+    --dispatch_batches --past_index 0 --ray_scope all --push_to_hub_model_id a --push_to_hub_organization a
+    --push_to_hub_token a --no_cuda --group_by_length --logging_dir logs --overwrite_output_dir
+    --save_safetensors False
+"""
+
+
+def test_arguments_that_older_versions_had_get_a_sentence_each() -> None:
+    notes = parse_training_arguments(OLDER.split())[1]
+    assert len(notes) == OLDER.count("--")
+    assert all("has no effect here: " in note and note.endswith(".") for note in notes)
+
+
 def test_a_paged_optimizer_is_its_unpaged_counterpart_with_a_sentence() -> None:
     for paged, optim in (("paged_adamw_8bit", "adamw_bnb_8bit"), ("paged_adamw_32bit", "adamw_torch_fused")):
         config, (note,) = parse_training_arguments(["--optim", paged])
