@@ -33,8 +33,12 @@ _NAMED: ContextVar[tuple[tuple[str, str], ...]] = ContextVar("_NAMED", default=(
 
 @contextmanager
 def named_columns(**columns: str) -> Iterator[None]:
-    """Meanwhile each field is read from the column that is named for it, and from no other; empty: any."""
-    token = _NAMED.set(tuple((field, name) for field, name in columns.items() if name))
+    """Meanwhile each field is read from the column that is named for it, and from no other.
+
+    An empty name changes nothing: any column is read, or the one that is named around this.
+    """
+    named = {**dict(_NAMED.get()), **{field: name for field, name in columns.items() if name}}
+    token = _NAMED.set(tuple(named.items()))
     try:
         yield
     finally:
