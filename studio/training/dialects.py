@@ -132,7 +132,7 @@ def _unused(given: Mapping[str, Any]) -> list[str]:
     notes = []
     for name, value in given.items():
         flag = UNUSED.get(name)
-        if flag is None or flag.is_usual(value):
+        if flag is None or flag.is_usual(value) or (name == "do_eval" and given.get("dataset_name")):
             continue
         if flag.is_refused:
             raise ConfigError(

@@ -11,8 +11,8 @@ _COPIED = "a dataset of the hub is copied to the cache once, and again when the 
 _PREPARED = "features are made while training; set dataloader_num_workers"
 _LOGIN = "log in to the hub once with hf auth login"
 _STUDENT = (
-    "distillation into a smaller student is not done here: train the student itself with base_model and the "
-    "teacher's texts as train_data; --distill only makes a model quicker on short clips"
+    "no smaller student is distilled from a teacher; train the student itself as base_model, with the "
+    "teacher's texts as train_data (--distill only makes a model quicker on short clips)"
 )
 _MASKED = "set mask_time_prob and mask_feature_prob with apply_spec_augment"
 
