@@ -67,6 +67,9 @@ class Settings:
     local_rank: int = field(default=0, metadata={"env": "LOCAL_RANK"})
     """The same among those of this machine."""
 
+    local_world_size: int = field(default=0, metadata={"env": "LOCAL_WORLD_SIZE"})
+    """How many of them are on this machine; 0 if nobody says."""
+
     popen: Callable[..., subprocess.Popen[Any]] = subprocess.Popen
     """What starts processes; a test hands in a quicker way."""
 
@@ -126,6 +129,7 @@ class Settings:
             rank=int(_number(env, "RANK", 0)),
             local_rank=int(_number(env, "LOCAL_RANK", 0)),
             world_size=int(_number(env, "WORLD_SIZE", 1)),
+            local_world_size=int(_number(env, "LOCAL_WORLD_SIZE", 0)),
             mcp=_flag(env, "STUDIO_MCP", default=False),
         )
 

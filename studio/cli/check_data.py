@@ -28,6 +28,8 @@ def parser() -> Parser:
     )
     made.option("train_data", "The same as DATA.", aliases=("train_file", "data"))
     made.option("test_data", "Test data, to find clips that are in both.", aliases=("validation_file",))
+    made.option("audio_column", "Column with the sounds.", aliases=("audio_column_name",), default="")
+    made.option("text_column", "Column with the texts.", aliases=("text_column_name",), default="")
     made.option("base_model", "Model whose tokens labels are counted in.", aliases=("model",))
     made.option("min_audio_len", "Shortest clip, in seconds.", kind=float, default=0.2)
     made.option("max_audio_len", "Longest clip, in seconds.", kind=float, default=30.0)
@@ -68,6 +70,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         given.max_audio_len,
         given.max_rows,
         given.local_files_only,
+        given.audio_column,
+        given.text_column,
     )
     answer = _answer(question, settings, given.quarantine)
     if given.html:

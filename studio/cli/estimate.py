@@ -10,7 +10,7 @@ from studio.cli.parsing import Parser, run_options
 from studio.errors import ConfigError
 from studio.memory.calibration import calibrate
 from studio.memory.fit import cards_for, largest_within
-from studio.memory.gpus import Gpu, card, usable_bytes, verdict
+from studio.memory.gpus import Gpu, card, read_otherwise, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
 from studio.memory.inference_plan import ENGINES
 from studio.memory.plan import (
@@ -88,6 +88,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     """Prints the estimate; the exit code is 0 whatever the verdict."""
     given, rest = parser().read_known(arguments)
     gpu = card(given.gpu or "")
+    if guessed := read_otherwise(given.gpu or ""):
+        say(guessed)
     services = Services.open(settings)
     try:
         if given.inference or given.use == "transcribe":

@@ -1,12 +1,14 @@
 """`evaluate`: models side by side on one test set."""
 
 import argparse
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from studio.cli.decoding import CLIPS_BEAMS_HELP, add_engine_options, choice_of
 from studio.cli.export import on_step
+from studio.cli.other_scripts import EVALUATION
 from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json, table
 from studio.cli.parsing import Parser, names
 from studio.errors import ConfigError
@@ -40,6 +42,12 @@ def parser() -> Parser:
     made.option("reference", "What is said in that recording.", default="")
     made.option("split", "Part of a Hub dataset or of the demo speech.", default="test")
     made.option("max_samples", "Use at most this many clips.", aliases=("max_eval_samples",), kind=int)
+    made.option("min_audio_len", "Leave out shorter clips: seconds.", kind=float, default=0.0)
+    made.option("max_audio_len", "Leave out longer clips: seconds.", kind=float, default=math.inf)
+    made.flag("local_files_only", "Download neither models nor data.")
+    made.flag("remove_pun", "The same as --normalizer no_punctuation; with --to_simple, chinese.")
+    made.flag("to_simple", "With --remove_pun the same as --normalizer chinese.")
+    made.foreign(EVALUATION)
     made.option("normalizer", "Applied to both texts.", choices=NORMALIZERS, default="none")
     made.option("language", "Name or code; auto takes each row's, or detects it.", default="auto")
     made.option("task", "What to write.", choices=TASKS, default="transcribe")
@@ -65,6 +73,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     try:
         for model in models:
             services.registry.get(model)
+            if given.local_files_only:
+                services.registry.local_path(model, local_files_only=True)
         say_shared(services.engines)
         evaluation = evaluate(
             services.engines,
@@ -73,7 +83,9 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             options=TranscribeOptions(
                 language=given.language, task=given.task, timestamps="none", num_beams=given.num_beams
             ),
-            normalizer=given.normalizer,
+            normalizer=_normalizer(given),
+            seconds=(given.min_audio_len, given.max_audio_len),
+            local_files_only=given.local_files_only,
             split=given.split,
             max_samples=given.max_samples,
             choice=choice,
@@ -92,6 +104,21 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     else:
         show(_summary(result))
     return 0
+
+
+def _normalizer(given: argparse.Namespace) -> str:
+    """The one that is named, or what Whisper-Finetune's two switches come nearest to; that is said."""
+    if not given.remove_pun and not given.to_simple:
+        if given.metric and given.normalizer == "none":
+            say("Texts are compared as they are: --remove_pun --to_simple do what Whisper-Finetune does.")
+        return str(given.normalizer)
+    if given.normalizer != "none":
+        raise ConfigError("--remove_pun and --to_simple choose a normalizer: leave out them or it.")
+    if not given.remove_pun:
+        raise ConfigError("--to_simple goes with --remove_pun: give both, or --normalizer.")
+    name = "chinese" if given.to_simple else "no_punctuation"
+    say(f"Texts are compared as by --normalizer {name}.")
+    return name
 
 
 def _one_recording(

@@ -1,12 +1,15 @@
 """`export`: a model for faster-whisper, or an adapter merged into its base, each with a proof."""
 
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from studio.cli.models import as_dict
-from studio.cli.output import ProgressLine, say, show, show_json
+from studio.cli.output import ProgressLine, require_place, say, show, show_json
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
+from studio.files import storage_errors
 from studio.registry.spec import ModelSpec
 from studio.sentences import Sentence
 from studio.services import Services
@@ -20,9 +23,12 @@ def parser() -> Parser:
     """`export MODEL`, with the format and how weights are kept."""
     made = Parser("export", "Export a model for faster-whisper, or merge an adapter into its base.")
     made.add_argument("model", nargs="?", default="", metavar="MODEL", help="Registry id, folder or Hub id.")
+    made.option("lora_model", "An adapter to merge: the same as MODEL --format merged.", default="")
     made.option("format", "ctranslate2 (for faster-whisper) or merged.", default="ctranslate2")
     made.option("quantization", "auto, float32, float16, bfloat16, int8 …", default="auto")
     made.option("name", "Of the new model (default: made of the model's).", default="")
+    made.option("output_dir", "Folder to copy the new model into, too.", kind=Path)
+    made.flag("local_files_only", "Never download the model.")
     made.flag("json", "Print JSON.")
     return made
 
@@ -30,18 +36,30 @@ def parser() -> Parser:
 def run(arguments: Sequence[str], settings: Settings) -> int:
     """Makes one export."""
     given = parser().read(arguments)
-    if not given.model:
+    if given.model and given.lora_model:
+        raise ConfigError("export takes one model: name it, or give --lora_model.")
+    model, form = given.model or given.lora_model, "merged" if given.lora_model else given.format
+    if given.output_dir:
+        require_place(given.output_dir / "any")
+    if not model:
         raise ConfigError("export needs a model: name one of the Models tab, a folder or a Hub id.")
     from studio.transcription.export import ExportRequest
 
     services = Services.open(settings)
     line = ProgressLine()
     try:
-        request = ExportRequest(given.model, given.format, given.quantization, given.name)
+        if given.local_files_only:
+            services.registry.local_path(model, local_files_only=True)
+        request = ExportRequest(model, form, given.quantization, given.name)
         made = services.engines.exporter.export(request, on_step(line))
     finally:
         line.end()
         services.close()
+    if given.output_dir and made.path is not None:
+        copy = given.output_dir / made.path.name
+        with storage_errors(copy):
+            shutil.copytree(made.path, copy, dirs_exist_ok=True)
+        say(f"Copied to {copy}")
     if given.json:
         show_json({"schema_version": SCHEMA_VERSION, **as_dict(made)})
     else:

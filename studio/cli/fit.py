@@ -6,7 +6,7 @@ from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.memory.claims import claims
 from studio.memory.fit import FitResult, cards_for
-from studio.memory.gpus import usable_bytes
+from studio.memory.gpus import read_otherwise, usable_bytes
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.fitting import AUTO, FitAnswer, FitQuestion, find_fit
@@ -61,6 +61,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         chosen = preset(given.preset)
         question = chosen.question
         say(f"Guides say: “{chosen.claim.said}” {chosen.claim.truth}")
+    if not question.memory_gib and (guessed := read_otherwise(question.gpu)):
+        say(guessed)
     services = Services.open(settings)
     try:
         if given.presets:

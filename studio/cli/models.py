@@ -7,6 +7,7 @@ from typing import Any
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
+from studio.registry.catalog import find_released
 from studio.registry.spec import ModelSpec
 from studio.services import Services
 from studio.settings import Settings
@@ -91,6 +92,7 @@ def _list(specs: Sequence[ModelSpec]) -> str:
 
 
 def _description(spec: ModelSpec) -> str:
+    released = find_released(spec.id)
     facts = {
         "id": spec.id,
         "title": spec.title,
@@ -99,6 +101,7 @@ def _description(spec: ModelSpec) -> str:
         "folder": str(spec.path or "not on this disk"),
         "base model": spec.base_model or "",
         "languages": "many" if spec.is_multilingual else "English",
+        "license": released.license if released else "",
         "size": format_bytes(spec.size_bytes) if spec.size_bytes else "",
         "made": spec.created,
         "problem": spec.problem,

@@ -3,13 +3,14 @@
 
 import argparse
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from studio.cli.output import say
 from studio.errors import ConfigError
 from studio.training.arguments import parse_training_arguments
 from studio.training.config import TrainingConfig
+from studio.training.foreign import Foreign
 
 PROGRAM = "python -m studio"
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -26,6 +27,7 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         self._flags: set[str] = set()
+        self._foreign: dict[str, Foreign] = {}
 
     def option(
         self,
@@ -57,6 +59,15 @@ class Parser(argparse.ArgumentParser):
             *spellings, dest=name, type=_boolean, default=default, metavar="[True|False]", help=text
         )
 
+    def foreign(self, table: Mapping[str, Foreign]) -> None:
+        """Takes flags of other scripts that do nothing here; `read` says so."""
+        self._foreign.update(table)
+        for name, flag in table.items():
+            if flag.is_switch:
+                self.flag(name, argparse.SUPPRESS)
+            else:
+                self.add_argument(f"--{name}", nargs="?", const="True", help=argparse.SUPPRESS)
+
     def read(self, arguments: Sequence[str]) -> argparse.Namespace:
         """The values; anything unknown is refused.
 
@@ -66,6 +77,9 @@ class Parser(argparse.ArgumentParser):
         values, rest = self.parse_known_intermixed_args(self._plain(arguments))
         if rest:
             raise unknown_option(rest[0], self.spellings())
+        for name, flag in self._foreign.items():
+            if not flag.is_usual(given := getattr(values, name)):
+                say(f"--{name} {given} has no effect here: {flag.reason}.")
         return values
 
     def read_known(self, arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:

@@ -10,9 +10,9 @@ from studio.files import write_text
 from studio.jobs.manager import JobState, with_absolute_paths
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.arguments import help_text
+from studio.training.arguments import help_text, options_given
 from studio.training.config import TrainingConfig
-from studio.training.launch import launch_command
+from studio.training.launch import launch_command, launched
 from studio.training.preflight import check_sources
 from studio.training.run_dir import RunDir
 from studio.training.slurm import slurm_script
@@ -34,7 +34,13 @@ def parser() -> Parser:
 def run(arguments: Sequence[str], settings: Settings) -> int:
     """Queues the run, starts it when its turn comes, and follows it; 1 if it fails."""
     given, rest = parser().read_known(arguments)
-    config = run_options(rest)
+    if settings.rank > 0:  # torchrun starts this command several times: the first of them is the run
+        return 0
+    config = launched(run_options(rest), settings.world_size, settings.local_world_size)
+    if settings.world_size > 1:
+        say(f"A launcher has started {settings.world_size} processes: they are one run, with as many.")
+    if "train_data" not in options_given(rest):
+        say(_learns_from_demo())
     if given.print_command:
         show(launch_command(config, "RUN_DIR"))
         return 0
@@ -65,6 +71,13 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         return finish(services, run_id, as_json=given.json)
     finally:
         services.close()
+
+
+def _learns_from_demo() -> str:
+    """What is said where no training data is named; other scripts then take a list that they know."""
+    listed = Path("dataset/train.json")
+    found = f", or --train_data {listed} for the list in this folder" if listed.is_file() else ""
+    return f"The run learns from the demo speech: give --train_data for clips of your own{found}."
 
 
 def _unfinished(services: Services, config: TrainingConfig) -> str | None:

@@ -13,6 +13,7 @@ from studio.cli.decoding import (
     options_of,
 )
 from studio.cli.export import on_step
+from studio.cli.other_scripts import INFER
 from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json
 from studio.cli.parsing import Parser, names
 from studio.errors import ConfigError, DataError
@@ -44,6 +45,9 @@ def parser() -> Parser:
     add_listening_options(made)
     add_decoding_options(made)
     add_engine_options(made)
+    made.flag("use_gpu", "False: the same as --device cpu.", default=True)
+    made.flag("local_files_only", "Never download the model.")
+    made.foreign(INFER)
     made.option("device", "Where to compute.", choices=DEVICES, default="auto")
     made.option("format", f"One or more of {','.join(captions.FORMATS)}, for --output_dir or the screen.")
     made.option(
@@ -69,10 +73,12 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     options = options_of(given)
     if given.output_file:
         require_place(given.output_file)
-    services = Services.open(settings, device=_device(given.device, settings))
+    services = Services.open(settings, device=_device(given.device if given.use_gpu else "cpu", settings))
     try:
         spec = services.registry.get(given.model)
         model_id = spec.id
+        if given.local_files_only:
+            services.registry.local_path(model_id, local_files_only=True)
         if (caution := cost_of(spec.card, options.audio_context)) is not None:
             say(f"Note: {caution}")
         results = ResultsFile(

@@ -1,7 +1,9 @@
 """The names that columns go by, and what to say of one that is misspelt."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
 
@@ -27,15 +29,35 @@ _LOOKS_MISSPELT = 0.85
 """How alike (`difflib`'s ratio) an unknown column and an accepted one are for it to be a slip of the pen."""
 
 
+_NAMED: ContextVar[tuple[tuple[str, str], ...]] = ContextVar("_NAMED", default=())
+"""Fields whose column somebody has named, for the manifest that is being read."""
+
+
+@contextmanager
+def named_columns(**columns: str) -> Iterator[None]:
+    """Meanwhile each field is read from the column that is named for it, and from no other.
+
+    An empty name changes nothing: any column is read, or the one that is named around this.
+    """
+    named = {**dict(_NAMED.get()), **{field: name for field, name in columns.items() if name}}
+    token = _NAMED.set(tuple(named.items()))
+    try:
+        yield
+    finally:
+        _NAMED.reset(token)
+
+
 class Columns:
     """Which columns of a row hold which field."""
 
-    def __init__(self, names: Sequence[str], *, needs_text: bool = True) -> None:
-        """Finds the fields among a row's column names.
+    def __init__(
+        self, names: Sequence[str], *, needs_text: bool = True, named: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        """Finds the fields among a row's column names; `named` has those whose column is given.
 
         Raises:
             ManifestError: if there is no audio, or no text where it is needed, or a column looks like a
-                misspelt one.
+                misspelt one; or if a given column is not there.
         """
         spelled = {name.strip().lower(): name for name in reversed(names)}
         self._found = {
@@ -43,6 +65,15 @@ class Columns:
             for field, aliases in ALIASES.items()
         }
         known = {name for found in self._found.values() for name in found}
+        for field, wanted in named:
+            if wanted.strip().lower() not in spelled:
+                raise ManifestError(
+                    "There is no column {name!r} for the {field}: found {found}.",
+                    name=wanted,
+                    field=field,
+                    found=", ".join(map(repr, names[:12])) or "none",
+                )
+            self._found[field] = [spelled[wanted.strip().lower()]]
         unknown = [name for name in names if name not in known]
         if not self._found["audio"]:
             raise _missing("audio", names, unknown)
@@ -74,14 +105,18 @@ class Columns:
                 )
 
 
-@lru_cache(maxsize=256)
 def columns_of(names: tuple[str, ...], *, needs_text: bool = True) -> Columns:
     """The columns of rows that have these names; cached, as most rows of a manifest have the same.
 
     Raises:
         ManifestError: as `Columns`.
     """
-    return Columns(names, needs_text=needs_text)
+    return _cached(names, needs_text, _NAMED.get())
+
+
+@lru_cache(maxsize=256)
+def _cached(names: tuple[str, ...], needs_text: bool, named: tuple[tuple[str, str], ...]) -> Columns:
+    return Columns(names, needs_text=needs_text, named=named)
 
 
 def _missing(field: str, names: Sequence[str], unknown: Sequence[str]) -> ManifestError:

@@ -11,13 +11,16 @@ from typing import Any
 from studio.dataset.copies import TABLE, copies, first_line, is_audio, is_current, rows_of_dataset, write_copy
 from studio.errors import HubUnreachableError, ManifestError
 
-_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?(:[\w.-]*){0,2}")
+_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?(:[\w.-]*)?(:[\w.+-]*)?")
 _TIMEOUT_SECONDS = 10.0
 _RETRIES = 1
 
 
 def is_dataset_id(source: str) -> bool:
-    """Whether a source that is no file here may be a dataset of the hub: `owner/name:config:split`."""
+    """Whether a source that is no file here may be a dataset of the hub: `owner/name:config:split`.
+
+    Several splits are joined by a plus sign, as in `train+validation`.
+    """
     return _ID.fullmatch(source) is not None
 
 
@@ -91,7 +94,8 @@ def _revision(name: str, local_files_only: bool) -> str:
 def _received(name: str, config: str | None, split: str, revision: str) -> Iterator[dict[str, Any]]:
     """The rows of `_streamed`, with whatever goes wrong on the way as a sentence."""
     try:
-        yield from _streamed(name, config, split, revision)
+        for part in split.split("+"):
+            yield from _streamed(name, config, part, revision)
     except (ValueError, FileNotFoundError, RuntimeError) as error:
         raise ManifestError(
             "The dataset {name} cannot be read ({reason}).", name=name, reason=first_line(error)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.dataset import hub
+from studio.dataset.columns import named_columns
 from studio.dataset.copies import copy_local
 from studio.dataset.delimited import Row
 from studio.dataset.example import Example, Manifest, RowProblem, TextSegment
@@ -40,6 +41,8 @@ def read_manifest(
     cache_dir: Path | None = None,
     local_files_only: bool = False,
     needs_text: bool = True,
+    audio_column: str = "",
+    text_column: str = "",
 ) -> Manifest:
     """The clips of `source`, and the rows that cannot be used, each with its line and the reason.
 
@@ -55,6 +58,8 @@ def read_manifest(
       of a clip is then empty where none is given,
     - several of these, separated by commas, one after the other (`max_rows` counts for each).
 
+    `audio_column` and `text_column` name the columns to read; without them, well-known names are.
+
     At most `max_rows` good rows are read. Audio files are looked up; the header of one is read only where
     its row has no duration. Hub datasets are copied to `cache_dir` (default: the studio's cache), and with
     `local_files_only` read only from there.
@@ -68,9 +73,10 @@ def read_manifest(
     options: dict[str, Any] = {"split": split, "max_rows": max_rows, "cache_dir": cache_dir}
     options |= {"local_files_only": local_files_only, "needs_text": needs_text}
     parts = sources_of(name)
-    if len(parts) == 1:
-        return _read_one(name, **options)
-    return _one_of([_read_one(part, **options) for part in parts], name)
+    with named_columns(audio=audio_column, text=text_column):
+        if len(parts) == 1:
+            return _read_one(name, **options)
+        return _one_of([_read_one(part, **options) for part in parts], name)
 
 
 def _read_one(

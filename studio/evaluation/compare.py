@@ -1,5 +1,6 @@
 """Models side by side on one test set: error rates, and whether the differences are more than chance."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -89,6 +90,8 @@ def evaluate(
     normalizer: str = "none",
     split: str = "test",
     max_samples: int | None = None,
+    seconds: tuple[float, float] = (0.0, math.inf),
+    local_files_only: bool = False,
     choice: EngineChoice | None = None,
     on_step: "OnStep | None" = None,
     on_progress: OnProgress | None = None,
@@ -97,8 +100,9 @@ def evaluate(
     """Transcribes a test set with each model in turn and compares each with the first.
 
     Clips are decoded in batches, without times and without judging whether anybody speaks, as in the
-    evaluation of a training run. With the language `auto` the manifest's is taken where it has one. If
-    `should_stop` says so, the rates are over the clips that all models that were reached have done.
+    evaluation of a training run. Clips that are shorter or longer than `seconds` say are left out. With the
+    language `auto` the manifest's is taken where it has one. If `should_stop` says so, the rates are over the
+    clips that all models that were reached have done.
 
     Raises:
         ConfigError: if no model is given, or one twice, or a model lacks the language, or there is no such
@@ -107,9 +111,19 @@ def evaluate(
         ModelError, HubUnreachableError: if a model cannot be loaded.
     """
     _check(model_ids, normalizer)
-    manifest = read_manifest(source, split=split, max_rows=max_samples)
+    manifest = read_manifest(source, split=split, max_rows=max_samples, local_files_only=local_files_only)
+    shortest, longest = seconds
+    clips = [clip for clip in manifest.examples if shortest <= (clip.duration_seconds or 0.0) <= longest]
+    if not clips:
+        raise ManifestError(
+            "None of the {count} clips of {source} is between {low:g} and {high:g} seconds long.",
+            count=len(manifest.examples),
+            source=source,
+            low=shortest,
+            high=longest,
+        )
     problems = {-n: ProblemRow(p.line, p.audio_path, p.reason) for n, p in enumerate(manifest.problems, 1)}
-    tests = _TestSet(str(source), list(manifest.examples), {}, problems)
+    tests = _TestSet(str(source), clips, {}, problems)
     heard: list[_Heard] = []
     total = len(tests.examples) * len(model_ids)
     for model_id in model_ids:

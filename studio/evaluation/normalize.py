@@ -3,6 +3,7 @@
 | name | what it does |
 |---|---|
 | `none` | nothing but trim |
+| `lowercase` | lower case, and nothing else |
 | `basic` | Whisper's for all languages: lower case, no punctuation, no symbols |
 | `english` | Whisper's for English: contractions, numbers, titles, filler words, spelling |
 | `chinese` | simplified characters, full-width forms to plain, lower case, no punctuation, no spaces |
@@ -20,7 +21,7 @@ from pathlib import Path
 from studio.errors import ConfigError
 from studio.lazy_imports import transformers_library
 
-NORMALIZERS = ("none", "basic", "english", "chinese", "no_punctuation")
+NORMALIZERS = ("none", "lowercase", "basic", "english", "chinese", "no_punctuation")
 
 _OUTER_MARKS = re.compile(
     r"(?<!\w)[^\w\s]+|[^\w\s]+(?!\w)|(?<=[^\x00-\x7f])[^\w\s]+|[^\w\s]{2,}|[,;:!?\"()\[\]]+"
@@ -50,6 +51,8 @@ def normalize(text: str, name: str, *, spelling: Mapping[str, str] | None = None
     """
     if name == "none":
         return text.strip()
+    if name == "lowercase":
+        return text.lower().strip()
     if name == "basic":
         return _basic()(text).strip()
     if name == "english":

@@ -34,6 +34,7 @@ from studio.training.checks import check_window
 from studio.training.config import TrainingConfig
 from studio.training.finished_model import check_output_dir
 from studio.training.launch import check_processes
+from studio.training.preflight import check_logger
 from studio.training.run_dir import RunDir
 from studio.training.sources import DEMO
 from studio.training.warm_start import warm_started
@@ -90,6 +91,7 @@ class JobManager:
         config = warm_started(replace(config, base_model=base_model, adapter=adapter), self._registry)
         check_output_dir(config)
         check_processes(config, len(detected_gpus()), os.cpu_count() or 1)
+        check_logger(config)
         run = self._new_folder(config)
         asked = {"created": datetime.now(UTC).isoformat()}
         asked["working_dir"] = str(self._settings.working_dir.absolute())

@@ -143,7 +143,7 @@ def _start_time(pid: int) -> float:
 
 def environment(settings: Settings) -> dict[str, str]:
     """Of a child process: this process's environment with the settings of this studio."""
-    env = dict(os.environ)
+    env = {name: value for name, value in os.environ.items() if not _is_launchers(name)}
     env["STUDIO_HOME"] = str(settings.home)
     env["STUDIO_THREADS"] = str(settings.threads)
     if settings.hf_cache != Path():
@@ -157,6 +157,15 @@ def environment(settings: Settings) -> dict[str, str]:
     # A second GPU would make the trainer wrap the model in DataParallel.
     env["CUDA_VISIBLE_DEVICES"] = env.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
     return env
+
+
+def _is_launchers(name: str) -> bool:
+    """Whether torchrun or accelerate told this process so which of several it is: a run has processes of its
+    own, which would look for the launcher's."""
+    if "WORLD_SIZE" not in os.environ:
+        return False
+    numbers = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+    return name in numbers or name.startswith(("GROUP_", "ROLE_", "TORCHELASTIC_", "ACCELERATE_"))
 
 
 def devices(config: TrainingConfig) -> dict[str, str]:

@@ -39,7 +39,7 @@ def claim(key: str) -> Claim:
 
 def _shape(name: str) -> ModelDimensions:
     model = find_released(name)
-    assert model is not None, name
+    assert model is not None and model.dimensions is not None, name
     return model.dimensions
 
 

@@ -1,5 +1,6 @@
 """GPUs that people have, the one in this machine, and whether an estimate fits."""
 
+import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
@@ -49,10 +50,12 @@ GPUS: tuple[Gpu, ...] = (
     _gpu("GeForce RTX 3080", 10240, "consumer", "Ampere"),
     _gpu("GeForce RTX 3090", 24576, "consumer", "Ampere"),
     _gpu("GeForce RTX 4060", 8188, "consumer", "Ada"),
+    _gpu("GeForce RTX 4060 Ti 8 GB", 8188, "consumer", "Ada"),
     _gpu("GeForce RTX 4060 Ti 16 GB", 16380, "consumer", "Ada"),
     _gpu("GeForce RTX 4070", 12282, "consumer", "Ada"),
     _gpu("GeForce RTX 4080", 16376, "consumer", "Ada"),
     _gpu("GeForce RTX 4090", 24564, "consumer", "Ada"),
+    _gpu("GeForce RTX 5060 Ti 8 GB", 8151, "consumer", "Blackwell"),
     _gpu("GeForce RTX 5060 Ti 16 GB", 16311, "consumer", "Blackwell"),
     _gpu("GeForce RTX 5070", 12227, "consumer", "Blackwell"),
     _gpu("GeForce RTX 5070 Ti", 16303, "consumer", "Blackwell"),
@@ -81,12 +84,48 @@ GPUS: tuple[Gpu, ...] = (
 )
 
 
+_MEMORY = re.compile(r" (\d+) GB$")
+_NOT_PART_OF_A_NAME = re.compile(r"\b(nvidia|tesla|gpu|pcie|sxm\d?|hbm\d?e?)\b")
+
+
 def find_gpu(name: str) -> Gpu | None:
-    """The row of the table whose name is, or ends with, `name` (case does not matter)."""
-    wanted = name.strip().casefold()
-    exact = [gpu for gpu in GPUS if gpu.name.casefold() == wanted]
-    ending = [gpu for gpu in GPUS if wanted and gpu.name.casefold().endswith(wanted)]
-    return next(iter(exact + ending), None)
+    """The row of the table that people mean by `name`; of several sizes, the smallest."""
+    return next(iter(_meant_by(name)), None)
+
+
+def read_otherwise(name: str) -> str:
+    """The sentence about a name without the memory that its card comes with; empty if nothing was guessed."""
+    meant = [gpu.name for gpu in _meant_by(name) if _MEMORY.search(gpu.name)]
+    if not meant or _key(name) in _spellings(meant[0], with_memory=True):
+        return ""
+    others = f" (there is also {', '.join(meant[1:])})" if meant[1:] else ""
+    return f"The GPU {name.strip()} is taken for {meant[0]}{others}."
+
+
+def _meant_by(name: str) -> list[Gpu]:
+    """Rows of the table that answer to a name, the smallest memory first."""
+    wanted = _key(name)
+    found = [
+        gpu
+        for gpu in GPUS
+        if wanted in _spellings(gpu.name, with_memory=True) | _spellings(gpu.name, with_memory=False)
+    ]
+    exact = [gpu for gpu in found if _key(gpu.name) == wanted]
+    return exact or sorted(found, key=lambda gpu: gpu.memory_bytes)
+
+
+def _spellings(name: str, *, with_memory: bool) -> set[str]:
+    """`GeForce RTX 4090` → geforcertx4090, rtx4090, 4090: what a card is called."""
+    memory = _MEMORY.search(name)
+    words = _MEMORY.sub("", name).split()
+    ending = f"{memory[1]}gb" if memory and with_memory else ""
+    return {_key("".join(words[start:])) + ending for start in range(len(words))}
+
+
+def _key(name: str) -> str:
+    """`NVIDIA A100-SXM4-80GB`, `a100 80 GiB` → a10080gb."""
+    plain = _NOT_PART_OF_A_NAME.sub(" ", re.sub(r"[^a-z0-9]", " ", name.casefold()))
+    return re.sub(r"(\d)gib$", r"\1gb", plain.replace(" ", ""))
 
 
 def card(text: str, memory_gib: float = 0) -> Gpu | None:

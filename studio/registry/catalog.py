@@ -25,26 +25,32 @@ class ReleasedModel:
     title: str
     aliases: tuple[str, ...]
     """Other names people type, besides the Hub id and its last part."""
-    dimensions: ModelDimensions
+    dimensions: ModelDimensions | None
+    """None where its own pages were not seen to say it: its download does."""
     languages: tuple[str, ...]
     """Codes of what it understands."""
     note: str
     """One line for people who choose."""
+    license: str = ""
+    """As its page on the Hub names it; empty: look there."""
+    has_own_last_part: bool = True
+    """Whether the last part of its id alone means this model."""
 
     @property
-    def parameters(self) -> int:
-        """Exact number of parameters."""
-        return count_parameters(self.dimensions)
+    def parameters(self) -> int | None:
+        """Exact number of parameters; None if nothing is known of its shape."""
+        return count_parameters(self.dimensions) if self.dimensions else None
 
     @property
     def is_multilingual(self) -> bool:
         """Whether it has language tokens; distilled models have them, although trained on English."""
-        return self.dimensions.vocab_size != _ENGLISH_VOCABULARY
+        return self.dimensions is None or self.dimensions.vocab_size != _ENGLISH_VOCABULARY
 
     @property
     def names(self) -> tuple[str, ...]:
         """Everything it answers to."""
-        return (self.id, self.id.split("/")[-1], *self.aliases)
+        last_part = (self.id.split("/")[-1],) if self.has_own_last_part else ()
+        return (self.id, *last_part, *self.aliases)
 
     def to_spec(self) -> ModelSpec:
         """The registry's row while nothing of it is on this disk."""
@@ -75,7 +81,15 @@ def _shape(
     )
 
 
+_SIZES = {
+    "tiny": _shape(384, 4, 4, _MULTILINGUAL_VOCABULARY),
+    "base": _shape(512, 6, 6, _MULTILINGUAL_VOCABULARY),
+    "small": _shape(768, 12, 12, _MULTILINGUAL_VOCABULARY),
+    "medium": _shape(1024, 24, 24, _MULTILINGUAL_VOCABULARY),
+}
 _LARGE = _shape(1280, 32, 32, _MULTILINGUAL_VOCABULARY)
+_LARGE_V3 = _shape(1280, 32, 32, _V3_VOCABULARY, 128)
+_TURBO = _shape(1280, 32, 4, _V3_VOCABULARY, 128)
 _DISTIL_V3 = _shape(1280, 32, 2, _V3_VOCABULARY, 128)
 
 
@@ -90,21 +104,36 @@ def _distil(name: str, shape: ModelDimensions, note: str) -> ReleasedModel:
     return ReleasedModel(f"distil-whisper/{name}", f"Distil-Whisper {name}", (), shape, ("en",), note)
 
 
+def _tuned(
+    hub_id: str,
+    title: str,
+    shape: ModelDimensions | None,
+    languages: tuple[str, ...],
+    note: str,
+    *aliases: str,
+    has_own_last_part: bool = True,
+) -> ReleasedModel:
+    """A Whisper that somebody tuned to a language and released under Apache 2.0."""
+    return ReleasedModel(
+        hub_id, title, aliases, shape, languages, note, "apache-2.0", has_own_last_part=has_own_last_part
+    )
+
+
 RELEASED: tuple[ReleasedModel, ...] = (
-    _openai("tiny", _shape(384, 4, 4, _MULTILINGUAL_VOCABULARY), "Fastest; for a first try."),
+    _openai("tiny", _SIZES["tiny"], "Fastest; for a first try."),
     _openai("tiny.en", _shape(384, 4, 4, _ENGLISH_VOCABULARY), "Fastest, English only."),
-    _openai("base", _shape(512, 6, 6, _MULTILINGUAL_VOCABULARY), "Small and fast."),
+    _openai("base", _SIZES["base"], "Small and fast."),
     _openai("base.en", _shape(512, 6, 6, _ENGLISH_VOCABULARY), "Small and fast, English only."),
-    _openai("small", _shape(768, 12, 12, _MULTILINGUAL_VOCABULARY), "A good base for one language."),
+    _openai("small", _SIZES["small"], "A good base for one language."),
     _openai("small.en", _shape(768, 12, 12, _ENGLISH_VOCABULARY), "A good base for English."),
-    _openai("medium", _shape(1024, 24, 24, _MULTILINGUAL_VOCABULARY), "Accurate and slow."),
+    _openai("medium", _SIZES["medium"], "Accurate and slow."),
     _openai("medium.en", _shape(1024, 24, 24, _ENGLISH_VOCABULARY), "Accurate and slow, English only."),
     _openai("large", _LARGE, "The first large model; prefer large-v3.", "large-v1", "whisper-large-v1"),
     _openai("large-v2", _LARGE, "The second large model."),
-    _openai("large-v3", _shape(1280, 32, 32, _V3_VOCABULARY, 128), "The most accurate."),
+    _openai("large-v3", _LARGE_V3, "The most accurate."),
     _openai(
         "large-v3-turbo",
-        _shape(1280, 32, 4, _V3_VOCABULARY, 128),
+        _TURBO,
         "Nearly as accurate as large-v3 and several times as fast; does not translate.",
         "turbo",
         "whisper-turbo",
@@ -114,13 +143,62 @@ RELEASED: tuple[ReleasedModel, ...] = (
     _distil("distil-large-v2", _shape(1280, 32, 2, _MULTILINGUAL_VOCABULARY), "Large, trained on English."),
     _distil("distil-large-v3", _DISTIL_V3, "Large, trained on English, good at long recordings."),
     _distil("distil-large-v3.5", _DISTIL_V3, "Large, trained on four times as much English."),
-    ReleasedModel(
+    _tuned(
         "MediaTek-Research/Breeze-ASR-25",
         "Breeze ASR 25",
-        ("breeze-asr-25", "breeze"),
         _LARGE,
         ("zh", "en"),
         "Taiwanese Mandarin, also mixed with English; writes traditional characters.",
+        "breeze",
+    ),
+    _tuned(
+        "MediaTek-Research/Breeze-ASR-26",
+        "Breeze ASR 26",
+        _LARGE,
+        ("zh",),
+        "Taiwanese Hokkien, written as Mandarin.",
+    ),
+    _tuned("BELLE-2/Belle-whisper-large-v3-zh", "Belle Whisper large-v3 zh", _LARGE_V3, ("zh",), "Mandarin."),
+    _tuned(
+        "BELLE-2/Belle-whisper-large-v3-turbo-zh",
+        "Belle Whisper large-v3-turbo zh",
+        _TURBO,
+        ("zh",),
+        "Mandarin, several times as fast.",
+    ),
+    _tuned("kotoba-tech/kotoba-whisper-v2.0", "Kotoba Whisper v2.0", _DISTIL_V3, ("ja",), "Japanese, fast."),
+    _tuned(
+        "kotoba-tech/kotoba-whisper-v2.2",
+        "Kotoba Whisper v2.2",
+        _DISTIL_V3,
+        ("ja",),
+        "Japanese: version 2.0, whose pipeline for speakers and punctuation is not run here.",
+    ),
+    *(
+        _tuned(f"KBLab/kb-whisper-{size}", f"KB Whisper {size}", shape, ("sv",), "Swedish.")
+        for size, shape in {**_SIZES, "large": _LARGE_V3}.items()
+    ),
+    *(
+        _tuned(
+            f"NbAiLab/nb-whisper-{size}",
+            f"NB Whisper {size}",
+            _SIZES.get(size),
+            ("no", "nn", "en"),
+            "Norwegian.",
+        )
+        for size in (*_SIZES, "large")
+    ),
+    *(
+        _tuned(
+            f"ivrit-ai/whisper-{size}",
+            f"ivrit.ai Whisper {size}",
+            shape,
+            ("he",),
+            "Hebrew: set the language, since it no longer detects it well.",
+            f"ivrit-{size}",
+            has_own_last_part=False,
+        )
+        for size, shape in (("large-v3", _LARGE_V3), ("large-v3-turbo", _TURBO))
     ),
 )
 

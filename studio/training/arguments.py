@@ -15,7 +15,7 @@ from typing import Any
 from studio.errors import ConfigError
 from studio.training import dialects
 from studio.training.config import ALL_LINEAR, TrainingConfig
-from studio.training.option_values import BOOLEAN_WORDS, boolean, convert
+from studio.training.option_values import BOOLEAN_WORDS, UNSET, boolean, convert, is_unset
 
 SCHEMA_VERSION = 2
 _MEANT_BEFORE: dict[Any, dict[str, Any]] = {1: {"replay_share": 0.0}}
@@ -39,13 +39,26 @@ def parse_training_arguments(argv: Sequence[str]) -> tuple[TrainingConfig, list[
         ConfigError: an unknown flag (with the nearest spelling), a value out of range, a file that
             cannot be read.
     """
+    values, notes = _given_values(argv)
+    return TrainingConfig(**values), notes
+
+
+def options_given(argv: Sequence[str]) -> set[str]:
+    """The options that command line arguments, or the file they name, set.
+
+    Raises:
+        ConfigError: as `parse_training_arguments`.
+    """
+    return set(_given_values(argv)[0])
+
+
+def _given_values(argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     given = _tokens(argv)
-    notes: list[str] = []
-    values: dict[str, Any] = {}
-    if "config" in given:
-        values, notes = _config_values(_read_mapping(Path(given.pop("config"))))
+    if "config" not in given:
+        return _config_values(given)
+    values, notes = _config_values(_read_mapping(Path(given.pop("config"))))
     from_flags, flag_notes = _config_values(given)
-    return TrainingConfig(**{**values, **from_flags}), notes + flag_notes
+    return {**values, **from_flags}, notes + flag_notes
 
 
 def config_from_dict(values: Mapping[str, Any]) -> TrainingConfig:
@@ -140,21 +153,26 @@ def _tokens(argv: Sequence[str]) -> dict[str, Any]:
         if equals:
             given[name] = value
         elif _is_switch(name):
-            is_value = rest and rest[0].lower() in BOOLEAN_WORDS
+            is_value = rest and rest[0].lower() in BOOLEAN_WORDS | UNSET
             given[name] = rest.pop(0) if is_value else True
         else:
             given[name] = _values_of(name, spelling, rest)
     return given
 
 
-def _values_of(name: str, spelling: str, rest: list[str]) -> str:
-    """Takes the value that follows a flag (all that follow, for a list)."""
+_LISTS = ("target_modules", "report_to")
+"""Options that take all words that follow."""
+
+
+def _values_of(name: str, spelling: str, rest: list[str]) -> Any:
+    """Takes the value that follows a flag (all that follow, for a list); True for a foreign one alone."""
     taken: list[str] = []
-    while rest and not rest[0].startswith("--") and (not taken or name == "target_modules"):
+    is_list = name in _LISTS or name in dialects.UNUSED
+    while rest and not rest[0].startswith("--") and (not taken or is_list):
         taken.append(rest.pop(0))
-    if not taken and name not in dialects.WITHOUT_EFFECT:
+    if not taken and name not in dialects.UNUSED:
         raise ConfigError("--{name} needs a value.", name=spelling)
-    return ",".join(taken)
+    return ",".join(taken) if taken else True
 
 
 def _known() -> set[str]:
@@ -180,7 +198,7 @@ def _canonical(name: str, spelling: str) -> str:
 
 
 def _is_switch(name: str) -> bool:
-    if name in dialects.SWITCHES or name in dialects.BOOLEAN_WITHOUT_EFFECT:
+    if dialects.is_switch(name):
         return True
     f = _FIELDS.get(_ALIASES.get(name, name))
     return f is not None and f.type is bool
@@ -190,25 +208,36 @@ def _config_values(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
     """Checked field values from names of any dialect, and notes; a field's own name wins over a switch."""
     values: dict[str, Any] = dict(_MEANT_BEFORE.get(given.get("schema_version"), {}))
     foreign: dict[str, Any] = {}
+    notes: list[str] = []
     for spelling, value in given.items():
         if spelling == "schema_version":
             continue
         name = _canonical(str(spelling).replace("-", "_"), str(spelling))
         if name in _FIELDS:
-            values[name] = convert(name, value)
-        elif name in dialects.SWITCHES:
-            foreign[name] = boolean(name, value)
+            if not is_unset(name, value):
+                values[name] = convert(name, value)
+            if name == "optim" and value in dialects.UNPAGED:
+                notes.append(f"--optim {value} is taken for {values[name]}: its states stay on the GPU.")
+        elif is_unset(name, value):
+            foreign[name] = None
         else:
-            foreign[name] = False if str(value).lower() in ("false", "none") else value
-    translated, notes = dialects.translate(foreign)
-    merged = {**{name: convert(name, value) for name, value in translated.items()}, **values}
+            foreign[name] = boolean(name, value) if dialects.is_switch(name) else value
+    translated, more = dialects.translate(foreign, values)
+    if "warmup_steps" in translated:
+        values.pop("warmup_steps", None)
+    meant = {name: convert(name, value) for name, value in translated.items()}
+    for name in meant.keys() & values.keys():
+        if meant[name] not in (values[name], dialects.SWITCHED_OFF.get(name)):
+            notes.append(f"{name} is {values[name]}, as given by its own name, not {meant[name]}.")
+    merged = {**meant, **values}
+    notes += more + dialects.unmade(foreign, merged)
     if "eval_steps" in merged and "eval_strategy" not in merged:
         merged["eval_strategy"] = "steps"
     return merged, notes
 
 
 def _read_mapping(path: Path) -> Mapping[str, Any]:
-    """The mapping in a JSON or YAML file."""
+    """The mapping in a JSON or YAML file; what is null there is left at its default."""
     import yaml
 
     try:
@@ -232,4 +261,4 @@ def _read_mapping(path: Path) -> Mapping[str, Any]:
         return {}
     if not isinstance(values, dict):
         raise ConfigError("The configuration {path} must map option names to values.", path=path)
-    return values
+    return {name: value for name, value in values.items() if value is not None}

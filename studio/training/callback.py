@@ -98,7 +98,7 @@ class RunCallback(TrainerCallback):
             log.info("Stop asked for: saving a checkpoint at step %s.", state.global_step)
         elif is_last and args.eval_strategy == "steps":
             control.should_evaluate = True
-        elif args.eval_strategy == "epoch" and (is_last or _ends_epoch(state)):
+        elif args.eval_strategy == "epoch" and (is_last or (_ends_epoch(state) and _is_due(args, state))):
             control.should_save = False  # the evaluation that follows at once saves
         is_time = is_last or time.monotonic() - self._last_event > _BETWEEN_STEP_EVENTS_SECONDS
         if is_time and not control.should_log:
@@ -112,6 +112,8 @@ class RunCallback(TrainerCallback):
             control.should_training_stop = True
             control.should_evaluate = False
             control.should_save = True
+        elif args.eval_strategy == "epoch" and state.global_step >= state.max_steps:
+            control.should_evaluate = True  # whatever eval_delay says
 
     def on_log(
         self,
@@ -225,6 +227,11 @@ class RunCallback(TrainerCallback):
             every = int(args.eval_steps or 1)
             evaluations = -(-state.max_steps // every) - state.global_step // every
         return steps * mean_seconds + max(0, evaluations) * self._eval_seconds
+
+
+def _is_due(args: TrainingArguments, state: TrainerState) -> bool:
+    """Whether `eval_delay`, counted in epochs, is over."""
+    return state.epoch is not None and state.epoch >= args.eval_delay
 
 
 def _ends_epoch(state: TrainerState) -> bool:

@@ -107,6 +107,7 @@ def _check_method(config: "TrainingConfig") -> None:
             value=", ".join(unknown),
         )
     scheduler_options(config.lr_scheduler_type, config.lr_scheduler_kwargs)
+    _check_optimizer(config)
     if config.adapter and config.method not in ("lora", "dora"):
         raise ConfigError(
             "An adapter can be trained on with method lora or dora, got {method}: leave adapter out, or "
@@ -121,6 +122,20 @@ def _check_method(config: "TrainingConfig") -> None:
         base_dtype=config.base_dtype,
         attention=config.attn_implementation,
     )
+
+
+def _check_optimizer(config: "TrainingConfig") -> None:
+    """What only AdamW reads is not given to another optimizer in vain."""
+    for f in fields(config):
+        value = getattr(config, f.name)
+        if f.name.startswith("adam_") and value != f.default and not config.optim.startswith("adamw"):
+            raise ConfigError(
+                "{name} {value:g} is for AdamW, and optim is {optim}: leave it out, or choose "
+                "adamw_torch_fused.",
+                name=f.name,
+                value=value,
+                optim=config.optim,
+            )
 
 
 _SAYS_OTHERWISE = (

@@ -68,7 +68,10 @@ class TrainingConfig(SourceOptions):
         choices=ATTENTIONS,
     )
     gradient_checkpointing: bool = option(
-        False, "method", "Compute activations again in the backward pass instead of keeping them."
+        False,
+        "method",
+        "Compute activations again in the backward pass instead of keeping them.",
+        aliases=("activation_checkpointing",),
     )
     loss_chunk_size: int = option(
         256,
@@ -151,6 +154,9 @@ class TrainingConfig(SourceOptions):
         choices=memory_plan.OPTIMIZERS,
     )
     weight_decay: float = option(0.0, "schedule", "Weight decay of the optimizer.")
+    adam_beta1: float = option(0.9, "schedule", "How long AdamW remembers the direction of the gradients.")
+    adam_beta2: float = option(0.999, "schedule", "How long AdamW remembers the size of the gradients.")
+    adam_epsilon: float = option(1e-8, "schedule", "Least size of the gradients by which AdamW divides.")
     label_smoothing_factor: float = option(
         0.0, "schedule", "Share of the loss that is spread over all tokens; 0.1 is common, 0 is off."
     )
@@ -162,6 +168,12 @@ class TrainingConfig(SourceOptions):
         "epoch", "evaluation", "When to evaluate.", choices=STRATEGIES, aliases=("evaluation_strategy",)
     )
     eval_steps: int = option(100, "evaluation", "Steps between evaluations, with eval_strategy steps.")
+    eval_delay: float = option(
+        0.0,
+        "evaluation",
+        "Epochs, or with eval_strategy steps steps, before the first evaluation; the last step is always "
+        "evaluated.",
+    )
     eval_on_start: bool = option(True, "evaluation", "Evaluate the base first, to compare with.")
     save_steps: int = option(100, "evaluation", "Steps between checkpoints; 0 saves at each evaluation.")
     save_total_limit: int = option(2, "evaluation", "Checkpoints kept.")

@@ -1,6 +1,7 @@
 """Flags of other training scripts and what they mean here: tables read by `studio.training.arguments`.
 
 Names that only differ in spelling from a field of `TrainingConfig` are aliases in that field's metadata.
+Those that do nothing here are in `trainer_flags` and `script_flags`, each with a sentence.
 """
 
 import json
@@ -8,8 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from studio.errors import ConfigError
+from studio.training.foreign import Foreign
+from studio.training.script_flags import SCRIPTS
+from studio.training.trainer_flags import TRAINER
 
-SWITCHES: dict[str, tuple[str, str]] = {
+SWITCHES: dict[str, tuple[str, Any]] = {
     "fp16": ("precision", "fp16"),
     "bf16": ("precision", "bf16"),
     "pure_bf16": ("precision", "pure_bf16"),
@@ -22,10 +26,17 @@ SWITCHES: dict[str, tuple[str, str]] = {
     "freeze_encoder": ("method", "frozen_encoder"),
     "use_wandb": ("report_to", "wandb"),
     "use_tensorboard": ("report_to", "tensorboard"),
+    "do_lower_case": ("normalizer", "lowercase"),
 }
 """Boolean flag → the field and the value that it switches on."""
 
-SWITCHED_OFF = {"precision": "fp32", "quantization": "none", "method": "lora", "report_to": "none"}
+SWITCHED_OFF = {
+    "precision": "fp32",
+    "quantization": "none",
+    "method": "lora",
+    "report_to": "none",
+    "normalizer": "none",
+}
 """What the field gets if its switches are all given as False."""
 
 STRATEGIES = {
@@ -35,97 +46,111 @@ STRATEGIES = {
 }
 """What accelerate and the trainer call a strategy → the value of `sharding`."""
 
-_RESUME = "a stopped run is continued with Resume on its page, or with python -m studio runs resume ID"
-_HUB = "the finished model stays on this machine"
-_ALWAYS = "this is always so"
-_NEVER = "the studio decides it"
-_LENGTHS = "clips are padded to 30 seconds, or sorted by length with short_audio"
-
-WITHOUT_EFFECT: dict[str, str] = {
-    # published after training
-    "push_to_hub": _HUB,
-    "hub_model_id": _HUB,
-    "hub_strategy": _HUB,
-    "hub_token": _HUB,
-    "hub_private_repo": _HUB,
-    # not here yet
-    "deepspeed": "set sharding",
-    "fsdp": "set sharding",
-    "fsdp_config": "set sharding",
-    "ddp_find_unused_parameters": _NEVER,
-    "local_rank": "set num_processes; the launcher numbers them",
-    # said elsewhere
-    "resume_from_checkpoint": _RESUME,
-    "logging_dir": "set the environment variable TENSORBOARD_LOGGING_DIR instead",
-    # always so
-    "do_train": _ALWAYS,
-    "do_eval": "set eval_strategy",
-    "predict_with_generate": "evaluation always generates text",
-    "load_best_model_at_end": "the best checkpoint is always the one that is kept",
-    "greater_is_better": "error rates are always to be small",
-    "remove_unused_columns": _NEVER,
-    "label_names": _NEVER,
-    "overwrite_output_dir": "a folder that the studio did not write is never replaced",
-    "disable_tqdm": "progress goes into the run's events",
-    "save_safetensors": _ALWAYS,
-    "trust_remote_code": "code from a model repository is never run",
-    # decided here
-    "dataloader_pin_memory": _NEVER,
-    "dataloader_prefetch_factor": _NEVER,
-    "dataloader_persistent_workers": _NEVER,
-    "dataloader_drop_last": "no clip is dropped",
-    "group_by_length": _LENGTHS,
-    "train_sampling_strategy": _LENGTHS,
-    "length_column_name": _LENGTHS,
-    "auto_find_batch_size": _NEVER,
-    "eval_accumulation_steps": _NEVER,
-    "fp16_full_eval": _NEVER,
-    "bf16_full_eval": _NEVER,
-    "tf32": _NEVER,
-    "data_seed": "seed decides the order, too",
-    "logging_strategy": "set logging_steps",
-    "logging_first_step": "set logging_steps",
-    "preprocessing_num_workers": "features are made while training; set dataloader_num_workers",
-    "freeze_feature_encoder": "set method to frozen_encoder to train the decoder alone",
-    "use_cpu": "a GPU is used where there is one",
-    "no_cuda": "a GPU is used where there is one",
+UNPAGED = {
+    "paged_adamw_8bit": "adamw_bnb_8bit",
+    "paged_adamw_32bit": "adamw_torch_fused",
+    "paged_adamw": "adamw_torch_fused",
 }
-"""Known flag that changes nothing → why, for one printed line."""
+"""Optimizers whose states may move to the machine's memory → the same without that."""
 
-TRANSLATED = ("warmup_ratio", "save_strategy", "gradient_checkpointing_kwargs")
+UNUSED: dict[str, Foreign] = {**TRAINER, **SCRIPTS}
+"""Known flag that changes nothing, or is refused → why."""
+
+_CHECKPOINTING = ("gradient_checkpointing_kwargs", "activation_checkpointing_kwargs")
+_COMPILING = {"torch_compile_backend": "inductor", "torch_compile_mode": "default"}
+"""Flag that switches compiling on, too → the one value that is done here."""
+_OF_THE_MODEL = ("config_name", "tokenizer_name", "feature_extractor_name")
+_DATASET = ("dataset_name", "dataset_config_name", "train_split_name", "eval_split_name")
+TRANSLATED = ("warmup_ratio", "save_strategy", *_CHECKPOINTING, *_COMPILING, *_OF_THE_MODEL, *_DATASET)
 """Flags whose value has to be rewritten; see `translate`."""
 
-BOOLEAN_WITHOUT_EFFECT = frozenset(
-    name
-    for name in WITHOUT_EFFECT
-    if name.startswith(("do_", "use_", "push_", "predict_", "load_", "disable_", "no_", "overwrite_"))
-)
-"""Of those, the ones that are switches: a word after them that is not a truth value is a mistake."""
+_TRAINS_ALL = {*_DATASET, "predict_with_generate"}
+"""Flags by which a script is known that trains all weights."""
+_SAYS_WHICH = ("method", "lora", "quantization", "target_modules", "adapter", "distill")
+
+
+def is_switch(name: str) -> bool:
+    """Whether a foreign flag may stand alone, and takes nothing but a truth value."""
+    return name in SWITCHES or (name in UNUSED and UNUSED[name].is_switch)
 
 
 def known_names() -> set[str]:
     """Every flag of these tables."""
-    return {*SWITCHES, *WITHOUT_EFFECT, *TRANSLATED}
+    return {*SWITCHES, *UNUSED, *TRANSLATED}
 
 
-def translate(foreign: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Values of `TrainingConfig` fields for foreign flags, and the sentences about those without effect.
+def translate(foreign: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Values of `TrainingConfig` fields for foreign flags, and the sentences about what is read otherwise.
 
-    `foreign` maps flag → value; switches already have a bool.
+    `foreign` maps flag → value; switches already have a bool. `own` has the fields given by their own names.
 
     Raises:
-        ConfigError: if two switches contradict each other.
+        ConfigError: if two flags contradict each other, or one asks for another model than can be made.
     """
-    values: dict[str, Any] = {}
-    notes = [
-        f"--{name} has no effect here: {reason}."
-        for name, reason in WITHOUT_EFFECT.items()
-        if name in foreign and foreign[name] not in (False, None, "")
-    ]
-    for name, (field, value) in SWITCHES.items():
-        if name not in foreign:
+    given = {name: value for name, value in foreign.items() if value is not None}
+    notes = _unused(given)
+    values = _switched(given)
+    for name in _CHECKPOINTING:
+        if given.get(name):
+            values["use_reentrant"] = _use_reentrant(name, given[name])
+    if (ratio := given.get("warmup_ratio")) and not float(own.get("warmup_steps", 0)):
+        values["warmup_steps"] = ratio
+    elif ratio:
+        notes.append("--warmup_ratio has no effect here: warmup_steps is given, too.")
+    for name, done in _COMPILING.items():
+        if given.get(name):
+            values["torch_compile"] = True
+            if given[name] != done:
+                notes.append(f"--{name} {given[name]} is not done here: the model is compiled with {done}.")
+    for name in _OF_THE_MODEL:
+        if given.get(name) and given[name] != own.get("base_model"):
+            raise ConfigError(
+                "--{name} {value} is not done here, and without it the run would be another: {advice}.",
+                name=name,
+                value=given[name],
+                advice="a model's own configuration and tokenizer are used, those of base_model",
+            )
+    values |= _dataset(given, own)
+    values |= _saving(given.get("save_strategy"), notes)
+    return values, notes
+
+
+def unmade(foreign: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
+    """What a script that trains all weights would have done, and a run with these values does not."""
+    if not _TRAINS_ALL & foreign.keys() or "base_model" not in values:
+        return []
+    notes = []
+    if not any(name.startswith(_SAYS_WHICH) for name in values):
+        notes.append("This makes a LoRA, a small adapter: add --method full to train all weights.")
+    if foreign.get("dataset_name") and "normalizer" not in values:
+        notes.append("Texts are learned as they are written: --do_lower_case makes them lower case.")
+    return notes
+
+
+def _unused(given: Mapping[str, Any]) -> list[str]:
+    """A sentence for each flag that changes nothing."""
+    notes = []
+    for name, value in given.items():
+        flag = UNUSED.get(name)
+        if flag is None or flag.is_usual(value) or (name == "do_eval" and given.get("dataset_name")):
             continue
-        if not foreign[name]:
+        if flag.is_refused:
+            raise ConfigError(
+                "--{name} {value} is not done here, and without it the run would be another: {advice}.",
+                name=name,
+                value=value,
+                advice=flag.reason,
+            )
+        notes.append(f"--{name} has no effect here: {flag.reason}.")
+    return notes
+
+
+def _switched(given: Mapping[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, (field, value) in SWITCHES.items():
+        if name not in given:
+            continue
+        if not given[name]:
             values.setdefault(field, SWITCHED_OFF[field])
         elif values.get(field, value) in (value, SWITCHED_OFF[field]):
             values[field] = value
@@ -136,24 +161,56 @@ def translate(foreign: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
                 field=field,
                 other=values[field],
             )
-    if foreign.get("gradient_checkpointing_kwargs"):
-        values["use_reentrant"] = _use_reentrant(foreign["gradient_checkpointing_kwargs"])
-    if "warmup_ratio" in foreign:
-        values["warmup_steps"] = foreign["warmup_ratio"]
-    strategy = foreign.get("save_strategy")
+    return values
+
+
+def _dataset(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """`dataset_name`, its configuration and its splits as `owner/name:config:split`."""
+    named = given.get("dataset_name")
+    if not named:
+        lonely = next((name for name in _DATASET if given.get(name)), None)
+        if lonely and "train_data" not in own:
+            raise ConfigError(
+                "--{name} belongs to a dataset of the hub: give dataset_name, too, or train_data.",
+                name=lonely,
+            )
+        return {}
+    if "train_data" in own:
+        raise ConfigError(
+            "--{name} cannot be combined with {field} {other}: choose one of them.",
+            name="dataset_name",
+            field="train_data",
+            other=own["train_data"],
+        )
+    source = f"{named}:{given['dataset_config_name']}" if given.get("dataset_config_name") else str(named)
+    data = {"train_data": _part(source, given.get("train_split_name"), "train")}
+    is_evaluated = given.get("eval_split_name") or given.get("do_eval")
+    if is_evaluated and "test_data" not in own:
+        data["test_data"] = _part(source, given.get("eval_split_name"), "test")
+    return data
+
+
+def _part(source: str, split: Any, usual: str) -> str:
+    """A split of a dataset, left out where it is what is read anyway."""
+    if split in (None, "", usual):
+        return source
+    return f"{source}:{split}" if ":" in source else f"{source}::{split}"
+
+
+def _saving(strategy: Any, notes: list[str]) -> dict[str, Any]:
     if strategy in ("epoch", "best"):
-        values["save_steps"] = 0
-    elif strategy in ("no", False):
+        return {"save_steps": 0}
+    if strategy in ("no", False):
         notes.append("--save_strategy no has no effect here: checkpoints are what a run is resumed from.")
     elif strategy not in (None, "steps"):
         raise ConfigError(
             "save_strategy must be one of epoch, steps, best, no, got {value!r}.", value=strategy
         )
-    return values, notes
+    return {}
 
 
-def _use_reentrant(value: Any) -> Any:
-    """The one thing that `gradient_checkpointing_kwargs`, a mapping or its JSON, can say here."""
+def _use_reentrant(name: str, value: Any) -> Any:
+    """The one thing that the options of checkpointing, a mapping or its JSON, can say here."""
     try:
         given = json.loads(value) if isinstance(value, str) else value
     except ValueError:
@@ -161,7 +218,7 @@ def _use_reentrant(value: Any) -> Any:
     if not isinstance(given, Mapping) or set(given) - {"use_reentrant"}:
         raise ConfigError(
             '{name} must be {{"use_reentrant": true}} or false, got {value!r}.',
-            name="gradient_checkpointing_kwargs",
+            name=name,
             value=value,
         )
     return given.get("use_reentrant", "auto")

@@ -109,6 +109,7 @@ def find_fit(question: FitQuestion, registry: ModelRegistry, receipts: Path | No
     models = tuple(
         ModelFit(model.id, model.title, _fit(question, model.id, model.dimensions, gpu, advice, known)[0])
         for model in MODELS
+        if model.dimensions is not None
     )
     base_model = question.base_model if question.base_model != AUTO else _best(models)
     dimensions = shape_of(base_model, registry)

@@ -11,6 +11,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,6 +37,34 @@ log = logging.getLogger("studio.training")
 def worker_command(config: TrainingConfig, run_dir: str) -> list[str]:
     """What the studio starts for a run: its worker, or the launcher of several."""
     return [sys.executable, "-m", WORKER if config.num_processes == 1 else LAUNCHER, run_dir]
+
+
+def launched(config: TrainingConfig, world_size: int, local_world_size: int) -> TrainingConfig:
+    """The one run that is meant where torchrun or accelerate has started this command `world_size` times.
+
+    `local_world_size` of them are on this machine; 0 if that is not known.
+
+    Raises:
+        ConfigError: if they are on several machines, or the run cannot have as many processes.
+    """
+    if world_size == 1:
+        return config
+    if local_world_size not in (0, world_size):
+        raise ConfigError(
+            "A launcher has started {count} processes on several machines: start python -m studio train "
+            "itself, once on each of them, with --num_processes {count} --num_machines, --machine_rank and "
+            "--main_process_ip.",
+            count=world_size,
+        )
+    if config.num_processes not in (1, world_size):
+        raise ConfigError(
+            "A launcher has started {count} processes, and num_processes is {value}: leave out the launcher "
+            "(torchrun, accelerate launch), or num_processes.",
+            name="num_processes",
+            count=world_size,
+            value=config.num_processes,
+        )
+    return replace(config, num_processes=world_size)
 
 
 def launch_command(config: TrainingConfig, run_dir: str) -> str:

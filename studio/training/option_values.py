@@ -11,11 +11,16 @@ from studio.training.config import ALL_LINEAR, TrainingConfig
 
 _FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(TrainingConfig)}
 _TORCH_NAMES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
-_NOTHING = {"", "none", "null", "auto"}
+UNSET = {"none", "null"}
+"""Words by which other programs leave an option at its default."""
+_NOTHING = {"", *UNSET, "auto"}
 _PATHS = {
     "augment_config_path",
     "noise_dir",
     "output_dir",
+    "run_name",
+    "audio_column",
+    "text_column",
     "cache_dir",
     "test_data",
     "adapter",
@@ -27,6 +32,9 @@ _LISTS = {"train_data", "test_data", "train_weights"}
 _SPELLINGS = {
     ("precision", "no"): "fp32",
     ("optim", "adamw_8bit"): "adamw_bnb_8bit",
+    **{("optim", paged): optim for paged, optim in dialects.UNPAGED.items()},
+    ("metric_for_best_model", "eval_wer"): "wer",
+    ("metric_for_best_model", "eval_cer"): "cer",
     **{("base_dtype", name): dtype for dtype, name in _TORCH_NAMES.items()},
     **{("sharding", name): sharding for name, sharding in dialects.STRATEGIES.items()},
 }
@@ -35,6 +43,21 @@ _TRUE = {"true", "yes", "on", "1", "t", "y"}
 _FALSE = {"false", "no", "off", "0", "f", "n"}
 BOOLEAN_WORDS = _TRUE | _FALSE
 """Words that are a switch's value."""
+
+
+def is_unset(name: str, value: Any) -> bool:
+    """Whether a value leaves an option, of whichever program, at its default: the word None.
+
+    A number that somebody has emptied in a form is None itself, and a mistake.
+    """
+    f = _FIELDS.get(name)
+    if f is None and value is None:
+        return True
+    if value is None or str(value).strip().lower() not in UNSET:
+        return False
+    if f is None or f.type in (bool, int, float):
+        return True
+    return bool(f.metadata["choices"]) and "none" not in f.metadata["choices"]
 
 
 def convert(name: str, value: Any) -> Any:
@@ -64,7 +87,7 @@ def convert(name: str, value: Any) -> Any:
 
 
 def _text(name: str, value: Any) -> str:
-    if isinstance(value, (list, tuple)) and (len(value) == 1 or name in _LISTS):
+    if isinstance(value, (list, tuple)) and (len(value) < 2 or name in (*_LISTS, "report_to")):
         value = ",".join(map(str, value))
     if value is False:  # YAML reads a plain `no` (a strategy, Norwegian) as false
         value = "no"
@@ -74,7 +97,7 @@ def _text(name: str, value: Any) -> str:
         return "auto"
     if name in _PATHS and text.strip().lower() in ("none", "null"):
         return ""
-    if not text and "none" in _FIELDS[name].metadata["choices"]:
+    if text.lower() in ("", "none") and "none" in _FIELDS[name].metadata["choices"]:
         return "none"
     return text
 

@@ -32,6 +32,8 @@ def check_sources(config: TrainingConfig) -> None:
                 cache_dir=cache_dir,
                 local_files_only=config.local_files_only,
                 needs_text=not config.distill,
+                audio_column=config.audio_column,
+                text_column=config.text_column,
             )
 
 

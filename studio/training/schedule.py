@@ -27,5 +27,9 @@ class Schedule:
         """Whether the trainer evaluates after that step."""
         if config.eval_strategy == "no" or step == 0:
             return False
-        every = self.steps_per_epoch if config.eval_strategy == "epoch" else config.eval_steps
-        return step % every == 0 or step >= self.max_steps
+        if step >= self.max_steps:
+            return True
+        is_by_epoch = config.eval_strategy == "epoch"
+        every = self.steps_per_epoch if is_by_epoch else config.eval_steps
+        passed = step / self.steps_per_epoch if is_by_epoch else step
+        return step % every == 0 and passed >= config.eval_delay

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from studio.training.option import option
 
 TASKS = ("transcribe", "translate")
-NORMALIZERS = ("none", "basic", "english", "chinese", "no_punctuation")
+NORMALIZERS = ("none", "lowercase", "basic", "english", "chinese", "no_punctuation")
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,18 @@ class SourceOptions:
         "data",
         "Shares of several training manifests in an epoch, such as 0.7,0.3; empty: by their sizes.",
     )
+    audio_column: str = option(
+        "",
+        "data",
+        "Column with the sounds; empty: audio, path, or as it is called elsewhere.",
+        aliases=("audio_column_name",),
+    )
+    text_column: str = option(
+        "",
+        "data",
+        "Column with the texts; empty: text, sentence, or as it is called elsewhere.",
+        aliases=("text_column_name",),
+    )
     validation_share: float = option(0.1, "data", "Share kept back when there is no evaluation manifest.")
     max_train_samples: int | None = option(None, "data", "Use at most this many training clips.")
     max_eval_samples: int | None = option(
@@ -54,6 +66,7 @@ class SourceOptions:
         True,
         "data",
         "Train half of the clips whose segment times are known with those times, as Whisper was.",
+        aliases=("return_timestamps",),
     )
     make_timestamps: bool = option(
         False,

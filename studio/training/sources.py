@@ -124,6 +124,8 @@ def _read(config: TrainingConfig, source: str, split: str) -> Manifest:
         cache_dir=cache_dir,
         local_files_only=config.local_files_only,
         needs_text=not config.distill,
+        audio_column=config.audio_column,
+        text_column=config.text_column,
     )
 
 

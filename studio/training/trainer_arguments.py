@@ -16,6 +16,7 @@ _NEVER = 10**9
 _SAME = (
     *("num_train_epochs", "per_device_train_batch_size", "per_device_eval_batch_size"),
     *("gradient_accumulation_steps", "warmup_steps", "lr_scheduler_type", "optim", "weight_decay"),
+    *("adam_beta1", "adam_beta2", "adam_epsilon", "eval_delay"),
     *("max_grad_norm", "seed", "gradient_checkpointing", "torch_compile", "eval_strategy"),
     *("save_total_limit", "logging_steps", "dataloader_num_workers", "report_to", "project"),
 )

@@ -23,7 +23,10 @@ from studio.ui.under_way import shared_note
 from studio.ui.views import note, progress_bar
 from studio.units import format_duration
 
-_ASKED = ("train_data", "test_data", "base_model", "normalizer", "language", "min_audio_len", "max_audio_len")
+_ASKED = (
+    *("train_data", "test_data", "audio_column", "text_column"),
+    *("base_model", "normalizer", "language", "min_audio_len", "max_audio_len"),
+)
 _LARGEST_LINK = 2**20
 
 

@@ -14,6 +14,7 @@ import soundfile
 
 from studio.cli.main import COMMANDS
 from studio.dataset.audio import read_audio
+from studio.dataset.manifest import read_manifest
 from studio.memory.gpus import detected_gpus
 from tests.conftest import RunStudio
 from tests.studio_process import ROOT, hears_ctrl_c
@@ -339,3 +340,73 @@ def test_ctrl_c_shows_what_was_heard_until_then_and_keeps_the_recordings_before(
     assert "kitchen" in text and "thursday" in text.lower(), "of the recording before, and of this one"
     rows = json.loads((tmp_path / "heard.json").read_text("utf-8"))
     assert [Path(row["audio_path"]).name for row in rows] == ["kitchen-light.flac"]
+
+
+def test_several_starts_by_torchrun_are_one_run(run_studio: RunStudio, studio_home: Path) -> None:
+    pair = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"}
+    second = run_studio("train", "--no_wait", extra={**pair, "RANK": "1", "LOCAL_RANK": "1"})
+    assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
+    assert_no_run_was_made(studio_home)
+    first = run_studio("train", "--no_wait", extra=pair)
+    assert first.returncode == 0 and "A launcher has started 2 processes: they are one run" in first.stderr
+    (run,) = (studio_home / "runs").iterdir()
+    assert json.loads((run / "config.json").read_text(encoding="utf-8"))["num_processes"] == 2
+    elsewhere = {**pair, "WORLD_SIZE": "4"}
+    assert_refused(run_studio("train", extra=elsewhere), "several machines", "--num_machines")
+
+
+def test_who_names_no_data_is_told_what_the_run_learns_from(run_studio: RunStudio, tmp_path: Path) -> None:
+    said = "The run learns from the demo speech: give --train_data"
+    bare = run_studio("train", "--learning_rate", "1e-4", "--print_command")
+    assert said in bare.stderr and "dataset" not in bare.stderr
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset" / "train.json").write_text("[]", encoding="utf-8")
+    assert "--train_data dataset/train.json" in run_studio("train", "--print_command").stderr
+    for words in (["--train_data", "demo"], ["--train_file", "a.json"], ["--dataset_name", "a/b"]):
+        assert said not in run_studio("train", *words, "--print_command").stderr
+
+
+def test_a_tracker_that_is_not_installed_is_said_before_the_run(
+    run_studio: RunStudio, studio_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "trackio", None)
+    done = run_studio("train", "--train_data", "demo", "--report_to", "trackio", "--no_wait")
+    assert_refused(done, "report_to trackio needs the package trackio", "pip install trackio")
+    assert_no_run_was_made(studio_home)
+
+
+def test_a_command_of_whisper_finetune_s_evaluation_is_understood(run_studio: RunStudio) -> None:
+    common = ["evaluate", "--model_path", "demo", "--test_data", "demo", "--max_samples", "3", "--json"]
+    switches = ["--remove_pun=True", "--to_simple=True", "--timestamps=True", "--local_files_only=True"]
+    done = run_studio(*common, "--metric=cer", "--batch_size=16", "--num_workers=8", *switches)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["models"][0]["normalizer"] == "chinese"
+    said = [line for line in done.stderr.splitlines() if line.startswith(("--", "Texts"))]
+    assert [line.split()[0] for line in said] == ["--batch_size", "--num_workers", "--timestamps", "Texts"]
+    assert "--remove_pun --to_simple do what" in run_studio(*common, "--metric", "wer").stderr
+
+    seconds = sorted(clip.duration_seconds or 0 for clip in read_manifest("demo:test", max_rows=3).examples)
+    kept = json.loads(run_studio(*common, "--max_audio_len", str(seconds[1])).stdout)
+    assert kept["models"][0]["n"] == 2
+    refused = run_studio(*common, "--min_audio_len", "29")
+    assert_refused(refused, "None of the 3 clips of demo is between 29 and inf seconds long")
+    assert_refused(run_studio(*common, "--to_simple"), "--to_simple goes with --remove_pun")
+    assert_refused(run_studio(*common, "--remove_pun", "--normalizer", "basic"), "--remove_pun")
+
+
+def test_a_command_of_whisper_finetune_s_infer_is_understood(run_studio: RunStudio, noise: Path) -> None:
+    words = "--model_path=demo --language=en --num_beams=1 --batch_size=0 --task=transcribe --use_gpu=False"
+    switches = "--use_compile=True --use_flash_attention_2 --local_files_only --use_bettertransformer=False"
+    done = run_studio("transcribe", f"--audio_path={noise}", *words.split(), *switches.split())
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stderr.splitlines() if line.startswith("--")]
+    assert [line.split()[0] for line in said] == ["--use_compile", "--use_flash_attention_2"]
+    assert_refused(
+        run_studio("transcribe", noise, "--model", "tiny", "--local_files_only"), "not on this disk"
+    )
+
+
+def test_a_command_of_whisper_finetune_s_merge_is_understood(run_studio: RunStudio, tmp_path: Path) -> None:
+    refused = run_studio("export", "--lora_model=demo", "--output_dir=models", "--local_files_only=True")
+    assert_refused(refused, "only an adapter can be merged")
+    assert_refused(run_studio("export", "demo", "--lora_model=demo"), "export takes one model")

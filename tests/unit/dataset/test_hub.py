@@ -52,7 +52,8 @@ def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_dataset_of_the_hub_is_copied_once_and_whole_and_then_read_without_the_hub(
     parquet: Path, environ: dict[str, str], tmp_path: Path
 ) -> None:
-    names = ("speech", "speech:default:train", "speech::dev", "speech:klingon", "nothing", "broken")
+    names = ("speech", "speech:default:train", "speech::train+train", "speech::dev", "speech:klingon")
+    names = (*names, "nothing", "broken")
     sources = [("somebody/speech", 2), *((f"somebody/{name}", None) for name in names)]
     with SmallHub(parquet) as hub:
         done = subprocess.run(  # the address of the hub is fixed when the library is imported
@@ -63,9 +64,10 @@ def test_a_dataset_of_the_hub_is_copied_once_and_whole_and_then_read_without_the
             encoding="utf-8",
         )
     assert done.returncode == 0, done.stderr
-    two, whole, again, split, config, missing, broken = map(json.loads, done.stdout.splitlines())
+    two, whole, again, twice, split, config, missing, broken = map(json.loads, done.stdout.splitlines())
     assert two == ["hub", ["one", 1.0], ["two", 2.0]]
     assert whole == again == [*two, ["three", 3.0]]
+    assert twice == [*whole, *whole[1:]]
     assert "Bad split: dev" in split[1] and "klingon" in config[1]
     assert missing[0] == "ManifestError" and "no such dataset" in missing[1]
     assert broken[0] == "HubUnreachableError" and "stopped answering" in broken[1]
@@ -73,7 +75,9 @@ def test_a_dataset_of_the_hub_is_copied_once_and_whole_and_then_read_without_the
 
     (copies,) = (tmp_path / "cache" / "datasets").iterdir()
     assert copies.name == "somebody--speech", "nothing is left of what broke off"
-    assert {path.name for path in copies.iterdir()} == {"default--train", "default--train--first-2"}
+    assert {path.name for path in copies.iterdir()} == {
+        *("default--train", "default--train--first-2", "default--train+train"),
+    }
     offline = read_manifest("somebody/speech", cache_dir=tmp_path / "cache", local_files_only=True)
     assert [example.text for example in offline.examples] == ["one", "two", "three"]
     unreachable = read_manifest("somebody/speech", cache_dir=tmp_path / "cache")
@@ -94,7 +98,9 @@ def test_a_folder_of_parquet_files_is_read_like_the_dataset_it_came_from(
 
 def test_a_dataset_id_is_told_from_a_path() -> None:
     ids = ("owner/name", "owner/name:config:split", "mozilla-foundation/common_voice_17_0:zh-CN:test")
-    assert [source for source in (*ids, "librispeech_asr") if not is_dataset_id(source)] == []
+    assert [
+        source for source in (*ids, "librispeech_asr", "owner/name::train+dev") if not is_dataset_id(source)
+    ] == []
     paths = ("../name", "./owner/name", "/absolute/name", "a/b/c", "C:\\data\\list", "")
     others = ("https://example.org/a", "owner/name:a:b:c")
     assert [source for source in (*paths, *others) if is_dataset_id(source)] == []

@@ -352,3 +352,14 @@ def test_where_no_texts_are_needed_a_folder_a_list_and_a_table_of_sound_files_wi
     assert all(example.duration_seconds for example in manifest.examples)
     with pytest.raises(ManifestError, match=r"has no metadata\.csv"):
         read_manifest(folder)
+
+
+def test_the_column_that_is_named_is_read_and_no_other(write: Write) -> None:
+    rows = [{"audio": "a.wav", "text": "wrong", "sentence": "also wrong", "ipa": "right"}]
+    for path in (write("list.json", lines(*rows)), write("list.csv", "audio,text,ipa\na.wav,wrong,right\n")):
+        assert read_manifest(path, text_column="ipa").examples[0].text == "right"
+        assert read_manifest(path).examples[0].text == "wrong", "the name counts for one manifest only"
+        with pytest.raises(ManifestError, match="There is no column 'words' for the text: found 'audio'"):
+            read_manifest(path, text_column="words")
+    path = write("other.csv", "wav,audio,text\na.wav,missing.wav,hello\n")
+    assert read_manifest(path, audio_column="WAV").examples[0].text == "hello"

@@ -10,6 +10,7 @@ from studio.evaluation.normalize import NORMALIZERS, normalize, read_spelling, w
     ("name", "text", "expected"),
     [
         ("none", "  Hello,  World! ", "Hello,  World!"),
+        ("lowercase", " Hello, ÉCOLE! ", "hello, école!"),
         ("basic", "  Hello,  World! [noise]", "hello world"),
         ("basic", "¿Qué tal?", "qué tal"),
         ("english", "Mr. Smith isn't twenty-one, he's $30.", "mister smith is not 21 he is $30"),
@@ -30,7 +31,7 @@ def test_normalizing_twice_is_normalizing_once(name: str, text: str) -> None:
 
 
 def test_an_unknown_normalizer_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ConfigError, match="none, basic, english, chinese"):
+    with pytest.raises(ConfigError, match="none, lowercase, basic, english, chinese"):
         normalize("x", "klingon")
 
 

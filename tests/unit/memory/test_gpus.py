@@ -4,11 +4,13 @@ import dataclasses
 
 import pytest
 
-from studio.memory.gpus import GPUS, Gpu, detected_gpus, find_gpu, usable_bytes, verdict
+from studio.memory.gpus import GPUS, Gpu, detected_gpus, find_gpu, read_otherwise, usable_bytes, verdict
 from studio.memory.plan import TrainingPlan
 from studio.memory.training import estimate_training
 from studio.units import GIB, MIB
 from tests.unit.whisper_on_meta import TINY
+
+GTX = "GeForce GTX 1080 Ti"
 
 
 def test_every_gpu_is_in_the_table_once() -> None:
@@ -20,12 +22,36 @@ def test_every_gpu_is_in_the_table_once() -> None:
     ("name", "found"),
     [
         *(("T4", "T4"), ("rtx 4090", "GeForce RTX 4090"), ("4090", "GeForce RTX 4090"), ("H200", "H200")),
-        *(("Voodoo 2", None), (" ", None)),
+        *(
+            ("RTX4090", "GeForce RTX 4090"),
+            ("rtx-4090", "GeForce RTX 4090"),
+            ("2080ti", "GeForce RTX 2080 Ti"),
+        ),
+        *(
+            ("A100", "A100 40 GB"),
+            ("A100 80GB", "A100 80 GB"),
+            ("a100-40g", None),
+            ("V100 32GiB", "V100 32 GB"),
+        ),
+        *(("NVIDIA A100-SXM4-80GB", "A100 80 GB"), ("Tesla T4", "T4"), ("H100 PCIe", "H100 80 GB")),
+        *(("4060 Ti", "GeForce RTX 4060 Ti 8 GB"), ("RTX 4060", "GeForce RTX 4060"), ("A10", "A10")),
+        *(("Voodoo 2", None), (" ", None), ("80GB", None), ("90", None), ("3090 Ti", None)),
     ],
 )
 def test_a_gpu_is_found_by_the_name_people_use(name: str, found: str | None) -> None:
     gpu = find_gpu(name)
     assert (gpu.name if gpu else None) == found
+
+
+def test_a_name_without_its_memory_is_taken_for_the_smaller_card_and_said() -> None:
+    assert read_otherwise("a100") == "The GPU a100 is taken for A100 40 GB (there is also A100 80 GB)."
+    assert read_otherwise("H100") == "The GPU H100 is taken for H100 80 GB."
+    for name in ("A100 80GB", "RTX 4090", "24GiB", ""):
+        assert read_otherwise(name) == ""
+
+
+def test_every_row_answers_to_its_own_name() -> None:
+    assert [find_gpu(gpu.name) for gpu in GPUS] == list(GPUS)
 
 
 def test_only_ampere_and_later_compute_in_bf16() -> None:

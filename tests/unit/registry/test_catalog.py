@@ -15,19 +15,28 @@ PUBLISHED = {
     "openai/whisper-large-v2": 1_543_304_960,
     "openai/whisper-large-v3": 1_543_490_560,
     "openai/whisper-large-v3-turbo": 808_878_080,
+    "MediaTek-Research/Breeze-ASR-26": 1_543_304_960,
+    "BELLE-2/Belle-whisper-large-v3-zh": 1_543_490_560,
+    "BELLE-2/Belle-whisper-large-v3-turbo-zh": 808_878_080,
+    "KBLab/kb-whisper-tiny": 37_760_640,
+    "KBLab/kb-whisper-large": 1_543_490_560,
+    "NbAiLab/nb-whisper-medium": 763_857_920,
+    "ivrit-ai/whisper-large-v3": 1_543_490_560,
+    "ivrit-ai/whisper-large-v3-turbo": 808_878_080,
     "distil-whisper/distil-small.en": 166_000_000,
     "distil-whisper/distil-medium.en": 394_000_000,
     "distil-whisper/distil-large-v2": 756_000_000,
     "distil-whisper/distil-large-v3": 756_000_000,
     "distil-whisper/distil-large-v3.5": 756_000_000,
 }
-"""Parameters as the Hub counts them in the files; of distilled models, the millions of their cards."""
+"""Parameters as the Hub counts them in the files; of distilled models, the millions of their cards;
+those tuned from a Whisper have as many as it."""
 
 
 @pytest.mark.parametrize(("hub_id", "parameters"), PUBLISHED.items())
 def test_dimensions_give_the_published_number_of_parameters(hub_id: str, parameters: int) -> None:
     model = find_released(hub_id)
-    assert model is not None
+    assert model is not None and model.parameters is not None
     assert round(model.parameters, -6 if "distil" in hub_id else 0) == parameters
 
 
@@ -42,6 +51,14 @@ def test_dimensions_give_the_published_number_of_parameters(hub_id: str, paramet
         ("openai/whisper-large-v3", "openai/whisper-large-v3"),
         ("distil-large-v3.5", "distil-whisper/distil-large-v3.5"),
         ("breeze-asr-25", "MediaTek-Research/Breeze-ASR-25"),
+        ("breeze-asr-26", "MediaTek-Research/Breeze-ASR-26"),
+        ("Belle-whisper-large-v3-zh", "BELLE-2/Belle-whisper-large-v3-zh"),
+        ("kotoba-whisper-v2.2", "kotoba-tech/kotoba-whisper-v2.2"),
+        ("kb-whisper-small", "KBLab/kb-whisper-small"),
+        ("nb-whisper-large", "NbAiLab/nb-whisper-large"),
+        ("ivrit-large-v3", "ivrit-ai/whisper-large-v3"),
+        ("ivrit-ai/whisper-large-v3-turbo", "ivrit-ai/whisper-large-v3-turbo"),
+        ("whisper-large-v3-turbo", "openai/whisper-large-v3-turbo"),
     ],
 )
 def test_every_model_answers_to_the_names_people_type(alias: str, hub_id: str) -> None:
@@ -77,3 +94,14 @@ def test_a_released_model_is_a_row_without_a_folder() -> None:
     assert spec.source is ModelSource.RELEASED
     assert not spec.is_local
     assert not spec.problem
+
+
+def test_what_is_not_known_of_a_model_is_left_open_until_its_download() -> None:
+    unknown = [model for model in RELEASED if model.dimensions is None]
+    assert [model.id for model in unknown] == ["NbAiLab/nb-whisper-large"]
+    assert unknown[0].parameters is None and unknown[0].is_multilingual
+    assert unknown[0].to_spec().dimensions is None
+
+
+def test_every_language_is_one_of_whisper_s() -> None:
+    assert {code for model in RELEASED for code in model.languages} <= set(LANGUAGES)

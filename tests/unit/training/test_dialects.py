@@ -58,7 +58,7 @@ SWITCHES: tuple[tuple[str, str, Any, Any], ...] = (
 )
 """Flag, the field, its value when on and when off."""
 
-MEANS_NOTHING = ("push_to_hub", "predict_with_generate", "dataloader_pin_memory")
+MEANS_NOTHING = ("push_to_hub", "predict_with_generate", "load_best_model_at_end")
 """Taken with a sentence."""
 
 

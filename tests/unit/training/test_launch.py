@@ -12,6 +12,7 @@ from studio.training.launch import (
     check_processes,
     launch_arguments,
     launch_command,
+    launched,
     network_interface,
     reach_main_machine,
 )
@@ -42,6 +43,26 @@ def test_the_shown_command_is_quoted() -> None:
         "studio.training.worker",
         "r",
     ]
+
+
+def test_several_starts_by_torchrun_are_one_run() -> None:
+    assert launched(TrainingConfig(), 1, 1) == TrainingConfig()
+    for local in (0, 4):
+        assert launched(TrainingConfig(), 4, local) == TrainingConfig(num_processes=4)
+    assert launched(TrainingConfig(num_processes=4), 4, 4).num_processes == 4
+
+
+@pytest.mark.parametrize(
+    ("config", "local", "sentence"),
+    [
+        (TrainingConfig(), 2, "on several machines: start python -m studio train itself, once on each"),
+        (TrainingConfig(num_processes=2), 4, "num_processes is 2: leave out the launcher"),
+        (TrainingConfig(distill=True), 4, "distill runs in one process, got 4"),
+    ],
+)
+def test_what_torchrun_cannot_mean_is_refused(config: TrainingConfig, local: int, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        launched(config, 4, local)
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,39 @@ def test_a_scheduler_that_waits_for_the_error_rate_lowers_the_rate(runs: Runs) -
     assert steps[-1]["learning_rate"] < steps[0]["learning_rate"]
 
 
+ADAMW = {
+    "usual": {},
+    "beta1": {"adam_beta1": 0.1},
+    "beta2": {"adam_beta2": 0.5},
+    "epsilon": {"adam_epsilon": 0.1},
+}
+
+
+def test_what_adamw_remembers_reaches_the_optimizer(runs: Runs) -> None:
+    curves = []
+    for name, changes in ADAMW.items():
+        run = runs.new(name, max_steps=4, eval_strategy="no", lora_dropout=0.0, **changes)
+        assert runs.carry_out(run).state == "finished"
+        curves.append(losses(run))
+    assert len({curve[1] for curve in curves}) == 1
+    assert len({curve[4] for curve in curves}) == len(ADAMW)
+
+
+@pytest.mark.parametrize(
+    ("changes", "evaluated"),
+    [
+        ({"eval_strategy": "epoch", "eval_delay": 2.0}, [4, 6, 7]),
+        ({"eval_strategy": "epoch", "eval_delay": 99.0}, [7]),
+        ({"eval_strategy": "steps", "eval_steps": 2, "eval_delay": 4.0}, [4, 6, 7]),
+    ],
+)
+def test_nothing_is_evaluated_before_its_time_but_the_last_step(
+    changes: dict[str, Any], evaluated: list[int], runs: Runs
+) -> None:
+    run = runs.finished(max_steps=7, max_train_samples=4, per_device_train_batch_size=2, **changes)
+    assert sorted(evaluations(run)) == evaluated
+
+
 @pytest.mark.parametrize("is_broken", [False, True], ids=["unbroken", "resumed"])
 def test_a_run_ends_early_where_nothing_improves(is_broken: bool, runs: Runs) -> None:
     each_step = {"eval_strategy": "steps", "eval_steps": 1, "max_steps": 9, "learning_rate": 1e-9}

@@ -39,3 +39,6 @@ def test_when_a_run_evaluates() -> None:
     assert steps(TrainingConfig(eval_strategy="steps", eval_steps=4)) == [4, 8]
     assert steps(TrainingConfig(eval_strategy="steps", eval_steps=5)) == [5, 8]
     assert steps(TrainingConfig(eval_strategy="no")) == []
+    assert steps(TrainingConfig(eval_delay=1.5)) == [6, 8]
+    assert steps(TrainingConfig(eval_delay=9)) == [8]
+    assert steps(TrainingConfig(eval_strategy="steps", eval_steps=2, eval_delay=4)) == [4, 6, 8]

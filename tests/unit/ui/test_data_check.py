@@ -1,11 +1,13 @@
 """The check of a data set with a model that listens, and its report."""
 
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from studio.errors import ManifestError
 from studio.services import Services
 from studio.settings import DEMO_SPEECH, Settings
 from studio.ui.data_check import LISTENING, TRANSCRIBING, CheckQuestion, check
@@ -68,6 +70,17 @@ def test_a_sample_is_transcribed_and_a_stop_leaves_it(services: Services, data: 
         should_stop=lambda: any(step[0] == TRANSCRIBING for step in heard),
     )
     assert len(stopped.labels) == 8, "a batch"
+
+
+def test_the_columns_that_are_named_are_checked(services: Services, tmp_path: Path) -> None:
+    sound = next(path for path in sorted(DEMO_SPEECH.rglob("*")) if path.suffix in (".flac", ".wav", ".opus"))
+    row = {"wav": str(sound), "text": "of no use", "ipa": "checked"}
+    path = tmp_path / "columns.jsonl"
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    question = CheckQuestion(str(path), normalizer="basic", audio_column="wav", text_column="ipa")
+    assert check(question, services).report.good_rows == 1
+    with pytest.raises(ManifestError, match="There is no column 'words' for the text"):
+        check(replace(question, text_column="words"), services)
 
 
 class _Tags(HTMLParser):
