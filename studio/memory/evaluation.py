@@ -40,12 +40,12 @@ def evaluation_corners(plan: TrainingPlan, dimensions: ModelDimensions) -> list[
     encoder_casts, casts = _kept_casts(plan, d)
     embedding = _embedding_cast(plan, d)
     states = audio * pieces.states
-    entries = plan.eval_batch_size * plan.label_length * d.vocab_size
+    entries = plan.eval_batch_size * (plan.eval_label_length or plan.label_length) * d.vocab_size
     logits = max(
         float(entries * (2 * width + (4 if plan.is_autocast else 0))), float(entries * width) + embedding
     )
     if plan.loss_chunk_size:
-        rows = plan.eval_batch_size * plan.label_length
+        rows = plan.eval_batch_size * (plan.eval_label_length or plan.label_length)
         chunk = min(rows, plan.loss_chunk_size)
         logits = chunk * d.vocab_size * (4.0 if width == 4 else 4.0 + width) + embedding
         logits += d.d_model * (rows * pieces.states + (chunk * width if width != pieces.states else 0))

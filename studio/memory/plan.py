@@ -88,8 +88,12 @@ class TrainingPlan:
     """Of the encoder, for the longest clip of a batch: 50 a second; all 1,500 unless in short-audio mode."""
     has_padded_batches: bool = False
     """Whether short-audio mode has batches that are padded to 30 seconds, in pieces as large as others."""
+    window_label_length: int = 0
+    """Tokens of a whole window that is rehearsed beside each batch; 0: none is."""
     eval_batch_size: int = 0
     """Clips generated at once in evaluation; 0: no evaluation."""
+    eval_label_length: int = 0
+    """Tokens of the longest label in evaluation; 0: as in training."""
     generation_max_length: int = 225
     generation_num_beams: int = 1
     num_gpus: int = 1
@@ -150,6 +154,19 @@ class TrainingPlan:
             has_padded_batches=False,
             batch_size=self.padded_batch_size,
             gradient_accumulation_steps=min(4096, self.gradient_accumulation_steps * pieces),
+        )
+
+    @property
+    def with_window(self) -> "TrainingPlan":
+        """With a window that is rehearsed: it follows its batch like a micro-batch."""
+        return replace(
+            self,
+            audio_positions=POSITIONS,
+            has_padded_batches=False,
+            batch_size=1,
+            gradient_accumulation_steps=min(4096, 2 * self.gradient_accumulation_steps),
+            label_length=self.window_label_length,
+            eval_label_length=self.eval_label_length or self.label_length,
         )
 
     @property

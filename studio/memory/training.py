@@ -28,10 +28,14 @@ def estimate_training(plan: TrainingPlan, dimensions: ModelDimensions) -> Memory
 
 
 def worst_batch(plan: TrainingPlan, dimensions: ModelDimensions) -> TrainingPlan:
-    """The plan of the batches that take most, where short-audio mode has two kinds of them."""
-    if not plan.has_padded_batches:
+    """The plan of the batches that take most, where there are several kinds of them."""
+    kinds = [replace(plan, has_padded_batches=False)]
+    if plan.has_padded_batches:
+        kinds.insert(0, plan.with_padded_batch)
+    if plan.window_label_length:
+        kinds.append(plan.with_window)
+    if len(kinds) == 1:
         return plan
-    kinds = (plan.with_padded_batch, replace(plan, has_padded_batches=False))
     return max(kinds, key=lambda kind: max(_estimate(kind, dimensions).phases.values()))
 
 

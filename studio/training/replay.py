@@ -20,6 +20,7 @@ from studio.dataset.example import Example
 from studio.dataset.manifest import read_manifest
 from studio.errors import AudioError
 from studio.files import read_json, write_json
+from studio.memory.plan import LABEL_LENGTH
 from studio.settings import PASSAGES
 from studio.training.audio_context import padded
 from studio.training.collator import Features
@@ -29,8 +30,8 @@ from studio.transcription.engines.transformers import TransformersModel
 from studio.transcription.loops import is_loop
 from studio.transcription.window_model import Search
 
-LONGEST_LABEL = 225
-"""Tokens of a window, at most: more than anybody says in half a minute, and what a memory plan counts on."""
+_MOST_TOKENS = LABEL_LENGTH - 4
+"""Of a window, beside language, task and end: more than anybody says, and what memory is planned for."""
 _MOST_WINDOWS = 200
 """Of long recordings: an hour and a half."""
 _LEAST_LOGPROB = -1.0
@@ -161,11 +162,11 @@ def _read(
         known = [code if code in tokens.languages or not tokens.languages else "en" for code in languages]
         prompts = [tokens.prompt(code, "transcribe", with_times=True) for code in known]
         # Whoever asks for a threshold is told how sure a text is.
-        search = Search(max_new_tokens=LONGEST_LABEL - 4, logprob_threshold=0.0)
+        search = Search(max_new_tokens=_MOST_TOKENS, logprob_threshold=0.0)
         written = decoder.generate(encoded, prompts, search)
     for place, prompt, text in zip(sounds, prompts, written, strict=True):
         said = decoder.text_of([token for token in text.tokens if token < tokens.end])
-        has_end = len(text.tokens) < LONGEST_LABEL - 4
+        has_end = len(text.tokens) < _MOST_TOKENS
         is_sure = text.average_logprob >= _LEAST_LOGPROB
         if said.strip() and has_end and is_sure and not is_loop(said, text.tokens, tokens, was_cut=False):
             labels[place] = [*prompt[1:], *text.tokens, tokens.end]

@@ -5,14 +5,13 @@ from typing import Any
 
 from studio.jobs.disk import LITTLE_SPACE_BYTES
 from studio.jobs.status import ACTIVE, JobState, RunStatus
-from studio.training.after_check import loss_of
 from studio.training.retry import Retry
 from studio.ui.checked_views import capabilities_table
 from studio.ui.evaluation_views import difference, difference_legend
 from studio.ui.i18n import N_, tr
 from studio.ui.markup import Child, Html, table, tag
 from studio.ui.short_audio_views import short_audio_table
-from studio.ui.views import badge, facts, note, progress_bar
+from studio.ui.views import badge, facts, loss_note, note, progress_bar
 from studio.units import format_bytes, format_duration, format_percent
 
 STATE_NAMES = {
@@ -102,7 +101,7 @@ def run_status(status: RunStatus | None, locale: str) -> Html:
     return tag(
         "div",
         tag("div", tag("h3", run_title(status)), state_badge(status.state, locale), class_="run-head"),
-        _loss(status, locale),
+        loss_note(status.capabilities, locale),
         _outcome(status, locale),
         _progress(status, locale) if status.state in ACTIVE else None,
         facts(_figures(status, locale)),
@@ -113,12 +112,6 @@ def run_status(status: RunStatus | None, locale: str) -> Html:
         [note(tr(said.template, locale, **said.values), "warning") for said in status.warnings],
         class_="run-status",
     )
-
-
-def _loss(status: RunStatus, locale: str) -> Html | None:
-    """What the model has lost, before anything else is said of it."""
-    lost = loss_of(status.capabilities)
-    return note(tr(lost.template, locale, **lost.values), "bad") if lost else None
 
 
 def _outcome(status: RunStatus, locale: str) -> Html | None:

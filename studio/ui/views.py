@@ -6,6 +6,7 @@ from typing import Any
 from studio.memory.plan import MemoryEstimate
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.sentences import Sentence
+from studio.training.after_check import loss_of
 from studio.ui.i18n import N_, said, tr
 from studio.ui.markup import Child, Html, table, tag
 from studio.ui.short_audio_views import short_audio_table
@@ -198,6 +199,12 @@ def error_rate_of(spec: ModelSpec) -> str:
     return format_percent(wer) if isinstance(wer, (int, float)) else ""
 
 
+def loss_note(found: Mapping[str, Any] | None, locale: str) -> Html | None:
+    """What a model has lost, by the check in its card or its run."""
+    lost = loss_of(found)
+    return note(tr(lost.template, locale, **lost.values), "bad") if lost else None
+
+
 def model_details(spec: ModelSpec, locale: str) -> Html:
     """Everything known about one model."""
     pairs: list[tuple[str, Child]] = [
@@ -215,6 +222,7 @@ def model_details(spec: ModelSpec, locale: str) -> Html:
         "div",
         tag("h3", spec.title),
         problem,
+        loss_note(spec.card.get("capabilities"), locale),
         definition_list(pairs),
         _dimensions(spec.dimensions, locale),
         short_audio_table(spec.card.get("short_audio"), locale),

@@ -1,7 +1,7 @@
 """Training as the Hugging Face guides write it, and ours: speed, memory and error rates on the same clips.
 
-`python -m tests.benchmarks.training [--data aishell,demo,long] [--recipes plain,padded,mix,short] [--seeds 1]
-[--steps N]` runs each recipe in a process of its own, on one thread, and adds what it measured to
+`python -m tests.benchmarks.training [--data aishell,demo,long] [--recipes plain,padded,mix,short,rehearsed]
+[--seeds 1] [--steps N]` runs each recipe in a process of its own, on one thread, and adds what it measured to
 `reports/training.json` and, as tables, to `reports/training.md`; what is there already is not run again.
 With `--steps`, a run ends after so many steps and has speed and memory only. Speed is counted in seconds of
 the processor, so that a busy machine does not matter. All recipes have the same clips, adapter, learning
@@ -10,7 +10,8 @@ rate, batches and number of steps.
 `long` are the clips of AISHELL joined to 28 to 30 seconds, for speed and memory (`--data long --steps 3`).
 
 - `plain`: `Seq2SeqTrainer` and PEFT, features padded to 30 s, loss over the whole vocabulary at once.
-- `padded`: ours without short-audio mode; `mix`: ours, one batch in ten padded; `short`: ours, none padded.
+- `padded`: ours without short-audio mode; `mix`: ours, one batch in ten padded; `short`: ours, none padded;
+  `rehearsed`: none padded, a window rehearsed beside each batch.
 """
 
 import argparse
@@ -27,11 +28,12 @@ from typing import Any
 
 REPORT = Path(__file__).parent / "reports" / "training.json"
 ROOT = Path(__file__).resolve().parents[2]
-RECIPES = ("plain", "padded", "mix", "short")
+RECIPES = ("plain", "padded", "mix", "short", "rehearsed")
 SHORT_AUDIO: dict[str, dict[str, Any]] = {
-    "padded": {"short_audio": "off"},
-    "mix": {"short_audio": "on", "padded_share": 0.1},
-    "short": {"short_audio": "on", "padded_share": 0.0},
+    "padded": {"short_audio": "off", "replay_share": 0.0},
+    "mix": {"short_audio": "on", "replay_share": 0.0, "padded_share": 0.1},
+    "short": {"short_audio": "on", "replay_share": 0.0},
+    "rehearsed": {"short_audio": "on"},
 }
 
 

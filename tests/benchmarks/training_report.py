@@ -14,7 +14,8 @@ Row = dict[str, Any]
 NAMES = {
     "plain": "`Seq2SeqTrainer` and PEFT as the guides write it",
     "padded": "ours, every batch padded to 30 s",
-    "mix": "ours, short audio, one batch in ten padded (the default)",
+    "mix": "ours, short audio, one batch in ten padded",
+    "rehearsed": "ours, short audio, a window rehearsed beside each batch (the default)",
     "short": "ours, short audio only",
 }
 DATA = {

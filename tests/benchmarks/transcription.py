@@ -79,9 +79,9 @@ def known_sentences() -> list[tuple[Sound, str]]:
     ]
 
 
-def cut_words(language: str, folder: Path) -> Path:
-    """Where single words lie in the test clips, as openai-whisper aligns the true text: made once, a file."""
-    path = folder / f"words-{language}.json"
+def cut_words(language: str, folder: Path, split: str = "test") -> Path:
+    """Where single words lie in the clips, as openai-whisper aligns the true text: made once, a file."""
+    path = folder / f"words-{language}{'' if split == 'test' else f'-{split}'}.json"
     if path.is_file():
         return path
     from whisper.audio import N_FRAMES, log_mel_spectrogram, pad_or_trim
@@ -93,7 +93,7 @@ def cut_words(language: str, folder: Path) -> Path:
     model = openai_model(Path(os.environ["STUDIO_TEST_MODEL"]))
     tokenizer = get_tokenizer(True, language=language, task="transcribe")
     speech = Path(os.environ["STUDIO_TEST_SPEECH"]) / recordings.FOLDERS[language]
-    lines = (speech / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = _lines(speech / f"{split}.jsonl")
     every = [json.loads(line) for split in ("train", "test") for line in _lines(speech / f"{split}.jsonl")]
     usual = recordings.usual_pairs([row["text"] for row in every])
     found = []

@@ -33,7 +33,9 @@ def evaluate(model: Any, plan: TrainingPlan, dimensions: ModelDimensions, autoca
         (batch, d.num_mel_bins, frames), dtype=torch.bfloat16 if is_pure else torch.float32, device="meta"
     )
     features = given.to(dtype)
-    labels = torch.zeros((batch, plan.label_length), dtype=torch.long, device="meta")
+    labels = torch.zeros(
+        (batch, plan.eval_label_length or plan.label_length), dtype=torch.long, device="meta"
+    )
     with autocast():
         encoded = whisper.get_encoder()(features).last_hidden_state
         # In chunks the model smooths the labels itself, and has no logits.

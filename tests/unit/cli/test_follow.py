@@ -36,3 +36,39 @@ def test_a_stopped_run_has_left_what_page_and_terminal_say(capsys: pytest.Captur
     for said, status in (("was trained", stopped), ("nothing is kept", begun), ("checkpoint is kept", kept)):
         tell(status)
         assert said in capsys.readouterr().err and said in run_status(status, "en")
+
+
+LOST = {
+    "checks": [
+        {"check": "long_form", "base": 0.6, "tuned": 0.2, "verdict": "worse"},
+        {"check": "silence", "base": 1.0, "tuned": 0.7, "verdict": "unclear"},
+    ],
+    "lost": ["long_form"],
+    "unchecked": ["other_languages"],
+}
+
+
+def test_what_a_model_has_lost_stands_first_with_the_command_of_a_gentler_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    config = TrainingConfig(train_data="mine.jsonl", replay_share=0.0)
+    status = RunStatus(
+        "mine", JobState.FINISHED, config, model_id="mine", capabilities=LOST, learning_rate=0.001
+    )
+    tell(status)
+    told = capsys.readouterr()
+    first, *others = told.out.splitlines()
+    assert first == "The base does better in: Long recordings. A gentler run keeps more of it."
+    assert "Long recordings: 60.0 % → 20.0 % (worse than the base)" in others
+    assert "Silence stays empty: 100.0 % → 70.0 % (too few clips to tell)" in others
+    assert "Recordings of something else: not checked" in others
+    assert "--train_data mine.jsonl --learning_rate 0.0003" in told.err and "replay" not in told.err
+    page = run_status(status, "zh-TW")
+    assert page.index("長錄音") < page.index("已產生模型") and "未檢查" in page
+
+
+def test_a_model_that_has_lost_nothing_is_not_said_to(capsys: pytest.CaptureFixture[str]) -> None:
+    kept = {**LOST, "lost": []}
+    tell(RunStatus("mine", JobState.FINISHED, TrainingConfig(), model_id="mine", capabilities=kept))
+    told = capsys.readouterr()
+    assert "gentler" not in told.out + told.err

@@ -10,7 +10,10 @@ import pytest
 
 from studio.dataset.example import Example
 from studio.files import read_json, write_json
-from studio.settings import DEMO_SPEECH, PASSAGES, Settings
+from studio.memory.plan import Phase
+from studio.memory.training import estimate_training
+from studio.registry.spec import ModelDimensions
+from studio.settings import DEMO_MODEL, DEMO_SPEECH, PASSAGES, Settings
 from studio.training.adapters import Base, Precision, load_base
 from studio.training.arguments import read_config
 from studio.training.collator import FeatureSource
@@ -179,8 +182,17 @@ def test_whoever_gives_recordings_of_which_nothing_can_be_read_is_told(
 
 
 def test_memory_is_planned_for_whole_windows_beside_short_clips() -> None:
-    config = TrainingConfig(short_audio="on", max_audio_len=5.0, padded_share=0.0)
-    assert training_plan(config, has_gpu=True).has_padded_batches
-    assert not training_plan(replace(config, replay_share=0.0), has_gpu=True).has_padded_batches
+    config = TrainingConfig(short_audio="on", max_audio_len=2.0, per_device_train_batch_size=1)
+    tiny = ModelDimensions.from_config(read_json(DEMO_MODEL / "config.json"))
+    plan, alone = (
+        replace(training_plan(replace(config, replay_share=share), has_gpu=True), label_length=8)
+        for share in (0.125, 0.0)
+    )
+    assert (plan.window_label_length, alone.window_label_length) == (225, 0)
+    most, least = (estimate_training(each, tiny) for each in (plan, alone))
+    assert most.device_bytes > least.device_bytes
+    assert most.phases[Phase.EVALUATION] == least.phases[Phase.EVALUATION], "nothing is rehearsed there"
+    whole = replace(alone, audio_positions=1500, label_length=225, eval_label_length=8)
+    assert most.phases[Phase.BACKWARD] == estimate_training(whole, tiny).phases[Phase.BACKWARD]
     distilled = replace(config, distill=True)
-    assert not training_plan(distilled, has_gpu=True).has_padded_batches, "it is taught by the base anyway"
+    assert not training_plan(distilled, has_gpu=True).window_label_length, "it is taught by the base anyway"
