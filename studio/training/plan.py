@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
-from studio.memory.plan import LABEL_LENGTH, TrainingPlan
+from studio.memory.plan import TrainingPlan
 from studio.training.config import TrainingConfig
 from studio.whisper.audio_context import POSITIONS, positions_of
 
+WINDOW_LABEL_LENGTH = 225
+"""Tokens of a window that is rehearsed, at most: more than anybody says in half a minute."""
 _EXTRA_RANK = 1.5
 
 
@@ -79,7 +81,7 @@ def training_plan(config: TrainingConfig, has_gpu: bool, audio_positions: int | 
         loss_chunk_size=config.loss_chunk_size,
         audio_positions=positions,
         has_padded_batches=positions < POSITIONS and config.padded_share > 0,
-        window_label_length=LABEL_LENGTH if rehearses(config) else 0,
+        window_label_length=WINDOW_LABEL_LENGTH if rehearses(config) else 0,
         eval_batch_size=0 if config.eval_strategy == "no" else config.per_device_eval_batch_size,
         generation_max_length=config.generation_max_length,
         generation_num_beams=config.generation_num_beams,

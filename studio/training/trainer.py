@@ -21,7 +21,7 @@ from studio.training.data import Clip, TrainingData
 from studio.training.early_stopping import is_over
 from studio.training.guarded_trainer import GuardedTrainer, checkpoint_folder
 from studio.training.label_smoothing import smoothed_loss
-from studio.training.replay import Windows
+from studio.training.replay import REPLAY_WEIGHT, Windows
 from studio.training.sharding import whole_weights
 from studio.training.shared_evaluation import Share, gathered, share_of
 from studio.training.world import World
@@ -112,13 +112,13 @@ class WhisperTrainer(GuardedTrainer):
         return super().training_step(model, inputs, num_items_in_batch)
 
     def _rehearse(self, model: Any, clip: Clip) -> None:
-        """Forward and backward pass of a window, which counts as much as all clips of a micro-batch."""
+        """Forward and backward pass of a window, whose loss is the mean over its tokens, too."""
         inputs = self._collator([clip])
         if "input_features" in inputs:
             inputs["input_features"] = padded(inputs["input_features"])
         tokens = int((inputs["labels"] != IGNORED).sum())
         micro_batches = self.args.gradient_accumulation_steps * self.world.size
-        super().training_step(model, inputs, tokens * micro_batches)
+        super().training_step(model, inputs, tokens * micro_batches / REPLAY_WEIGHT)
 
     def _prepare_inputs(self, inputs: dict[str, Any]) -> dict[str, Any]:
         prepared: dict[str, Any] = super()._prepare_inputs(inputs)

@@ -44,7 +44,8 @@ def test_clips_that_were_trained_on_are_told_before_the_training_and_not_called_
     work = Attempt(run, runs.settings, StopSignal(run.stop_request), Outcome())
     work.carry_out()
     made = MadeModel(
-        work.registry, work.config, work.eval_examples, work.outcome, work.events, work.stop, work.learned
+        *(work.registry, work.config, work.eval_examples, work.outcome, work.events, work.stop),
+        learned=work.learned,
     )
     measure_after(made, threads=1)
     events = read_events(run.events)[0]
