@@ -25,7 +25,13 @@ def is_dataset_id(source: str) -> bool:
 
 
 def fetch(
-    source: str, *, split: str, max_rows: int | None, cache_dir: Path | None, local_files_only: bool
+    source: str,
+    *,
+    split: str,
+    max_rows: int | None,
+    cache_dir: Path | None,
+    local_files_only: bool,
+    needs_text: bool = True,
 ) -> Path:
     """The metadata file of the local copy of a hub dataset, made now if need be.
 
@@ -49,7 +55,7 @@ def fetch(
         if is_current(copy, revision):
             return copy / TABLE
     rows = _received(name, config, split, revision)
-    return write_copy(rows, whole if max_rows is None else limited, revision, max_rows)
+    return write_copy(rows, whole if max_rows is None else limited, revision, max_rows, needs_text=needs_text)
 
 
 def _parts(source: str, split: str) -> tuple[str, str | None, str]:

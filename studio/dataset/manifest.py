@@ -91,6 +91,10 @@ def _read_one(
     """One of the sources that `read_manifest` knows."""
     if name == DEMO or name.startswith(f"{DEMO}:"):
         part = name.partition(":")[2] or split
+        if not re.fullmatch(r"\w+", part):
+            raise ManifestError(
+                "The demo speech has no part {part!r}: choose train, validation or test.", part=part
+            )
         return _read_file(DEMO_SPEECH / f"{part}.jsonl", name, max_rows)
     path = Path(name).expanduser()
     copying: dict[str, Any] = {"max_rows": max_rows, "cache_dir": cache_dir, "needs_text": needs_text}
@@ -103,9 +107,7 @@ def _read_one(
         return _read_archives(path, [Path(shard).expanduser() for shard in shards], name, **copying)
     if path.exists() or path.is_symlink() or path.suffix.lower() in _FILES or not hub.is_dataset_id(name):
         return _read_file(path, name, max_rows, needs_text=needs_text)
-    table = hub.fetch(
-        name, split=split, max_rows=max_rows, cache_dir=cache_dir, local_files_only=local_files_only
-    )
+    table = hub.fetch(name, split=split, local_files_only=local_files_only, **copying)
     return _read_file(table, name, max_rows, "hub", needs_text=needs_text)
 
 
@@ -155,11 +157,11 @@ def _read_folder(
         return _read_copied(manifest, [manifest], rows, source, "folder", **copying)
     if manifest is not None:
         return _read_file(manifest, source, max_rows, "folder", needs_text=needs_text)
+    if not needs_text and any(sound_rows(folder)):
+        return _collect(sound_rows(folder), (folder,), source, "folder", max_rows, needs_text=False)
     if tables := parquet.files_in(folder):
         rows = parquet.rows_of_folder(folder, split)
         return _read_copied(folder, tables, rows, source, "folder", part=split, **copying)
-    if not needs_text and any(sound_rows(folder)):
-        return _collect(sound_rows(folder), (folder,), source, "folder", max_rows, needs_text=False)
     if archives := webdataset.files_in(folder, split):
         return _read_archives(folder, archives, source, part=split, **copying)
     raise ManifestError(

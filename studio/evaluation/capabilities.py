@@ -127,12 +127,15 @@ class KeptReadings:
         except (OSError, ValueError):
             self._found = {}
 
-    def read(self, samples: Samples, language: str, write: Callable[[], str]) -> str:
-        """What is known of the recording, else what `write` makes of it."""
+    def read(self, samples: Samples, language: str, write: Callable[[], str], should_stop: ShouldStop) -> str:
+        """What is known of the recording, else what `write` makes of it; what was cut short is not kept."""
         digest = hashlib.blake2b(samples.tobytes(), digest_size=16).hexdigest()
         key = f"{self._model} {language} {digest}"
         if key not in self._found:
-            self._found[key] = write()
+            written = write()
+            if should_stop():
+                return written
+            self._found[key] = written
             if self._path:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 write_json(self._path, self._found)
@@ -251,7 +254,7 @@ def _long_form(
             seconds = len(samples) / SAMPLING_RATE
             return engine.transcribe_samples([samples], seconds, options, should_stop=should_stop).text
 
-        text = known.read(recording.samples, code, write) if known else write()
+        text = known.read(recording.samples, code, write, should_stop) if known else write()
         if should_stop():
             return []
         metric = "cer" if writes_without_spaces(code) else "wer"

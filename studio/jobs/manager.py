@@ -306,7 +306,7 @@ def with_absolute_paths(config: TrainingConfig) -> TrainingConfig:
     for name in ("output_dir", "cache_dir", "noise_dir", "augment_config_path"):
         if value := getattr(config, name):
             changed[name] = str(Path(value).expanduser().absolute())
-    for name in ("train_data", "test_data", "other_languages_data"):
+    for name in ("train_data", "test_data", "other_languages_data", "replay_data"):
         changed[name] = ",".join(map(_absolute_source, sources_of(getattr(config, name))))
     for name in ("base_model", "adapter"):
         model = Path(getattr(config, name)).expanduser()

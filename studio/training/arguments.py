@@ -216,7 +216,7 @@ def _config_values(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
         if name in _FIELDS:
             if not is_unset(name, value):
                 values[name] = convert(name, value)
-            if name == "optim" and value in dialects.UNPAGED:
+            if name == "optim" and str(value) in dialects.UNPAGED:
                 notes.append(f"--optim {value} is taken for {values[name]}: its states stay on the GPU.")
         elif is_unset(name, value):
             foreign[name] = None

@@ -30,7 +30,7 @@ from studio.training.events import EventLog, Phase
 from studio.training.machine import note_machine, versions
 from studio.training.memory_watch import MemoryWatch
 from studio.training.outcome import Outcome
-from studio.training.plan import rehearses
+from studio.training.plan import has_deepspeed, rehearses
 from studio.training.preflight import check_logger
 from studio.training.preparation import prepare, set_aside
 from studio.training.ready import Ready
@@ -244,6 +244,8 @@ class Attempt:
     ) -> Windows | None:
         """What the run rehearses, with what the base reads in it; None if there is nothing."""
         config = self.config
+        if has_deepspeed(config) and config.replay_share > 0:
+            self._warn(Sentence("With {sharding} nothing is rehearsed.", sharding=config.sharding))
         if not rehearsed:
             return None
         self._phase(Phase.LISTENING)

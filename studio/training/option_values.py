@@ -23,11 +23,12 @@ _PATHS = {
     "text_column",
     "cache_dir",
     "test_data",
+    "replay_data",
     "adapter",
     "lr_scheduler_kwargs",
 }
 """Texts that other programs leave out by the word None."""
-_LISTS = {"train_data", "test_data", "train_weights"}
+_LISTS = {"train_data", "test_data", "replay_data", "train_weights"}
 """Texts that a file may also give as a list."""
 _SPELLINGS = {
     ("precision", "no"): "fp32",

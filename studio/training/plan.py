@@ -49,8 +49,16 @@ def audio_positions_of(config: TrainingConfig) -> int:
 
 
 def rehearses(config: TrainingConfig) -> bool:
-    """Whether windows are learned beside the clips; a base that teaches itself forgets nothing."""
-    return config.replay_share > 0 and not config.distill
+    """Whether windows are learned beside the clips; a base that teaches itself forgets nothing.
+
+    DeepSpeed takes a step at each backward pass: a window would be a step of its own.
+    """
+    return config.replay_share > 0 and not config.distill and not has_deepspeed(config)
+
+
+def has_deepspeed(config: TrainingConfig) -> bool:
+    """Whether several processes divide states by DeepSpeed."""
+    return config.num_processes > 1 and config.sharding.startswith("zero")
 
 
 def training_plan(config: TrainingConfig, has_gpu: bool, audio_positions: int | None = None) -> TrainingPlan:

@@ -96,7 +96,7 @@ class WhisperTrainer(GuardedTrainer):
         number = self._next_batch()
         loss = self._learn(model, inputs, num_items_in_batch, number)
         if self._windows:
-            for clip in self._windows.beside(number * self.world.size + self.world.rank):
+            for clip in self._windows.beside(number, self.world.rank, self.world.size):
                 self._rehearse(model, clip)
         return loss
 
@@ -112,13 +112,15 @@ class WhisperTrainer(GuardedTrainer):
         return super().training_step(model, inputs, num_items_in_batch)
 
     def _rehearse(self, model: Any, clip: Clip) -> None:
-        """Forward and backward pass of a window, whose loss is the mean over its tokens, too."""
+        """Forward and backward pass of a window, with the mean loss of its tokens (see `REPLAY_WEIGHT`)."""
         inputs = self._collator([clip])
         if "input_features" in inputs:
             inputs["input_features"] = padded(inputs["input_features"])
         tokens = int((inputs["labels"] != IGNORED).sum())
-        micro_batches = self.args.gradient_accumulation_steps * self.world.size
-        super().training_step(model, inputs, tokens * micro_batches / REPLAY_WEIGHT)
+        clips = (
+            self.args.per_device_train_batch_size * self.args.gradient_accumulation_steps * self.world.size
+        )
+        super().training_step(model, inputs, tokens * clips / REPLAY_WEIGHT)
 
     def _prepare_inputs(self, inputs: dict[str, Any]) -> dict[str, Any]:
         prepared: dict[str, Any] = super()._prepare_inputs(inputs)

@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 
@@ -108,3 +109,12 @@ def test_of_eight_clips_one_or_two_are_chance(lost: int, verdict: str) -> None:
     base, tuned = [(0, 1)] * 8, [(1, 1)] * lost + [(0, 1)] * (8 - lost)
     _, low, high = interval_of(base, tuned)
     assert Capability("timestamps", 1.0, 1 - lost / 8, 8, -high, -low).verdict == verdict
+
+
+def test_what_was_cut_short_is_not_kept(tmp_path: Path) -> None:
+    sound = np.zeros(100, np.float32)
+    kept = KeptReadings(tmp_path / "readings.json", "one")
+    assert kept.read(sound, "en", lambda: "half", lambda: True) == "half"
+    assert kept.read(sound, "en", lambda: "whole", lambda: False) == "whole"
+    again = KeptReadings(tmp_path / "readings.json", "one")
+    assert again.read(sound, "en", lambda: "not asked", lambda: False) == "whole"

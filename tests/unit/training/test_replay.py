@@ -19,8 +19,8 @@ from studio.training.arguments import read_config
 from studio.training.collator import FeatureSource
 from studio.training.config import TrainingConfig
 from studio.training.data import Clip
-from studio.training.plan import training_plan
-from studio.training.replay import Windows, passages, read_by_base
+from studio.training.plan import rehearses, training_plan
+from studio.training.replay import Windows, _language, passages, read_by_base
 from tests.unit.training.attempts import Runs, assert_same_weights, losses, told
 
 SAMPLES = DEMO_SPEECH / "samples"
@@ -146,18 +146,38 @@ def assert_other_weights(one: Path, other: Path) -> None:
         assert_same_weights(one, other)
 
 
-def test_a_window_counts_as_much_whether_its_batch_comes_at_once_or_in_two(
-    demo_runs: Runs, light: str
-) -> None:
+def test_what_is_rehearsed_counts_as_much_however_a_step_is_divided(demo_runs: Runs, light: str) -> None:
     same = {**REHEARSED, "replay_data": light, "max_train_samples": 4, "max_steps": 1, "short_audio": "off"}
-    once = demo_runs.finished("once", **same, per_device_train_batch_size=4, replay_share=0.25)
-    twice = demo_runs.finished(
-        "twice", **same, per_device_train_batch_size=2, gradient_accumulation_steps=2, replay_share=0.5
-    )
+    same["replay_share"] = 0.5
+    once = demo_runs.finished("once", **same, per_device_train_batch_size=4)
+    twice = demo_runs.finished("twice", **same, per_device_train_batch_size=2, gradient_accumulation_steps=2)
     first, second = (told(run, "step")[0] for run in (once, twice))
     assert first["grad_norm"] == pytest.approx(second["grad_norm"], rel=1e-3)
-    alone = demo_runs.finished("alone", **same, per_device_train_batch_size=4, replay_share=0.0)
+    alone = demo_runs.finished("alone", **{**same, "replay_share": 0.0}, per_device_train_batch_size=4)
     assert_other_weights(*(run.checkpoints / "checkpoint-1" for run in (once, alone)))
+
+
+@pytest.mark.parametrize("per_batch", [0.5, 1.0, 1.5])
+def test_all_processes_rehearse_as_many_windows_beside_a_batch_and_each_its_own(per_batch: float) -> None:
+    windows = windows_of(100, per_batch)
+    first, second = (
+        [[clip.example.line for clip in windows.beside(batch, rank, 2)] for batch in range(10)]
+        for rank in range(2)
+    )
+    assert [len(row) for row in first] == [len(row) for row in second]
+    seen = [line for rows in (first, second) for row in rows for line in row]
+    assert len(seen) == len(set(seen)) == 20 * per_batch
+
+
+@pytest.mark.parametrize(("named", "wanted"), [("English", "en"), ("en", "en"), ("no language", "")])
+def test_a_language_is_found_by_its_name(named: str, wanted: str) -> None:
+    example = Example(Path("a.wav"), "", named, None, None, None, 5.0, (), 1)
+    assert _language(example, ("de", "en")) == wanted
+
+
+def test_with_deepspeed_nothing_is_rehearsed() -> None:
+    config = TrainingConfig(num_processes=2)
+    assert rehearses(config) and not rehearses(replace(config, sharding="zero2"))
 
 
 def test_a_run_of_an_earlier_version_rehearses_nothing_and_keeps_its_learning_rate(
