@@ -64,7 +64,9 @@ class ProbeQuestion:
         config = self.run_config()
         if precision:
             config = replace(config, precision=precision)
-        return replace(training_plan(config, has_gpu), label_length=self.label_length)
+        # Its steps are of clips alone: nothing is rehearsed beside them.
+        plan = training_plan(config, has_gpu)
+        return replace(plan, label_length=self.label_length, window_label_length=0)
 
     def estimate(self, *, has_gpu: bool, precision: str = "") -> MemoryEstimate:
         """What is predicted, without any correction."""
