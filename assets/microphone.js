@@ -43,15 +43,16 @@ function taken(own) {
 // The model is loaded for each who speaks; faster-whisper may need an export first, which takes a while: who
 // is told so waits, and what was said before it listens is not kept.
 async function isReady(own) {
-  for (let unknown = 0; unknown < MOST_UNKNOWN;) {
-    const answer = await server.wait_for({session: own.id});
+  for (let unknown = 0, shown = ''; unknown < MOST_UNKNOWN;) {
+    const answer = await server.wait_for({session: own.id, shown});
     if (answer.ready) return true;
     if (answer.error) { say(answer.error); return false; }
     unknown = answer.is_known ? 0 : unknown + 1;
-    if (!answer.doing) continue;
+    shown = answer.doing;
+    if (!shown) continue;
     if (own.stopping) { say(''); return false; }
     own.chunks = [];
-    say(answer.doing);
+    say(shown);
   }
   say(words('unready'));
   return false;

@@ -39,6 +39,8 @@ _CLIPS = 8
 _MOST_CLIPS = 40
 """Of which a long recording is put together."""
 _LONG_SECONDS = 60.0
+_WAY_OF_READING = 1
+"""Another number where the transcriber writes otherwise: what was read before would not compare."""
 _PAUSE_SECONDS = 0.5
 _SILENCE_SECONDS = 10.0
 _MOST_TOKENS = 96
@@ -130,7 +132,7 @@ class KeptReadings:
     def read(self, samples: Samples, language: str, write: Callable[[], str], should_stop: ShouldStop) -> str:
         """What is known of the recording, else what `write` makes of it; what was cut short is not kept."""
         digest = hashlib.blake2b(samples.tobytes(), digest_size=16).hexdigest()
-        key = f"{self._model} {language} {digest}"
+        key = f"{_WAY_OF_READING} {self._model} {language} {digest}"
         if key not in self._found:
             written = write()
             if should_stop():

@@ -118,8 +118,8 @@ class ModelSpec:
         """How long a sound may be that a model with `audio_context` short reads as long as it is; None: any,
         as models of earlier versions do, whose long recordings are cut into clips.
         """
-        seconds = self.card.get("short_seconds")
-        return float(seconds) if isinstance(seconds, int | float) and seconds > 0 else None
+        lengths = self.clip_seconds
+        return lengths[1] if lengths and self.card.get("long_recordings") == "full" else None
 
     @property
     def is_local(self) -> bool:

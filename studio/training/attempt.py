@@ -319,13 +319,12 @@ class Attempt:
         finished_model.set_language_and_task(base.generation_config, data, is_multilingual)
         staged = self.run.path / "model"
         finished_model.stage(best, staged, base_path, spec.id, self.config, base.generation_config)
-        lengths = lengths_of(data.train)
         card = {
             **finished_model.describe(self.config, spec, base_path, data, ready.source),
             "is_multilingual": is_multilingual,
             "audio_context": self.audio_context,
             **(
-                {"clip_seconds": lengths, "short_seconds": lengths["longest"]}
+                {"clip_seconds": lengths_of(data.train), "long_recordings": FULL}
                 if self.audio_context == SHORT
                 else {}
             ),

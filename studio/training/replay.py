@@ -151,7 +151,10 @@ def _read(
     tokens = decoder.tokens
     labels: list[list[int]] = [[] for _ in examples]
     sounds: dict[int, torch.Tensor] = {}
+    known = tokens.languages or ("en",)
     for place, example in enumerate(examples):
+        if example.language and not _language(example, known):
+            continue  # the base would read it as another language
         try:
             found = features(Clip(example, "", "", ()))
         except AudioError as error:
@@ -165,7 +168,7 @@ def _read(
         encoded = decoder.model.get_encoder()(given).last_hidden_state
         heard = decoder.detect_language(encoded) if tokens.languages else [{"en": 1.0}] * len(sounds)
         languages = [
-            _language(examples[place], tokens.languages) or next(iter(odds))
+            _language(examples[place], known) or next(iter(odds))
             for place, odds in zip(sounds, heard, strict=True)
         ]
         prompts = [tokens.prompt(code, "transcribe", with_times=True) for code in languages]
@@ -182,7 +185,7 @@ def _read(
 
 
 def _language(example: Example, known: Collection[str]) -> str:
-    """Code of the language that is named, if the base has it."""
+    """Code of the language that is named, if the base has it; else nothing."""
     try:
         code = resolve_language(example.language or "", known)
     except ConfigError:

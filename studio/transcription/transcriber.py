@@ -87,6 +87,10 @@ class Loaded(Protocol):
         ...
 
 
+_Spoken = tuple[NDArray[np.float32], str]
+"""A clip, and the code of its language or `auto`."""
+
+
 class Transcriber:
     """A model that transcribes, as long as its lease lasts. See `studio.transcription.model_cache`."""
 
@@ -232,47 +236,31 @@ class Transcriber:
         """
         self._checked(options)
         codes = [resolve_language(language, self.languages) for language in languages]
+        given = list(zip(clips, codes, strict=True))
         kinds = [self._is_short(options, len(clip) / SAMPLING_RATE) for clip in clips]
         texts = [""] * len(clips)
         for is_short in set(kinds):
             places = [place for place, kind in enumerate(kinds) if kind is is_short]
-            alike = [clips[place] for place in places]
-            said = [codes[place] for place in places]
-            heard = self._halved(alike, options, said, is_short=is_short)
+            heard = self._halved([given[place] for place in places], options, is_short=is_short)
             for place, text in zip(places, heard, strict=True):
                 texts[place] = text
         return texts
 
-    def _halved(
-        self,
-        clips: Sequence[NDArray[np.float32]],
-        options: TranscribeOptions,
-        codes: list[str],
-        *,
-        is_short: bool,
-    ) -> list[str]:
+    def _halved(self, clips: Sequence[_Spoken], options: TranscribeOptions, *, is_short: bool) -> list[str]:
         """The texts of clips together or, where memory does not hold them, of one half after the other."""
         try:
-            return self._written(clips, options, codes, is_short=is_short)
+            return self._written(clips, options, is_short=is_short)
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
             half = _half(len(clips), error)
-        return [
-            *self._halved(clips[:half], options, codes[:half], is_short=is_short),
-            *self._halved(clips[half:], options, codes[half:], is_short=is_short),
-        ]
+        parts = (clips[:half], clips[half:])
+        return [text for part in parts for text in self._halved(part, options, is_short=is_short)]
 
-    def _written(
-        self,
-        clips: Sequence[NDArray[np.float32]],
-        options: TranscribeOptions,
-        codes: list[str],
-        *,
-        is_short: bool,
-    ) -> list[str]:
+    def _written(self, clips: Sequence[_Spoken], options: TranscribeOptions, *, is_short: bool) -> list[str]:
+        codes = [code for _, code in clips]
         with self._loaded.using(self._adapter_id) as model:
-            encoded = model.encode([loud_enough(clip) for clip in clips], is_short=is_short)
+            encoded = model.encode([loud_enough(sound) for sound, _ in clips], is_short=is_short)
             if AUTO in codes:
                 detected = [next(iter(row)) for row in model.detect_language(encoded)]
                 codes = [seen if code == AUTO else code for code, seen in zip(codes, detected, strict=True)]

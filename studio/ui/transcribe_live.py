@@ -111,18 +111,22 @@ def _server_functions(sessions: LiveSessions) -> list[Any]:
     """What the page's script may call."""
 
     async def wait_for(data: dict[str, Any], request: gr.Request) -> dict[str, Any]:
-        """Answers when a session's model is ready or cannot be used; after a second how far it is."""
+        """Answers when a session's model is ready or cannot be used, when what is done to get it ready is no
+        longer what is `shown`, or after a second.
+        """
         session_id, locale = str(data["session"]), request_locale(request)
-        deadline = time.monotonic() + _ANSWER_SECONDS
+        deadline, shown, doing = time.monotonic() + _ANSWER_SECONDS, str(data.get("shown", "")), ""
         while time.monotonic() < deadline:
             if sessions.knows(session_id):
                 return {"ready": True}
             beginning = sessions.beginning(session_id)
             if beginning and beginning.error:
                 return {"error": _told(beginning.error, locale)}
+            doing = _doing(beginning.step, locale) if beginning and beginning.step else ""
+            if doing != shown:
+                break
             await asyncio.sleep(_LOOK_SECONDS)
-        step = beginning.step if beginning else None
-        return {"doing": _doing(step, locale) if step else "", "is_known": beginning is not None}
+        return {"doing": doing, "is_known": beginning is not None}
 
     def feed(data: dict[str, Any], request: gr.Request) -> dict[str, Any]:
         """Takes sound and answers with the text so far."""

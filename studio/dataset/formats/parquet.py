@@ -40,17 +40,20 @@ def rows_of_folder(folder: Path, split: str) -> Iterator[dict[str, Any]]:
 
 
 def _refuse_addresses(folder: Path) -> None:
-    """The library would fetch what a card names in the head of `README.md`."""
+    """The library would fetch what the folder's card or its `.huggingface.yaml` names."""
     import yaml
+    from huggingface_hub.repocard import metadata_load
 
-    card = folder / "README.md"
-    head = card.read_text("utf-8", "replace").split("\n---", 1)[0] if card.is_file() else ""
-    try:
-        told = yaml.safe_load(head.removeprefix("---")) if head.startswith("---") else {}
-    except yaml.YAMLError:
-        return  # the library says what is wrong with it
-    if isinstance(told, dict) and "://" in str(told.get("configs")):
-        raise ManifestError(
-            "{path} names files at other addresses, and nothing is fetched: download them into the folder.",
-            path=card,
-        )
+    for path in (folder / "README.md", folder / ".huggingface.yaml"):
+        if not path.is_file():
+            continue
+        try:
+            told = metadata_load(path) if path.suffix == ".md" else yaml.safe_load(path.read_bytes())
+        except (yaml.YAMLError, ValueError):
+            continue  # the library says what is wrong with it
+        if isinstance(told, dict) and "://" in str(told.get("configs")):
+            raise ManifestError(
+                "{path} names files at other addresses, and nothing is fetched: download them into the "
+                "folder.",
+                path=path,
+            )

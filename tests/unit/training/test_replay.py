@@ -79,6 +79,14 @@ def test_the_base_reads_windows_with_times_and_what_it_is_not_sure_of_is_left_ou
     assert done == [(0, 5), (4, 5)]
 
 
+def test_a_recording_in_a_language_that_the_base_lacks_is_left_out(base: Base, tmp_path: Path) -> None:
+    (light,) = passages(sounds(tmp_path, "kitchen-light.flac"))
+    features = FeatureSource(base.decoder.extractor, keep=False)
+    named = [replace(light, language=name) for name in ("Klingon", "English")]
+    read = read_by_base(named, base.decoder, features, tmp_path / "kept", lambda *_: None)
+    assert [clip.example.language for clip in read] == ["English"] and read[0].language == "en"
+
+
 def test_what_was_read_once_is_kept(base: Base, tmp_path: Path) -> None:
     windows = passages(sounds(tmp_path, "kitchen-light.flac"))
     features = FeatureSource(base.decoder.extractor, keep=False)

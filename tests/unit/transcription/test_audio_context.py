@@ -85,6 +85,31 @@ def test_a_long_recording_is_cut_into_windows_like_the_clips_of_the_training(
     assert sum(word in sample.text.split() for word in found.text.split()) > 50
 
 
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_model_of_today_reads_what_is_longer_than_its_clips_in_whole_windows(
+    short_cache: ModelCache, samples: dict[str, Sample], tmp_path: Path, is_new: bool
+) -> None:
+    if is_new:
+        card_path = tmp_path / "models" / "faint" / "model.json"
+        card = json.loads(card_path.read_text(encoding="utf-8"))
+        card_path.write_text(json.dumps({**card, "long_recordings": "full"}), encoding="utf-8")
+    whole = read_audio(samples["long"].path)
+    short, longer = whole[:80_000], whole[:160_000]  # 5 s, as the clips of the training, and 10 s
+    options = TranscribeOptions(language="en", timestamps="none")
+    with short_cache.lease("faint") as engine:
+        with engine._loaded.using(None) as decoder:
+            lengths = Lengths(decoder)
+        alone = [engine.transcribe_batch([sound], options, ["en"])[0] for sound in (longer, short)]
+        read = list(lengths.seen)
+        if is_new:  # others are read together, as long as the longest
+            assert engine.transcribe_batch([longer, short, longer], options, ["en"] * 3) == [*alone, alone[0]]
+        lengths.seen.clear()
+        engine.transcribe_samples([longer], 10.0, options)
+        recording = set(lengths.seen)
+    assert (read[0] == 1500) is is_new and read[1] < 500
+    assert (recording == {1500}) is is_new
+
+
 @pytest.mark.parametrize("given", ONE_WINDOW_AFTER_ANOTHER, ids=lambda given: next(iter(given)))
 def test_whatever_is_asked_of_a_model_of_short_clips_its_windows_are_short(
     short_cache: ModelCache, samples: dict[str, Sample], given: dict[str, Any]

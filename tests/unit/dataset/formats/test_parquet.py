@@ -112,4 +112,9 @@ def test_a_card_that_names_files_elsewhere_is_refused_and_nothing_is_fetched(
     with pytest.raises(ManifestError, match=r"README\.md names files at other addresses"):
         read_manifest(tmp_path, cache_dir=tmp_path / "cache")
     card.write_text(head.format("train.parquet"))
+    hidden = tmp_path / ".huggingface.yaml"
+    hidden.write_text(f"configs:\n- config_name: default\n{files.format('http://127.0.0.1:9/train.parquet')}")
+    with pytest.raises(ManifestError, match=r"\.huggingface\.yaml names files at other addresses"):
+        read_manifest(tmp_path, cache_dir=tmp_path / "cache")
+    hidden.unlink()
     assert [e.text for e in read_manifest(tmp_path, cache_dir=tmp_path / "cache").examples] == ["a"]
