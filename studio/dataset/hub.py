@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from studio.dataset.columns import columns_of
 from studio.dataset.copies import TABLE, copies, first_line, is_audio, is_current, rows_of_dataset, write_copy
 from studio.errors import HubUnreachableError, ManifestError
 
@@ -122,14 +123,34 @@ def _streamed(name: str, config: str | None, split: str, revision: str) -> Itera
     datasets.config.STREAMING_READ_MAX_RETRIES = datasets.config.STREAMING_OPEN_MAX_RETRIES = _RETRIES
     data = datasets.load_dataset(name, config, split=split, streaming=True, revision=revision)
     for row in rows_of_dataset(data):
-        yield {column: _with_bytes(value) for column, value in row.items()}
+        values = {column: with_bytes(value, name) for column, value in row.items()}
+        sound = columns_of(tuple(values), needs_text=False).get(values, "audio")
+        if isinstance(sound, str):
+            raise _elsewhere(name, sound)
+        yield values
 
 
-def _with_bytes(value: Any) -> Any:
-    """Audio that is named by its place gets its bytes; anything else is left alone."""
-    if not is_audio(value) or value["bytes"]:
+def with_bytes(value: Any, name: str) -> Any:
+    """Audio that is named by its place in the dataset `name` gets its bytes; what is no audio is left alone.
+
+    Raises:
+        ManifestError: if the place is anywhere else: a file of this machine, another address.
+    """
+    if not is_audio(value) or value["bytes"] or value["path"] is None:
         return value
+    path = str(value["path"])
+    if not path.rpartition("::")[2].startswith(f"hf://datasets/{name}@"):
+        raise _elsewhere(name, path)
     from datasets.utils.file_utils import xopen
 
-    with xopen(str(value["path"]), "rb") as file:
+    with xopen(path, "rb") as file:
         return {**value, "bytes": file.read()}
+
+
+def _elsewhere(name: str, path: str) -> ManifestError:
+    return ManifestError(
+        "The dataset {name} names a recording that is not in it ({path}), and nothing else is opened: "
+        "download the recordings and a list of them.",
+        name=name,
+        path=path,
+    )

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from studio.errors import ConfigError
@@ -57,7 +58,7 @@ def _given_values(argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     if "config" not in given:
         return _config_values(given)
     values, notes = _config_values(_read_mapping(Path(given.pop("config"))))
-    from_flags, flag_notes = _config_values(given)
+    from_flags, flag_notes = _config_values(given, values)
     return {**values, **from_flags}, notes + flag_notes
 
 
@@ -204,8 +205,13 @@ def _is_switch(name: str) -> bool:
     return f is not None and f.type is bool
 
 
-def _config_values(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Checked field values from names of any dialect, and notes; a field's own name wins over a switch."""
+def _config_values(
+    given: Mapping[str, Any], others: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[dict[str, Any], list[str]]:
+    """Checked field values from names of any dialect, and notes; a field's own name wins over a switch.
+
+    `others` are the values of fields that hold where none is given here.
+    """
     values: dict[str, Any] = dict(_MEANT_BEFORE.get(given.get("schema_version"), {}))
     foreign: dict[str, Any] = {}
     notes: list[str] = []
@@ -222,7 +228,7 @@ def _config_values(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
             foreign[name] = None
         else:
             foreign[name] = boolean(name, value) if dialects.is_switch(name) else value
-    translated, more = dialects.translate(foreign, values)
+    translated, more = dialects.translate(foreign, values, others)
     if "warmup_steps" in translated:
         values.pop("warmup_steps", None)
     meant = {name: convert(name, value) for name, value in translated.items()}
@@ -230,7 +236,8 @@ def _config_values(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
         if meant[name] not in (values[name], dialects.SWITCHED_OFF.get(name)):
             notes.append(f"{name} is {values[name]}, as given by its own name, not {meant[name]}.")
     merged = {**meant, **values}
-    notes += more + dialects.unmade(foreign, merged)
+    said = {name: value for name, value in meant.items() if value != dialects.SWITCHED_OFF.get(name)}
+    notes += more + dialects.unmade(foreign, {**others, **said, **values})
     if "eval_steps" in merged and "eval_strategy" not in merged:
         merged["eval_strategy"] = "steps"
     return merged, notes

@@ -79,10 +79,13 @@ def known_names() -> set[str]:
     return {*SWITCHES, *UNUSED, *TRANSLATED}
 
 
-def translate(foreign: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def translate(
+    foreign: Mapping[str, Any], own: Mapping[str, Any], others: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
     """Values of `TrainingConfig` fields for foreign flags, and the sentences about what is read otherwise.
 
-    `foreign` maps flag → value; switches already have a bool. `own` has the fields given by their own names.
+    `foreign` maps flag → value; switches already have a bool. `own` has the fields given by their own names,
+    `others` those of the file that the flags override.
 
     Raises:
         ConfigError: if two flags contradict each other, or one asks for another model than can be made.
@@ -103,14 +106,14 @@ def translate(foreign: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[dict[
             if given[name] != done:
                 notes.append(f"--{name} {given[name]} is not done here: the model is compiled with {done}.")
     for name in _OF_THE_MODEL:
-        if given.get(name) and given[name] != own.get("base_model"):
+        if given.get(name) and given[name] != {**others, **own}.get("base_model"):
             raise ConfigError(
                 "--{name} {value} is not done here, and without it the run would be another: {advice}.",
                 name=name,
                 value=given[name],
                 advice="a model's own configuration and tokenizer are used, those of base_model",
             )
-    values |= _dataset(given, own)
+    values |= _dataset(given, own, others)
     values |= _saving(given.get("save_strategy"), notes)
     return values, notes
 
@@ -122,7 +125,7 @@ def unmade(foreign: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
     notes = []
     if not any(name.startswith(_SAYS_WHICH) for name in values):
         notes.append("This makes a LoRA, a small adapter: add --method full to train all weights.")
-    if foreign.get("dataset_name") and "normalizer" not in values:
+    if foreign.get("dataset_name") and not {"normalizer", "do_lower_case"} & {*values, *foreign}:
         notes.append("Texts are learned as they are written: --do_lower_case makes them lower case.")
     return notes
 
@@ -164,12 +167,12 @@ def _switched(given: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _dataset(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _dataset(given: Mapping[str, Any], own: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
     """`dataset_name`, its configuration and its splits as `owner/name:config:split`."""
     named = given.get("dataset_name")
     if not named:
         lonely = next((name for name in _DATASET if given.get(name)), None)
-        if lonely and "train_data" not in own:
+        if lonely and "train_data" not in {**others, **own}:
             raise ConfigError(
                 "--{name} belongs to a dataset of the hub: give dataset_name, too, or train_data.",
                 name=lonely,

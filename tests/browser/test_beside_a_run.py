@@ -30,6 +30,7 @@ def run_id(client: Client, micro_model: Path, tones: Path) -> Iterator[str]:
         "max_steps": 10**6,
         "eval_strategy": "no",
         "logging_steps": 1,
+        "replay_share": 0.0,
         "save_steps": 10**5,
     }
     run_id: str = client.predict(config=config, api_name="/start_run")

@@ -25,6 +25,7 @@ def many_steps(model: Path, data: Path) -> TrainingConfig:
         eval_strategy="no",
         per_device_train_batch_size=2,
         capability_check=False,
+        replay_share=0.0,
         run_name="unwatched",
     )
 

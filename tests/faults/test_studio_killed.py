@@ -17,6 +17,7 @@ LONG_RUN = {
     "eval_on_start": False,
     "max_eval_samples": 2,
     "capability_check": False,
+    "replay_share": 0.0,
 }
 SHORT_RUN = {**LONG_RUN, "max_steps": 4}
 ENDED = {"finished", "stopped", "failed", "interrupted"}

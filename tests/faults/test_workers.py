@@ -64,6 +64,7 @@ def long_run(micro_model: Path, tones: Path) -> TrainingConfig:
         save_steps=3,
         eval_strategy="no",
         logging_steps=1,
+        replay_share=0.0,
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from studio.dataset.hub import is_dataset_id
+from studio.dataset.hub import is_dataset_id, with_bytes
 from studio.dataset.manifest import read_manifest
 from studio.errors import ManifestError
 from tests.studio_process import ROOT
@@ -94,6 +94,18 @@ def test_a_folder_of_parquet_files_is_read_like_the_dataset_it_came_from(
     with pytest.raises(ManifestError, match="Bad split: dev"):
         read_manifest(parquet.parent, split="dev", cache_dir=tmp_path)
     assert len(list((tmp_path / "datasets").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/etc/hostname", "a.wav", "http://127.0.0.1:9/a.wav", "hf://datasets/somebody/other@1/a.wav"),
+        *("zip://a.wav::/etc/a.zip", "hf://datasets/somebody/speech@1/a.wav::/etc/hostname"),
+    ],
+)
+def test_a_recording_that_is_not_in_the_dataset_is_not_opened(path: str) -> None:
+    with pytest.raises(ManifestError, match="names a recording that is not in it"):
+        with_bytes({"bytes": None, "path": path}, "somebody/speech")
 
 
 def test_a_dataset_id_is_told_from_a_path() -> None:

@@ -1,5 +1,6 @@
 """Every flag of the scripts whose commands people have: taken, and with its meaning."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,3 +100,22 @@ def test_a_slip_is_answered_with_the_nearest_spelling(flag: str) -> None:
     slip = f"{flag[:-2]}{flag[-1]}{flag[-2]}x"
     with pytest.raises(ConfigError, match="the nearest is --"):
         parse_training_arguments([f"--{slip}", "1"])
+
+
+def test_flags_are_read_beside_the_file_that_they_override(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("base_model: openai/whisper-tiny\ntrain_data: a.json\nwarmup_steps: 7\n")
+    given = ["--config", str(file), "--tokenizer_name", "openai/whisper-tiny", "--eval_split_name", "test"]
+    config, _ = parse_training_arguments([*given, "--warmup_ratio", "0.1"])
+    assert (config.train_data, config.warmup_steps) == ("a.json", 0.1)
+    with pytest.raises(ConfigError, match="tokenizer_name openai/whisper-base is not done here"):
+        parse_training_arguments(["--config", str(file), "--tokenizer_name", "openai/whisper-base"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "is_told"), [("", True), ("--freeze_encoder False", True), ("--lora_r 8", False)]
+)
+def test_who_trained_all_weights_is_told_that_a_lora_is_made(flags: str, is_told: bool) -> None:
+    given = "--base_model demo --dataset_name a/b --do_lower_case " + flags
+    _, notes = parse_training_arguments(given.split())
+    assert any("makes a LoRA" in note for note in notes) is is_told
