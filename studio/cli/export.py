@@ -14,6 +14,7 @@ from studio.registry.spec import ModelSpec
 from studio.sentences import Sentence
 from studio.services import Services
 from studio.settings import Settings
+from studio.training.after_check import loss_of
 from studio.units import format_bytes
 
 SCHEMA_VERSION = 1
@@ -85,5 +86,7 @@ def _summary(made: ModelSpec) -> str:
             else f"differs in {proof['different_tokens']} of {proof['tokens']} tokens from"
         )
         lines.append(f"The {proof['b']} {verdict} the {proof['a']} ({proof['clips']} clips).")
+    if loss := loss_of(made.card.get("capabilities")):
+        lines.insert(0, str(loss))
     say(f"Folder: {made.path}")
     return "\n".join(lines)

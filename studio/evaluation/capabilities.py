@@ -21,7 +21,7 @@ from studio.errors import DataError
 from studio.evaluation.metrics import Errors, errors_of_parts, interval_of
 from studio.evaluation.normalize import writes_without_spaces
 from studio.files import read_json, write_json
-from studio.transcription.engine import ShouldStop, TranscribeOptions
+from studio.transcription.engine import AudioContext, ShouldStop, TranscribeOptions
 from studio.transcription.languages import resolve_language
 from studio.transcription.model_cache import ModelCache
 
@@ -33,6 +33,10 @@ CHECKS = ("long_form", "other_languages", "timestamps", "silence", "language")
 """What is most at risk first."""
 TOLERANCE = 0.05
 """Where the interval says that no more was lost, nothing was."""
+_UNKNOWN_ERRORS = 0.5
+"""A base that is wrong so often does not know what the model was taught."""
+_FAR = 0.1
+"""Errors by which one way of reading must be better than the other to be worth a change."""
 _LEAST_LOSS = 0.02
 """What is smaller is no reason to train again, however sure it is."""
 _CLIPS = 8
@@ -93,6 +97,8 @@ class CapabilityReport:
     model: str
     base_model: str
     checks: tuple[Capability, ...]
+    long_windows: AudioContext = "auto"
+    """How long recordings were read: `auto` as the model's card says, `short` where that is far better."""
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -152,11 +158,16 @@ def check_capabilities(
     others: Sequence[Example] = (),
     should_stop: ShouldStop | None = None,
     kept: KeptReadings | None = None,
+    clip_errors: float | None = None,
 ) -> CapabilityReport:
     """Measures both models on the same few clips, on those clips joined, on silence, and on `others` joined.
 
     `others` are clips in languages that the model was not tuned in, each with its language; a check for which
     there is nothing, or no time any more, is left out. `kept` has long recordings that the base has read.
+
+    `clip_errors`, the error rate of a model that learned clips in windows of their own length, asks how it
+    should read long ones. Whole windows are the base's, and keep what it knows; where it knows nothing, and
+    the model has far more errors in them than in clips, windows of the clips' length are tried.
 
     Raises:
         ModelError: if one of them cannot be loaded.
@@ -165,9 +176,12 @@ def check_capabilities(
     clips = _clips(examples, _CLIPS)
     readings = kept or KeptReadings(None, "")
     own, foreign = _recordings(_clips(examples, _MOST_CLIPS)), _recordings(_clips(others, _MOST_CLIPS))
+    windows: AudioContext = "auto"
     measures: dict[str, Callable[[Transcriber, KeptReadings | None], Errors]] = {
         "long_form": lambda engine, known: _long_form(engine, own[:1], known, stops),
-        "other_languages": lambda engine, known: _long_form(engine, foreign, known, stops),
+        "other_languages": lambda engine, known: _long_form(
+            engine, foreign, known, stops, "auto" if known else windows
+        ),
         "timestamps": lambda engine, _: _timestamps(engine, clips),
         "silence": lambda engine, _: _silence(engine),
         "language": lambda engine, _: _language(engine, clips),
@@ -179,14 +193,31 @@ def check_capabilities(
             if not stops():
                 with engines.lease(name) as engine:
                     found.append(measures[check](engine, known))
-        if len(found) == 2 and found[0] and len(found[0]) == len(found[1]) and not stops():
-            rows.append(_compared(check, *found))
-    return CapabilityReport(model, base_model, tuple(rows))
+        if len(found) < 2 or not found[0] or len(found[0]) != len(found[1]) or stops():
+            continue
+        if check == "long_form" and _is_new_to_the_base(found[0], found[1], clip_errors):
+            with engines.lease(model) as engine:
+                in_clips = _long_form(engine, own[:1], None, stops, "short")
+            if in_clips and interval_of(found[1], in_clips)[2] < -_FAR:
+                windows, found[1] = "short", in_clips
+        rows.append(_compared(check, *found))
+    return CapabilityReport(model, base_model, tuple(rows), windows)
+
+
+def _is_new_to_the_base(base: Errors, tuned: Errors, clip_errors: float | None) -> bool:
+    """Whether a model has learned what its base cannot, and reads less of it in long recordings."""
+    if clip_errors is None:
+        return False
+    return _rate(base) > _UNKNOWN_ERRORS and _rate(tuned) > clip_errors + _FAR
+
+
+def _rate(found: Errors) -> float:
+    return sum(errors for errors, _ in found) / max(1, sum(length for _, length in found))
 
 
 def _compared(check: str, base: Errors, tuned: Errors) -> Capability:
     more, low, high = interval_of(base, tuned)
-    wrong = sum(errors for errors, _ in base) / max(1, sum(length for _, length in base))
+    wrong = _rate(base)
     before, after = (min(1.0, max(0.0, 1.0 - rate)) for rate in (wrong, wrong + more))
     return Capability(check, before, after, len(base), -high, -low)
 
@@ -242,7 +273,11 @@ def _joined(language: str, clips: Sequence[Clip]) -> _Long:
 
 
 def _long_form(
-    engine: "Transcriber", recordings: Sequence[_Long], known: KeptReadings | None, should_stop: ShouldStop
+    engine: "Transcriber",
+    recordings: Sequence[_Long],
+    known: KeptReadings | None,
+    should_stop: ShouldStop,
+    windows: AudioContext = "auto",
 ) -> Errors:
     """Errors of each sentence, read as a user reads a recording; loops and gaps are errors, too."""
     found: list[tuple[int, int]] = []
@@ -252,7 +287,7 @@ def _long_form(
             continue
 
         def write(samples: Samples = recording.samples, language: str = code) -> str:
-            options = TranscribeOptions(language=language, num_beams=1)
+            options = TranscribeOptions(language=language, num_beams=1, audio_context=windows)
             seconds = len(samples) / SAMPLING_RATE
             return engine.transcribe_samples([samples], seconds, options, should_stop=should_stop).text
 

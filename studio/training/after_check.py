@@ -23,6 +23,7 @@ from studio.training.stop import StopSignal
 from studio.transcription.languages import AUTO
 from studio.transcription.loading import Load
 from studio.transcription.model_cache import ModelCache
+from studio.whisper.audio_context import SHORT
 
 log = logging.getLogger("studio.training")
 _DISTILLED_CLIPS = 200
@@ -30,6 +31,8 @@ _DISTILLED_CLIPS = 200
 _FEW_CLIPS = 8
 _SHARE_OF_RUN, _LEAST_SECONDS = 0.1, 60.0
 """What the check may take: a tenth of the training, or a minute."""
+_LEAST_CLIP_SECONDS = 4.0
+"""Models of shorter ones always read long recordings in whole windows."""
 _KEPT_SECONDS = 3600.0
 """No model leaves between two measures."""
 CHECK_NAMES = {
@@ -118,13 +121,28 @@ def _check_capabilities(made: MadeModel, engines: ModelCache) -> None:
         others,
         lambda: made.stop.is_set or time.monotonic() > until,
         _readings(made),
+        _errors_in_clips(made),
     )
     made.outcome.capabilities = report.to_json()
-    made.registry.annotate(spec.id, {"capabilities": made.outcome.capabilities})
+    found: dict[str, Any] = {"capabilities": made.outcome.capabilities}
+    if report.long_windows == SHORT:
+        log.info("Long recordings are read in windows as long as the clips: in whole ones more is wrong.")
+        found["long_recordings"] = SHORT
+    made.registry.annotate(spec.id, found)
     for row in report.checks:
         log.info(
             "%s: %.0f %% before, %.0f %% after (%s)", row.check, 100 * row.base, 100 * row.tuned, row.verdict
         )
+
+
+def _errors_in_clips(made: MadeModel) -> float | None:
+    """Error rate of a model that learned clips in short windows; None if their length cuts through words."""
+    final = made.outcome.metrics.get("final") or {}
+    lengths = made.spec.clip_seconds
+    if made.spec.audio_context != SHORT or lengths is None or lengths[1] < _LEAST_CLIP_SECONDS:
+        return None
+    errors = final.get(made.outcome.metrics.get("metric"))
+    return float(errors) if errors is not None else None
 
 
 def _readings(made: MadeModel) -> KeptReadings:

@@ -32,7 +32,7 @@ FORMATS = ("ctranslate2", "merged")
 STAGING = ".export-"
 LOCK = "exports.lock"
 """Beside the models' folder; whoever makes an export in this home holds it. It ends with its process."""
-_INHERITED = ("languages", "audio_context", "clip_seconds", "long_recordings", "short_audio")
+_INHERITED = ("languages", "audio_context", "clip_seconds", "long_recordings", "short_audio", "capabilities")
 """What the card of a model says that is as true of its export."""
 
 OnStep = Callable[[Sentence, float], None]

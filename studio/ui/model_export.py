@@ -19,7 +19,7 @@ from studio.ui.following import QUIET, UNCHECKED
 from studio.ui.i18n import N_, _, request_locale, tr
 from studio.ui.markup import Html, tag
 from studio.ui.streaming import Worked
-from studio.ui.views import note, progress_bar
+from studio.ui.views import loss_note, note, progress_bar
 
 _SAME = N_("Proof: both write the same {tokens} tokens ({clips} clips).")
 _DIFFERENT = N_("Measured: {different_tokens} of {tokens} tokens differ ({clips} clips).")
@@ -112,7 +112,10 @@ def export_formats(spec: ModelSpec | None, locale: str) -> Any:
 
 def proof(spec: ModelSpec, locale: str) -> Html:
     """How the new form compares with the model."""
-    lines: list[Html] = [note(tr("{model} is there.", locale, model=spec.id), "good")]
+    lines: list[Html | None] = [
+        loss_note(spec.card.get("capabilities"), locale),
+        note(tr("{model} is there.", locale, model=spec.id), "good"),
+    ]
     for row in spec.card.get("parity") or ():
         text = tr(_SAME if row["equal"] else _DIFFERENT, locale, **row)
         lines.append(tag("p", text, class_="subdued"))

@@ -53,7 +53,9 @@ def long_run(
     process.wait()
 
 
-def test_the_tour_trains_the_demo_model_to_less_than_half_its_errors(run_process: RunStudio) -> None:
+def test_the_tour_trains_the_demo_model_to_less_than_half_its_errors(
+    run_process: RunStudio, studio_home: Path
+) -> None:
     done = run_process("demo", "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
@@ -63,6 +65,10 @@ def test_the_tour_trains_the_demo_model_to_less_than_half_its_errors(run_process
     right = {who: [row[who] == row["reference"] for row in answer["heard"]] for who in ("base", "adapter")}
     assert sum(right["adapter"]) > sum(right["base"])
     assert "1. Size" in done.stderr
+    (card,) = [json.loads(path.read_text("utf-8")) for path in (studio_home / "models").glob("*/model.json")]
+    assert card["long_recordings"] == "short", "its base knows nothing of the accent"
+    rows = {row["check"]: row for row in card["capabilities"]["checks"]}
+    assert rows["long_form"]["base"] < 0.2 and rows["long_form"]["tuned"] > 0.8
 
 
 def test_ctrl_c_saves_a_checkpoint_and_resume_ends_the_run(

@@ -4,11 +4,16 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from gradio_client import Client
 from playwright.sync_api import expect
 
+from studio.evaluation.capabilities import Capability, CapabilityReport
+from studio.files import write_json
 from studio.training.arguments import config_to_dict, write_yaml
 from studio.training.config import TrainingConfig
+from studio.training.events import EventLog
+from studio.training.run_dir import RunDir
 from tests.browser.conftest import OpenPage
 from tests.studio_process import StudioProcess
 
@@ -157,3 +162,43 @@ def test_a_run_goes_on_while_nobody_looks_and_its_end_is_notified(
 
     page.context.close()
     expect(open_page("train").locator("#run-status .badge")).to_have_text("Stopped")
+
+
+@pytest.fixture
+def broken_run(studio_server: StudioProcess) -> RunDir:
+    """The folder of a run whose model reads long recordings no more."""
+    run = RunDir(studio_server.home / "runs" / "too-strong")
+    run.path.mkdir(parents=True)
+    config = TrainingConfig(base_model="demo", train_data="demo", replay_share=0.0, run_name="too strong")
+    write_json(run.config, config_to_dict(config))
+    write_json(run.record, {"schema_version": 1, "created": "2026-01-02T03:04:05+00:00"})
+    EventLog(run.events).write("plan", max_steps=9, learning_rate=1e-3, metric="wer")
+    rows = [
+        Capability("timestamps", 0.9, 0.4, 40, -0.65, -0.35),
+        Capability("long_form", 0.95, 0.1, 12, -0.9, -0.8),
+        Capability("silence", 1.0, 1.0, 8, 0.0, 0.0),
+        Capability("language", 0.9, 0.85, 6, -0.3, 0.2),
+    ]
+    found = CapabilityReport("too-strong", "demo", tuple(rows)).to_json()
+    write_json(
+        run.result, {"state": "finished", "error": "", "model_id": "too-strong", "capabilities": found}
+    )
+    return run
+
+
+def test_a_loss_stands_first_and_a_press_asks_for_a_gentler_run(
+    open_page: OpenPage, broken_run: RunDir
+) -> None:
+    page = open_page("train")
+    page.get_by_role("button", name="too strong").click()
+    shown = page.locator("#run-status")
+    expect(shown.locator(".note").first).to_contain_text(
+        "The base does better in: Timestamps, Long recordings"
+    )
+    verdicts = {"Silence": "kept", "Language": "too few clips to tell", "something else": "not checked"}
+    for check, verdict in verdicts.items():
+        expect(shown.locator(".capabilities tr", has_text=check)).to_contain_text(verdict)
+    page.locator("#run-gentler").click()
+    expect(page.locator("#train-learning_rate input")).to_have_value("0.0003")
+    expect(page.locator("#train-command textarea")).to_have_value(re.compile("--learning_rate 0.0003"))
+    expect(page.locator("#train-command textarea")).not_to_have_value(re.compile("--replay_share"))

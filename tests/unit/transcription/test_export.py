@@ -11,7 +11,9 @@ from studio.errors import ConfigError, ModelBrokenError, ModelError
 from studio.registry.spec import ModelKind
 from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
+from studio.training.after_check import loss_of
 from studio.transcription.export import STAGING, Exporter, ExportRequest
+from studio.ui.model_export import proof
 from tests.unit.transcription.small_models import save_adapter
 
 
@@ -66,6 +68,18 @@ def test_a_merged_model_stands_alone_and_writes_the_same(registry: ModelRegistry
     assert [row["b"] for row in made.card["parity"]] == ["merged"]
     assert made.path and (made.path / "model.safetensors").is_file()
     assert Exporter(registry).ensure("whole").card["parity"][0]["equal"]
+
+
+def test_what_a_model_has_lost_is_on_the_card_of_its_export(registry: ModelRegistry) -> None:
+    path = registry.get("accent").path
+    assert path is not None
+    card = path / "model.json"
+    lost = {"lost": ["long_form"], "checks": {}}
+    card.write_text(json.dumps({**json.loads(card.read_text("utf-8")), "capabilities": lost}), "utf-8")
+    made = Exporter(registry).export(ExportRequest("accent", "merged", name="whole"))
+    loss = loss_of(made.card["capabilities"])
+    assert "Long recordings" in str(loss)
+    assert str(proof(made, "en")).index("Long recordings") < str(proof(made, "en")).index("whole is there")
 
 
 def test_what_quantization_changes_is_measured(registry: ModelRegistry) -> None:
