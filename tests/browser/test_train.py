@@ -193,11 +193,12 @@ def test_a_loss_stands_first_and_a_press_asks_for_a_gentler_run(
     page.get_by_role("button", name="too strong").click()
     shown = page.locator("#run-status")
     expect(shown.locator(".note").first).to_contain_text(
-        "The base does better in: Timestamps, Long recordings"
+        "The base does better in: Long recordings, Timestamps"
     )
     verdicts = {"Silence": "kept", "Language": "too few clips to tell", "something else": "not checked"}
     for check, verdict in verdicts.items():
         expect(shown.locator(".capabilities tr", has_text=check)).to_contain_text(verdict)
+    page.get_by_text("The same as a command or a file").click()
     page.locator("#run-gentler").click()
     expect(page.locator("#train-learning_rate input")).to_have_value("0.0003")
     expect(page.locator("#train-command textarea")).to_have_value(re.compile("--learning_rate 0.0003"))
