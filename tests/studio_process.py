@@ -124,9 +124,21 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def hears_ctrl_c() -> None:
-    """For `preexec_fn`: a test in the background of a script ignores Ctrl-C, and so would what it starts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def command(
+    words: Sequence[str | Path], environ: Mapping[str, str], home: Path, folder: Path
+) -> subprocess.Popen[str]:
+    """`python -m studio` with these words in `folder`, where it writes `stderr`; it hears Ctrl-C."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "studio", *words],
+        cwd=folder,
+        env={**environ, "STUDIO_HOME": str(home)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=(folder / "stderr").open("w"),
+        encoding="utf-8",
+        # A test in the background of a script ignores Ctrl-C, and so would what it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
 
 
 def words_of(process: psutil.Process) -> list[str]:

@@ -17,7 +17,7 @@ from studio.dataset.audio import read_audio
 from studio.dataset.manifest import read_manifest
 from studio.memory.gpus import detected_gpus
 from tests.conftest import RunStudio
-from tests.studio_process import ROOT, hears_ctrl_c
+from tests.studio_process import ROOT, command
 
 
 def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -315,19 +315,8 @@ def test_ctrl_c_shows_what_was_heard_until_then_and_keeps_the_recordings_before(
     samples = demo_speech / "samples"
     long = tmp_path / "long.flac"
     soundfile.write(long, np.tile(read_audio(samples / "long.ogg"), 12), 16_000)
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "studio", "transcribe"),
-            *(samples / "kitchen-light.flac", long, "--output_file", "heard.json"),
-        ],
-        cwd=tmp_path,
-        env={**environ, "STUDIO_HOME": str(studio_home)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=(tmp_path / "stderr").open("w"),
-        encoding="utf-8",
-        preexec_fn=hears_ctrl_c,
-    )
+    words = ("transcribe", samples / "kitchen-light.flac", long, "--output_file", "heard.json")
+    process = command(words, environ, studio_home, tmp_path)
     with process:
         while "long.flac: " not in (told := (tmp_path / "stderr").read_text("utf-8")):
             assert process.poll() is None, told

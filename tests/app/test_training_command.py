@@ -4,7 +4,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 
 from tests.conftest import RunStudio
 from tests.micro import make_tones
-from tests.studio_process import hears_ctrl_c, words_of
+from tests.studio_process import command, words_of
 
 UNEVALUATED = ["--eval_strategy", "no", "--eval_on_start", "False", "--max_eval_samples", "2"]
 ALONE = ["--replay_share", "0"]
@@ -34,16 +33,7 @@ def long_run(
 ) -> Iterator[subprocess.Popen[str]]:
     """`train` at work, seen past its first step."""
     what = ["--base_model", str(micro_model), "--train_data", str(tones)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "studio", "train", *what, *LONG],
-        cwd=tmp_path,
-        env={**environ, "STUDIO_HOME": str(studio_home)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=(tmp_path / "stderr").open("w"),
-        encoding="utf-8",
-        preexec_fn=hears_ctrl_c,
-    )
+    process = command(["train", *what, *LONG], environ, studio_home, tmp_path)
     events = studio_home / "runs"
     while not any('"kind": "step"' in path.read_text("utf-8") for path in events.glob("*/events.jsonl")):
         assert process.poll() is None, (tmp_path / "stderr").read_text("utf-8")
