@@ -1,5 +1,6 @@
 """Models and memory as the visitor sees them: domain value and locale in, HTML out. Pure functions."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -263,9 +264,17 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, st
 
 
 def model_choices(specs: Sequence[ModelSpec], locale: str) -> list[tuple[str, str]]:
-    """Label and id of models for a dropdown: those on this disk first, as the registry has them."""
+    """Label and id of models for a dropdown: those on this disk first, as the registry has them.
+
+    Those that would be called the same, such as two runs on the same data, have their ids as well.
+    """
     ordered = sorted(specs, key=lambda spec: not spec.is_local)
-    return [(_choice_label(spec, locale), spec.id) for spec in ordered]
+    labels = [_choice_label(spec, locale) for spec in ordered]
+    seen = Counter(labels)
+    return [
+        (f"{label} · {spec.id}" if seen[label] > 1 else label, spec.id)
+        for label, spec in zip(labels, ordered, strict=True)
+    ]
 
 
 def _choice_label(spec: ModelSpec, locale: str) -> str:

@@ -108,6 +108,13 @@ def test_models_on_this_disk_come_first_and_adapters_name_their_base() -> None:
     ]
 
 
+def test_two_models_that_would_be_called_the_same_have_their_ids() -> None:
+    runs = [spec(id=name, title="tiny, lora on mine") for name in ("first", "second")]
+    others = [spec(id="third", title="tiny, lora on others")]
+    labels = [label for label, _ in views.model_choices([*runs, *others], "en")]
+    assert [label.partition(" · ")[2] for label in labels] == ["first", "second", ""]
+
+
 def test_a_running_run_shows_steps_time_left_and_speed() -> None:
     paces = {"eta_seconds": 75, "samples_per_second": 33.2, "speedup": 4.21, "memory_bytes": 2**30}
     shown = run_views.run_status(run(phase="training", step=30, max_steps=120, **paces), "en")
