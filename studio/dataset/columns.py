@@ -1,9 +1,8 @@
 """The names that columns go by, and what to say of one that is misspelt."""
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -29,31 +28,28 @@ _LOOKS_MISSPELT = 0.85
 """How alike (`difflib`'s ratio) an unknown column and an accepted one are for it to be a slip of the pen."""
 
 
-_NAMED: ContextVar[tuple[tuple[str, str], ...]] = ContextVar("_NAMED", default=())
-"""Fields whose column somebody has named, for the manifest that is being read."""
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of a list."""
 
+    needs_text: bool = True
+    """Whether a clip without a text is of no use."""
+    audio_column: str = ""
+    """The one column that holds the sounds; empty: the well-known names."""
+    text_column: str = ""
 
-@contextmanager
-def named_columns(**columns: str) -> Iterator[None]:
-    """Meanwhile each field is read from the column that is named for it, and from no other.
-
-    An empty name changes nothing: any column is read, or the one that is named around this.
-    """
-    named = {**dict(_NAMED.get()), **{field: name for field, name in columns.items() if name}}
-    token = _NAMED.set(tuple(named.items()))
-    try:
-        yield
-    finally:
-        _NAMED.reset(token)
+    @property
+    def named(self) -> dict[str, str]:
+        """Fields whose column is given."""
+        columns = {"audio": self.audio_column, "text": self.text_column}
+        return {field: name for field, name in columns.items() if name}
 
 
 class Columns:
     """Which columns of a row hold which field."""
 
-    def __init__(
-        self, names: Sequence[str], *, needs_text: bool = True, named: Sequence[tuple[str, str]] = ()
-    ) -> None:
-        """Finds the fields among a row's column names; `named` has those whose column is given.
+    def __init__(self, names: Sequence[str], wanted: Wanted) -> None:
+        """Finds the fields among a row's column names.
 
         Raises:
             ManifestError: if there is no audio, or no text where it is needed, or a column looks like a
@@ -65,19 +61,19 @@ class Columns:
             for field, aliases in ALIASES.items()
         }
         known = {name for found in self._found.values() for name in found}
-        for field, wanted in named:
-            if wanted.strip().lower() not in spelled:
+        for field, given in wanted.named.items():
+            if given.strip().lower() not in spelled:
                 raise ManifestError(
                     "There is no column {name!r} for the {field}: found {found}.",
-                    name=wanted,
+                    name=given,
                     field=field,
                     found=", ".join(map(repr, names[:12])) or "none",
                 )
-            self._found[field] = [spelled[wanted.strip().lower()]]
+            self._found[field] = [spelled[given.strip().lower()]]
         unknown = [name for name in names if name not in known]
         if not self._found["audio"]:
             raise _missing("audio", names, unknown)
-        if needs_text and not self._found["text"] and not self._found["segments"]:
+        if wanted.needs_text and not self._found["text"] and not self._found["segments"]:
             raise _missing("text", names, unknown)
         self._refuse_misspelt(unknown)
 
@@ -105,18 +101,14 @@ class Columns:
                 )
 
 
-def columns_of(names: tuple[str, ...], *, needs_text: bool = True) -> Columns:
+@lru_cache(maxsize=256)
+def columns_of(names: tuple[str, ...], wanted: Wanted) -> Columns:
     """The columns of rows that have these names; cached, as most rows of a manifest have the same.
 
     Raises:
         ManifestError: as `Columns`.
     """
-    return _cached(names, needs_text, _NAMED.get())
-
-
-@lru_cache(maxsize=256)
-def _cached(names: tuple[str, ...], needs_text: bool, named: tuple[tuple[str, str], ...]) -> Columns:
-    return Columns(names, needs_text=needs_text, named=named)
+    return Columns(names, wanted)
 
 
 def _missing(field: str, names: Sequence[str], unknown: Sequence[str]) -> ManifestError:

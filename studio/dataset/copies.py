@@ -15,7 +15,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from studio.dataset.columns import columns_of
+from studio.dataset.columns import Wanted, columns_of
 from studio.errors import ManifestError, StudioError
 from studio.files import read_json, storage_errors, write_json
 from studio.settings import Settings
@@ -37,7 +37,7 @@ def copy_local(
     part: str,
     max_rows: int | None,
     cache_dir: Path | None,
-    needs_text: bool = True,
+    wanted: Wanted,
 ) -> Path:
     """The metadata file of a copy of `source`, whose `rows` are in `files`; made now unless there is one.
 
@@ -55,7 +55,7 @@ def copy_local(
         if is_current(copy, revision):
             return copy / TABLE
     copy = whole if max_rows is None else limited
-    return write_copy(_readable(rows, source), copy, revision, max_rows, needs_text=needs_text)
+    return write_copy(_readable(rows, source), copy, revision, max_rows, wanted)
 
 
 def _revision(files: Iterable[Path]) -> str:
@@ -101,8 +101,7 @@ def write_copy(
     copy: Path,
     revision: str,
     max_rows: int | None,
-    *,
-    needs_text: bool = True,
+    wanted: Wanted,
 ) -> Path:
     """Writes the rows beside `copy` and moves them there when all are written; gives back the metadata file.
 
@@ -112,7 +111,7 @@ def write_copy(
     """
     first = list(islice(rows, 1))
     for row in first:
-        columns_of(tuple(row), needs_text=needs_text)
+        columns_of(tuple(row), wanted)
     aside = copy.with_name(f".{copy.name}.{os.getpid()}.part")
     with storage_errors(copy), _held(copy):
         if is_current(copy, revision):  # another process of the run was first

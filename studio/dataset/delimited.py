@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
-from studio.dataset.columns import columns_of
+from studio.dataset.columns import Wanted, columns_of
 from studio.errors import ManifestError
 
 _GZIP = b"\x1f\x8b"
@@ -37,7 +37,7 @@ def open_bytes(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path, "rb"))
 
 
-def csv_rows(path: Path, delimiter: str, blank_lines: int, *, needs_text: bool) -> Iterator[Row]:
+def csv_rows(path: Path, delimiter: str, blank_lines: int, wanted: Wanted) -> Iterator[Row]:
     """Rows of a table whose fields may be in quotation marks; `blank_lines` are those above its header.
 
     Raises:
@@ -49,7 +49,7 @@ def csv_rows(path: Path, delimiter: str, blank_lines: int, *, needs_text: bool) 
         names = next(reader)
     except csv.Error as error:
         raise ManifestError("{path} has no readable header: {reason}.", path=path, reason=error) from error
-    _check_header(names, path, needs_text=needs_text)
+    _check_header(names, path, wanted)
     return _records(reader, names, blank_lines)
 
 
@@ -78,14 +78,14 @@ def _records(reader: Any, names: list[str], offset: int) -> Iterator[Row]:
             yield _fields_row(line, fields, names)
 
 
-def tab_rows(path: Path, first_line: str, blank_lines: int, *, needs_text: bool) -> Iterator[Row]:
+def tab_rows(path: Path, first_line: str, blank_lines: int, wanted: Wanted) -> Iterator[Row]:
     """TSV as speech corpora write it: quotation marks are text, unless the whole field is in them.
 
     Raises:
         ManifestError: if the header, which is `first_line`, lacks a needed column.
     """
     names = _tab_fields(first_line)
-    _check_header(names, path, needs_text=needs_text)
+    _check_header(names, path, wanted)
     lines = enumerate(_from_header(path, blank_lines, newline="\n"), start=blank_lines + 1)
     return (
         _fields_row(number, _tab_fields(line.rstrip("\n")), names)
@@ -105,10 +105,10 @@ def _unquoted(field: str) -> str:
     return field
 
 
-def _check_header(names: list[str], path: Path, *, needs_text: bool) -> None:
+def _check_header(names: list[str], path: Path, wanted: Wanted) -> None:
     """A header is wrong for all rows, so it is refused before any of them."""
     try:
-        columns_of(tuple(names), needs_text=needs_text)
+        columns_of(tuple(names), wanted)
     except ManifestError as error:
         raise ManifestError("{path}, header: {reason}", path=path, reason=str(error)) from error
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from studio.dataset.columns import columns_of
+from studio.dataset.columns import Wanted, columns_of
 from studio.dataset.copies import TABLE, copies, first_line, is_audio, is_current, rows_of_dataset, write_copy
 from studio.errors import HubUnreachableError, ManifestError
 
@@ -32,7 +32,7 @@ def fetch(
     max_rows: int | None,
     cache_dir: Path | None,
     local_files_only: bool,
-    needs_text: bool = True,
+    wanted: Wanted,
 ) -> Path:
     """The metadata file of the local copy of a hub dataset, made now if need be.
 
@@ -56,7 +56,7 @@ def fetch(
         if is_current(copy, revision):
             return copy / TABLE
     rows = _received(name, config, split, revision)
-    return write_copy(rows, whole if max_rows is None else limited, revision, max_rows, needs_text=needs_text)
+    return write_copy(rows, whole if max_rows is None else limited, revision, max_rows, wanted)
 
 
 def _parts(source: str, split: str) -> tuple[str, str | None, str]:
@@ -124,7 +124,7 @@ def _streamed(name: str, config: str | None, split: str, revision: str) -> Itera
     data = datasets.load_dataset(name, config, split=split, streaming=True, revision=revision)
     for row in rows_of_dataset(data):
         values = {column: with_bytes(value, name) for column, value in row.items()}
-        sound = columns_of(tuple(values), needs_text=False).get(values, "audio")
+        sound = columns_of(tuple(values), Wanted(needs_text=False)).get(values, "audio")
         if isinstance(sound, str):
             raise _elsewhere(name, sound)
         yield values

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.dataset import hub
-from studio.dataset.columns import named_columns
+from studio.dataset.columns import Wanted
 from studio.dataset.copies import copy_local
 from studio.dataset.delimited import Row
 from studio.dataset.example import Example, Manifest, RowProblem, TextSegment
@@ -71,12 +71,12 @@ def read_manifest(
     """
     name = str(source)
     options: dict[str, Any] = {"split": split, "max_rows": max_rows, "cache_dir": cache_dir}
-    options |= {"local_files_only": local_files_only, "needs_text": needs_text}
+    options |= {"local_files_only": local_files_only}
+    options |= {"wanted": Wanted(needs_text, audio_column, text_column)}
     parts = sources_of(name)
-    with named_columns(audio=audio_column, text=text_column):
-        if len(parts) == 1:
-            return _read_one(name, **options)
-        return _one_of([_read_one(part, **options) for part in parts], name)
+    if len(parts) == 1:
+        return _read_one(name, **options)
+    return _one_of([_read_one(part, **options) for part in parts], name)
 
 
 def _read_one(
@@ -86,7 +86,7 @@ def _read_one(
     max_rows: int | None,
     cache_dir: Path | None,
     local_files_only: bool,
-    needs_text: bool,
+    wanted: Wanted,
 ) -> Manifest:
     """One of the sources that `read_manifest` knows."""
     if name == DEMO or name.startswith(f"{DEMO}:"):
@@ -95,9 +95,9 @@ def _read_one(
             raise ManifestError(
                 "The demo speech has no part {part!r}: choose train, validation or test.", part=part
             )
-        return _read_file(DEMO_SPEECH / f"{part}.jsonl", name, max_rows)
+        return _read_file(DEMO_SPEECH / f"{part}.jsonl", name, max_rows, wanted)
     path = Path(name).expanduser()
-    copying: dict[str, Any] = {"max_rows": max_rows, "cache_dir": cache_dir, "needs_text": needs_text}
+    copying: dict[str, Any] = {"max_rows": max_rows, "cache_dir": cache_dir, "wanted": wanted}
     if path.is_dir():
         return _read_folder(path, name, split, **copying)
     if path.suffix.lower() == parquet.ENDING:
@@ -106,9 +106,9 @@ def _read_one(
         shards = [name] if path.exists() else webdataset.shards_of(name)
         return _read_archives(path, [Path(shard).expanduser() for shard in shards], name, **copying)
     if path.exists() or path.is_symlink() or path.suffix.lower() in _FILES or not hub.is_dataset_id(name):
-        return _read_file(path, name, max_rows, needs_text=needs_text)
+        return _read_file(path, name, max_rows, wanted)
     table = hub.fetch(name, split=split, local_files_only=local_files_only, **copying)
-    return _read_file(table, name, max_rows, "hub", needs_text=needs_text)
+    return _read_file(table, name, max_rows, wanted, "hub")
 
 
 def _one_of(manifests: list[Manifest], source: str) -> Manifest:
@@ -132,22 +132,22 @@ def _read_file(
     path: Path,
     source: str,
     max_rows: int | None,
+    wanted: Wanted,
     format_name: str = "",
     *,
-    needs_text: bool = True,
     beside: tuple[Path, ...] = (),
 ) -> Manifest:
     """A list; `format_name` is what a plain one is called, `beside` is one more place of its sounds."""
-    listed = read_list(path, needs_text=needs_text)
+    listed = read_list(path, wanted)
     folders = (*listed.folders, *beside, Settings.from_env().working_dir.absolute())
     name = format_name if listed.is_plain and format_name else listed.format
-    return _collect(listed.rows, tuple(dict.fromkeys(folders)), source, name, max_rows, needs_text=needs_text)
+    return _collect(listed.rows, tuple(dict.fromkeys(folders)), source, name, max_rows, wanted)
 
 
 def _read_folder(
-    folder: Path, source: str, split: str, *, max_rows: int | None, cache_dir: Path | None, needs_text: bool
+    folder: Path, source: str, split: str, *, max_rows: int | None, cache_dir: Path | None, wanted: Wanted
 ) -> Manifest:
-    copying: dict[str, Any] = {"max_rows": max_rows, "cache_dir": cache_dir, "needs_text": needs_text}
+    copying: dict[str, Any] = {"max_rows": max_rows, "cache_dir": cache_dir, "wanted": wanted}
     if saved.is_one(folder):
         part = saved.part_of(folder, split)
         return _read_copied(part, saved.files_in(part), saved.rows_of(part), source, "datasets", **copying)
@@ -156,9 +156,9 @@ def _read_folder(
         rows = parquet.rows_of_file(manifest)
         return _read_copied(manifest, [manifest], rows, source, "folder", **copying)
     if manifest is not None:
-        return _read_file(manifest, source, max_rows, "folder", needs_text=needs_text)
-    if not needs_text and any(sound_rows(folder)):
-        return _collect(sound_rows(folder), (folder,), source, "folder", max_rows, needs_text=False)
+        return _read_file(manifest, source, max_rows, wanted, "folder")
+    if not wanted.needs_text and any(sound_rows(folder)):
+        return _collect(sound_rows(folder), (folder,), source, "folder", max_rows, wanted)
     if tables := parquet.files_in(folder):
         rows = parquet.rows_of_folder(folder, split)
         return _read_copied(folder, tables, rows, source, "folder", part=split, **copying)
@@ -189,14 +189,12 @@ def _read_copied(
     part: str = "all",
     max_rows: int | None,
     cache_dir: Path | None,
-    needs_text: bool,
+    wanted: Wanted,
 ) -> Manifest:
     """What is packed in files, by the copy that is made of it."""
-    table = copy_local(
-        place, files, rows, part=part, max_rows=max_rows, cache_dir=cache_dir, needs_text=needs_text
-    )
+    table = copy_local(place, files, rows, part=part, max_rows=max_rows, cache_dir=cache_dir, wanted=wanted)
     beside = (place if place.is_dir() else place.absolute().parent,)
-    return _read_file(table, source, max_rows, format_name, needs_text=needs_text, beside=beside)
+    return _read_file(table, source, max_rows, wanted, format_name, beside=beside)
 
 
 def _manifest_in(folder: Path, split: str) -> Path | None:
@@ -226,8 +224,7 @@ def _collect(
     source: str,
     format_name: str,
     max_rows: int | None,
-    *,
-    needs_text: bool,
+    wanted: Wanted,
 ) -> Manifest:
     problems: list[RowProblem] = []
 
@@ -235,7 +232,7 @@ def _collect(
         """Rows that can be used; what is wrong with the others is noted on the way."""
         before = None
         for row in rows:
-            result = example_of(row, folders, needs_text=needs_text)
+            result = example_of(row, folders, wanted)
             if isinstance(result, Example):
                 before = _after(before, result)
                 yield before

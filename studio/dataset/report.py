@@ -107,25 +107,21 @@ def check_dataset(
     should_stop: Callable[[], bool] | None = None,
     split: str = "train",
     max_rows: int | None = None,
-    cache_dir: Path | None = None,
-    local_files_only: bool = False,
+    **where: Any,
 ) -> DatasetReport:
     """Reads a manifest, listens to every clip once, and says what is wrong with which row.
 
     `label_length` counts the tokens of a text (special tokens included); without it lengths are in characters
     and no label is too long. With `test_source`, clips that are in both are reported. `on_progress` gets
     clips heard and clips in all; after `should_stop` says yes, what was heard so far is reported.
-    Unusable rows are written to `quarantine`, one JSON object with its reason a line.
+    Unusable rows are written to `quarantine`, one JSON object with its reason a line. `where` are options of
+    `read_manifest`, for either source.
 
     Raises:
         ManifestError, HubUnreachableError: as `read_manifest`, for either source.
         StorageError: if the quarantine cannot be written.
     """
-    options: dict[str, Any] = {
-        "max_rows": max_rows,
-        "cache_dir": cache_dir,
-        "local_files_only": local_files_only,
-    }
+    options: dict[str, Any] = {"max_rows": max_rows, **where}
     manifest = read_manifest(source, split=split, **options)
     test = read_manifest(test_source, split="test", **options) if test_source else None
     checks = RowChecks(manifest.examples, min_audio_len, max_audio_len, label_length)

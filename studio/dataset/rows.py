@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.dataset.audio import audio_duration
-from studio.dataset.columns import Columns, columns_of
+from studio.dataset.columns import Columns, Wanted, columns_of
 from studio.dataset.delimited import Row
 from studio.dataset.example import Example, RowProblem, TextSegment
 from studio.dataset.tables import number_of
@@ -23,23 +23,23 @@ _ROUNDING_SECONDS = 0.05
 """How far the times of a clip that fills its file may be off."""
 
 
-def example_of(row: Row, folders: Sequence[Path], *, needs_text: bool = True) -> Example | RowProblem:
+def example_of(row: Row, folders: Sequence[Path], wanted: Wanted) -> Example | RowProblem:
     """The clip of a row, or why there is none. `folders` are where a relative path is looked for, in order.
 
     The file is looked up, and opened only where the row does not say how long the clip is, or the clip
-    begins within the file. Without `needs_text`, a row may have no text.
+    begins within the file. Where no text is `wanted`, a row may have none.
     """
     audio = ""
     try:
         if row.error:
             raise row.error
-        columns = columns_of(tuple(row.values), needs_text=needs_text)
+        columns = columns_of(tuple(row.values), wanted)
         audio, start, end = _audio_of(row.values, columns)
         path, size_bytes = _find(audio, folders)
         duration = number_of(columns.get(row.values, "duration"), "duration")
         start, end, duration = _clip_times(path, size_bytes, start, end, duration)
         segments = _segments_of(columns.get(row.values, "segments"), duration)
-        needs_text = needs_text and not _is_silent(row.values, columns)
+        needs_text = wanted.needs_text and not _is_silent(row.values, columns)
         text = _text_of(columns.get(row.values, "text"), segments, needs_text=needs_text)
         return Example(
             audio_path=path,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from studio.dataset.audio import SOUND_FILES
+from studio.dataset.columns import Wanted
 from studio.dataset.delimited import Row, csv_rows, open_bytes, open_text, tab_rows
 from studio.errors import ManifestError
 
@@ -25,14 +26,13 @@ _LARGEST_OBJECT_BYTES = 2**26
 """A single JSON object larger than this is not looked for."""
 
 
-def rows_of(
-    path: Path, blank_lines: int, first_line: str, *, needs_text: bool = True
-) -> tuple[str, Iterator[Row]]:
+def rows_of(path: Path, blank_lines: int, first_line: str, wanted: Wanted) -> tuple[str, Iterator[Row]]:
     """The format of a manifest and its rows, read as they are asked for.
 
     `blank_lines` and `first_line` are what `check_text` has found.
 
-    Without `needs_text`, a table needs no column of it, and a file may be a list of sound files, one a line.
+    Where no text is `wanted`, a table needs no column of it, and a file may be a list of sound files, one a
+    line.
 
     Raises:
         ManifestError: if it is none of the formats, or its header lacks a needed column. A JSON array may
@@ -42,12 +42,12 @@ def rows_of(
         return "json", array_rows(path)
     if first_line[0] == "{":
         return "jsonl", _json_line_rows(path, first_line)
-    if not needs_text and is_sound_list(first_line):
+    if not wanted.needs_text and is_sound_list(first_line):
         return "list", _listed_rows(path)
     delimiter = max("\t,;|", key=first_line.count)
     if delimiter == "\t":
-        return "tsv", tab_rows(path, first_line, blank_lines, needs_text=needs_text)
-    return "csv", csv_rows(path, delimiter, blank_lines, needs_text=needs_text)
+        return "tsv", tab_rows(path, first_line, blank_lines, wanted)
+    return "csv", csv_rows(path, delimiter, blank_lines, wanted)
 
 
 def is_sound_list(first_line: str) -> bool:

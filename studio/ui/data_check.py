@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from studio.dataset.columns import named_columns
 from studio.dataset.example import Example
 from studio.dataset.labels import label_counter
 from studio.dataset.manifest import read_manifest
@@ -83,21 +82,12 @@ def check(
         ConfigError, ModelError: if the model is unknown or cannot be used.
         StorageError: if the quarantine cannot be written.
     """
-    with named_columns(audio=question.audio_column, text=question.text_column):
-        return _check(question, services, quarantine, on_progress, should_stop)
-
-
-def _check(
-    question: CheckQuestion,
-    services: Services,
-    quarantine: Path | None,
-    on_progress: OnProgress | None,
-    should_stop: Callable[[], bool] | None,
-) -> CheckAnswer:
     common: dict[str, Any] = {
         "max_rows": question.max_rows,
         "local_files_only": question.local_files_only,
         "cache_dir": services.settings.cache,
+        "audio_column": question.audio_column,
+        "text_column": question.text_column,
     }
     report = check_dataset(
         question.train_data,

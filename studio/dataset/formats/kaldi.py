@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from studio.dataset.columns import Wanted
 from studio.dataset.delimited import Row, open_text
 from studio.dataset.tables import check_text
 from studio.errors import ManifestError
@@ -19,14 +20,14 @@ class _Entry(NamedTuple):
     value: str
 
 
-def rows(folder: Path, *, needs_text: bool) -> Iterator[Row]:
+def rows(folder: Path, wanted: Wanted) -> Iterator[Row]:
     """A row an utterance, in the order of `segments` or, where there is none, of `wav.scp`.
 
     Raises:
         ManifestError: if one of the files cannot be read, or there is no `text` where it is needed.
     """
     recordings = _table(folder / RECORDINGS)
-    if needs_text and not (folder / "text").is_file():
+    if wanted.needs_text and not (folder / "text").is_file():
         raise ManifestError(
             "The Kaldi folder {folder} has no file named text: add one with a line for each utterance, "
             "its id and what is said.",

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from studio.dataset.columns import Wanted
 from studio.dataset.delimited import Row
 from studio.dataset.formats import common_voice, kaldi, lhotse, ljspeech
 from studio.dataset.tables import check_text, rows_of
@@ -20,7 +21,7 @@ class Listed(NamedTuple):
     """Whether it is a table or JSON with the studio's own names."""
 
 
-def read_list(path: Path, *, needs_text: bool) -> Listed:
+def read_list(path: Path, wanted: Wanted) -> Listed:
     """The format of a list, and its rows as they are asked for.
 
     Raises:
@@ -29,11 +30,11 @@ def read_list(path: Path, *, needs_text: bool) -> Listed:
     beside = path.absolute().parent
     if path.name == kaldi.RECORDINGS:
         check_text(path)
-        return Listed("kaldi", kaldi.rows(path.parent, needs_text=needs_text), (beside,))
+        return Listed("kaldi", kaldi.rows(path.parent, wanted), (beside,))
     blank_lines, first_line = check_text(path)
     if ljspeech.is_one(path, first_line):
         return Listed("ljspeech", ljspeech.rows(path), (beside, beside / ljspeech.SOUND_FOLDER))
-    found, rows = rows_of(path, blank_lines, first_line, needs_text=needs_text)
+    found, rows = rows_of(path, blank_lines, first_line, wanted)
     if found == "jsonl" and lhotse.is_cut(first_line):
         return Listed("lhotse", map(lhotse.row_of_cut, rows), (beside,))
     if found == "tsv" and common_voice.is_header(first_line):
