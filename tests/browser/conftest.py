@@ -157,8 +157,8 @@ def held(page: Page, what: str, saying: str = "") -> Callable[..., None]:
         while not (waiting or well):
             page.wait_for_timeout(20)  # what is to fail has been sent, and is on its way here
         page.route(f"**/{what}*", lambda route: route.continue_())
-        for route in waiting:
-            route.continue_() if well else route.abort()
+        for route in waiting:  # Gradio loads the page again two seconds after a connection that is lost
+            route.continue_() if well else route.fulfill(status=500, json={"detail": "out of order"})
 
     page.route(f"**/{what}*", hold)
     return let_go
