@@ -32,15 +32,16 @@ NO_HUB = {
     "GRADIO_ANALYTICS_ENABLED": "False",
 }
 OWN_PREFIXES = ("STUDIO_", "GRADIO_", "SPACE_", "HF_", "TRANSFORMERS_")
-QUICK_FIRST = ("test_architecture.py", "unit", "test_house.py", "app", "faults", "gpu", "browser")
-SLOW_FIRST = ("browser", "app", "faults", "test_readme.py", "test_house.py", "unit")
+QUICK_FIRST = ("test_architecture.py", "golden", "unit", "test_house.py", "app", "faults", "gpu", "browser")
+SLOW_FIRST = ("browser", "app", "faults", "test_readme.py", "test_house.py", "golden", "unit")
 
 os.environ.update(NO_HUB)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--screenshots assets/screenshots` renews the pictures of the README."""
+    """`--screenshots assets/screenshots` renews the pictures of the README, `--renew` golden records."""
     parser.addoption("--screenshots", default="", help="folder that the browser tests keep pictures in")
+    parser.addoption("--renew", action="store_true", help="write the golden records anew")
     parser.addoption("--slowed", type=float, default=1.0, help="by how much pages are slower")
 
 

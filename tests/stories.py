@@ -14,26 +14,32 @@ STORIES = {
     "assets/microphone": "browser/test_live browser/test_data",
     "assets/transcript": "browser/test_transcribe",
     "studio/__": "app/test_command_line",
-    "studio/cli": "app/test_command_line app/test_training_command",
-    "studio/dataset": "app/test_command_line browser/test_data browser/test_tabs app/test_training_command",
-    "studio/doctor": "app/test_command_line app/test_page browser/test_memory",
+    "studio/cli": "app/test_command_line app/test_training_command golden/test_interfaces "
+    "golden/test_commands",
+    "studio/dataset": "app/test_command_line browser/test_data browser/test_tabs app/test_training_command "
+    "golden/test_commands",
+    "studio/doctor": "app/test_command_line app/test_page browser/test_memory golden/test_commands",
     "studio/errors": "app/test_command_line app/test_page browser/test_tabs",
-    "studio/evaluation": "app/test_page browser/test_tabs browser/test_transcribe app/test_training_command",
+    "studio/evaluation": "app/test_page browser/test_tabs browser/test_transcribe app/test_training_command "
+    "golden/test_commands",
     "studio/files": "app/test_command_line faults/test_workers faults/test_studio_killed",
-    "studio/transcription": "app/test_page browser/test_transcribe browser/test_live",
+    "studio/transcription": "app/test_page browser/test_transcribe browser/test_live golden/test_transcripts",
     "studio/transcription/": "browser/test_beside_a_run",
-    "studio/jobs": "faults/test_workers faults/test_studio_killed browser/test_train",
+    "studio/jobs": "faults/test_workers faults/test_studio_killed browser/test_train golden/test_home",
     "studio/jobs/": "browser/test_beside_a_run app/test_training_command",
     "studio/lazy_imports": "app/test_command_line unit/test_lazy_imports",
     "studio/leaving": "app/test_command_line faults/test_workers",
-    "studio/memory": "app/test_command_line app/test_page browser/test_memory browser/test_measured",
-    "studio/registry": "app/test_command_line app/test_page browser/test_tabs",
+    "studio/memory": "app/test_command_line app/test_page browser/test_memory browser/test_measured "
+    "golden/test_memory golden/test_commands",
+    "studio/registry": "app/test_command_line app/test_page browser/test_tabs golden/test_home "
+    "golden/test_commands",
     "studio/sentences": "app/test_command_line browser/test_tabs browser/test_train",
     "studio/services": "app/test_page faults/test_studio_killed browser/test_beside_a_run",
     "studio/settings": "app/test_command_line app/test_page app/test_space",
-    "studio/training": "app/test_training_command browser/test_story faults/test_workers",
+    "studio/training": "app/test_training_command browser/test_story faults/test_workers "
+    "golden/test_home golden/test_interfaces",
     "studio/training/": "faults/test_processes faults/test_two_machines",
-    "studio/ui": "app/test_page browser/test_tabs",
+    "studio/ui": "app/test_page browser/test_tabs golden/test_interfaces",
     "studio/ui/access": "app/test_space",
     "studio/ui/api": "app/test_mcp",
     "studio/ui/data_": "browser/test_data",
@@ -49,6 +55,8 @@ STORIES = {
     "studio/ui/transcribe_": "browser/test_transcribe browser/test_beside_a_run",
     "studio/ui/transcribe_live": "browser/test_live",
     "studio/units": "app/test_command_line browser/test_memory",
+    "tests/golden": "golden/test_commands golden/test_home golden/test_interfaces golden/test_memory "
+    "golden/test_transcripts",
     "studio/whisper": "app/test_training_command app/test_page",
 }
 

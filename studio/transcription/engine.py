@@ -150,7 +150,7 @@ class TranscribeOptions:
     """Words to expect in every window."""
     condition_on_prev_tokens: bool = True
     """Whether a window is told what was said in the one before; not if `batch_size` is above 1, and not with
-    models of short clips."""
+    models of short clips or the demo model."""
     no_speech_threshold: float = 0.6
     """Above this probability of silence, an unsure text is dropped; 1 writes down everything."""
     compression_ratio_threshold: float = 2.4

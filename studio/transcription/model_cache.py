@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from studio.registry.spec import ModelKind, ModelSpec
-from studio.registry.store import ModelRegistry
+from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.sentences import Sentence
 from studio.transcription.devices import free_memory
 from studio.transcription.engine import (
@@ -234,7 +234,15 @@ class ModelCache:
         if adapter:
             base.add_adapter(adapter, folder)
         windows = WindowLengths.of_clips(spec.clip_seconds)
-        return Transcriber(base, spec.id, adapter, spec.audio_context, windows, spec.short_seconds)
+        return Transcriber(
+            base,
+            spec.id,
+            adapter,
+            spec.audio_context,
+            windows,
+            spec.short_seconds,
+            knows_text_before=DEMO_ID not in (spec.id, spec.base_model),
+        )
 
     def _give_back(self, entry: _Entry) -> None:
         with self._changed:

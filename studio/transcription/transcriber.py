@@ -102,12 +102,16 @@ class Transcriber:
         audio_context: str = FULL,
         windows: WindowLengths | None = None,
         short_seconds: float | None = None,
+        *,
+        knows_text_before: bool = True,
     ) -> None:
         """`model_id` is what transcripts name; `adapter_id` must have been added to `loaded`.
 
         `audio_context`: what the encoder was trained to see, `full` windows or the sound's length (`short`).
         `windows`: how a recording is cut for a model that sees the sound's length. `short_seconds`: what is
-        longer is read in full windows all the same; None: nothing is.
+        longer is read in full windows all the same; None: nothing is. `knows_text_before`: whether it has
+        learned to go on from a text; the demo model, which has not, repeats it (of its sample of 82 s it gets
+        66 % of the words wrong, 12 % without).
         """
         self._lent: Loaded | None = loaded
         self._adapter_id = adapter_id
@@ -115,6 +119,7 @@ class Transcriber:
         self._windows = windows or WindowLengths()
         self._short_seconds = short_seconds
         self.model_id = model_id
+        self._knows_text_before = knows_text_before
 
     @property
     def _loaded(self) -> Loaded:
@@ -411,7 +416,12 @@ class Transcriber:
         A model that reads long recordings as short clips has never read such a thing.
         """
         is_whole = not self._is_short(options, math.inf) or self._windows == WindowLengths()
-        return is_whole and options.condition_on_prev_tokens and options.batch_size <= 1
+        return (
+            is_whole
+            and self._knows_text_before
+            and options.condition_on_prev_tokens
+            and options.batch_size <= 1
+        )
 
     def _is_short(self, options: TranscribeOptions, seconds: float) -> bool:
         """Whether a sound of that length is read as long as it is, and not in full windows."""

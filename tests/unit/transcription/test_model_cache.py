@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from studio.errors import ConfigError, ModelBrokenError, ModelNotFoundError
+from studio.evaluation.metrics import error_rates
 from studio.registry.spec import ModelKind
 from studio.registry.store import ModelRegistry
 from studio.transcription.engine import EngineChoice, TranscribeOptions
@@ -27,6 +28,14 @@ def test_base_and_adapters_share_one_load_and_each_writes_its_own(
     assert texts[0] == texts[2] == texts[3]
     assert texts[1] == texts[4] != texts[0]
     assert [(row.id, row.adapters) for row in cache.loaded()] == [("demo", ("garbling", "faint"))]
+
+
+def test_the_demo_model_which_never_went_on_from_a_text_is_told_none(
+    engines: ModelCache, samples: dict[str, Sample]
+) -> None:
+    options = TranscribeOptions("en", num_beams=1, temperature=(0.0,))
+    heard = engines.transcribe("demo", samples["long"].path, options).text
+    assert error_rates([samples["long"].text], [heard], "basic").wer < 0.3
 
 
 def test_two_visitors_at_once_get_their_own_texts(
