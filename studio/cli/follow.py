@@ -12,7 +12,7 @@ from studio.jobs import process
 from studio.jobs.disk import LITTLE_SPACE_BYTES
 from studio.jobs.manager import JobManager, JobState, RunStatus
 from studio.sentences import Sentence
-from studio.training.after_check import CHECK_NAMES, loss_of
+from studio.training.after_check import CHECK_NAMES, loss_of, name_of_check
 from studio.training.arguments import command_line
 from studio.training.learning_rate import gentler
 from studio.training.run_dir import RunDir
@@ -106,7 +106,7 @@ def tell(status: RunStatus, result: Tell = show, *, is_followed: bool = False) -
         for check in (status.capabilities or {}).get("checks", ()):
             verdict = verdict_of(check)
             word = _VERDICTS.get(verdict, verdict)
-            name = CHECK_NAMES[check["check"]]
+            name = name_of_check(check["check"], status.capabilities or {})
             result(f"{name}: {format_percent(check['base'])} → {format_percent(check['tuned'])} ({word})")
         for unchecked in (status.capabilities or {}).get("unchecked", ()):
             result(f"{CHECK_NAMES[unchecked]}: not checked")

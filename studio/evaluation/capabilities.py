@@ -39,6 +39,9 @@ _FAR = 0.1
 """Errors by which one way of reading must be better than the other to be worth a change."""
 _LEAST_LOSS = 0.02
 """What is smaller is no reason to train again, however sure it is."""
+_FEW, _COLLAPSE = 5, -0.5
+"""Of fewer clips an interval knows nothing of the others: only a model that has lost this much is told from
+chance, and never by one or two."""
 _CLIPS = 8
 _MOST_CLIPS = 40
 """Of which a long recording is put together."""
@@ -73,6 +76,8 @@ class Capability:
     @property
     def verdict(self) -> str:
         """`better`, `kept`, `worse`, or `unclear`: too few were counted to tell."""
+        if self.clips < _FEW and self.check != "silence":  # its windows are always the same
+            return "worse" if self.clips > 2 and self.high < _COLLAPSE else "unclear"
         if self.high < 0 and self.low < -_LEAST_LOSS:
             return "worse"
         if self.low > 0:

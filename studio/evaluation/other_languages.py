@@ -5,7 +5,7 @@ from pathlib import Path
 
 from studio.dataset.example import Example
 from studio.dataset.manifest import read_manifest
-from studio.errors import ConfigError, DataError
+from studio.errors import ConfigError
 from studio.files import read_json
 from studio.settings import DEMO_SPEECH
 from studio.transcription.languages import resolve_language
@@ -24,28 +24,22 @@ def clips_in_other_languages(
     cache_dir: Path | None = None,
     local_files_only: bool = False,
 ) -> list[Example]:
-    """At most `most` clips, each in a language that is not in `own` (codes), spread over `source`.
+    """At most `most` clips of something else than what is trained, spread over `source`.
+
+    Those in a language that is not in `own` (codes); where no row names one, all: speech of another style.
 
     `source` is a manifest as `read_manifest` takes it, whose rows name their languages; empty stands for the
     English that comes with the studio, which is of no use where the own languages are not known.
 
     Raises:
         ManifestError: if the manifest cannot be used.
-        DataError: if no row of it is in another language.
         ConfigError: if a row's language is unknown.
     """
     if not source:
         return _spread([] if "en" in own or not own else _english(), most)
     manifest = read_manifest(source, split="test", cache_dir=cache_dir, local_files_only=local_files_only)
-    kept = [row for row in manifest.examples if row.language and _code(row) not in own]
-    if not kept:
-        raise DataError(
-            "No row of {source} is in another language than the training data: other_languages_data needs "
-            "clips whose rows name their language, such as {example}.",
-            source=source,
-            example='"language": "de"',
-        )
-    return _spread(kept, most)
+    rows = list(manifest.examples)
+    return _spread([row for row in rows if row.language and _code(row) not in own] or rows, most)
 
 
 def _code(example: Example) -> str:

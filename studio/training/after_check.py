@@ -17,6 +17,7 @@ from studio.registry.store import ModelRegistry
 from studio.sentences import Listing, Sentence
 from studio.training.config import TrainingConfig
 from studio.training.events import EventLog, Phase
+from studio.training.finished_model import update_copy
 from studio.training.outcome import Outcome
 from studio.training.sources import other_clips
 from studio.training.stop import StopSignal
@@ -43,6 +44,14 @@ CHECK_NAMES = {
     "other_languages": Sentence("Recordings of something else"),
 }
 """What a check is called; the keys are those of `studio.evaluation.capabilities.CHECKS`."""
+_SYNTHETIC = Sentence("Synthetic English, which can only warn of a collapse")
+
+
+def name_of_check(check: str, found: Mapping[str, Any]) -> Sentence:
+    """What one of the checks in `found`, their JSON, listened to."""
+    if check == "other_languages" and found.get("is_synthetic"):
+        return _SYNTHETIC
+    return CHECK_NAMES.get(check) or Sentence(check)
 
 
 def loss_of(found: Mapping[str, Any] | None) -> Sentence | None:
@@ -75,6 +84,11 @@ class MadeModel:
         """The model's row in the registry."""
         return self.registry.get(str(self.outcome.model_id))
 
+    def annotate(self, found: Mapping[str, Any]) -> None:
+        """Puts something onto the model's card, and onto that of its copy in `output_dir`."""
+        self.registry.annotate(self.spec.id, found)
+        update_copy(self.spec, self.config)
+
     @property
     def base_id(self) -> str:
         """The model it is measured beside."""
@@ -91,19 +105,21 @@ def measure_after(made: MadeModel, threads: int, load: Load | None = None) -> No
     if made.outcome.state != "finished" or made.outcome.model_id is None:
         return
     is_checked = made.config.capability_check and made.config.eval_strategy != "no"
+    most = max(_LEAST_SECONDS, _SHARE_OF_RUN * made.outcome.seconds.get("training", 0.0))
+    until = time.monotonic() + most
     engines = ModelCache(made.registry, idle_seconds=_KEPT_SECONDS, threads=threads, load=load)
     try:
         if is_checked:
             with _given_up_with(made, Sentence("What tuning changed could not be measured: {reason}")):
-                _check_capabilities(made, engines)
+                _check_capabilities(made, engines, until)
         if is_checked or made.config.distill:
             with _given_up_with(made, Sentence("What short windows cost could not be measured: {reason}")):
-                _measure_short_windows(made, engines)
+                _measure_short_windows(made, engines, until)
     finally:
         engines.close()
 
 
-def _check_capabilities(made: MadeModel, engines: ModelCache) -> None:
+def _check_capabilities(made: MadeModel, engines: ModelCache, until: float) -> None:
     _begin(made, "checking what the model can still do")
     spec = made.spec
     try:
@@ -111,8 +127,6 @@ def _check_capabilities(made: MadeModel, engines: ModelCache) -> None:
     except StudioError as error:
         others = []
         made.events.warn(Sentence("Other languages could not be checked: {reason}", reason=error))
-    most = max(_LEAST_SECONDS, _SHARE_OF_RUN * made.outcome.seconds.get("training", 0.0))
-    until = time.monotonic() + most
     report = check_capabilities(
         engines,
         spec.id,
@@ -123,12 +137,13 @@ def _check_capabilities(made: MadeModel, engines: ModelCache) -> None:
         _readings(made),
         _errors_in_clips(made),
     )
-    made.outcome.capabilities = report.to_json()
+    is_synthetic = not made.config.other_languages_data
+    made.outcome.capabilities = {**report.to_json(), "is_synthetic": is_synthetic}
     found: dict[str, Any] = {"capabilities": made.outcome.capabilities}
     if report.long_windows == SHORT:
         log.info("Long recordings are read in windows as long as the clips: in whole ones more is wrong.")
         found["long_recordings"] = SHORT
-    made.registry.annotate(spec.id, found)
+    made.annotate(found)
     for row in report.checks:
         log.info(
             "%s: %.0f %% before, %.0f %% after (%s)", row.check, 100 * row.base, 100 * row.tuned, row.verdict
@@ -152,16 +167,26 @@ def _readings(made: MadeModel) -> KeptReadings:
     return KeptReadings(path, f"{made.base_id} {revision}")
 
 
-def _measure_short_windows(made: MadeModel, engines: ModelCache) -> None:
+def _measure_short_windows(made: MadeModel, engines: ModelCache, until: float) -> None:
+    """What a student was made for is measured however long it takes; else there is the time that is left."""
+    if not made.config.distill and time.monotonic() > until:
+        return
     _begin(made, "measuring what short windows gain and cost")
     spec = made.spec
     ways = ways_of(spec.id, made.base_id, spec.audio_context)
     clips = _spread(made.examples, _DISTILLED_CLIPS if made.config.distill else _FEW_CLIPS)
     language = next(iter(spec.card.get("languages") or ()), AUTO)
-    report = measure_short(engines, ways, made.base_id, clips, language, lambda: made.stop.is_set)
+    report = measure_short(
+        engines,
+        ways,
+        made.base_id,
+        clips,
+        language,
+        lambda: made.stop.is_set or (not made.config.distill and time.monotonic() > until),
+    )
     learned = sum(clip in made.learned for clip in clips)
     made.outcome.short_audio = replace(report, learned=learned).to_json()
-    made.registry.annotate(spec.id, {"short_audio": made.outcome.short_audio})
+    made.annotate({"short_audio": made.outcome.short_audio})
 
 
 def _begin(made: MadeModel, what: str) -> None:

@@ -195,7 +195,8 @@ class TrainingConfig(SourceOptions):
     other_languages_data: str = option(
         "",
         "evaluation",
-        "Manifest in languages that are not trained, to check that they are kept; empty: some English.",
+        "Manifest of something else (other languages, or another style), to check that it is kept; empty: some "
+        "synthetic English.",
     )
     generation_max_length: int = option(225, "evaluation", "Longest text generated in evaluation, in tokens.")
     generation_num_beams: int = option(1, "evaluation", "Beams in evaluation.")

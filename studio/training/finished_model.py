@@ -95,6 +95,14 @@ def keep(
     return spec
 
 
+def update_copy(spec: ModelSpec, config: TrainingConfig) -> None:
+    """Gives the copy in `output_dir` the card that the model has now."""
+    copy = Path(config.output_dir) / CARD_FILE
+    if config.output_dir and spec.path is not None and copy.is_file():
+        with storage_errors(copy):
+            shutil.copy2(spec.path / CARD_FILE, copy)
+
+
 def made_by(registry: ModelRegistry, run_id: str) -> ModelSpec | None:
     """The model that a run has made already, if there is one."""
     return next((spec for spec in registry.all() if spec.card.get("run_id") == run_id), None)

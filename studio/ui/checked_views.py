@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from studio.evaluation.capabilities import verdict_of
-from studio.training.after_check import CHECK_NAMES
+from studio.training.after_check import CHECK_NAMES, name_of_check
 from studio.ui.i18n import N_, tr
 from studio.ui.markup import Child, Html, table
 from studio.ui.views import badge
@@ -25,11 +25,10 @@ def capabilities_table(found: Mapping[str, Any] | None, locale: str) -> Html | N
         return None
     rows: list[list[Child]] = []
     for check in checks:
-        name = CHECK_NAMES.get(check["check"])
         word, kind = _VERDICTS[verdict_of(check)]
         rows.append(
             [
-                tr(name.template, locale) if name else str(check["check"]),
+                tr(name_of_check(check["check"], found or {}).template, locale),
                 format_percent(check["base"]),
                 format_percent(check["tuned"]),
                 badge(tr(word, locale), kind),

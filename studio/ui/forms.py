@@ -112,7 +112,7 @@ LABELS = {
     "logging_steps": _("Steps between points of the curve"),
     "metric_for_best_model": _("Metric that picks the best checkpoint"),
     "capability_check": _("Check the finished model"),
-    "other_languages_data": _("Clips in other languages"),
+    "other_languages_data": _("Recordings of something else"),
     "generation_max_length": _("Longest text in evaluation (tokens)"),
     "generation_num_beams": _("Beams in evaluation"),
     "num_processes": _("Processes"),

@@ -19,7 +19,7 @@ from studio.evaluation.capabilities import (
 )
 from studio.evaluation.metrics import interval_of
 from studio.evaluation.other_languages import clips_in_other_languages
-from studio.files import read_json
+from studio.files import read_json, write_json
 from studio.transcription.model_cache import ModelCache
 
 
@@ -32,6 +32,7 @@ def deaf_to_english(model: Path, folder: Path) -> Path:
         if "embed_tokens" in name or "proj_out" in name:
             tensor[english] *= -1
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    write_json(folder / "model.json", {"schema_version": 1, "kind": "base", "base_model": "demo"})
     return folder
 
 
@@ -102,6 +103,15 @@ def test_the_interval_says_what_can_be_told(low: float, high: float, verdict: st
     assert (found.verdict, found.is_kept) == (verdict, verdict != "worse")
     assert verdict_of({"is_kept": found.is_kept}) in ("kept", "worse")
     assert verdict_of(CapabilityReport("tuned", "base", (found,)).to_json()["checks"][0]) == verdict
+
+
+@pytest.mark.parametrize(("check", "known"), [("language", False), ("silence", True)])
+@pytest.mark.parametrize("clips", [1, 2, 3, 4])
+@pytest.mark.parametrize("change", [-1.0, -0.05, 0.0, 0.05])
+def test_of_a_clip_or_two_nothing_can_be_told(check: str, known: bool, clips: int, change: float) -> None:
+    found = Capability(check, 0.9, 0.9 + change, clips, change, change)
+    is_told = known or (change == -1.0 and clips > 2)
+    assert (found.verdict == "unclear") is not is_told
 
 
 @pytest.mark.parametrize(("lost", "verdict"), [(0, "kept"), (1, "unclear"), (2, "unclear"), (3, "worse")])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from studio.errors import ConfigError, DataError, ManifestError
+from studio.errors import ConfigError, ManifestError
 from studio.evaluation.other_languages import clips_in_other_languages
 
 
@@ -32,10 +32,14 @@ def test_of_a_manifest_the_rows_in_other_languages_are_heard(tmp_path: Path, dem
     assert len(clips_in_other_languages(source, ("zh",), 1)) == 1
 
 
-def test_a_manifest_that_is_of_no_use_says_why(tmp_path: Path, demo_speech: Path) -> None:
+def test_where_no_row_is_in_another_language_all_are_heard_as_another_style(
+    tmp_path: Path, demo_speech: Path
+) -> None:
     only_own = manifest(tmp_path, demo_speech, ["zh", None])
-    with pytest.raises(DataError, match=r"No row of .*kept\.jsonl is in another language"):
-        clips_in_other_languages(only_own, ("zh",), 8)
+    assert [clip.line for clip in clips_in_other_languages(only_own, ("zh",), 8)] == [1, 2]
+
+
+def test_a_manifest_that_is_of_no_use_says_why(tmp_path: Path, demo_speech: Path) -> None:
     with pytest.raises(ConfigError, match=r"Line 1 of other_languages_data: .*Klingon"):
         clips_in_other_languages(manifest(tmp_path, demo_speech, ["Klingon"]), (), 8)
     with pytest.raises(ManifestError, match=r"missing\.jsonl"):

@@ -1,16 +1,21 @@
 """What is measured after a run never fails it, and what it needs is asked for before it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from studio.cli.follow import short_audio_lines
 from studio.errors import ManifestError
-from studio.training.after_check import MadeModel, measure_after
+from studio.evaluation.capabilities import CHECKS
+from studio.files import read_json
+from studio.training import after_check
+from studio.training.after_check import MadeModel, measure_after, name_of_check
 from studio.training.attempt import Attempt
 from studio.training.events import read_events
 from studio.training.outcome import Outcome
 from studio.training.stop import StopSignal
+from studio.ui.checked_views import capabilities_table
 from studio.ui.short_audio_views import short_audio_table
 from tests.micro import make_tones
 from tests.unit.training.attempts import Runs
@@ -21,18 +26,49 @@ def attempt_with(runs: Runs, other: str) -> Attempt:
     return Attempt(run, runs.settings, StopSignal(run.stop_request), Outcome())
 
 
-def test_clips_that_are_in_no_other_language_are_told_and_everything_else_is_checked(
-    runs: Runs, tones: Path
-) -> None:
-    work = attempt_with(runs, str(tones))
+def checked(work: Attempt) -> dict[str, Any]:
     work.carry_out()
     made = MadeModel(work.registry, work.config, work.eval_examples, work.outcome, work.events, work.stop)
     measure_after(made, threads=1)
     assert work.outcome.capabilities is not None
-    checks = {row["check"] for row in work.outcome.capabilities["checks"]}
-    assert checks == {"timestamps", "long_form", "silence", "language"}
-    told = str(read_events(work.run.events)[0])
-    assert "Other languages could not be checked" in told and "is in another language" in told
+    return work.outcome.capabilities
+
+
+def test_speech_of_another_style_in_the_language_of_the_run_is_heard_and_a_copy_of_the_model_tells_it(
+    runs: Runs, tones: Path, tmp_path: Path
+) -> None:
+    other = make_tones(tmp_path, count=3, seconds=1.5)
+    run = runs.new(
+        max_steps=1,
+        capability_check=True,
+        test_data=str(tones),
+        other_languages_data=str(other),
+        output_dir=str(tmp_path / "copy"),
+    )
+    work = Attempt(run, runs.settings, StopSignal(run.stop_request), Outcome())
+    found = checked(work)
+    assert {row["check"] for row in found["checks"]} == set(CHECKS) and not found["is_synthetic"]
+    copy, own = (read_json(path / "model.json") for path in (tmp_path / "copy", work.registry.models / "run"))
+    assert copy == own and copy["capabilities"] == found and copy["short_audio"]
+
+
+def test_no_measure_begins_after_a_tenth_of_the_run_or_the_minute(
+    runs: Runs, tones: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(after_check, "_LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(after_check, "_SHARE_OF_RUN", 0.0)
+    work = attempt_with(runs, str(tones))
+    assert checked(work)["unchecked"] == list(CHECKS)
+    assert work.outcome.short_audio is None
+
+
+def test_english_that_was_made_by_a_program_is_called_so() -> None:
+    row = {"check": "other_languages", "base": 0.9, "tuned": 0.2, "verdict": "worse"}
+    found: dict[str, Any] = {"checks": [row], "lost": ["other_languages"], "is_synthetic": True}
+    assert "Synthetic English" in str(capabilities_table(found, "en"))
+    assert "Synthetic English" in str(name_of_check("other_languages", found))
+    assert "something else" in str(name_of_check("other_languages", {**found, "is_synthetic": False}))
+    assert "future" in str(capabilities_table({"checks": [{**row, "check": "future"}]}, "en"))
 
 
 @pytest.mark.parametrize("is_shared", [True, False])
