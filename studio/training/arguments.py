@@ -18,8 +18,11 @@ from studio.training import dialects
 from studio.training.config import ALL_LINEAR, TrainingConfig
 from studio.training.option_values import BOOLEAN_WORDS, UNSET, boolean, convert, is_unset
 
-SCHEMA_VERSION = 2
-_MEANT_BEFORE: dict[Any, dict[str, Any]] = {1: {"replay_share": 0.0}}
+SCHEMA_VERSION = 3
+_MEANT_BEFORE: dict[Any, dict[str, Any]] = {
+    1: {"replay_share": 0.0, "adapter_strength": 1.0},
+    2: {"adapter_strength": 1.0},
+}
 """What runs of an earlier version are without the options that came later."""
 
 _FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(TrainingConfig)}

@@ -27,6 +27,7 @@ BOUNDS: tuple[tuple[str, float, float], ...] = (
     ("lora_alpha", 1, 4096),
     ("lora_dropout", 0.0, 0.9),
     ("padded_share", 0.0, 1.0),
+    ("adapter_strength", 0.05, 1.0),
     ("replay_share", 0.0, 1.0),
     ("loss_chunk_size", 0, 10**6),
     ("num_train_epochs", 0.01, 10_000),

@@ -104,6 +104,12 @@ class TrainingConfig(SourceOptions):
         "model good at those for less.",
     )
 
+    adapter_strength: float | None = option(
+        None,
+        "method",
+        "How much of what the adapter learned is kept, 1: all. A little less forgets far less. Empty: 0.85 "
+        "of a new adapter.",
+    )
     replay_share: float = option(
         0.125,
         "method",
@@ -195,8 +201,8 @@ class TrainingConfig(SourceOptions):
     other_languages_data: str = option(
         "",
         "evaluation",
-        "Manifest of something else (other languages, or another style), to check that it is kept; empty: some "
-        "synthetic English.",
+        "Manifest of something else (other languages, or another style), to check that it is kept; empty: "
+        "some synthetic English.",
     )
     generation_max_length: int = option(225, "evaluation", "Longest text generated in evaluation, in tokens.")
     generation_num_beams: int = option(1, "evaluation", "Beams in evaluation.")

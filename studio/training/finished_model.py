@@ -16,6 +16,7 @@ from studio.training.arguments import command_line, config_to_dict
 from studio.training.config import TrainingConfig
 from studio.training.data import TrainingData
 from studio.training.sources import SourceData
+from studio.training.strength import strength_of, weaken
 
 _ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
 _MODEL_FILES = ("config.json", "model.safetensors", "model.safetensors.index.json", "model-*.safetensors")
@@ -60,6 +61,7 @@ def stage(
             _copy(base, staged, _BASE_FILES)
         generation_config.save_pretrained(staged)
     if config.is_adapter:
+        weaken(staged / "adapter_model.safetensors", strength_of(config))
         adapter_config = read_json(staged / "adapter_config.json")
         adapter_config["base_model_name_or_path"] = base_id
         write_json(staged / "adapter_config.json", adapter_config)

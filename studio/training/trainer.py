@@ -24,6 +24,7 @@ from studio.training.label_smoothing import smoothed_loss
 from studio.training.replay import REPLAY_WEIGHT, Windows
 from studio.training.sharding import whole_weights
 from studio.training.shared_evaluation import Share, gathered, share_of
+from studio.training.strength import at_strength, strength_of
 from studio.training.world import World
 from studio.transcription.decoding import write
 from studio.transcription.engines.transformers import TransformersModel
@@ -214,7 +215,8 @@ class WhisperTrainer(GuardedTrainer):
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Evaluates without using up random numbers: training goes on as if it had not been interrupted."""
         self._run_callback.evaluation_begins()
-        with torch.random.fork_rng(), whole_weights(self.model):
+        strength = strength_of(self._config)
+        with torch.random.fork_rng(), whole_weights(self.model), at_strength(self.model, strength):
             return dict(super().evaluate(*args, **kwargs))
 
     def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:

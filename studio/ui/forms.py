@@ -84,6 +84,7 @@ LABELS = {
     "gradient_checkpointing": _("Gradient checkpointing"),
     "short_audio": _("Short-audio mode"),
     "padded_share": _("Share of padded batches"),
+    "adapter_strength": _("Strength of the adapter"),
     "replay_share": _("Rehearsed windows for each clip"),
     "replay_data": _("Recordings to rehearse"),
     "cache_encoder_states": _("Keep the frozen encoder's states"),

@@ -29,12 +29,13 @@ from tests.benchmarks.training import ROOT
 REPORT = Path(__file__).parent / "reports" / "recipe.json"
 VARIANTS: dict[str, dict[str, Any]] = {
     "base": {},
-    "before": {"learning_rate": 1e-3, "replay_share": 0.0, "padded_share": 0.1},
-    "gentle": {"learning_rate": 3e-4, "replay_share": 0.0, "padded_share": 0.1},
+    "before": {"learning_rate": 1e-3, "replay_share": 0.0, "padded_share": 0.1, "adapter_strength": 1.0},
+    "gentle": {"learning_rate": 3e-4, "replay_share": 0.0, "padded_share": 0.1, "adapter_strength": 1.0},
+    "whole": {"adapter_strength": 1.0},
     "default": {},
 }
-"""`before`: rate 1e-3, a tenth of the batches padded; `gentle`: the same with 3e-4; `default`: what a run has
-that names none of these.
+"""`before`: rate 1e-3, a tenth of the batches padded; `gentle`: the same with 3e-4; `whole`: with rehearsal, and
+all that was learned is kept; `default`: what a run has that names none of these, 0.85 of it.
 """
 DATA = {
     "aishell": ("zh", {"num_train_epochs": 3.0}),

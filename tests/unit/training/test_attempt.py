@@ -174,7 +174,7 @@ def test_a_checkpoint_that_was_cut_off_is_passed_over(runs: Runs) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_model_that_is_kept_is_the_checkpoint_that_was_evaluated_best(method: str, runs: Runs) -> None:
-    run = runs.new(method=method, num_train_epochs=3.0, learning_rate=0.05)
+    run = runs.new(method=method, num_train_epochs=3.0, learning_rate=0.05, adapter_strength=1.0)
     outcome = runs.carry_out(run)
     assert outcome.model_id is not None
     best = min(evaluations(run).values(), key=lambda point: (point["wer"], point["loss"]))

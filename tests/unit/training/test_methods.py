@@ -50,6 +50,7 @@ def test_the_loss_falls_on_the_demo_data_and_what_is_kept_hears_the_same(
         max_train_samples=16,
         max_steps=10,
         run_name="kept",
+        adapter_strength=1.0,
         eval_strategy="steps",
         eval_steps=10,
         eval_on_start=True,

@@ -1,0 +1,66 @@
+"""The strength of an adapter: what is evaluated is what is kept, and the training knows nothing of it."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from studio.files import read_json, write_json
+from studio.training.arguments import read_config
+from studio.training.config import TrainingConfig
+from studio.training.strength import at_strength, strength_of
+from tests.unit.training.attempts import Runs
+
+
+@pytest.mark.parametrize("method", ["lora", "dora", "adalora"])
+def test_of_what_the_checkpoint_has_learned_the_model_is_made_of_a_share(runs: Runs, method: str) -> None:
+    run = runs.finished(method=method, adapter_strength=0.5, num_train_epochs=1.0)
+    part = "lora_E" if method == "adalora" else "lora_B"
+    learned = load_file(run.checkpoints / "checkpoint-3" / "adapter_model.safetensors")
+    kept = load_file(runs.registry.models / "run" / "adapter_model.safetensors")
+    assert learned.keys() == kept.keys()
+    assert any(part in name and tensor.any() for name, tensor in learned.items())
+    for name, tensor in learned.items():
+        assert torch.equal(kept[name], tensor * 0.5 if part in name else tensor), name
+
+
+def test_the_run_is_evaluated_as_its_model_is_and_trained_as_if_it_were_whole(runs: Runs) -> None:
+    found = {}
+    for name, strength in (("whole", 1.0), ("half", 0.5)):
+        run = runs.new(name, adapter_strength=strength)
+        loss = runs.carry_out(run).metrics["final"]["loss"]
+        found[loss] = load_file(run.checkpoints / "checkpoint-6" / "adapter_model.safetensors")
+    (whole, half) = found.values()
+    assert all(torch.equal(tensor, half[name]) for name, tensor in whole.items())
+
+
+def test_an_adapter_is_weaker_only_while_it_is_evaluated(micro_model: Path) -> None:
+    from peft import LoraConfig, get_peft_model
+    from transformers import WhisperForConditionalGeneration
+
+    base: Any = WhisperForConditionalGeneration.from_pretrained(micro_model)
+    model = get_peft_model(base, LoraConfig(r=3, lora_alpha=7, target_modules=["q_proj"]))
+    layers = [module for module in model.modules() if hasattr(module, "lora_B")]
+    scalings = [dict(layer.scaling) for layer in layers]
+    with pytest.raises(ZeroDivisionError), at_strength(model, 0.85):
+        assert all(layer.scaling["default"] == pytest.approx(0.85 * 7 / 3) for layer in layers)
+        raise ZeroDivisionError
+    assert scalings == [layer.scaling for layer in layers] and layers
+
+
+def test_only_a_new_adapter_is_weaker_unless_it_is_told() -> None:
+    new = TrainingConfig()
+    assert 0.5 < strength_of(new) < 1
+    for config in (TrainingConfig(method="full"), replace(new, adapter="mine"), replace(new, distill=True)):
+        assert strength_of(config) == 1
+    assert strength_of(replace(new, adapter="mine", adapter_strength=0.7)) == 0.7
+
+
+def test_a_run_of_an_earlier_version_keeps_all_that_it_learns(runs: Runs) -> None:
+    run = runs.new()
+    values = read_json(run.config)
+    write_json(run.config, {**values, "schema_version": 2, "adapter_strength": None})
+    assert strength_of(read_config(run.config)) == 1
