@@ -34,7 +34,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "whole": {"adapter_strength": 1.0},
     "default": {},
 }
-"""`before`: rate 1e-3, a tenth of the batches padded; `gentle`: the same with 3e-4; `whole`: with rehearsal, and
+"""`before`: rate 1e-3, a tenth of the batches padded; `gentle`: the same with 3e-4; `whole`: with rehearsal,
 all that was learned is kept; `default`: what a run has that names none of these, 0.85 of it.
 """
 DATA = {
