@@ -150,6 +150,7 @@ def environment(settings: Settings) -> dict[str, str]:
         env["HF_HUB_CACHE"] = str(settings.hf_cache)
     paths = [str(PROJECT_ROOT), env.get("PYTHONPATH", "")]
     env["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    env["PYTHONSAFEPATH"] = "1"  # what somebody put into a run's folder is no module
     env["PYTHONUNBUFFERED"] = "1"
     env["PYTHONIOENCODING"] = "utf-8"
     env["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"

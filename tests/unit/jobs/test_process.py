@@ -1,5 +1,9 @@
 """What a worker gets from the process that starts it."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from studio.jobs.process import environment
@@ -22,3 +26,14 @@ def test_a_run_does_not_look_for_the_launcher_of_the_command(
     assert {*launchers} & environment(settings).keys() == set()
     monkeypatch.delenv("WORLD_SIZE")
     assert "MASTER_PORT" in environment(settings), "somebody has set it for a reason"
+
+
+def test_what_lies_in_the_folder_of_a_run_is_never_imported(settings: Settings, tmp_path: Path) -> None:
+    for module in ("studio", "torch"):
+        (tmp_path / module).mkdir()
+        (tmp_path / module / "__init__.py").write_text("raise SystemExit('I was run')", encoding="utf-8")
+    asked = [sys.executable, "-m", "studio.training.worker"]
+    done = subprocess.run(
+        asked, cwd=tmp_path, env=environment(settings), capture_output=True, encoding="utf-8"
+    )
+    assert "I was run" not in done.stderr and done.returncode != 0
