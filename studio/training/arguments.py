@@ -25,6 +25,10 @@ _MEANT_BEFORE: dict[Any, dict[str, Any]] = {
 }
 """What runs of an earlier version are without the options that came later."""
 
+_MOST_CHARACTERS = 50_000
+"""Of a file of settings; the longest that the studio writes has 6,000."""
+_MOST_BRACKETS = 200
+
 _FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(TrainingConfig)}
 _ALIASES = {alias: f.name for f in _FIELDS.values() for alias in f.metadata["aliases"]}
 
@@ -248,27 +252,49 @@ def _config_values(
 
 def _read_mapping(path: Path) -> Mapping[str, Any]:
     """The mapping in a JSON or YAML file; what is null there is left at its default."""
-    import yaml
-
+    text = _text_of(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise ConfigError(
-            "The configuration {path} cannot be read ({reason}): give a YAML or JSON file.",
-            path=path,
-            reason=reason,
-        ) from error
-    try:
-        values = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
-    except (ValueError, yaml.YAMLError) as error:
+        values = json.loads(text) if path.suffix.lower() == ".json" else _from_yaml(text)
+    except (ValueError, RecursionError) as error:
         raise ConfigError(
             "The configuration {path} is not valid YAML or JSON: {reason}",
             path=path,
-            reason=" ".join(str(error).split()),
+            reason=" ".join(str(error).split())[:300],
         ) from error
     if values is None:
         return {}
     if not isinstance(values, dict):
         raise ConfigError("The configuration {path} must map option names to values.", path=path)
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _text_of(path: Path) -> str:
+    reason = ""
+    try:
+        if not path.exists() or path.is_file():
+            with path.open(encoding="utf-8-sig") as file:
+                text = file.read(_MOST_CHARACTERS + 1)
+            if len(text) <= _MOST_CHARACTERS:
+                return text
+        reason = f"more than {_MOST_CHARACTERS} characters" if path.is_file() else "not a file"
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+    raise ConfigError(
+        "The configuration {path} cannot be read ({reason}): give a YAML or JSON file.",
+        path=path,
+        reason=reason,
+    )
+
+
+def _from_yaml(text: str) -> Any:
+    """Without aliases and deep nesting: a few lines of those can stand for gigabytes, or for minutes."""
+    import yaml
+
+    if text.count("[") + text.count("{") > _MOST_BRACKETS:
+        raise ValueError("too many brackets: each option has one value")
+    try:
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
+            raise ValueError("aliases (*name) are not taken: write the value out")
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error

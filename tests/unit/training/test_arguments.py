@@ -1,6 +1,7 @@
 """Flags, files and dictionaries to `TrainingConfig`, and back."""
 
 import json
+import os
 import random
 import shlex
 from dataclasses import fields, replace
@@ -211,8 +212,21 @@ def test_a_broken_configuration_file_is_named(tmp_path: Path) -> None:
         (b"- 1", "must map"),
         (b"\xff\xfe\x00", "not UTF-8"),
         (b"lernrate: 1", "nearest is"),
+        (b"a: &a [x, x]\nlanguage: *a", "aliases"),
+        (b"language: " + b"[" * 40_000, "not valid YAML"),
+        (b"#" * 60_000, "more than"),
     ):
         file.write_bytes(content)
+        with pytest.raises(ConfigError, match=sentence):
+            read_config(file)
+
+
+def test_what_is_no_plain_file_of_settings_is_refused_at_once(tmp_path: Path) -> None:
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 40_000, encoding="utf-8")
+    pipe = tmp_path / "pipe.yaml"
+    os.mkfifo(pipe)
+    for file, sentence in ((deep, "not valid YAML or JSON"), (pipe, "not a file"), (tmp_path, "not a file")):
         with pytest.raises(ConfigError, match=sentence):
             read_config(file)
 
