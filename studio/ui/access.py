@@ -36,6 +36,23 @@ def require_training(settings: Settings) -> None:
         raise RunError(reason)
 
 
+def is_public(settings: Settings) -> bool:
+    """Whether visitors are strangers: on a Space that trains nothing, its models are its owner's."""
+    return settings.on_spaces and not settings.allow_training
+
+
+def require_own_models(settings: Settings) -> None:
+    """Keeps visitors of a Space from changing its models.
+
+    Raises:
+        ConfigError: with the way out.
+    """
+    if is_public(settings):
+        raise ConfigError(
+            "The models of this Space are its owner's: duplicate the Space (in its menu ⋮) to have your own."
+        )
+
+
 def _is_path(source: str) -> bool:
     return any(Path(shard).expanduser().exists() for shard in shards_of(source))
 
@@ -47,7 +64,7 @@ def require_public_data(settings: Settings, source: str) -> None:
         ConfigError: if `source` is a path there.
     """
     parts = sources_of(source)
-    if settings.on_spaces and not settings.allow_training and any(map(_is_path, parts)):
+    if is_public(settings) and any(map(_is_path, parts)):
         raise ConfigError(
             "{source} is a path on this Space's server: use demo:test or a dataset of the Hub.", source=source
         )

@@ -129,6 +129,35 @@ def test_a_run_cannot_be_started_past_the_tab_either(client: Client, space: Stud
     assert list((space.home / "runs").iterdir()) == []
 
 
+def pressed(space: StudioProcess, client: Client, button: str, *data: object) -> str:
+    """What the handler behind a button says to somebody who calls it without the page."""
+    ids = [one["id"] for one in client.config["components"] if one["props"].get("elem_id") == button]
+    handlers = [
+        one["id"]
+        for one in client.config["dependencies"]
+        if one["backend_fn"] and any(at in ids for at, _ in one["targets"])
+    ]
+    said = ""
+    for handler in handlers:
+        asked = {"data": data, "fn_index": handler, "session_hash": f"{button}{handler}"}
+        httpx.post(f"{space.url}/gradio_api/queue/join", json=asked, timeout=60).raise_for_status()
+        of_session = {"session_hash": asked["session_hash"]}
+        said += httpx.get(f"{space.url}/gradio_api/queue/data", params=of_session, timeout=60).text
+    assert handlers and "process_completed" in said
+    return said
+
+
+@pytest.mark.parametrize(
+    ("button", "data"), [("models-rename", ("mine", "yours")), ("models-delete", ("mine",))]
+)
+def test_models_of_the_owner_are_not_changed_behind_the_page(
+    space: StudioProcess, client: Client, demo_model: Path, button: str, data: tuple[str, ...]
+) -> None:
+    shutil.copytree(demo_model, space.home / "models" / "mine", dirs_exist_ok=True)
+    assert "its owner's" in pressed(space, client, button, *data)
+    assert [path.name for path in (space.home / "models").iterdir()] == ["mine"]
+
+
 def test_data_goes_to_the_temporary_folder(space: StudioProcess) -> None:
     assert {"cache", "models", "runs"} <= {path.name for path in space.home.iterdir()}
 

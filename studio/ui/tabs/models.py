@@ -10,6 +10,7 @@ from studio.registry.spec import ModelSource
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
 from studio.transcription.model_cache import ModelCache
+from studio.ui.access import is_public, require_own_models
 from studio.ui.errors import shows_errors
 from studio.ui.following import UNCHECKED, offered
 from studio.ui.i18n import _, request_locale, tr
@@ -53,19 +54,20 @@ def build_models_tab(settings: Settings, registry: ModelRegistry, engines: Model
             with gr.Group(visible=False) as change:
                 new_name = gr.Textbox(label=_("New name"), max_lines=1, elem_id="models-new-name")
                 with gr.Row():
-                    rename = gr.Button(_("Rename"), size="sm")
+                    rename = gr.Button(_("Rename"), size="sm", elem_id="models-rename")
                     ask = gr.Button(_("Delete …"), size="sm")
             with gr.Group(visible=False, elem_classes="confirm") as confirm:
                 gr.Markdown(_("Delete this model from the disk? This cannot be undone."))
                 with gr.Row():
-                    delete = gr.Button(_("Delete"), variant="stop", size="sm")
+                    delete = gr.Button(_("Delete"), variant="stop", size="sm", elem_id="models-delete")
                     keep = gr.Button(_("Keep it"), size="sm")
     parts = _Parts(table, choice, details, change, new_name, confirm, export)
-    show = _wire(registry, tab, parts, rename, ask, delete, keep)
+    show = _wire(settings, registry, tab, parts, rename, ask, delete, keep)
     wire_export(export, choice, settings, engines, (show, parts.all()))
 
 
 def _wire(
+    settings: Settings,
     registry: ModelRegistry,
     tab: gr.Tab,
     parts: _Parts,
@@ -76,27 +78,31 @@ def _wire(
 ) -> Callable[..., list[object]]:
     everything = parts.all()
 
+    is_fixed = is_public(settings)
+
     @shows_errors
     def show(chosen: str | None, request: gr.Request) -> list[object]:
-        return _show(registry, chosen, request_locale(request), chosen)
+        return _show(registry, chosen, request_locale(request), chosen, is_fixed=is_fixed)
 
     @shows_errors
     def show_again(chosen: str | None, request: gr.Request) -> list[object]:
-        shown = _show(registry, chosen, request_locale(request), chosen)
+        shown = _show(registry, chosen, request_locale(request), chosen, is_fixed=is_fixed)
         if chosen:  # a new name may be half typed
             shown[everything.index(parts.new_name)] = gr.skip()
         return shown
 
     @shows_errors
     def pick(event: gr.EventData, request: gr.Request) -> list[object]:
-        return _show(registry, picked_id(event), request_locale(request))
+        return _show(registry, picked_id(event), request_locale(request), is_fixed=is_fixed)
 
     @shows_errors
     def rename_model(chosen: str, new_name: str, request: gr.Request) -> list[object]:
+        require_own_models(settings)
         return _show(registry, registry.rename(chosen, new_name).id, request_locale(request))
 
     @shows_errors
     def delete_model(chosen: str, request: gr.Request) -> list[object]:
+        require_own_models(settings)
         registry.remove(chosen)
         return _show(registry, None, request_locale(request))
 
@@ -112,8 +118,18 @@ def _wire(
     return show_again
 
 
-def _show(registry: ModelRegistry, chosen: str | None, locale: str, stands: str | None = "") -> list[object]:
-    """The table, and the chosen model if it is still there; `stands` is what the page shows as chosen."""
+def _show(
+    registry: ModelRegistry,
+    chosen: str | None,
+    locale: str,
+    stands: str | None = "",
+    *,
+    is_fixed: bool = False,
+) -> list[object]:
+    """The table, and the chosen model if it is still there; `stands` is what the page shows as chosen.
+
+    `is_fixed`: nothing can be renamed or deleted.
+    """
     specs = registry.all()
     spec = next((spec for spec in specs if spec.id == chosen), None)
     details: Html = (
@@ -121,7 +137,7 @@ def _show(registry: ModelRegistry, chosen: str | None, locale: str, stands: str 
         if spec
         else note(tr("Choose a model to see what is known about it.", locale))
     )
-    ours = spec is not None and spec.source in (ModelSource.TRAINED, ModelSource.LOCAL)
+    ours = not is_fixed and spec is not None and spec.source in (ModelSource.TRAINED, ModelSource.LOCAL)
     return [
         models_table(specs, locale),
         offered(model_choices(specs, locale), spec.id if spec else None, stands),
