@@ -89,7 +89,7 @@ class JobManager:
         config = with_absolute_paths(config)
         base_model, adapter = self._full_name(config.base_model), self._full_name(config.adapter)
         config = warm_started(replace(config, base_model=base_model, adapter=adapter), self._registry)
-        check_output_dir(config)
+        check_output_dir(config, self._settings.home)
         check_processes(config, len(detected_gpus()), os.cpu_count() or 1)
         check_logger(config)
         run = self._new_folder(config)

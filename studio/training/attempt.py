@@ -115,7 +115,7 @@ class Attempt:
         """Everything up to the model in memory and the clips."""
         config = self.config
         adapters.check_attention(config)
-        finished_model.check_output_dir(config)
+        finished_model.check_output_dir(config, self.settings.home)
         check_logger(config)
         spec = base_spec(config, self.registry)
         config = self.config = warm_started(config, self.registry)

@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -33,20 +34,43 @@ _BASE_FILES = (
 )
 
 
-def check_output_dir(config: TrainingConfig) -> None:
-    """Refuses a folder with something in it that the studio did not make, before any work is done.
+def check_output_dir(config: TrainingConfig, home: Path) -> None:
+    """Refuses a folder whose content is not a copy that the studio made, before any work is done.
 
     Raises:
-        ConfigError: if there is one.
+        ConfigError: if there is one, or it lies in the studio's own `home`.
     """
     folder = Path(config.output_dir)
-    if not config.output_dir or not folder.exists() or (folder / CARD_FILE).is_file():
+    if not config.output_dir:
         return
-    if not folder.is_dir() or any(folder.iterdir()):
+    if folder.resolve().is_relative_to(home.resolve()):
         raise ConfigError(
-            "output_dir {folder} is not empty and holds no model of the studio: choose an empty folder.",
+            "output_dir {folder} lies in the studio's own folder {home}, where the model is kept anyway: "
+            "choose another place, or leave it out.",
+            folder=folder,
+            home=home,
+        )
+    if folder.exists() and not _is_copy(folder):
+        raise ConfigError(
+            "output_dir {folder} is not empty and holds no model of the studio, or something beside it: "
+            "choose an empty folder.",
             folder=folder,
         )
+
+
+def _is_copy(folder: Path) -> bool:
+    """Whether a folder is empty, or a model of a run with nothing beside it that would be lost."""
+    if not folder.is_dir():
+        return False
+    names = {path.name for path in folder.iterdir() if path.is_file()}
+    others = any(not path.is_file() for path in folder.iterdir())
+    known = (*_ADAPTER_FILES, *_MODEL_FILES, *_BASE_FILES, CARD_FILE, "generation_config.json")
+    if others or not all(any(fnmatch(name, pattern) for pattern in known) for name in names):
+        return False
+    try:
+        return not names or "run_id" in read_json(folder / CARD_FILE)
+    except (OSError, ValueError, TypeError):
+        return False
 
 
 def stage(
@@ -92,8 +116,12 @@ def keep(
             aside = target.with_name(f".{target.name}.new")
             shutil.rmtree(aside, ignore_errors=True)
             shutil.copytree(spec.path, aside)
-            shutil.rmtree(target, ignore_errors=True)
+            if target.exists():
+                before = target.with_name(f".{target.name}.old")
+                shutil.rmtree(before, ignore_errors=True)
+                target.rename(before)
             aside.rename(target)
+            shutil.rmtree(target.with_name(f".{target.name}.old"), ignore_errors=True)
     return spec
 
 

@@ -264,9 +264,20 @@ def _refused(runs: Runs, error: type[StudioError], sentence: str, **changes: Any
     assert not list(runs.settings.models.iterdir()), "nothing is left half done"
 
 
-def test_an_output_dir_of_somebody_else_is_refused(runs: Runs, tmp_path: Path) -> None:
-    (tmp_path / "letter.txt").write_text("dear", encoding="utf-8")
-    _refused(runs, ConfigError, "is not empty", output_dir=str(tmp_path))
+@pytest.mark.parametrize("card", [None, "{}", "[" * 9, '{"run_id": "one"}'])
+def test_an_output_dir_with_something_else_in_it_is_refused(
+    runs: Runs, tmp_path: Path, card: str | None
+) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "letter.txt").write_text("dear", encoding="utf-8")
+    if card:
+        (folder / "model.json").write_text(card, encoding="utf-8")
+    _refused(runs, ConfigError, "is not empty", output_dir=str(folder))
+
+
+def test_an_output_dir_in_the_home_is_refused(runs: Runs) -> None:
+    _refused(runs, ConfigError, "studio's own folder", output_dir=str(runs.settings.models / "mine"))
 
 
 @pytest.mark.parametrize("package", ["tensorboard", "wandb", "trackio"])
