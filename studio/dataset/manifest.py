@@ -29,6 +29,8 @@ _OVERLAP_SECONDS, _GAP_SECONDS = 0.5, 5.0
 _ENDINGS = (".jsonl", ".json", ".csv", ".tsv")
 _FILES = (*_ENDINGS, ".gz", parquet.ENDING, *webdataset.ENDINGS)
 """What ends so is a file, and no dataset of the hub."""
+_SPLITS = re.compile(r"(.+)::(\w[\w.-]*(?:\+\w[\w.-]*)*)")
+"""A folder and its splits: words, which never lead out of it."""
 _OTHER_SPLITS = {"train": ("validated",), "test": (), "validation": ("dev",)}
 """What the parts of Common Voice are called."""
 
@@ -53,6 +55,7 @@ def read_manifest(
       of lhotse, recognised by what is in it (packed with gzip or not); or Parquet, or a tar of WebDataset,
     - a folder with `metadata.csv` or `.jsonl`, with one manifest (or one named `split`), with Parquet or tar
       files, a data folder of Kaldi, or one that `save_to_disk` of the library `datasets` has written,
+      of which `folder::test` is a split and `folder::train+test` are two,
     - a dataset of the model hub: `owner/name`, `owner/name:config` or `owner/name:config:split`,
     - without `needs_text` also a folder of sound files, or a text file that lists some, one a line; the text
       of a clip is then empty where none is given,
@@ -100,12 +103,20 @@ def _read_one(
     copying: dict[str, Any] = {"max_rows": max_rows, "cache_dir": cache_dir, "wanted": wanted}
     if path.is_dir():
         return _read_folder(path, name, split, **copying)
+    folder, splits = folder_and_splits(name)
+    if splits:
+        path = Path(folder).expanduser()
+        read = [
+            _read_folder(path, f"{folder}::{part}", part, is_named=True, **copying)
+            for part in splits.split("+")
+        ]
+        return read[0] if len(read) == 1 else _one_of(read, name)
     if path.suffix.lower() == parquet.ENDING:
         return _read_copied(path, [path], parquet.rows_of_file(path), name, "parquet", **copying)
     if webdataset.is_name(name):
         shards = [name] if path.exists() else webdataset.shards_of(name)
         return _read_archives(path, [Path(shard).expanduser() for shard in shards], name, **copying)
-    if path.exists() or path.is_symlink() or path.suffix.lower() in _FILES or not hub.is_dataset_id(name):
+    if not _is_on_hub(name):
         return _read_file(path, name, max_rows, wanted)
     table = hub.fetch(name, split=split, local_files_only=local_files_only, **copying)
     return _read_file(table, name, max_rows, wanted, "hub")
@@ -123,9 +134,29 @@ def _one_of(manifests: list[Manifest], source: str) -> Manifest:
 def sources_of(text: str) -> list[str]:
     """`a.jsonl, b.jsonl` → both: commas and line ends separate, unless all of it names a file."""
     whole = text.strip()
-    if not re.search("[,\n]", whole) or ("\n" not in whole and Path(whole).expanduser().exists()):
+    if not re.search("[,\n]", whole) or (
+        "\n" not in whole and Path(folder_and_splits(whole)[0]).expanduser().exists()
+    ):
         return [whole]
     return [part.strip() for part in re.split("[,\n]", whole) if part.strip()]
+
+
+def folder_and_splits(source: str) -> tuple[str, str]:
+    """`folder::train+test` → both sides, if there is such a folder; of anything else, itself and nothing."""
+    found = _SPLITS.fullmatch(source)
+    return (found[1], found[2]) if found and Path(found[1]).expanduser().is_dir() else (source, "")
+
+
+def has_splits(source: str) -> bool:
+    """Whether `source` is a folder or a dataset of the hub: those have splits to choose from."""
+    return Path(source).expanduser().is_dir() or (source.partition(":")[0] != DEMO and _is_on_hub(source))
+
+
+def _is_on_hub(name: str) -> bool:
+    """Whether a source that is no folder is looked for on the hub, since it is not called as a file is."""
+    path = Path(name).expanduser()
+    is_file = path.exists() or path.is_symlink() or path.suffix.lower() in _FILES
+    return not is_file and hub.is_dataset_id(name)
 
 
 def _read_file(
@@ -145,25 +176,43 @@ def _read_file(
 
 
 def _read_folder(
-    folder: Path, source: str, split: str, *, max_rows: int | None, cache_dir: Path | None, wanted: Wanted
+    folder: Path,
+    source: str,
+    split: str,
+    *,
+    is_named: bool = False,
+    max_rows: int | None,
+    cache_dir: Path | None,
+    wanted: Wanted,
 ) -> Manifest:
+    """The list of a folder; where the split `is_named`, nothing else stands in for it."""
     copying: dict[str, Any] = {"max_rows": max_rows, "cache_dir": cache_dir, "wanted": wanted}
-    if saved.is_one(folder):
+    if saved.is_one(folder) and not (is_named and saved.is_whole(folder)):
         part = saved.part_of(folder, split)
         return _read_copied(part, saved.files_in(part), saved.rows_of(part), source, "datasets", **copying)
-    manifest = _manifest_in(folder, split)
+    manifest = _manifest_in(folder, split, is_named)
     if manifest is not None and manifest.suffix == parquet.ENDING:
         rows = parquet.rows_of_file(manifest)
         return _read_copied(manifest, [manifest], rows, source, "folder", **copying)
     if manifest is not None:
         return _read_file(manifest, source, max_rows, wanted, "folder")
-    if not wanted.needs_text and any(sound_rows(folder)):
+    if not is_named and not wanted.needs_text and any(sound_rows(folder)):
         return _collect(sound_rows(folder), (folder,), source, "folder", max_rows, wanted)
     if tables := parquet.files_in(folder):
         rows = parquet.rows_of_folder(folder, split)
         return _read_copied(folder, tables, rows, source, "folder", part=split, **copying)
-    if archives := webdataset.files_in(folder, split):
+    archives = webdataset.files_in(folder, split)
+    if archives and (not is_named or archives[0].name.startswith(split)):
         return _read_archives(folder, archives, source, part=split, **copying)
+    if is_named and (folder / split).is_dir():
+        return _read_folder(folder / split, source, split, **copying)
+    if is_named:
+        raise ManifestError(
+            "The folder {folder} has no split {split!r}: there is no list, table, archive or folder of that "
+            "name in it.",
+            folder=folder,
+            split=split,
+        )
     raise ManifestError(
         "The folder {folder} has no metadata.csv, metadata.jsonl or other manifest: "
         "add one that names each audio file and its text.",
@@ -197,15 +246,20 @@ def _read_copied(
     return _read_file(table, source, max_rows, wanted, format_name, beside=beside)
 
 
-def _manifest_in(folder: Path, split: str) -> Path | None:
-    """The metadata of an audio folder, else the file named after the split, else the only manifest."""
-    named = [kaldi.RECORDINGS, *_METADATA, parquet.METADATA]
+def _manifest_in(folder: Path, split: str, is_named: bool) -> Path | None:
+    """The metadata of an audio folder, else the file named after the split, else the only manifest.
+
+    Where the split `is_named`, only a file that is named after it.
+    """
+    named = [] if is_named else [kaldi.RECORDINGS, *_METADATA, parquet.METADATA]
     named += [f"{split}{ending}" for ending in _ENDINGS]
     named += [f"{part}.tsv" for part in _OTHER_SPLITS.get(split, ())]
     named += [f"{split}/{metadata}" for metadata in _METADATA]
     for name in named:
         if (folder / name).is_file():
             return folder / name
+    if is_named:
+        return None
     endings = (*_ENDINGS, ".jsonl.gz")
     files = (path for path in folder.iterdir() if path.is_file())
     lists = sorted(path for path in files if path.name.lower().endswith(endings))

@@ -16,7 +16,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from studio.dataset.manifest import sources_of
+from studio.dataset.manifest import folder_and_splits, sources_of
 from studio.errors import RunError, StudioError
 from studio.files import storage_errors, write_json, write_text
 from studio.jobs import process
@@ -294,10 +294,13 @@ class JobManager:
 
 
 def _absolute_source(value: str) -> str:
-    path = Path(value).expanduser()
+    place, splits = folder_and_splits(value)
+    path = Path(place).expanduser()
     is_demo = value.partition(":")[0] == DEMO
     is_path = value and not is_demo and (path.exists() or value.startswith((".", "~")) or "{" in value)
-    return str(path.absolute()) if is_path else value
+    if not is_path:
+        return value
+    return f"{path.absolute()}::{splits}" if splits else str(path.absolute())
 
 
 def with_absolute_paths(config: TrainingConfig) -> TrainingConfig:

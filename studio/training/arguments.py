@@ -236,8 +236,8 @@ def _config_values(
         else:
             foreign[name] = boolean(name, value) if dialects.is_switch(name) else value
     translated, more = dialects.translate(foreign, values, others)
-    if "warmup_steps" in translated:
-        values.pop("warmup_steps", None)
+    for name in ("warmup_steps", "train_data") & translated.keys():
+        values.pop(name, None)
     meant = {name: convert(name, value) for name, value in translated.items()}
     for name in meant.keys() & values.keys():
         if meant[name] not in (values[name], dialects.SWITCHED_OFF.get(name)):

@@ -6,8 +6,10 @@ Those that do nothing here are in `trainer_flags` and `script_flags`, each with 
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from studio.dataset.manifest import has_splits
 from studio.errors import ConfigError
 from studio.training.foreign import Foreign
 from studio.training.script_flags import SCRIPTS
@@ -60,7 +62,8 @@ _CHECKPOINTING = ("gradient_checkpointing_kwargs", "activation_checkpointing_kwa
 _COMPILING = {"torch_compile_backend": "inductor", "torch_compile_mode": "default"}
 """Flag that switches compiling on, too → the one value that is done here."""
 _OF_THE_MODEL = ("config_name", "tokenizer_name", "feature_extractor_name")
-_DATASET = ("dataset_name", "dataset_config_name", "train_split_name", "eval_split_name")
+_PARTS = ("dataset_config_name", "train_split_name", "eval_split_name")
+_DATASET = ("dataset_name", *_PARTS)
 TRANSLATED = ("warmup_ratio", "save_strategy", *_CHECKPOINTING, *_COMPILING, *_OF_THE_MODEL, *_DATASET)
 """Flags whose value has to be rewritten; see `translate`."""
 
@@ -113,7 +116,9 @@ def translate(
                 value=given[name],
                 advice="a model's own configuration and tokenizer are used, those of base_model",
             )
-    values |= _dataset(given, own, others)
+    values |= _dataset(given, own, others, notes)
+    if given.get("do_eval") is False:
+        values["eval_strategy"] = "no"
     values |= _saving(given.get("save_strategy"), notes)
     return values, notes
 
@@ -158,46 +163,86 @@ def _switched(given: Mapping[str, Any]) -> dict[str, Any]:
         elif values.get(field, value) in (value, SWITCHED_OFF[field]):
             values[field] = value
         else:
-            raise ConfigError(
-                "--{name} cannot be combined with {field} {other}: choose one of them.",
-                name=name,
-                field=field,
-                other=values[field],
-            )
+            raise _contrary(name, field, values[field])
     return values
 
 
-def _dataset(given: Mapping[str, Any], own: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-    """`dataset_name`, its configuration and its splits as `owner/name:config:split`."""
+def _dataset(
+    given: Mapping[str, Any], own: Mapping[str, Any], others: Mapping[str, Any], notes: list[str]
+) -> dict[str, Any]:
+    """`dataset_name` (else `train_data`) with its configuration and splits, as `owner/name:config:split`."""
     named = given.get("dataset_name")
-    if not named:
-        lonely = next((name for name in _DATASET if given.get(name)), None)
-        if lonely and "train_data" not in {**others, **own}:
-            raise ConfigError(
-                "--{name} belongs to a dataset of the hub: give dataset_name, too, or train_data.",
-                name=lonely,
-            )
+    parts = {name: str(given[name]) for name in _PARTS if given.get(name)}
+    source = str(named or {**others, **own}.get("train_data", ""))
+    if not named and not parts:
         return {}
-    if "train_data" in own:
+    if not source:
         raise ConfigError(
-            "--{name} cannot be combined with {field} {other}: choose one of them.",
-            name="dataset_name",
-            field="train_data",
-            other=own["train_data"],
+            "--{name} belongs to a dataset of the hub: give dataset_name, too, or train_data.",
+            name=next(iter(parts)),
         )
-    source = f"{named}:{given['dataset_config_name']}" if given.get("dataset_config_name") else str(named)
-    data = {"train_data": _part(source, given.get("train_split_name"), "train")}
-    is_evaluated = given.get("eval_split_name") or given.get("do_eval")
-    if is_evaluated and "test_data" not in own:
-        data["test_data"] = _part(source, given.get("eval_split_name"), "test")
+    if named and "train_data" in own:
+        raise _contrary("dataset_name", "train_data", own["train_data"])
+    if not named and not has_splits(source):
+        reason = "train_data is no single folder or dataset of the hub, and is read whole"
+        notes += [f"--{name} has no effect here: {reason}." for name in parts]
+        return {}
+    return _divided(source, parts, own, notes, is_evaluated=bool(named and given.get("do_eval")))
+
+
+def _divided(
+    source: str, parts: Mapping[str, str], own: Mapping[str, Any], notes: list[str], *, is_evaluated: bool
+) -> dict[str, Any]:
+    """What is trained on and what evaluates, of a folder or a dataset of the hub."""
+    is_folder = Path(source).expanduser().is_dir()
+    name, config, split, *_ = (*([source] if is_folder else source.split(":")), "", "")
+    for flag, has in (("dataset_config_name", config), ("train_split_name", split)):
+        if has and parts.get(flag, has) != has:
+            raise _contrary(flag, "train_data", source)
+    config = config or parts.get("dataset_config_name", "")
+    if is_folder and config:
+        name, config = _folder_in(name, config), ""
+    split = split or parts.get("train_split_name", "")
+    data = {"train_data": _part(name, config, "" if split == "train" else split)}
+    test_split = parts.get("eval_split_name", "")
+    if "test_data" in own:
+        notes += ["--eval_split_name has no effect here: test_data is given, too."] if test_split else []
+    elif test_split or is_evaluated:
+        test_split = test_split or "test"
+        # A folder without splits would be read whole for either: there, the name has to be found.
+        data["test_data"] = _part(name, config, "" if test_split == "test" and not is_folder else test_split)
     return data
 
 
-def _part(source: str, split: Any, usual: str) -> str:
-    """A split of a dataset, left out where it is what is read anyway."""
-    if split in (None, "", usual):
-        return source
-    return f"{source}:{split}" if ":" in source else f"{source}::{split}"
+def _folder_in(folder: str, part: str) -> str:
+    """Configurations of a folder are the folders in it; `default` is itself.
+
+    Raises:
+        ConfigError: if there is no such folder.
+    """
+    path = Path(folder).expanduser() / ("" if part == "default" else part)
+    if not path.is_dir():
+        raise ConfigError(
+            "There is no folder {part!r} in {folder}, which dataset_config_name asks for: leave that out, or "
+            "name the folder that has the data.",
+            folder=folder,
+            part=part,
+        )
+    return str(path)
+
+
+def _part(name: str, config: str, split: str) -> str:
+    """`owner/name:config:split`, without what is empty."""
+    return f"{name}:{config}:{split}" if split else f"{name}:{config}" if config else name
+
+
+def _contrary(flag: str, field: str, other: Any) -> ConfigError:
+    return ConfigError(
+        "--{name} cannot be combined with {field} {other}: choose one of them.",
+        name=flag,
+        field=field,
+        other=other,
+    )
 
 
 def _saving(strategy: Any, notes: list[str]) -> dict[str, Any]:

@@ -25,9 +25,9 @@ class Foreign:
         return all(_plain(word) in self.usual for word in words)
 
 
-def switch(reason: str, *, default: bool = False) -> Foreign:
-    """A boolean, which its own program leaves at `default`."""
-    return Foreign(reason, frozenset({*_NOTHING, str(default).lower()}), is_switch=True)
+def switch(reason: str, *, usual: bool | None = False) -> Foreign:
+    """A boolean that asks for nothing special where it is `usual`; None: what is done is said of both."""
+    return Foreign(reason, frozenset({*_NOTHING, str(usual).lower()}), is_switch=True)
 
 
 def value(reason: str, *usual: str) -> Foreign:
@@ -38,6 +38,11 @@ def value(reason: str, *usual: str) -> Foreign:
 def refused(reason: str, *usual: str, is_switch: bool = False) -> Foreign:
     """What a run cannot do without and still be what was asked for."""
     return Foreign(reason, frozenset({*_OFF, *usual}), is_switch=is_switch, is_refused=True)
+
+
+def not_off(reason: str) -> Foreign:
+    """A boolean that is on here whatever a run asks for, and without which it would be another."""
+    return Foreign(reason, frozenset({*_NOTHING, "true"}), is_switch=True, is_refused=True)
 
 
 def _plain(value: Any) -> str:

@@ -20,7 +20,7 @@ SCRIPTS: dict[str, Foreign] = {
     # the model
     "model_revision": refused("download that revision, and give its folder as base_model", "main"),
     "subfolder": refused("download it, and give the folder as base_model"),
-    "use_fast_tokenizer": switch("both kinds write the same tokens", default=True),
+    "use_fast_tokenizer": switch("both kinds write the same tokens", usual=True),
     "token": value(_LOGIN),
     "use_auth_token": value(_LOGIN, "true"),
     "trust_remote_code": switch("code from a model repository is never run"),
@@ -43,13 +43,12 @@ SCRIPTS: dict[str, Foreign] = {
     "pad_target_to_multiple_of": value("texts are padded to the longest of their batch"),
     "max_label_length": refused("a text that the decoder cannot take is left out with its reason", "448"),
     "do_remove_punctuation": refused("set normalizer to basic, or to no_punctuation", is_switch=True),
-    "do_normalize_eval": switch(
-        "set normalizer, or compare with python -m studio evaluate --normalizer", default=True
-    ),
+    "do_normalize_eval": switch("set normalizer, or compare with python -m studio evaluate --normalizer"),
     "mask_time_min_masks": value(_MASKED),
     "mask_feature_min_masks": value(_MASKED),
     # reports
     "wandb_name": value("set run_name"),
+    "model_index_name": value("set run_name"),
     "wandb_dir": value("set the environment variable WANDB_DIR", "./wandb"),
     "save_best_total_limit": value("the best checkpoint is always kept", "1"),
     # distil-whisper

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from studio.dataset.formats.webdataset import shards_of
-from studio.dataset.manifest import sources_of
+from studio.dataset.manifest import folder_and_splits, sources_of
 from studio.errors import ConfigError, RunError
 from studio.settings import Settings
 from studio.ui.i18n import N_
@@ -54,7 +54,8 @@ def require_own_models(settings: Settings) -> None:
 
 
 def _is_path(source: str) -> bool:
-    return any(Path(shard).expanduser().exists() for shard in shards_of(source))
+    place, _splits = folder_and_splits(source)
+    return any(Path(shard).expanduser().exists() for shard in shards_of(place))
 
 
 def require_public_data(settings: Settings, source: str) -> None:

@@ -12,10 +12,10 @@ _STATE, _INFO, _SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 
 def is_one(folder: Path) -> bool:
     """Whether a folder was written so."""
-    return _is_whole(folder) or (folder / _SPLITS).is_file()
+    return is_whole(folder) or (folder / _SPLITS).is_file()
 
 
-def _is_whole(folder: Path) -> bool:
+def is_whole(folder: Path) -> bool:
     """Whether it is a dataset without splits."""
     return (folder / _STATE).is_file() and (folder / _INFO).is_file()
 
@@ -27,7 +27,7 @@ def part_of(folder: Path, split: str) -> Path:
         ManifestError: if there is no such split.
     """
     for part in (folder, folder / split):
-        if _is_whole(part):
+        if is_whole(part):
             return part
     splits = sorted(path.parent.name for path in folder.glob(f"*/{_STATE}"))
     raise ManifestError(

@@ -286,6 +286,31 @@ def test_a_split_of_a_folder_is_the_file_of_that_name(write: Write, folder: Path
         read_manifest(folder, split="dev")
 
 
+def test_splits_of_a_folder_can_be_named_and_joined(write: Write, folder: Path) -> None:
+    for name in ("train", "test"):
+        write(f"{name}.csv", f"audio,text\na.wav,{name}\ngone.wav,x\n")
+    (folder / "dev").mkdir()
+    write("dev/list.jsonl", lines({"audio": str(folder / "a.wav"), "text": "dev"}))
+    assert texts(read_manifest(f"{folder}::test")) == [("a.wav", "test")]
+    assert texts(read_manifest(f"{folder}::dev")) == [("a.wav", "dev")]
+    both = read_manifest(f"{folder}::train+test")
+    assert [text for _, text in texts(both)] == ["train", "test"]
+    assert [problem.source for problem in both.problems] == [f"{folder}::train", f"{folder}::test"]
+    with pytest.raises(ManifestError, match="has no split 'other': there is no list"):
+        read_manifest(f"{folder}::train+other")
+    write("metadata.csv", "file_name,text\na.wav,whole\n")
+    assert texts(read_manifest(folder)) == [("a.wav", "whole")]
+    with pytest.raises(ManifestError, match="has no split 'validation'"):
+        read_manifest(f"{folder}::validation")
+
+
+@pytest.mark.parametrize("split", ["..", "../..", "a/b", "", "train[:1]"])
+def test_a_split_leads_nowhere_else(write: Write, folder: Path, split: str) -> None:
+    write("metadata.csv", "file_name,text\na.wav,whole\n")
+    with pytest.raises(ManifestError, match="There is no manifest"):
+        read_manifest(f"{folder}::{split}")
+
+
 def test_a_folder_without_a_manifest_is_refused(folder: Path) -> None:
     with pytest.raises(ManifestError, match=r"no metadata\.csv"):
         read_manifest(folder)

@@ -59,7 +59,7 @@ SWITCHES: tuple[tuple[str, str, Any, Any], ...] = (
 )
 """Flag, the field, its value when on and when off."""
 
-MEANS_NOTHING = ("push_to_hub", "predict_with_generate", "load_best_model_at_end")
+MEANS_NOTHING = ("push_to_hub", "overwrite_output_dir", "group_by_length")
 """Taken with a sentence."""
 
 

@@ -1,6 +1,7 @@
 """Commands of the scripts that people fine-tune Whisper with, as they stand in those scripts' READMEs."""
 
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,7 +54,7 @@ def test_the_example_of_transformers_runs_unchanged() -> None:
     assert (config.max_steps, config.eval_steps, config.save_steps) == (5000, 1000, 1000)
     assert (config.precision, config.gradient_checkpointing) == ("fp16", True)
     assert [note.split()[0] for note in notes] == [
-        *("--preprocessing_num_workers", "--overwrite_output_dir", "--do_train"),
+        *("--preprocessing_num_workers", "--overwrite_output_dir"),
         *("--predict_with_generate", "This", "Texts"),
     ]
     assert "--method full" in notes[-2] and "--do_lower_case" in notes[-1]
@@ -81,8 +82,62 @@ def test_a_dataset_of_the_hub_is_named_with_its_part(words: str, train_data: str
 
 
 @pytest.mark.parametrize(
+    ("words", "train_data", "test_data"),
+    [
+        ("", "{}", ""),
+        ("--train_split_name train+test --eval_split_name test", "{}::train+test", "{}::test"),
+        ("--train_split_name test --do_eval", "{}::test", "{}::test"),
+        ("--train_split_name train --test_data mine.json", "{}", "mine.json"),
+        ("--dataset_config_name en --eval_split_name dev", "{}/en", "{}/en::dev"),
+        ("--dataset_config_name default --train_split_name test", "{}::test", ""),
+    ],
+)
+def test_a_folder_is_named_with_its_part(words: str, train_data: str, test_data: str, tmp_path: Path) -> None:
+    (tmp_path / "en").mkdir()
+    config, notes = parsed(f"--dataset_name {tmp_path} {words}")
+    assert (config.train_data, config.test_data) == (train_data.format(tmp_path), test_data.format(tmp_path))
+    assert notes == []
+    with pytest.raises(ConfigError, match=f"no folder 'hi' in {tmp_path}, which dataset_config_name asks"):
+        parsed(f"--dataset_name {tmp_path} --dataset_config_name hi")
+
+
+@pytest.mark.parametrize(
+    ("words", "train_data", "test_data"),
+    [
+        (
+            "a/b --dataset_config_name hi --train_split_name dev --eval_split_name test",
+            "a/b:hi:dev",
+            "a/b:hi",
+        ),
+        ("a/b:hi --eval_split_name dev", "a/b:hi", "a/b:hi:dev"),
+        ("a/b::dev --dataset_config_name hi --eval_split_name test", "a/b:hi:dev", "a/b:hi"),
+        ("{} --train_split_name test --eval_split_name validation", "{}::test", "{}::validation"),
+    ],
+)
+def test_training_data_with_parts_may_be_named_by_its_own_name(
+    words: str, train_data: str, test_data: str, tmp_path: Path
+) -> None:
+    config, notes = parsed(f"--train_data {words.format(tmp_path)}")
+    assert (config.train_data, config.test_data) == (train_data.format(tmp_path), test_data.format(tmp_path))
+    assert notes == []
+
+
+@pytest.mark.parametrize("source", ["a.jsonl", "demo", "a/b,c/d", "/nowhere/clips"])
+def test_a_part_of_a_list_that_has_none_is_answered(source: str) -> None:
+    flags = ("dataset_config_name", "train_split_name", "eval_split_name")
+    config, notes = parsed(f"--train_data {source} " + " ".join(f"--{flag} hi" for flag in flags))
+    assert (config.train_data, config.test_data) == (source, "")
+    assert [note.partition(" ")[0] for note in notes] == [f"--{flag}" for flag in flags]
+    assert all("no single folder or dataset of the hub" in note for note in notes)
+    (note,) = parsed("--dataset_name a/b --test_data c.json --eval_split_name test")[1]
+    assert note == "--eval_split_name has no effect here: test_data is given, too."
+
+
+@pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        ("--train_data a/b:hi --dataset_config_name sv", "cannot be combined with train_data a/b:hi"),
+        ("--train_data a/b::dev --train_split_name test", "cannot be combined with train_data a/b::dev"),
         (
             "--dataset_config_name hi",
             "--dataset_config_name belongs to a dataset of the hub",

@@ -124,10 +124,8 @@ SAID: dict[str, tuple[str, str]] = {
     "deepspeed": ("ds.json", "num_processes and sharding"),
     "debug": ("underflow_overflow", "runs log ID"),
     "skip_memory_metrics": ("False", "always measured"),
-    "do_train": ("True", "always so"),
     "do_eval": ("True", "set eval_strategy"),
     "do_predict": ("True", "python -m studio evaluate"),
-    "resume_from_checkpoint": ("checkpoint-100", "runs resume ID"),
     "local_rank": ("1", "set num_processes"),
     "sortish_sampler": ("True", "short_audio"),
     "predict_with_generate": ("True", "always generates"),
@@ -140,8 +138,18 @@ REFUSED: dict[str, tuple[str, str]] = {
     "optim_target_modules": ("attn mlp", "choose method lora"),
     "neftune_noise_alpha": ("5", "noise_prob"),
     "prediction_loss_only": ("True", "eval_strategy no"),
+    "do_train": ("False", "python -m studio evaluate"),
+    "resume_from_checkpoint": ("checkpoint-100", "runs resume ID"),
 }
 """Argument without which a run would be another, and what is said of it."""
+
+
+ALWAYS = {
+    *("auto_find_batch_size", "predict_with_generate", "load_best_model_at_end", "enable_jit_checkpoint"),
+    *("restore_callback_states_from_checkpoint", "log_on_each_node", "logging_nan_inf_filter"),
+    *("skip_memory_metrics", "tf32", "ddp_broadcast_buffers"),
+}
+"""Switches that change nothing either way: both are answered."""
 
 
 def test_every_argument_is_in_one_of_the_tables() -> None:
@@ -176,18 +184,40 @@ def test_an_argument_without_which_the_run_would_be_another_is_refused(name: str
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize("name", sorted(ALWAYS))
+@pytest.mark.parametrize("value", ["True", "False"])
+def test_a_switch_that_changes_nothing_either_way_is_answered_either_way(name: str, value: str) -> None:
+    _config, (note,) = parse_training_arguments([f"--{name}", value])
+    assert note.startswith(f"--{name} has no effect here: ") and SAID[name][1] in note
+
+
+@pytest.mark.parametrize(
+    ("words", "strategy", "count"),
+    [
+        ("--do_eval False", "no", 0),
+        ("--do_eval False --eval_steps 5", "no", 0),
+        ("--no_do_eval --eval_strategy steps", "steps", 1),
+        ("--train_data a.jsonl --do_eval False", "no", 0),
+        ("--do_train True", "epoch", 0),
+    ],
+)
+def test_who_wants_no_evaluation_has_none(words: str, strategy: str, count: int) -> None:
+    config, notes = parse_training_arguments(words.split())
+    assert (config.eval_strategy, len(notes)) == (strategy, count)
+
+
 def test_a_switch_that_stands_alone_is_on() -> None:
     for name in [name for name, (value, _said) in SAID.items() if value == "True"]:
         assert len(parse_training_arguments([f"--{name}"])[1]) == 1, name
         assert len(parse_training_arguments([f"--{name}", "--seed", "1"])[1]) == 1, name
     for name in [name for name, (value, _said) in SAID.items() if value == "False"]:
         assert len(parse_training_arguments([f"--no_{name}"])[1]) == 1, name
-        assert parse_training_arguments([f"--{name}"])[1] == [], "it is on by itself"
+        assert name in ALWAYS or parse_training_arguments([f"--{name}"])[1] == [], "it is on by itself"
     with pytest.raises(ConfigError, match="the run would be another"):
         parse_training_arguments(["--prediction_loss_only"])
 
 
-@pytest.mark.parametrize("name", sorted({*FIELDS} - {"output_dir"}))
+@pytest.mark.parametrize("name", sorted({*FIELDS} - {"output_dir", "do_train"} - ALWAYS))
 def test_the_library_s_own_default_needs_no_word(name: str, tmp_path: Path) -> None:
     default = FIELDS[name].default
     text = "" if default is dataclasses.MISSING else getattr(default, "value", default)

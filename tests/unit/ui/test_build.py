@@ -70,6 +70,8 @@ def test_on_a_space_training_is_off_and_files_cannot_be_read_and_the_reason_tell
         require_training(space)
     with pytest.raises(ConfigError, match="server"):
         require_public_data(space, str(settings.home))
+    with pytest.raises(ConfigError, match="server"):
+        require_public_data(space, f"{settings.home}::train+test")
     (settings.home / "a-01.tar").touch()
     with pytest.raises(ConfigError, match="server"):
         require_public_data(space, str(settings.home / "a-{00..03}.tar"))

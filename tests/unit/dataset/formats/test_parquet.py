@@ -90,6 +90,21 @@ def test_common_voice_of_the_hub_is_read_with_all_its_columns(tmp_path: Path, so
     assert (example.text, example.language, example.speaker) == ("hello", "en", "abc")
 
 
+def test_splits_of_a_copy_of_a_dataset_are_named(tmp_path: Path, sound: Sound) -> None:
+    audio = [packed(sound("in/clip.wav"))]
+    (tmp_path / "hub").mkdir()
+    for name in ("train", "test"):
+        dataset(audio, text=[name]).to_parquet(tmp_path / "hub" / f"{name}-00000-of-00001.parquet")
+
+    def texts(split: str) -> list[str]:
+        found = read_manifest(f"{tmp_path / 'hub'}::{split}", cache_dir=tmp_path / "cache")
+        return [example.text for example in found.examples]
+
+    assert (texts("test"), texts("train+test")) == (["test"], ["train", "test"])
+    with pytest.raises(ManifestError, match="validation"):
+        texts("validation")
+
+
 def test_processes_that_ask_at_once_read_one_copy(tmp_path: Path, sound: Sound) -> None:
     dataset([packed(sound("a.wav"))] * 50, text=list(map(str, range(50)))).to_parquet(tmp_path / "x.parquet")
     with ThreadPoolExecutor(4) as pool:

@@ -32,6 +32,12 @@ def test_a_split_of_saved_datasets_is_read_by_its_name(tmp_path: Path, sound: So
         read_manifest(tmp_path / "saved", split="test", **options)
 
 
+def test_a_saved_dataset_without_splits_has_none_to_name(tmp_path: Path, sound: Sound) -> None:
+    dataset([packed(sound("a.wav"))], text=["one"]).save_to_disk(str(tmp_path / "saved"))
+    with pytest.raises(ManifestError, match="has no split 'test'"):
+        read_manifest(f"{tmp_path / 'saved'}::test", cache_dir=tmp_path / "cache")
+
+
 def test_a_saved_dataset_that_is_broken_is_refused(tmp_path: Path) -> None:
     for name in ("state.json", "dataset_info.json"):
         (tmp_path / name).write_text("{}")
