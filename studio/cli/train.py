@@ -6,6 +6,7 @@ from pathlib import Path
 from studio.cli.follow import as_dict, follow, tell
 from studio.cli.output import ProgressLine, say, show, show_json
 from studio.cli.parsing import PROGRAM, Parser, run_options
+from studio.errors import ConfigError
 from studio.files import write_text
 from studio.jobs.manager import JobState, with_absolute_paths
 from studio.services import Services
@@ -13,10 +14,13 @@ from studio.settings import Settings
 from studio.training.arguments import help_text, options_given
 from studio.training.config import TrainingConfig
 from studio.training.launch import launch_command, launched
-from studio.training.preflight import check_sources
+from studio.training.preflight import check_logger, check_sources
 from studio.training.run_dir import RunDir
 from studio.training.slurm import slurm_script
+from studio.training.trainer_flags import TRAINER
 from studio.units import format_bytes
+
+_RESUME = "resume_from_checkpoint"
 
 
 def parser() -> Parser:
@@ -26,6 +30,7 @@ def parser() -> Parser:
     made.flag("print_command", "Print the command that a run starts underneath, and do nothing.")
     made.option("write_slurm", "Write a Slurm script for the run, and do nothing.", metavar="FILE")
     made.flag("resume", "Go on with the latest run of this run_name, if it has not finished.")
+    made.foreign({_RESUME: TRAINER[_RESUME]})
     made.flag("json", "Print JSON.")
     made.epilog = "Options of the run:\n\n" + help_text()
     return made
@@ -36,11 +41,16 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     given, rest = parser().read_known(arguments)
     if settings.rank > 0:  # torchrun starts this command several times: the first of them is the run
         return 0
+    is_resumed = given.resume or _is_resumed(given.resume_from_checkpoint, rest, settings.runs)
     config = launched(run_options(rest), settings.world_size, settings.local_world_size)
+    check_logger(config)
     if settings.world_size > 1:
         say(f"A launcher has started {settings.world_size} processes: they are one run, with as many.")
-    if "train_data" not in options_given(rest):
+    named = options_given(rest)
+    if "train_data" not in named:
         say(_learns_from_demo())
+    if "base_model" not in named:
+        say("No base model is named, so the small demo model is trained: give --base_model, such as small.")
     if given.print_command:
         show(launch_command(config, "RUN_DIR"))
         return 0
@@ -54,10 +64,12 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         services.registry.get(config.base_model)
         check_sources(config)
         fetch_base(services, config)
-        if given.resume and (unfinished := _unfinished(services, config)):
-            services.jobs.resume(unfinished, config)
-            say(f"Run {unfinished} goes on.")
-            return finish(services, unfinished, as_json=given.json)
+        if is_resumed:
+            if unfinished := _unfinished(services, config):
+                services.jobs.resume(unfinished, config)
+                say(f"Run {unfinished} goes on.")
+                return finish(services, unfinished, as_json=given.json)
+            say("No unfinished run has this run_name: a new one begins.")
         run_id = services.jobs.submit(config)
         folder = RunDir(settings.runs / run_id)
         say(f"Run {run_id}, in {folder.path}")
@@ -78,6 +90,25 @@ def _learns_from_demo() -> str:
     listed = Path("dataset/train.json")
     found = f", or --train_data {listed} for the list in this folder" if listed.is_file() else ""
     return f"The run learns from the demo speech: give --train_data for clips of your own{found}."
+
+
+def _is_resumed(asked: str | None, rest: list[str], runs: Path) -> bool:
+    """Whether `--resume_from_checkpoint` only means `--resume`; anything else goes on to the run's options.
+
+    Raises:
+        ConfigError: if it names a run of the studio, with the command that continues that.
+    """
+    if asked in (None, "True", "true"):
+        return asked is not None
+    place = Path(str(asked)).expanduser().resolve()
+    if place != runs.resolve() and place.is_relative_to(runs.resolve()):
+        raise ConfigError(
+            "{path} is of a run of the studio: continue it with python -m studio runs resume {run}.",
+            path=asked,
+            run=place.relative_to(runs.resolve()).parts[0],
+        )
+    rest.append(f"--{_RESUME}={asked}")
+    return False
 
 
 def _unfinished(services: Services, config: TrainingConfig) -> str | None:

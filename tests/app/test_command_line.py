@@ -355,13 +355,41 @@ def test_who_names_no_data_is_told_what_the_run_learns_from(run_studio: RunStudi
         assert said not in run_studio("train", *words, "--print_command").stderr
 
 
-def test_a_tracker_that_is_not_installed_is_said_before_the_run(
-    run_studio: RunStudio, studio_home: Path, monkeypatch: pytest.MonkeyPatch
+def test_who_names_no_base_is_told_which_is_trained(run_studio: RunStudio) -> None:
+    said = "No base model is named, so the small demo model is trained: give --base_model"
+    assert said in run_studio("train", "--train_data", "a.json", "--print_command").stderr
+    for name in ("base_model", "model_name_or_path"):
+        assert said not in run_studio("train", f"--{name}", "demo", "--print_command").stderr
+
+
+@pytest.mark.parametrize("when", ["--no_wait", "--print_command"])
+def test_a_tracker_that_is_not_installed_is_said_before_anything_is_fetched(
+    run_studio: RunStudio, studio_home: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "trackio", None)
-    done = run_studio("train", "--train_data", "demo", "--report_to", "trackio", "--no_wait")
+    what = ["--base_model", "large-v3", "--train_data", "nobody/has-this", "--report_to", "trackio"]
+    done = run_studio("train", *what, when)
     assert_refused(done, "report_to trackio needs the package trackio", "pip install trackio")
     assert_no_run_was_made(studio_home)
+
+
+def test_a_checkpoint_is_never_passed_over(run_studio: RunStudio, studio_home: Path) -> None:
+    flag = "--resume_from_checkpoint"
+    asked = ["train", "--base_model", "demo", "--train_data", "demo", "--no_wait"]
+    for path in ("output/checkpoint-100", "checkpoint-100"):
+        refused = run_studio(*asked, f"{flag}={path}")
+        assert_refused(refused, f"{flag} {path} is not done here", "--resume", "runs resume ID", "--adapter")
+    own = studio_home / "runs" / "mine" / "checkpoints" / "checkpoint-100"
+    assert_refused(run_studio(*asked, flag, str(own)), "python -m studio runs resume mine")
+    assert_no_run_was_made(studio_home)
+    new = "No unfinished run has this run_name: a new one begins."
+    for words in (["--resume"], [flag], [f"{flag}=True"], [flag, "true"]):
+        done = run_studio(*asked, *words, "--run_name", "none")
+        assert done.returncode == 0 and new in done.stderr, done.stderr
+        run_studio("runs", "delete", done.stdout.strip(), "--yes")
+    for words in ([f"{flag}="], [f"{flag}=None"], [flag, "False"]):
+        done = run_studio(*asked, *words)
+        assert done.returncode == 0 and not done.stderr.startswith("No"), done.stderr
 
 
 def test_a_command_of_whisper_finetune_s_evaluation_is_understood(run_studio: RunStudio) -> None:
