@@ -85,47 +85,51 @@ GPUS: tuple[Gpu, ...] = (
 
 
 _MEMORY = re.compile(r" (\d+) GB$")
+_SIZE = re.compile(r"(?:([1-9]\d*)gi?b?)?")
 _NOT_PART_OF_A_NAME = re.compile(r"\b(nvidia|tesla|gpu|pcie|sxm\d?|hbm\d?e?)\b")
 
 
 def find_gpu(name: str) -> Gpu | None:
     """The row of the table that people mean by `name`; of several sizes, the smallest."""
-    return next(iter(_meant_by(name)), None)
+    called = _called(name)
+    return next((gpu for gpu, size in called if size is None or _has_size(gpu, size)), None)
 
 
 def read_otherwise(name: str) -> str:
     """The sentence about a name without the memory that its card comes with; empty if nothing was guessed."""
-    meant = [gpu.name for gpu in _meant_by(name) if _MEMORY.search(gpu.name)]
-    if not meant or _key(name) in _spellings(meant[0], with_memory=True):
+    guessed = [gpu.name for gpu, size in _called(name) if size is None and _MEMORY.search(gpu.name)]
+    if not guessed:
         return ""
-    others = f" (there is also {', '.join(meant[1:])})" if meant[1:] else ""
-    return f"The GPU {name.strip()} is taken for {meant[0]}{others}."
+    others = f" (there is also {', '.join(guessed[1:])})" if guessed[1:] else ""
+    return f"The GPU {name.strip()} is taken for {guessed[0]}{others}."
 
 
-def _meant_by(name: str) -> list[Gpu]:
-    """Rows of the table that answer to a name, the smallest memory first."""
+def _called(name: str) -> list[tuple[Gpu, int | None]]:
+    """Rows of the table that are called so, the smallest memory first, with the size that stands behind."""
     wanted = _key(name)
-    found = [
-        gpu
-        for gpu in GPUS
-        if wanted in _spellings(gpu.name, with_memory=True) | _spellings(gpu.name, with_memory=False)
-    ]
-    exact = [gpu for gpu in found if _key(gpu.name) == wanted]
-    return exact or sorted(found, key=lambda gpu: gpu.memory_bytes)
+    found: list[tuple[Gpu, int | None]] = []
+    for gpu in sorted(GPUS, key=lambda gpu: gpu.memory_bytes):
+        for spelling in _spellings(gpu.name):
+            if wanted.startswith(spelling) and (size := _SIZE.fullmatch(wanted, len(spelling))):
+                found.append((gpu, int(size[1]) if size[1] else None))
+    return found
 
 
-def _spellings(name: str, *, with_memory: bool) -> set[str]:
-    """`GeForce RTX 4090` → geforcertx4090, rtx4090, 4090: what a card is called."""
-    memory = _MEMORY.search(name)
+def _has_size(gpu: Gpu, size: int) -> bool:
+    """Whether a card is sold with so many GB: in its driver's figure, GB are GiB or a little less."""
+    return round(gpu.memory_bytes / GIB) <= size <= round(gpu.memory_bytes / 1e9)
+
+
+def _spellings(name: str) -> list[str]:
+    """`GeForce RTX 4090` → geforcertx4090, rtx4090, 4090: what a card is called, without its memory."""
     words = _MEMORY.sub("", name).split()
-    ending = f"{memory[1]}gb" if memory and with_memory else ""
-    return {_key("".join(words[start:])) + ending for start in range(len(words))}
+    return [_key("".join(words[start:])) for start in range(len(words))]
 
 
 def _key(name: str) -> str:
-    """`NVIDIA A100-SXM4-80GB`, `a100 80 GiB` → a10080gb."""
+    """`NVIDIA A100-SXM4-80GB` → a10080gb."""
     plain = _NOT_PART_OF_A_NAME.sub(" ", re.sub(r"[^a-z0-9]", " ", name.casefold()))
-    return re.sub(r"(\d)gib$", r"\1gb", plain.replace(" ", ""))
+    return plain.replace(" ", "")
 
 
 def card(text: str, memory_gib: float = 0) -> Gpu | None:
@@ -152,6 +156,16 @@ def card(text: str, memory_gib: float = 0) -> Gpu | None:
     try:
         return card("", parse_bytes(text) / GIB)
     except ConfigError:
+        if called := _called(text):
+            sizes = dict.fromkeys(f"{gpu.memory_bytes / GIB:.0f}" for gpu, _ in called)
+            raise ConfigError(
+                "There is no GPU {text!r} in the table: {card} has {sizes} GiB. Give that, or only the "
+                "memory, such as 24GiB.",
+                name="gpu",
+                text=text,
+                card=_MEMORY.sub("", called[0][0].name),
+                sizes=" / ".join(sizes),
+            ) from None
         names = [gpu.name for gpu in GPUS]
         raise ConfigError(
             "There is no GPU {text!r} in the table: give its memory, such as 24GiB, or a name: {names}.",

@@ -293,7 +293,10 @@ def test_several_lists_and_shards_hold_in_any_working_directory(
     with chdir(tones.parent.parent):
         named = {"train_data": f"{tones.parent.name}::tones+tones", "test_data": "a/b::test"}
         status = jobs.status(jobs.submit(TrainingConfig(**{**vars(config), **named})))
-    assert (status.config.train_data, status.config.test_data) == (f"{tones.parent}::tones+tones", "a/b::test")
+    assert (status.config.train_data, status.config.test_data) == (
+        f"{tones.parent}::tones+tones",
+        "a/b::test",
+    )
 
 
 def test_a_worker_looks_for_sounds_where_its_run_was_asked_for(

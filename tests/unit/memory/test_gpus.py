@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from studio.memory.gpus import GPUS, Gpu, detected_gpus, find_gpu, read_otherwise, usable_bytes, verdict
+from studio.errors import ConfigError
+from studio.memory.gpus import GPUS, Gpu, card, detected_gpus, find_gpu, read_otherwise, usable_bytes, verdict
 from studio.memory.plan import TrainingPlan
 from studio.memory.training import estimate_training
 from studio.units import GIB, MIB
@@ -30,10 +31,15 @@ def test_every_gpu_is_in_the_table_once() -> None:
         *(
             ("A100", "A100 40 GB"),
             ("A100 80GB", "A100 80 GB"),
-            ("a100-40g", None),
+            ("a100-40g", "A100 40 GB"),
             ("V100 32GiB", "V100 32 GB"),
         ),
         *(("NVIDIA A100-SXM4-80GB", "A100 80 GB"), ("Tesla T4", "T4"), ("H100 PCIe", "H100 80 GB")),
+        *(("A100 80G", "A100 80 GB"), ("A100_80GB PCIe", "A100 80 GB"), ("H100 80GB HBM3", "H100 80 GB")),
+        *(("4060 Ti 16G", "GeForce RTX 4060 Ti 16 GB"), ("rtx4060ti16gb", "GeForce RTX 4060 Ti 16 GB")),
+        *(("RTX 3060 12GB", "GeForce RTX 3060"), ("RTX 4090 24GB", "GeForce RTX 4090"), ("T4 16GB", "T4")),
+        *(("RTX 3080 10GB", "GeForce RTX 3080"), ("A6000 48 GB", "RTX A6000"), ("H200 141GB", "H200")),
+        *(("A10 24GB", "A10"), ("L40S-48GB", "L40S"), ("RTX 3080 12GB", None), ("A100 60GB", None)),
         *(("4060 Ti", "GeForce RTX 4060 Ti 8 GB"), ("RTX 4060", "GeForce RTX 4060"), ("A10", "A10")),
         *(("Voodoo 2", None), (" ", None), ("80GB", None), ("90", None), ("3090 Ti", None)),
     ],
@@ -46,8 +52,17 @@ def test_a_gpu_is_found_by_the_name_people_use(name: str, found: str | None) -> 
 def test_a_name_without_its_memory_is_taken_for_the_smaller_card_and_said() -> None:
     assert read_otherwise("a100") == "The GPU a100 is taken for A100 40 GB (there is also A100 80 GB)."
     assert read_otherwise("H100") == "The GPU H100 is taken for H100 80 GB."
-    for name in ("A100 80GB", "RTX 4090", "24GiB", ""):
+    for name in ("A100 80GB", "A100-80G", "4060 Ti 16G", "RTX 4090", "24GiB", ""):
         assert read_otherwise(name) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [("RTX 3080 12GB", "GeForce RTX 3080 has 10 GiB"), ("a100-60g", "A100 has 40 / 80 GiB")],
+)
+def test_a_size_that_no_such_card_has_is_refused_with_those_that_there_are(name: str, sizes: str) -> None:
+    with pytest.raises(ConfigError, match=f"There is no GPU '{name}' in the table: {sizes}. Give that, or"):
+        card(name)
 
 
 def test_every_row_answers_to_its_own_name() -> None:
@@ -61,10 +76,10 @@ def test_only_ampere_and_later_compute_in_bf16() -> None:
 
 
 def test_a_card_with_a_screen_has_less_to_give_and_a_busy_one_only_what_is_free() -> None:
-    card = Gpu("GeForce RTX 3060", 12 * GIB, "consumer", "Ampere")
-    assert usable_bytes(card) < card.memory_bytes
-    assert usable_bytes(dataclasses.replace(card, kind="datacenter")) == card.memory_bytes
-    assert usable_bytes(dataclasses.replace(card, free_bytes=3 * GIB)) == 3 * GIB
+    gpu = Gpu("GeForce RTX 3060", 12 * GIB, "consumer", "Ampere")
+    assert usable_bytes(gpu) < gpu.memory_bytes
+    assert usable_bytes(dataclasses.replace(gpu, kind="datacenter")) == gpu.memory_bytes
+    assert usable_bytes(dataclasses.replace(gpu, free_bytes=3 * GIB)) == 3 * GIB
 
 
 def test_nothing_fits_unless_the_high_end_of_its_range_does() -> None:
