@@ -1,17 +1,20 @@
 """`models`: what the Models tab does: list, show, rename, delete."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
 from studio.registry.catalog import find_released
+from studio.registry.languages import LANGUAGES
 from studio.registry.spec import ModelSpec
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.after_check import loss_of
+from studio.training.arguments import command_line, config_from_dict
+from studio.training.learning_rate import gentler, learning_rate_for
 from studio.units import format_bytes
 
 SCHEMA_VERSION = 1
@@ -93,6 +96,7 @@ def _list(specs: Sequence[ModelSpec]) -> str:
 
 def _description(spec: ModelSpec) -> str:
     released = find_released(spec.id)
+    few = released.few_languages if released else ()
     facts = {
         "id": spec.id,
         "title": spec.title,
@@ -100,7 +104,9 @@ def _description(spec: ModelSpec) -> str:
         "from": spec.source.value,
         "folder": str(spec.path or "not on this disk"),
         "base model": spec.base_model or "",
-        "languages": "many" if spec.is_multilingual else "English",
+        "note": released.note if released else "",
+        "languages": ", ".join(LANGUAGES[code].title() for code in few)
+        or ("many" if spec.is_multilingual else "English"),
         "license": released.license if released else "",
         "size": format_bytes(spec.size_bytes) if spec.size_bytes else "",
         "made": spec.created,
@@ -111,4 +117,17 @@ def _description(spec: ModelSpec) -> str:
     width = max(map(len, lines)) + 2
     loss = loss_of(spec.card.get("capabilities"))
     first = [str(loss)] if loss else []
+    if loss and (command := _gentler(spec)):
+        say(f"Train it so: {command}")
     return "\n".join([*first, *(f"{name.ljust(width)}{value}" for name, value in lines.items())])
+
+
+def _gentler(spec: ModelSpec) -> str:
+    """The command of the run that made a model, made gentler; empty where its card does not tell the run."""
+    if not isinstance(values := spec.card.get("config"), Mapping) or spec.dimensions is None:
+        return ""
+    try:
+        config = config_from_dict(values)
+    except ConfigError:
+        return ""
+    return command_line(gentler(config, learning_rate_for(config, spec.dimensions.d_model)))

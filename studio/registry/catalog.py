@@ -47,6 +47,11 @@ class ReleasedModel:
         return self.dimensions is None or self.dimensions.vocab_size != _ENGLISH_VOCABULARY
 
     @property
+    def few_languages(self) -> tuple[str, ...]:
+        """Codes of what it was made for; empty where that is all that a Whisper knows."""
+        return () if len(self.languages) > len(LANGUAGES) // 2 else self.languages
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Everything it answers to."""
         last_part = (self.id.split("/")[-1],) if self.has_own_last_part else ()

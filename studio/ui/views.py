@@ -5,10 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from studio.memory.plan import MemoryEstimate
+from studio.registry.catalog import ReleasedModel, find_released
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.sentences import Sentence
 from studio.training.after_check import loss_of
 from studio.ui.i18n import N_, said, tr
+from studio.ui.language_names import language_name
 from studio.ui.markup import Child, Html, table, tag
 from studio.ui.short_audio_views import short_audio_table
 from studio.units import format_bytes, format_percent
@@ -208,12 +210,13 @@ def loss_note(found: Mapping[str, Any] | None, locale: str) -> Html | None:
 
 def model_details(spec: ModelSpec, locale: str) -> Html:
     """Everything known about one model."""
+    released = find_released(spec.id)
     pairs: list[tuple[str, Child]] = [
         (tr("Name", locale), tag("code", spec.id)),
         (tr("Kind", locale), tr(KIND_NAMES[spec.kind], locale)),
         (tr("Where from", locale), tr(SOURCE_NAMES[spec.source], locale)),
         (tr("Base model", locale), spec.base_model),
-        (tr("Languages", locale), tr(N_("many") if spec.is_multilingual else N_("English only"), locale)),
+        (tr("Languages", locale), _languages(spec, released, locale)),
         (tr("Size on disk", locale), format_bytes(spec.size_bytes) if spec.size_bytes else None),
         (tr("Folder", locale), tag("code", str(spec.path)) if spec.path else None),
         (tr("Made", locale), spec.created[:16].replace("T", " ") or None),
@@ -222,6 +225,7 @@ def model_details(spec: ModelSpec, locale: str) -> Html:
     return tag(
         "div",
         tag("h3", spec.title),
+        tag("p", tr(released.note, locale)) if released else None,
         problem,
         loss_note(spec.card.get("capabilities"), locale),
         definition_list(pairs),
@@ -230,6 +234,15 @@ def model_details(spec: ModelSpec, locale: str) -> Html:
         _card(spec.card, locale),
         class_="model-details",
     )
+
+
+def _languages(spec: ModelSpec, released: ReleasedModel | None, locale: str) -> str:
+    """By name where a model that others released was made for a few."""
+    if not spec.is_multilingual:
+        return tr(N_("English only"), locale)
+    few = released.few_languages if released else ()
+    names = (language_name(code, locale) for code in few)
+    return tr(N_(", "), locale).join(names) or tr(N_("many"), locale)
 
 
 def definition_list(pairs: Iterable[tuple[str, Child]]) -> Html:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from studio.cli.main import COMMANDS
 from studio.dataset.audio import read_audio
 from studio.dataset.manifest import read_manifest
 from studio.memory.gpus import detected_gpus
+from studio.training.arguments import config_to_dict
+from studio.training.config import TrainingConfig
 from tests.conftest import RunStudio
 from tests.studio_process import ROOT, command
 
@@ -247,6 +250,40 @@ def test_models_lists_the_demo_model_and_the_released_ones(run_studio: RunStudio
     ids = {row["id"] for row in rows}
     assert {"demo", "openai/whisper-tiny", "openai/whisper-large-v3-turbo"} <= ids
     assert "d_model" in run_studio("models", "show", "demo").stdout
+
+
+def test_models_show_tells_languages_and_what_a_model_is_good_for(run_studio: RunStudio) -> None:
+    def fact(model: str, name: str) -> str:
+        lines = run_studio("models", "show", model).stdout.splitlines()
+        return next(line.split(maxsplit=1)[1] for line in lines if line.startswith(name))
+
+    assert fact("KBLab/kb-whisper-small", "languages") == "Swedish"
+    assert fact("NbAiLab/nb-whisper-small", "languages") == "Norwegian, Nynorsk, English"
+    assert fact("ivrit-ai/whisper-large-v3", "note").startswith("Hebrew: set the language")
+    assert fact("MediaTek-Research/Breeze-ASR-26", "note") == "Taiwanese Hokkien, written as Mandarin."
+    assert [fact(name, "languages") for name in ("small", "small.en", "demo")] == ["many", "English", "many"]
+
+
+def test_models_show_tells_what_a_model_has_lost_and_the_run_that_keeps_more(
+    run_studio: RunStudio, studio_home: Path, demo_model: Path
+) -> None:
+    folder = studio_home / "models" / "mine"
+    shutil.copytree(demo_model, folder)
+    config = TrainingConfig(base_model="demo", train_data="mine.jsonl", replay_share=0.0)
+    values = config_to_dict(config)
+    train = "python -m studio train --base_model demo --train_data mine.jsonl"
+    for told, line in (
+        (values, f"{train} --learning_rate 0.0007"),
+        ({**values, "learning_rate": 3e-4}, f"{train} --learning_rate 0.0001"),
+        (None, ""),
+        ({"gone": 1}, ""),
+    ):
+        card = {"capabilities": {"lost": ["long_form"]}, "config": told}
+        (folder / "model.json").write_text(json.dumps(card), encoding="utf-8")
+        shown = run_studio("models", "show", "mine")
+        assert shown.stdout.startswith("The base does better in: Long recordings. A gentler run keeps more")
+        assert ("Train it so: " in shown.stderr) is bool(line) and line in shown.stderr
+        assert "--replay_share" not in shown.stderr, "the usual rehearsal, which the run had not"
 
 
 def test_fit_answers_with_a_run_that_fits_in_words_and_in_bytes(run_studio: RunStudio) -> None:

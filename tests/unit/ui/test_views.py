@@ -15,7 +15,7 @@ from studio.jobs.status import EvalPoint, JobState, RunStatus
 from studio.jobs.view import view
 from studio.memory.plan import Part, TrainingPlan
 from studio.memory.training import estimate_training
-from studio.registry.catalog import RELEASED
+from studio.registry.catalog import RELEASED, find_released
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.sentences import Listing, Sentence
 from studio.training.after_check import CHECK_NAMES
@@ -90,6 +90,26 @@ def test_the_details_of_a_model_are_its_card_dimensions_and_folder() -> None:
     shown = views.model_details(spec(card=card, path=Path("/models/mine"), base_model="demo"), "en")
     assert "metrics.final.wer 0.125" in text_of(shown) and "/models/mine" in text_of(shown)
     assert "<img src=x" not in shown
+
+
+@pytest.mark.parametrize(
+    ("hub_id", "locale", "said"),
+    [
+        ("KBLab/kb-whisper-small", "en", ["Swedish. ", "Languages Swedish"]),
+        ("NbAiLab/nb-whisper-tiny", "en", ["Languages Norwegian, Nynorsk, English"]),
+        ("ivrit-ai/whisper-large-v3", "zh-CN", ["希伯来语：请指定语言", "语言 希伯来语"]),
+        ("MediaTek-Research/Breeze-ASR-26", "zh-TW", ["台語", "語言 中文"]),
+        ("openai/whisper-tiny.en", "en", ["Languages English only"]),
+        ("openai/whisper-small", "en", ["A good base for one language.", "Languages many"]),
+    ],
+)
+def test_a_released_model_tells_its_languages_and_what_it_is_good_for(
+    hub_id: str, locale: str, said: list[str]
+) -> None:
+    released = find_released(hub_id)
+    assert released is not None
+    shown = text_of(views.model_details(released.to_spec(), locale))
+    assert all(words in shown for words in said), shown
 
 
 def test_the_list_of_models_has_the_errors_that_a_card_tells() -> None:

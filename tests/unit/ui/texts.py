@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from studio import errors
+from studio.registry.catalog import RELEASED
 from studio.training.config import TrainingConfig
 
 STUDIO = Path(errors.__file__).parent
@@ -14,10 +15,11 @@ ERRORS = {name for name, kind in vars(errors).items() if isinstance(kind, type) 
 
 
 def page_texts() -> set[str]:
-    """Texts marked in the page's code, every `Sentence`, and the help of every training option."""
+    """Texts marked in the page's code, every `Sentence`, the help of every training option and what is said
+    of released models."""
     marked = {text for path in (STUDIO / "ui").rglob("*.py") for text in _first_arguments(path, MARKERS)}
     marked |= {text for path in STUDIO.rglob("*.py") for text in _first_arguments(path, {"Sentence"})}
-    return marked | {f.metadata["help"] for f in fields(TrainingConfig)}
+    return marked | {f.metadata["help"] for f in fields(TrainingConfig)} | {model.note for model in RELEASED}
 
 
 def error_texts() -> set[str]:
