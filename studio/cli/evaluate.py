@@ -45,8 +45,10 @@ def parser() -> Parser:
     made.option("min_audio_len", "Leave out shorter clips: seconds.", kind=float, default=0.0)
     made.option("max_audio_len", "Leave out longer clips: seconds.", kind=float, default=math.inf)
     made.flag("local_files_only", "Download neither models nor data.")
-    made.flag("remove_pun", "The same as --normalizer no_punctuation; with --to_simple, chinese.")
-    made.flag("to_simple", "With --remove_pun the same as --normalizer chinese.")
+    made.flag(
+        "remove_pun", "The same as --normalizer no_punctuation; with --to_simple, chinese.", default=None
+    )
+    made.flag("to_simple", "With --remove_pun the same as --normalizer chinese.", default=None)
     made.foreign(EVALUATION)
     made.option("normalizer", "Applied to both texts.", choices=NORMALIZERS, default="none")
     made.option("language", "Name or code; auto takes each row's, or detects it.", default="auto")
@@ -109,7 +111,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
 def _normalizer(given: argparse.Namespace) -> str:
     """The one that is named, or what Whisper-Finetune's two switches come nearest to; that is said."""
     if not given.remove_pun and not given.to_simple:
-        if given.metric and given.normalizer == "none":
+        is_asked = given.remove_pun is not None or given.to_simple is not None
+        if given.metric and given.normalizer == "none" and not is_asked:
             say("Texts are compared as they are: --remove_pun --to_simple do what Whisper-Finetune does.")
         return str(given.normalizer)
     if given.normalizer != "none":

@@ -25,7 +25,7 @@ def parser() -> Parser:
     made = Parser("export", "Export a model for faster-whisper, or merge an adapter into its base.")
     made.add_argument("model", nargs="?", default="", metavar="MODEL", help="Registry id, folder or Hub id.")
     made.option("lora_model", "An adapter to merge: the same as MODEL --format merged.", default="")
-    made.option("format", "ctranslate2 (for faster-whisper) or merged.", default="ctranslate2")
+    made.option("format", "ctranslate2 (for faster-whisper; unless given) or merged.")
     made.option("quantization", "auto, float32, float16, bfloat16, int8 …", default="auto")
     made.option("name", "Of the new model (default: made of the model's).", default="")
     made.option("output_dir", "Folder to copy the new model into, too.", kind=Path)
@@ -39,7 +39,14 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     given = parser().read(arguments)
     if given.model and given.lora_model:
         raise ConfigError("export takes one model: name it, or give --lora_model.")
-    model, form = given.model or given.lora_model, "merged" if given.lora_model else given.format
+    if given.lora_model and given.format not in (None, "merged"):
+        raise ConfigError(
+            "--lora_model merges an adapter: leave out --format {form}, or export {model} --format {form}.",
+            form=given.format,
+            model=given.lora_model,
+        )
+    model = given.model or given.lora_model
+    form = "merged" if given.lora_model else given.format or "ctranslate2"
     if given.output_dir:
         require_place(given.output_dir / "any")
     if not model:

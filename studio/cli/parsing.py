@@ -4,6 +4,7 @@
 import argparse
 import difflib
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from studio.cli.output import say
@@ -51,8 +52,10 @@ class Parser(argparse.ArgumentParser):
             help=text,
         )
 
-    def flag(self, name: str, text: str, *, aliases: Sequence[str] = (), default: bool = False) -> None:
-        """Adds a boolean, off unless `default`."""
+    def flag(
+        self, name: str, text: str, *, aliases: Sequence[str] = (), default: bool | None = False
+    ) -> None:
+        """Adds a boolean, off unless `default`; None where it matters whether it was given."""
         spellings = [f"--{spelling}" for spelling in (name, *aliases)]
         self._flags.update(spellings)
         self.add_argument(
@@ -99,7 +102,7 @@ class Parser(argparse.ArgumentParser):
         plain: list[str] = []
         for argument in arguments:
             is_value = bool(plain) and plain[-1] in self._flags
-            if is_value and argument.lower() in ("true", "false"):
+            if is_value and _is_truth(argument):
                 plain[-1] += f"={argument}"
             else:
                 plain.append(snake_case(argument))
@@ -138,6 +141,11 @@ def run_options(arguments: Sequence[str]) -> TrainingConfig:
     for note in notes:
         say(note)
     return config
+
+
+def _is_truth(word: str) -> bool:
+    """Whether a word behind a switch is its value; 0, 1, yes and no may also be a recording."""
+    return word.lower() in _BOOLEANS and (word.lower() in ("true", "false") or not Path(word).exists())
 
 
 def _boolean(text: str) -> bool:

@@ -21,6 +21,7 @@ from studio.training.arguments import config_to_dict
 from studio.training.config import TrainingConfig
 from tests.conftest import RunStudio
 from tests.studio_process import ROOT, command
+from tests.unit.transcription.small_models import save_adapter
 
 
 def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -437,7 +438,10 @@ def test_a_command_of_whisper_finetune_s_evaluation_is_understood(run_studio: Ru
     assert json.loads(done.stdout)["models"][0]["normalizer"] == "chinese"
     said = [line for line in done.stderr.splitlines() if line.startswith(("--", "Texts"))]
     assert [line.split()[0] for line in said] == ["--batch_size", "--num_workers", "--timestamps", "Texts"]
-    assert "--remove_pun --to_simple do what" in run_studio(*common, "--metric", "wer").stderr
+    advice = "--remove_pun --to_simple do what"
+    assert advice in run_studio(*common, "--metric", "wer").stderr
+    plain = run_studio(*common, "--remove_pun=False", "--to_simple=False", "--metric=wer")
+    assert plain.returncode == 0 and advice not in plain.stderr
 
     seconds = sorted(clip.duration_seconds or 0 for clip in read_manifest("demo:test", max_rows=3).examples)
     kept = json.loads(run_studio(*common, "--max_audio_len", str(seconds[1])).stdout)
@@ -458,9 +462,31 @@ def test_a_command_of_whisper_finetune_s_infer_is_understood(run_studio: RunStud
     assert_refused(
         run_studio("transcribe", noise, "--model", "tiny", "--local_files_only"), "not on this disk"
     )
+    plain = run_studio("transcribe", "--use_gpu", "0", noise)
+    assert plain.returncode == 0 and "0" not in plain.stdout.split(), plain.stderr
+    swallowed = run_studio("transcribe", "--assistant_model_path", noise)
+    assert_refused(swallowed, "transcribe needs a recording")
+    assert f"--assistant_model_path {noise} has no effect here" in swallowed.stderr
+
+
+def test_a_command_of_whisper_finetune_s_merge_makes_a_whole_model(
+    run_studio: RunStudio, demo_model: Path, tmp_path: Path
+) -> None:
+    save_adapter(demo_model, tmp_path / "output" / "whisper-tiny" / "checkpoint-best", seed=2, strength=1.0)
+    words = "--lora_model=output/whisper-tiny/checkpoint-best/ --output_dir=models/ --local_files_only=True"
+    done = run_studio("export", *words.split(), "--json")
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert made["kind"] == "merged" and made["card"]["parity"][0]["equal"]
+    assert (tmp_path / "models" / made["id"] / "model.safetensors").is_file()
+    assert "Copied to models" in done.stderr and not [
+        line for line in done.stderr.splitlines() if line.startswith("--")
+    ]
 
 
 def test_a_command_of_whisper_finetune_s_merge_is_understood(run_studio: RunStudio, tmp_path: Path) -> None:
     refused = run_studio("export", "--lora_model=demo", "--output_dir=models", "--local_files_only=True")
     assert_refused(refused, "only an adapter can be merged")
     assert_refused(run_studio("export", "demo", "--lora_model=demo"), "export takes one model")
+    other = run_studio("export", "--lora_model=demo", "--format", "ctranslate2", "--output_dir=models")
+    assert_refused(other, "leave out --format ctranslate2, or export demo --format ctranslate2")

@@ -1,3 +1,6 @@
+from contextlib import chdir
+from pathlib import Path
+
 import pytest
 
 from studio.cli.parsing import Parser, names, snake_case, unknown_option
@@ -37,6 +40,10 @@ def test_an_option_is_taken_in_each_spelling(parser: Parser, arguments: list[str
         (["--json", "True"], True),
         (["--json", "false"], False),
         (["--json=0"], False),
+        (["--json", "0"], False),
+        (["--json", "no", "a.wav"], False),
+        (["--json", "Yes"], True),
+        (["--json", "1"], True),
         ([], False),
     ],
 )
@@ -48,6 +55,15 @@ def test_a_boolean_does_not_swallow_the_recording_after_it(parser: Parser) -> No
     given = parser.read(["--json", "a.wav", "--return-timestamps", "False", "b.wav"])
     assert given.json is True and given.return_timestamps is False
     assert given.audio == ["a.wav", "b.wav"]
+
+
+def test_a_boolean_does_not_swallow_a_recording_that_is_called_like_its_value(
+    parser: Parser, tmp_path: Path
+) -> None:
+    (tmp_path / "1").mkdir()
+    with chdir(tmp_path):
+        given = parser.read(["--json", "1", "--return_timestamps", "0", "yes"])
+    assert (given.audio, given.json, given.return_timestamps) == (["1", "yes"], True, False)
 
 
 def test_recordings_may_stand_between_options(parser: Parser) -> None:
