@@ -7,6 +7,7 @@ from pathlib import Path
 from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json
 from studio.cli.parsing import Parser
 from studio.dataset.report import WARNINGS
+from studio.dataset.row_checks import MAX_LABEL_TOKENS
 from studio.errors import ConfigError
 from studio.evaluation.normalize import NORMALIZERS
 from studio.files import write_text
@@ -129,6 +130,11 @@ def _summary(answer: CheckAnswer) -> str:
     ]
     if report.shared and report.shared.count:
         lines.append(str(report.shared.sentence))
+    if report.uncounted:
+        lines.append(
+            f"{report.uncounted} labels may be longer than the {MAX_LABEL_TOKENS} tokens that a model takes: "
+            "--base_model has them counted"
+        )
     for language, count in report.languages.items():
         share = format_percent(count / report.good_rows)
         lines.append(f"  {language or 'no language named'}: {count} rows ({share})")

@@ -1,6 +1,7 @@
 """Sound files to what Whisper hears: mono float32 at 16 kHz."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,32 @@ def audio_duration(path: str | Path) -> float:
     return duration
 
 
+@lru_cache(maxsize=1024)
+def file_seconds(path: Path, _size_bytes: int) -> float:
+    """`audio_duration`, remembered: many clips lie in one recording. One of another size is another file.
+
+    Raises:
+        AudioError: as `audio_duration`.
+    """
+    return audio_duration(path)
+
+
+def require_sound(block: NDArray[np.float32], path: Path) -> None:
+    """Raises AudioError: if samples are no numbers, or far louder than sound can be."""
+    peak = float(np.abs(block).max(initial=0.0))  # NaN if there is one
+    if not np.isfinite(peak):
+        raise AudioError(
+            "{path} has samples that are no numbers (NaN or infinity): export it again.", path=path
+        )
+    if peak > _LOUDEST:
+        raise AudioError(
+            "{path} has samples as large as {peak:.0f}, where sound lies between -1 and 1: divide "
+            "them by 32768 if they were whole numbers, or export it again.",
+            path=path,
+            peak=peak,
+        )
+
+
 def save_pcm(samples: NDArray[np.generic], sampling_rate: int, path: str | Path) -> Path:
     """Writes samples, as a microphone gives them, to a 16-bit FLAC or WAV file (by the ending of `path`).
 
@@ -130,18 +157,7 @@ def _resampled(path: Path, start_seconds: float, end_seconds: float | None) -> I
     length = 0
     with open_sound(path) as sound:
         for block in sound.blocks(start_seconds, end_seconds):
-            peak = float(np.abs(block).max(initial=0.0))  # NaN if there is one
-            if not np.isfinite(peak):
-                raise AudioError(
-                    "{path} has samples that are no numbers (NaN or infinity): export it again.", path=path
-                )
-            if peak > _LOUDEST:
-                raise AudioError(
-                    "{path} has samples as large as {peak:.0f}, where sound lies between -1 and 1: divide "
-                    "them by 32768 if they were whole numbers, or export it again.",
-                    path=path,
-                    peak=peak,
-                )
+            require_sound(block, path)
             is_empty = False
             if sound.rate == SAMPLING_RATE:
                 yield block

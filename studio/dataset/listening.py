@@ -3,9 +3,12 @@
 import hashlib
 import math
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
+from studio.dataset.audio import require_sound
 from studio.dataset.decoders import open_sound
 from studio.dataset.example import Example
 from studio.errors import AudioError
@@ -28,27 +31,34 @@ class Heard:
 
 
 def listen(example: Example) -> Heard:
-    """Goes through a clip in blocks, at the file's own rate.
+    """Goes through a clip in blocks, at the file's own rate; what was heard is remembered for a while.
 
     Raises:
-        AudioError: if the file cannot be decoded, has no sound where the clip is, or a sample is no number.
+        AudioError: if the file cannot be decoded, has no sound where the clip is, or its samples are none.
     """
+    try:
+        status = example.audio_path.stat()
+        state = (status.st_size, status.st_mtime_ns)
+    except (OSError, ValueError):
+        state = (0, 0)  # opening it says why
+    return _listened(example.audio_path, example.start_seconds or 0.0, example.end_seconds, state)
+
+
+@lru_cache(maxsize=4096)
+def _listened(path: Path, start: float, end: float | None, _state: tuple[int, int]) -> Heard:
+    """A file in another state is another one."""
     count, clipped = 0, 0
     energy = 0.0
     digest = hashlib.blake2b(digest_size=16)
-    with open_sound(example.audio_path) as sound:
-        for block in sound.blocks(example.start_seconds or 0.0, example.end_seconds):
+    with open_sound(path) as sound:
+        for block in sound.blocks(start, end):
+            require_sound(block, path)
             count += len(block)
             energy += float(np.dot(block, block))
             clipped += int(np.count_nonzero(np.abs(block) >= _FULL_SCALE))
             digest.update(block.tobytes())
         rate = sound.rate
     if not count:
-        raise AudioError("{path} has no sound where the clip is.", path=example.audio_path)
-    if not math.isfinite(energy):
-        raise AudioError(
-            "{path} has samples that are no numbers (NaN or infinity): export it again.",
-            path=example.audio_path,
-        )
+        raise AudioError("{path} has no sound where the clip is.", path=path)
     rms_db = 10 * math.log10(energy / count) if energy else -math.inf
     return Heard(count / rate, rms_db, clipped / count, digest.digest())

@@ -64,8 +64,8 @@ def read_manifest(
     `audio_column` and `text_column` name the columns to read; without them, well-known names are.
 
     At most `max_rows` good rows are read. Audio files are looked up; the header of one is read only where
-    its row has no duration. Hub datasets are copied to `cache_dir` (default: the studio's cache), and with
-    `local_files_only` read only from there.
+    its row has no duration that can be true, or says where in the file the clip is. Hub datasets are copied
+    to `cache_dir` (default: the studio's cache), and with `local_files_only` read only from there.
 
     Raises:
         ManifestError: if there is no such source, it cannot be read, or not one of its rows can be used.

@@ -12,12 +12,12 @@ from typing import Any
 
 from studio.dataset import text_checks
 from studio.dataset.example import Example, Manifest, RowProblem
-from studio.dataset.listening import Heard, listen
+from studio.dataset.listening import Heard
 from studio.dataset.manifest import read_manifest
 from studio.dataset.row_checks import RowChecks
 from studio.dataset.sequences import Chosen
 from studio.dataset.shared import Shared, shared_clips
-from studio.errors import AudioError
+from studio.dataset.usable import hear
 from studio.files import write_text
 
 SCHEMA_VERSION = 1
@@ -75,6 +75,8 @@ class DatasetReport:
     languages: dict[str, int] = field(default_factory=dict)
     """Good rows by language, as the manifest names it; the empty string for rows that name none."""
     median_characters_per_second: float = 0.0
+    uncounted: int = 0
+    """Good rows whose labels may have more tokens than a model takes; without a tokenizer nobody knows."""
     shared: Shared | None = None
     """Clips of the test data that are in the training data, too; None if there are no test data."""
     is_complete: bool = True
@@ -98,7 +100,7 @@ class DatasetReport:
 def check_dataset(
     source: str | Path,
     *,
-    label_length: Callable[[str], int] | None = None,
+    label_length: Callable[[Example], int] | None = None,
     test_source: str | Path | None = None,
     min_audio_len: float = 0.2,
     max_audio_len: float = 30.0,
@@ -106,16 +108,17 @@ def check_dataset(
     on_progress: Callable[[int, int], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
     split: str = "train",
+    counts_tokens: bool = False,
     max_rows: int | None = None,
     **where: Any,
 ) -> DatasetReport:
     """Reads a manifest, listens to every clip once, and says what is wrong with which row.
 
-    `label_length` counts the tokens of a text (special tokens included); without it lengths are in characters
-    and no label is too long. With `test_source`, clips that are in both are reported. `on_progress` gets
-    clips heard and clips in all; after `should_stop` says yes, what was heard so far is reported.
-    Unusable rows are written to `quarantine`, one JSON object with its reason a line. `where` are options of
-    `read_manifest`, for either source.
+    `label_length` tells how long the label of a row is, or raises ConfigError if the row cannot be taught. It
+    `counts_tokens` (special ones included), or characters as without it; then no label is too long. With
+    `test_source`, clips that are in both are reported. `on_progress` gets clips heard and clips in all; after
+    `should_stop` says yes, what was heard so far is reported. Unusable rows are written to `quarantine`, one
+    JSON object with its reason a line. `where` are options of `read_manifest`, for either source.
 
     Raises:
         ManifestError, HubUnreachableError: as `read_manifest`, for either source.
@@ -124,7 +127,9 @@ def check_dataset(
     options: dict[str, Any] = {"max_rows": max_rows, **where}
     manifest = read_manifest(source, split=split, **options)
     test = read_manifest(test_source, split="test", **options) if test_source else None
-    checks = RowChecks(manifest.examples, min_audio_len, max_audio_len, label_length)
+    label_length = label_length or (lambda example: len(example.text))
+    bounds = min_audio_len, max_audio_len
+    checks = RowChecks(manifest.examples, *bounds, label_length, counts_tokens=counts_tokens)
     is_complete = _listen(checks, manifest, test, on_progress, should_stop)
     shared = shared_clips(manifest.examples, test.examples) if test else None
     report = replace(_report(checks, manifest, is_complete=is_complete), shared=shared)
@@ -179,6 +184,7 @@ def _report(checks: RowChecks, manifest: Manifest, *, is_complete: bool) -> Data
         label_unit="tokens" if checks.counts_tokens else "characters",
         languages=dict(Counter(example.language or "" for example in good).most_common()),
         median_characters_per_second=text_checks.median(rates),
+        uncounted=checks.uncounted,
         is_complete=is_complete,
     )
 
@@ -199,28 +205,21 @@ def _all_examples(manifest: Manifest, test: Manifest | None) -> Iterator[Example
         yield from test.examples
 
 
-def _hear_all(examples: Iterable[Example]) -> Iterator[tuple[Example, Heard | AudioError]]:
+def _hear_all(examples: Iterable[Example]) -> Iterator[tuple[Example, Heard | RowProblem]]:
     """Clips in order with what is heard in them; a few are decoded ahead."""
     waiting = iter(examples)
     with ThreadPoolExecutor(_THREADS) as pool:
-        ahead: list[tuple[Example, Future[Heard | AudioError]]] = [
-            (example, pool.submit(_heard, example)) for example in islice(waiting, _AHEAD)
+        ahead: list[tuple[Example, Future[Heard | RowProblem]]] = [
+            (example, pool.submit(hear, example)) for example in islice(waiting, _AHEAD)
         ]
         try:
             while ahead:
                 example, future = ahead.pop(0)
                 yield example, future.result()
-                ahead += [(following, pool.submit(_heard, following)) for following in islice(waiting, 1)]
+                ahead += [(following, pool.submit(hear, following)) for following in islice(waiting, 1)]
         finally:
             for _, future in ahead:
                 future.cancel()
-
-
-def _heard(example: Example) -> Heard | AudioError:
-    try:
-        return listen(example)
-    except AudioError as error:
-        return error
 
 
 def _histogram(values: "array[float] | array[int]") -> Histogram:

@@ -5,11 +5,13 @@ from collections.abc import Callable, Sequence
 
 from studio.dataset.example import Example, RowProblem
 from studio.dataset.listening import Heard
-from studio.errors import AudioError
+from studio.dataset.usable import judge_heard
+from studio.errors import ConfigError
 
 MAX_LABEL_TOKENS = 448
 """Positions of Whisper's decoder."""
-SILENT_DB = -60.0
+_AROUND = 5
+"""Tokens of a label beside those of its text, of which each takes a byte at least."""
 CLIPPED_SHARE = 0.001
 _TELLING_TEXT = 10
 """A text of so many characters is not said twice in the same time to the millisecond."""
@@ -23,12 +25,15 @@ class RowChecks:
         examples: Sequence[Example],
         min_audio_len: float,
         max_audio_len: float,
-        label_length: Callable[[str], int] | None,
+        label_length: Callable[[Example], int],
+        *,
+        counts_tokens: bool,
     ) -> None:
-        """`label_length` counts the tokens of a text; without it no label is too long."""
+        """`label_length` and `counts_tokens` are those of `check_dataset`."""
         self._examples = examples
         self._bounds = (min_audio_len, max_audio_len)
         self._label_length = label_length
+        self.counts_tokens = counts_tokens
         self.rows = 0
         self.good = array("q")
         """Places of the usable rows."""
@@ -37,27 +42,22 @@ class RowChecks:
         self.spoken_seconds = array("d")
         self.durations = array("d")
         self.label_lengths = array("q")
+        self.uncounted = 0
+        """Usable rows whose labels may be too long, which only a tokenizer tells."""
         self.problems: list[RowProblem] = []
         self._by_sound: dict[bytes, int] = {}
         self._by_text: dict[int, int] = {}
 
-    @property
-    def counts_tokens(self) -> bool:
-        """Whether label lengths are tokens rather than characters."""
-        return self._label_length is not None
-
-    def take(self, example: Example, heard: Heard | AudioError) -> None:
+    def take(self, example: Example, heard: Heard | RowProblem) -> None:
         """Judges the next row."""
         place = self.rows
         self.rows += 1
-        if isinstance(heard, AudioError):
-            self.problems.append(RowProblem.from_error(example.line, str(example.audio_path), heard))
+        judged = judge_heard(example, heard, *self._bounds)
+        length = judged if isinstance(judged, RowProblem) else self._label_of(example)
+        if isinstance(length, RowProblem):
+            self.problems.append(length)
             return
-        length = (self._label_length or len)(example.text)
-        problem = self._unusable(example, heard, length)
-        if problem:
-            self.problems.append(problem)
-            return
+        assert isinstance(heard, Heard), "what was not heard is a problem"
         self.good.append(place)
         if example.text:
             self.spoken.append(place)
@@ -73,9 +73,9 @@ class RowChecks:
             )
         self._look_for_a_copy(place, example, heard)
 
-    def compare_with_test(self, example: Example, heard: Heard | AudioError) -> None:
+    def compare_with_test(self, example: Example, heard: Heard | RowProblem) -> None:
         """Reports a clip of the test data that is in the training data, too."""
-        if isinstance(heard, AudioError):
+        if isinstance(heard, RowProblem):
             return
         same_sound = self._by_sound.get(heard.fingerprint)
         same_text = self._by_text.get(_text_key(example, heard))
@@ -103,26 +103,16 @@ class RowChecks:
             template = "The text and the length to the millisecond are the same as in line {line}."
             self._warn(example, "duplicate", template, line=self._examples[same_text].line)
 
-    def _unusable(self, example: Example, heard: Heard, length: int) -> RowProblem | None:
-        low, high = self._bounds
-        seconds = heard.duration_seconds
-        if seconds < low:
-            return _problem(
-                example,
-                "too_short",
-                "The clip is {seconds:.2f} s long, at least {low:g} s are needed.",
-                seconds=seconds,
-                low=low,
-            )
-        if seconds > high:
-            return _problem(
-                example,
-                "too_long",
-                "The clip is {seconds:.1f} s long, at most {high:g} s can be used.",
-                seconds=seconds,
-                high=high,
-            )
-        if self._label_length and length > MAX_LABEL_TOKENS:
+    def _label_of(self, example: Example) -> int | RowProblem:
+        """How long the label is, or why there is none that a model could take."""
+        try:
+            length = self._label_length(example)
+        except ConfigError as error:
+            return RowProblem.from_error(example.line, str(example.audio_path), error)
+        if not self.counts_tokens:
+            most = len(example.text.encode()) + _AROUND * (1 + len(example.segments))
+            self.uncounted += most > MAX_LABEL_TOKENS
+        elif length > MAX_LABEL_TOKENS:
             return _problem(
                 example,
                 "label_too_long",
@@ -130,9 +120,7 @@ class RowChecks:
                 length=length,
                 most=MAX_LABEL_TOKENS,
             )
-        if example.text and heard.rms_db < SILENT_DB:
-            return _problem(example, "silent", "The clip is silent, but it has a text.")
-        return None
+        return length
 
     def _warn(self, example: Example, kind: str, template: str, /, **values: object) -> None:
         self.problems.append(_problem(example, kind, template, **values))

@@ -2,11 +2,10 @@
 
 import stat
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from studio.dataset.audio import audio_duration
+from studio.dataset.audio import file_seconds
 from studio.dataset.columns import Columns, Wanted, columns_of
 from studio.dataset.delimited import Row
 from studio.dataset.example import Example, RowProblem, TextSegment
@@ -21,13 +20,15 @@ _TOLERANCE_SECONDS = 0.5
 machines that round."""
 _ROUNDING_SECONDS = 0.05
 """How far the times of a clip that fills its file may be off."""
+_WINDOW_SECONDS = 30.0
+"""Whisper's. A list that says more of a clip may count milliseconds or samples: the file tells."""
 
 
 def example_of(row: Row, folders: Sequence[Path], wanted: Wanted) -> Example | RowProblem:
     """The clip of a row, or why there is none. `folders` are where a relative path is looked for, in order.
 
-    The file is looked up, and opened only where the row does not say how long the clip is, or the clip
-    begins within the file. Where no text is `wanted`, a row may have none.
+    The file is looked up, and opened only where the row does not say how long the clip is (or says what no
+    clip can be), or where in the file it is. Where no text is `wanted`, a row may have none.
     """
     audio = ""
     try:
@@ -106,21 +107,19 @@ def _clip_times(
                 "The clip ends at {end:g} s, before it starts at {start:g} s.", start=start or 0.0, end=end
             )
         length = end - (start or 0.0)
-        if not start:
-            return start, end, length
-        whole = _length(path, size_bytes)
+        whole = file_seconds(path, size_bytes)
         if end > whole + _ROUNDING_SECONDS and abs(whole - length) <= _TOLERANCE_SECONDS:
             return None, None, whole
         if end > whole + _TOLERANCE_SECONDS:
             raise ManifestError(
                 "The clip lies from {start:g} to {end:g} s, and the file is {whole:.2f} s long.",
-                start=start,
+                start=start or 0.0,
                 end=end,
                 whole=whole,
             )
         return start, end, length
-    if duration is None:
-        whole = _length(path, size_bytes)
+    if duration is None or duration > _WINDOW_SECONDS:
+        whole = file_seconds(path, size_bytes)
         duration = whole - (start or 0.0)
         if duration <= 0:
             raise ManifestError(
@@ -131,12 +130,6 @@ def _clip_times(
     if duration <= 0:
         raise ManifestError("The duration is {duration:g} s: there is no sound.", duration=duration)
     return start, end, duration
-
-
-@lru_cache(maxsize=1024)
-def _length(path: Path, _size_bytes: int) -> float:
-    """Of a sound file, in seconds; many clips lie in one recording. One of another size is another file."""
-    return audio_duration(path)
 
 
 def _segments_of(value: Any, duration: float) -> tuple[TextSegment, ...]:

@@ -6,10 +6,10 @@ replaced by others.
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 from studio.dataset.manifest import Example, RowProblem
@@ -46,6 +46,11 @@ class Clip:
     draw: Draw | None = field(default=None, compare=False)
     """How it is augmented this time; None: not at all."""
 
+    @property
+    def most_tokens(self) -> int:
+        """Of the longest label it may be taught."""
+        return max(len(self.labels), len(self.timed_labels))
+
 
 @dataclass(frozen=True)
 class TrainingData:
@@ -67,12 +72,32 @@ class TrainingData:
         return sum(clip.example.duration_seconds or 0.0 for clip in self.train if not clip.no_speech) / 3600
 
 
-def undecided(source: SourceData, config: TrainingConfig) -> tuple[Example, ...]:
-    """Examples whose language nobody told, up to five of them, for the model to listen to."""
+def undecided(source: SourceData, config: TrainingConfig) -> Iterator[Example]:
+    """Examples whose language nobody told, for the model to listen to."""
     if resolve_language(config.language) != AUTO:
-        return ()
+        return iter(())
     every = chain(source.train_examples, source.eval_examples)
-    return tuple(islice((example for example in every if not example.language), 5))
+    return (example for example in every if not example.language)
+
+
+def teachable(config: TrainingConfig, tokens: SpecialTokens) -> Callable[[Example], RowProblem | None]:
+    """What tells of a row why it cannot be taught: its language, or its task, is none of the model's.
+
+    Raises:
+        ConfigError: if the language of the run is none of the model's, or its task is not.
+    """
+    tokens.checked_task(config.task)
+    default = _default_language(config, tokens, None)
+
+    def problem(example: Example) -> RowProblem | None:
+        try:
+            _language(example, config, tokens, default)
+            tokens.checked_task(example.task or config.task)
+        except ConfigError as error:
+            return RowProblem.from_error(example.line, str(example.audio_path), error)
+        return None
+
+    return problem
 
 
 def label_data(
@@ -91,10 +116,9 @@ def label_data(
         ManifestError: if no row is left.
     """
     problems = list(source.problems)
-    tokens.checked_task(config.task)
-    default = _default_language(config, tokens, detected)
-    train = partial(_clip, config, tokens, encode, default, with_times=config.timestamps)
-    evaluation = partial(_clip, config, tokens, encode, default, with_times=False)
+    make = clip_maker(config, tokens, encode, detected)
+    train = partial(make, with_times=config.timestamps)
+    evaluation = partial(make, with_times=False)
     train_clips = _fitting(source.train_examples, train, longest, problems)
     eval_clips = _fitting(source.eval_examples, evaluation, longest, problems)
     for clips, name in ((train_clips, config.train_data), (eval_clips, source.eval_source)):
@@ -107,14 +131,25 @@ def label_data(
     return TrainingData(train_clips, chosen(eval_clips, by_length), tuple(problems))
 
 
+def clip_maker(
+    config: TrainingConfig, tokens: SpecialTokens, encode: Callable[[str], list[int]], detected: str | None
+) -> Callable[..., Clip]:
+    """What makes the clip of an example, `with_times` or without; the arguments are those of `label_data`.
+
+    Raises:
+        ConfigError: as `teachable`; what comes back raises it for a row that cannot be taught.
+    """
+    tokens.checked_task(config.task)
+    return partial(_clip, config, tokens, encode, _default_language(config, tokens, detected))
+
+
 def _fitting(
     examples: Sequence[Example], make: Callable[[Example], Clip], longest: int, problems: list[RowProblem]
 ) -> Sequence[Clip]:
     """The clips whose labels fit; the others are named. Where there are many, clips are made when read."""
     kept = []
     for place, example in enumerate(examples):
-        clip = make(example)
-        count = max(len(clip.labels), len(clip.timed_labels))
+        count = make(example).most_tokens
         if count <= longest:
             kept.append(place)
             continue
@@ -227,10 +262,7 @@ def _language(example: Example, config: TrainingConfig, tokens: SpecialTokens, d
         return default
     if not example.language:
         return default
-    try:
-        code = resolve_language(example.language, tokens.languages)
-    except ConfigError as error:
-        raise ConfigError("Line {line}: {reason}", line=example.line, reason=error) from error
+    code = resolve_language(example.language, tokens.languages)
     return default if code == AUTO else code
 
 

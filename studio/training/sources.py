@@ -5,12 +5,14 @@ import random
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from studio.dataset.manifest import Example, Manifest, RowProblem, read_manifest, sources_of
 from studio.dataset.sequences import chosen, joined
+from studio.dataset.usable import Judged, judge_header, judge_length, usable
 from studio.errors import ManifestError
 from studio.evaluation.other_languages import clips_in_other_languages
 from studio.training.config import TrainingConfig
@@ -132,25 +134,14 @@ def _read(config: TrainingConfig, source: str, split: str) -> Manifest:
 def _usable(manifest: Manifest, config: TrainingConfig, problems: list[RowProblem]) -> Sequence[Example]:
     """The examples whose length is within bounds; what is wrong with the others goes to `problems`."""
     problems += manifest.problems
-    kept = []
-    for place, example in enumerate(manifest.examples):
-        seconds = example.duration_seconds or 0.0
-        if config.min_audio_len <= seconds <= config.max_audio_len:
-            kept.append(place)
-            continue
-        is_short = seconds < config.min_audio_len
-        problems.append(
-            RowProblem.of(
-                example.line,
-                str(example.audio_path),
-                "too_short" if is_short else "too_long",
-                "The clip lasts {seconds:.2f} s, and {option} is {limit:g} s.",
-                seconds=seconds,
-                option="min_audio_len" if is_short else "max_audio_len",
-                limit=config.min_audio_len if is_short else config.max_audio_len,
-            )
-        )
-    return manifest.examples if len(kept) == len(manifest.examples) else chosen(manifest.examples, kept)
+    return usable(manifest.examples, partial(_judged, config), problems)
+
+
+def _judged(config: TrainingConfig, example: Example) -> Judged:
+    """By its length as the list has it; where that is out of bounds, by its file, as lists may be wrong."""
+    bounds = config.min_audio_len, config.max_audio_len
+    said = judge_length(example, example.duration_seconds or 0.0, *bounds)
+    return judge_header(example, *bounds) if isinstance(said, RowProblem) else said
 
 
 def _split(

@@ -10,6 +10,7 @@ AUTO = "auto"
 _NAMED_LANGUAGES = 8
 _OTHER_NAMES = {
     "burmese": "my",
+    "cantonese chinese": "yue",
     "castilian": "es",
     "farsi": "fa",
     "filipino": "tl",
@@ -19,6 +20,7 @@ _OTHER_NAMES = {
     "jv": "jw",
     "letzeburgesch": "lb",
     "mandarin": "zh",
+    "mandarin chinese": "zh",
     "cmn": "zh",
     "moldavian": "ro",
     "moldovan": "ro",

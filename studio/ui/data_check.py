@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -9,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from studio.dataset.example import Example
-from studio.dataset.labels import label_counter
 from studio.dataset.manifest import read_manifest
 from studio.dataset.report import WARNINGS, DatasetReport, check_dataset, write_quarantine
+from studio.dataset.sequences import chosen
+from studio.errors import ConfigError
 from studio.evaluation.normalize import normalization_examples
 from studio.evaluation.suspicious import HeardLabel, hear_labels
 from studio.services import Services
+from studio.training.config import TrainingConfig
+from studio.training.label_lengths import characters_of_labels, tokens_of_labels
 
 _READ_FOR_EXAMPLES = 2000
 LISTENING, TRANSCRIBING = "listening", "transcribing"
@@ -89,9 +93,11 @@ def check(
         "audio_column": question.audio_column,
         "text_column": question.text_column,
     }
+    label_length = _label_length(question, services)
     report = check_dataset(
         question.train_data,
-        label_length=_label_length(question, services),
+        label_length=label_length,
+        counts_tokens=bool(question.base_model),
         test_source=question.test_data or None,
         min_audio_len=question.min_audio_len,
         max_audio_len=question.max_audio_len,
@@ -102,7 +108,8 @@ def check(
     examples = read_manifest(question.train_data, **common).examples
     labels: list[HeardLabel] = []
     if question.transcribe and question.base_model and report.is_complete:
-        labels = _heard(question, services, examples, on_progress, should_stop)
+        taught = chosen(examples, _teachable(examples, label_length))
+        labels = _heard(question, services, taught, on_progress, should_stop)
         report = _with_doubts(report, labels)
     texts = (example.text for example in islice(examples, _READ_FOR_EXAMPLES))
     changed = normalization_examples(texts, question.normalizer)
@@ -128,13 +135,25 @@ def _heard(
     )
 
 
-def _label_length(question: CheckQuestion, services: Services) -> Callable[[str], int] | None:
-    """Counts tokens as the base model does; None if none is named."""
+def _label_length(question: CheckQuestion, services: Services) -> Callable[[Example], int]:
+    """How long the labels of a run are: in tokens of the base model, in characters if none is named."""
+    config = TrainingConfig(language=question.language, normalizer=question.normalizer)
     if not question.base_model:
-        return None
-    return label_counter(
-        services.registry.local_path(question.base_model, local_files_only=question.local_files_only)
-    )
+        return characters_of_labels(config)
+    registry = services.registry
+    folder = registry.local_path(question.base_model, local_files_only=question.local_files_only)
+    is_multilingual = registry.get(question.base_model).is_multilingual
+    return tokens_of_labels(config, folder, is_multilingual=is_multilingual)
+
+
+def _teachable(examples: Sequence[Example], label_length: Callable[[Example], int]) -> list[int]:
+    """Places of the examples that have a label."""
+    places = []
+    for place, example in enumerate(examples):
+        with suppress(ConfigError):
+            label_length(example)
+            places.append(place)
+    return places
 
 
 def _with_doubts(report: DatasetReport, labels: Sequence[HeardLabel]) -> DatasetReport:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from studio.dataset.example import Example
 from studio.dataset.report import WARNINGS, DatasetReport, check_dataset
 from studio.dataset.text_checks import script_of
 from studio.errors import ManifestError
@@ -62,8 +63,8 @@ def test_good_data_has_no_problem_and_is_counted(data: Path) -> None:
 NAN = voice(99)
 NAN[5] = np.nan
 SPOILT: dict[str, tuple[np.ndarray, str, str]] = {
-    "too_short": (voice(90, 0.1), "x", "0.10 s long"),
-    "too_long": (voice(91, 31.0), "x " * 200, "31.0 s long"),
+    "too_short": (voice(90, 0.1), "x", "lasts 0.10 s"),
+    "too_long": (voice(91, 31.0), "x " * 200, "lasts 31.00 s"),
     "silent": (np.zeros(2 * RATE, np.float32), "sentence number x", "silent"),
     "unusable": (NAN, "sentence number x", "no numbers"),
     "label_too_long": (voice(92), "much " * 500, "500 tokens"),
@@ -73,13 +74,17 @@ SPOILT: dict[str, tuple[np.ndarray, str, str]] = {
 }
 
 
+def words(example: Example) -> int:
+    return len(example.text.split())
+
+
 @pytest.mark.parametrize("kind", SPOILT)
 def test_each_fault_is_found_and_named_by_line(data: Path, kind: str) -> None:
     samples, text, reason = SPOILT[kind]
     if kind == "duplicate":
         samples = soundfile.read(data / "7.wav", dtype="float32")[0]
     line = add(data, "spoilt.wav", samples, text)
-    report = check_dataset(data / "train.jsonl", label_length=lambda text: len(text.split()))
+    report = check_dataset(data / "train.jsonl", label_length=words, counts_tokens=True)
     found = [problem for problem in report.problems if problem.kind == kind]
     assert [problem.line for problem in found] == [line]
     assert reason in found[0].reason
@@ -145,7 +150,7 @@ def test_bad_rows_are_quarantined_with_their_reason_and_warnings_are_not(data: P
     check_dataset(data / "train.jsonl", quarantine=quarantine)
     rows = [json.loads(row) for row in quarantine.read_text(encoding="utf-8").splitlines()]
     assert [(row["line"], row["kind"]) for row in rows] == [(line, "too_short")]
-    assert rows[0]["reason"].startswith("The clip is 0.05 s long")
+    assert rows[0]["reason"].startswith("The clip lasts 0.05 s")
     assert rows[0]["audio_path"].endswith("short.wav")
 
 
@@ -161,7 +166,8 @@ def test_progress_is_told_and_a_stop_leaves_what_was_heard(data: Path) -> None:
 
 
 def test_label_lengths_are_in_whole_bins(data: Path) -> None:
-    report = check_dataset(data / "train.jsonl", label_length=lambda text: 3 + len(text) % 2)
+    odd = lambda example: 3 + len(example.text) % 2  # noqa: E731
+    report = check_dataset(data / "train.jsonl", label_length=odd, counts_tokens=True)
     assert report.label_unit == "tokens"
     assert report.label_lengths.edges == (3, 4, 5)
     assert sum(report.label_lengths.counts) == 30

@@ -156,13 +156,14 @@ def test_a_base_whose_window_is_not_30_seconds_is_refused_before_anything_is_rea
 
 
 def test_clips_longer_than_the_window_are_named_with_their_line_and_length(tmp_path: Path) -> None:
+    rows = rows_of(make_tones(tmp_path / "long", count=1, seconds=31.5))
+    long = {**rows[0], "audio": "long/tone0.wav"}
     manifest = make_tones(tmp_path, count=3)
-    rows = rows_of(manifest)
-    rows[1]["duration"] = 31.5
-    write_rows(manifest, rows)
+    first, _, third = rows_of(manifest)
+    write_rows(manifest, [first, long, third])
     source = read_source(TrainingConfig(train_data=str(manifest), validation_share=0.5))
     assert [(p.line, p.kind) for p in source.problems] == [(2, "too_long")]
     assert "lasts 31.50 s, and max_audio_len is 30 s" in source.problems[0].reason
-    write_rows(manifest, [{**row, "duration": 31.5} for row in rows])
+    write_rows(manifest, [long, long])
     with pytest.raises(ManifestError, match="max_audio_len is 30 s"):
         read_source(TrainingConfig(train_data=str(manifest)))
