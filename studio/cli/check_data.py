@@ -130,17 +130,17 @@ def _summary(answer: CheckAnswer) -> str:
     ]
     if report.shared and report.shared.count:
         lines.append(str(report.shared.sentence))
-    if report.uncounted:
-        lines.append(
-            f"{report.uncounted} labels may be longer than the {MAX_LABEL_TOKENS} tokens that a model takes: "
-            "--base_model has them counted"
-        )
     for language, count in report.languages.items():
         share = format_percent(count / report.good_rows)
         lines.append(f"  {language or 'no language named'}: {count} rows ({share})")
     for kind, count in report.kinds.items():
         seriousness = "look at" if kind in WARNINGS else "cannot be used"
         lines.append(f"  {kind.replace('_', ' ')}: {count} ({seriousness})")
+    if report.uncounted:
+        lines.append(
+            f"  label perhaps longer than the {MAX_LABEL_TOKENS} tokens of a model: {report.uncounted} "
+            "(--base_model has them counted)"
+        )
     for problem in report.problems[:_SHOWN]:
         lines.append(f"line {problem.line}: {problem.reason}")
     if len(report.problems) > _SHOWN:

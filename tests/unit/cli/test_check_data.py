@@ -49,3 +49,13 @@ def test_clips_that_are_in_both_lists_are_counted(
 def test_slips_about_the_listening_model_are_answered(words: list[str], settings: Settings) -> None:
     with pytest.raises(ConfigError, match="--transcribe"):
         run(["demo:test", *words], settings)
+
+
+def test_labels_that_nobody_counted_are_told(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = make_tones(tmp_path, count=6, text="la " * 200)
+    assert run([str(manifest)], settings) == 0
+    assert "tokens of a model: 6 (--base_model has them counted)" in capsys.readouterr().out
+    run([str(manifest), "--base_model", "demo"], settings)
+    assert "has them counted" not in capsys.readouterr().out
