@@ -176,7 +176,16 @@ def rows_of_dataset(data: Any) -> Iterator[dict[str, Any]]:
             for name, kind in classes.items()
             if isinstance(row[name], int) and row[name] >= 0
         }
-        yield {**row, **named}
+        yield {**{name: _packed(value) for name, value in row.items()}, **named}
+
+
+def _packed(value: Any) -> Any:
+    """Bytes that stand alone, or have no path beside them, as the library has sound."""
+    if isinstance(value, bytes):
+        return {"bytes": value, "path": None}
+    if isinstance(value, Mapping) and isinstance(value.get("bytes"), bytes):
+        return {"path": None, **value}
+    return value
 
 
 def first_line(error: Exception) -> str:

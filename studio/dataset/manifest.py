@@ -254,7 +254,7 @@ def _manifest_in(folder: Path, split: str, is_named: bool) -> Path | None:
     named = [] if is_named else [kaldi.RECORDINGS, *_METADATA, parquet.METADATA]
     named += [f"{split}{ending}" for ending in _ENDINGS]
     named += [f"{part}.tsv" for part in _OTHER_SPLITS.get(split, ())]
-    named += [f"{split}/{metadata}" for metadata in _METADATA]
+    named += [f"{split}/{metadata}" for metadata in (*_METADATA, parquet.METADATA)]
     for name in named:
         if (folder / name).is_file():
             return folder / name

@@ -15,6 +15,8 @@ from studio.errors import DataError, ManifestError
 _TASKS = ("transcribe", "translate")
 _NO_SPEECH = "<|nospeech|>"
 """The text of a clip in which nobody speaks."""
+_LONGEST_PATH = 4096
+"""What is longer is sound in letters, and must not stand in a sentence."""
 _TOLERANCE_SECONDS = 0.5
 """How far a segment may end after its clip, and a clip after its file: times are written by hand and by
 machines that round."""
@@ -66,7 +68,7 @@ def _audio_of(row: Mapping[str, Any], columns: Columns) -> tuple[str, float | No
     if isinstance(audio, Mapping):
         start, end = audio.get("start_time", start), audio.get("end_time", end)
         audio = audio.get("path")
-    if not isinstance(audio, str) or not audio.strip():
+    if not isinstance(audio, str) or not audio.strip() or len(audio) > _LONGEST_PATH:
         raise ManifestError("The row names no audio file.")
     return audio.strip(), number_of(start, "start_time"), number_of(end, "end_time")
 

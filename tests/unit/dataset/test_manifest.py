@@ -394,3 +394,11 @@ def test_the_column_that_is_named_is_read_and_no_other(write: Write) -> None:
 def test_the_demo_speech_leads_nowhere_else(part: str) -> None:
     with pytest.raises(ManifestError, match="has no part"):
         read_manifest(f"demo:{part}")
+
+
+def test_sound_in_letters_is_no_path_and_is_not_repeated(tmp_path: Path) -> None:
+    path = tmp_path / "list.jsonl"
+    path.write_text(json.dumps({"audio": "UklGR" * 10_000, "text": "x"}), encoding="utf-8")
+    with pytest.raises(ManifestError, match="names no audio file") as refused:
+        read_manifest(path)
+    assert len(str(refused.value)) < 400

@@ -52,6 +52,32 @@ def test_metadata_of_an_audio_folder_may_be_parquet(tmp_path: Path, sound: Sound
         assert [problem.line for problem in manifest.problems] == [3]
 
 
+def test_metadata_of_split_folders_may_be_parquet(tmp_path: Path, sound: Sound) -> None:
+    import datasets
+
+    for split in ("train", "test"):
+        sound(f"audio/{split}/{split}.wav")
+        table = {"file_name": [f"{split}.wav"], "text": [split]}
+        datasets.Dataset.from_dict(table).to_parquet(tmp_path / "audio" / split / "metadata.parquet")
+    for split in ("train", "test"):
+        manifest = read_manifest(tmp_path / "audio", split=split, cache_dir=tmp_path / "cache")
+        assert said(manifest) == [(f"{split}.wav", split)] and manifest.problems == ()
+
+
+@pytest.mark.parametrize("is_struct", [False, True])
+def test_sound_may_be_bytes_alone(is_struct: bool, tmp_path: Path, sound: Sound) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    data = sound("in/a.wav").read_bytes()
+    audio = {"bytes": data} if is_struct else data
+    table = pyarrow.Table.from_pylist([{"audio": audio, "text": "one"}])
+    pyarrow.parquet.write_table(table, tmp_path / "list.parquet")
+    (example,) = read_manifest(tmp_path / "list.parquet", cache_dir=tmp_path / "cache").examples
+    assert (example.text, example.duration_seconds) == ("one", 1.0)
+    assert example.audio_path.read_bytes() == data
+
+
 def test_sound_that_is_named_by_its_place_is_a_file_here_or_none(tmp_path: Path, sound: Sound) -> None:
     import datasets
     import pyarrow
