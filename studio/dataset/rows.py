@@ -2,6 +2,7 @@
 
 import stat
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ _TOLERANCE_SECONDS = 0.5
 """How far a segment may end after its clip, and a clip after its file: times are written by hand and by
 machines that round."""
 _ROUNDING_SECONDS = 0.05
-"""How far the times of a clip that fills its file may be off."""
+"""How far the times of a clip that fills its file may be off, and those of sentences that touch."""
 _WINDOW_SECONDS = 30.0
 """Whisper's. A list that says more of a clip may count milliseconds or samples: the file tells."""
 
@@ -52,7 +53,7 @@ def example_of(row: Row, folders: Sequence[Path], wanted: Wanted) -> Example | R
             start_seconds=start,
             end_seconds=end,
             duration_seconds=duration,
-            segments=segments,
+            segments=() if _overlap(segments) else segments,
             line=row.line,
             audio_bytes=size_bytes,
             speaker=_speaker_of(columns.get(row.values, "speaker")),
@@ -139,7 +140,15 @@ def _segments_of(value: Any, duration: float) -> tuple[TextSegment, ...]:
         return ()
     if not isinstance(value, list):
         raise ManifestError("The sentences are no list of {{start, end, text}}.")
-    return tuple(_segment(number, part, duration) for number, part in enumerate(value, start=1))
+    segments = [_segment(number, part, duration) for number, part in enumerate(value, start=1)]
+    return tuple(sorted(segments, key=lambda segment: segment.start_seconds))
+
+
+def _overlap(segments: Sequence[TextSegment]) -> bool:
+    """Whether people speak at once: one text after the other has no true times then."""
+    return any(
+        after.start_seconds < before.end_seconds - _ROUNDING_SECONDS for before, after in pairwise(segments)
+    )
 
 
 def _segment(number: int, part: Any, duration: float) -> TextSegment:

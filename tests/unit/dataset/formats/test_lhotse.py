@@ -60,6 +60,15 @@ def test_several_supervisions_are_segments_within_the_cut(folder: Path) -> None:
     assert example.segments == (TextSegment(0.0, pytest.approx(0.4), "one"), TextSegment(0.5, 1.0, "two"))
 
 
+def test_supervisions_are_said_in_the_order_of_their_times(folder: Path) -> None:
+    one, two = {"start": 0, "duration": 0.5, "text": "one"}, {"start": 0.5, "duration": 0.5, "text": "two"}
+    at_once = {"start": 0.3, "duration": 0.6, "text": "other"}
+    path = write(folder / "cuts.jsonl", cut(supervisions=[two, one]), cut(supervisions=[two, at_once, one]))
+    sorted_, mixed = read_manifest(path).examples
+    assert sorted_.text == "one two" and [part.text for part in sorted_.segments] == ["one", "two"]
+    assert (mixed.text, mixed.segments) == ("one other two", ()), "who speak at once have no times"
+
+
 BAD = [
     (recorded(sources=[{"type": "command", "source": "touch ran"}]), "is a command and no file"),
     (recorded(sources=[{"type": "url", "source": "http://127.0.0.1:9/a.wav"}]), "is a url and no file"),
