@@ -32,7 +32,7 @@ class Example:
     start_seconds: float | None
     """Where the clip begins in the file; None: at its beginning."""
     end_seconds: float | None
-    duration_seconds: float | None
+    duration_seconds: float | None = field(compare=False)
     """Length of the clip (not of the file): given by the manifest, or measured."""
     segments: tuple[TextSegment, ...]
     line: int

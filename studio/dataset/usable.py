@@ -11,6 +11,8 @@ from studio.dataset.sequences import IN_MEMORY, Made
 from studio.errors import AudioError
 
 SILENT_DB = -60.0
+HEARD_AT_ONCE = 2000
+"""Clips of two lists that are heard before a run; of more that would take too long."""
 _SAME_SECONDS = 0.05
 """Lists round."""
 

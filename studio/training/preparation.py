@@ -16,7 +16,7 @@ from studio.dataset.audio import read_audio
 from studio.dataset.example import Example, RowProblem
 from studio.dataset.report import write_quarantine
 from studio.dataset.sequences import joined
-from studio.dataset.usable import Judged, hear, judge_header, judge_heard, usable
+from studio.dataset.usable import HEARD_AT_ONCE, Judged, hear, judge_header, judge_heard, usable
 from studio.errors import AudioError
 from studio.training.adapters import Base
 from studio.training.augmentation import Augmentation
@@ -33,7 +33,6 @@ from studio.transcription.engines.transformers import TransformersModel
 from studio.transcription.special_tokens import SpecialTokens
 
 _SHOWN_PROBLEMS = 20
-_CLIPS_MADE_AT_ONCE = 2000
 _LISTENED_TO = 5
 """Clips without a language."""
 log = logging.getLogger("studio.training")
@@ -84,7 +83,7 @@ def _usable(
 ) -> SourceData:
     """The rows that can be taught, with their true lengths; the others join the problems."""
     # Of a large dataset only the files' headers are read now, so that training begins soon.
-    is_small = len(source.train_examples) + len(source.eval_examples) <= _CLIPS_MADE_AT_ONCE
+    is_small = len(source.train_examples) + len(source.eval_examples) <= HEARD_AT_ONCE
     bounds = config.min_audio_len, config.max_audio_len
     unteachable = teachable(config, tokens)
 
@@ -116,7 +115,7 @@ def _features(data: TrainingData, config: TrainingConfig, decoder: TransformersM
 
 def _those_with_features(data: TrainingData, features: FeatureSource, stop: StopSignal) -> TrainingData:
     """The clips; of a small dataset those of which no features can be made join the problems."""
-    if len(data.train) + len(data.evaluation) > _CLIPS_MADE_AT_ONCE:
+    if len(data.train) + len(data.evaluation) > HEARD_AT_ONCE:
         return data
     train, train_problems = readable(data.train, features, stop.check)
     evaluation, eval_problems = readable(data.evaluation, features, stop.check)

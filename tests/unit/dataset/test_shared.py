@@ -45,6 +45,32 @@ def test_slices_are_the_same_where_they_begin_at_one_moment(folder: Path) -> Non
     assert shared(folder, slices[:2], slices[1:]).places == (0,)
 
 
+def test_one_sound_in_two_containers_is_one_clip(folder: Path) -> None:
+    for number in range(2):
+        soundfile.write(folder / f"{number}.flac", soundfile.read(folder / f"{number}.wav")[0], 8_000)
+    first, packed = {"audio": "0.wav", "duration": 2.04}, {"audio": "0.flac", "text": "y", "duration": 1.96}
+    assert shared(folder, [first], [packed, {"audio": "1.flac"}]).places == (0,)
+    (folder / "1.flac").write_text("no sound")
+    assert shared(folder, [first, {"audio": "1.flac", "duration": 2}], [packed, packed]).count == 2
+
+
+def test_of_many_clips_in_two_containers_those_with_one_text_are_heard(folder: Path) -> None:
+    rows = [{"audio": "1.wav", "text": str(number)} for number in range(2000)]
+    soundfile.write(folder / "0.flac", soundfile.read(folder / "0.wav")[0], 8_000)
+    first = {"audio": "0.wav", "text": "Good morning!"}
+    packed = [{"audio": "0.flac", "text": text} for text in ("good morning", "another")]
+    assert shared(folder, [*rows, first], packed).places == (0,)
+
+
+def test_stretches_of_one_recording_are_the_same_where_half_of_one_is_in_the_other(folder: Path) -> None:
+    whole = [{"audio": "0.wav", "start_time": 0.5, "end_time": 1.5}]
+    for start, end, count in ((0.55, 1.55, 1), (1.4, 2, 0), (0.9, 1.9, 1), (1.1, 2, 0), (0.8, 1, 1)):
+        assert (
+            shared(folder, whole, [{"audio": "0.wav", "start_time": start, "end_time": end}]).count == count
+        )
+    assert shared(folder, whole, [{"audio": "other/copy.wav"}]).count == 1, "it has the whole of the slice"
+
+
 def test_of_many_the_first_are_named(folder: Path) -> None:
     slices = [{"audio": "0.wav", "start_time": at / 10, "end_time": 2} for at in range(9)]
     assert "9 of 9 evaluation clips are also trained on: 0.wav …" in str(
