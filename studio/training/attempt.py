@@ -120,7 +120,7 @@ class Attempt:
         spec = base_spec(config, self.registry)
         config = self.config = warm_started(config, self.registry)
         self._phase(Phase.READING_DATA)
-        source = read_source(config)
+        source = read_source(config, self.stop.check)
         shared = shared_clips(source.train_examples, source.eval_examples)
         self.learned = frozenset(source.eval_examples[place] for place in shared.places)
         if shared.count:

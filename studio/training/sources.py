@@ -3,19 +3,27 @@
 import hashlib
 import random
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from studio.dataset.manifest import Example, Manifest, RowProblem, read_manifest, sources_of
 from studio.dataset.sequences import chosen, joined
-from studio.dataset.usable import Judged, judge_header, judge_length, usable
-from studio.errors import ManifestError
+from studio.dataset.usable import (
+    HEARD_AT_ONCE,
+    Judged,
+    hear,
+    judge_header,
+    judge_heard,
+    judge_length,
+    usable,
+)
+from studio.errors import ConfigError, ManifestError
 from studio.evaluation.other_languages import clips_in_other_languages
 from studio.training.config import TrainingConfig
+from studio.transcription.languages import AUTO, resolve_language
 
 DEMO = "demo"
 _OTHER_CLIPS = 40
@@ -36,8 +44,11 @@ class SourceData:
     data_hash: str
 
 
-def read_source(config: TrainingConfig) -> SourceData:
-    """Reads the manifests and leaves out clips that are too short or too long.
+def read_source(config: TrainingConfig, on_row: Callable[[], None] = lambda: None) -> SourceData:
+    """Reads the manifests and leaves out the rows that cannot be used, before any are kept back.
+
+    Of few rows each clip is heard, as `check_dataset` does; of many, their lengths are as the list has them.
+    `on_row` is called for each, and may raise.
 
     Without `test_data`, the demo speech has its own validation part, and of anything else a share is kept
     back, drawn with the seed; nobody is heard in both parts whom the manifest names. Where `train_weights`
@@ -49,13 +60,15 @@ def read_source(config: TrainingConfig) -> SourceData:
     """
     problems: list[RowProblem] = []
     manifests = [_read(config, source, "train") for source in sources_of(config.train_data)]
-    parts = [_usable(manifest, config, problems) for manifest in manifests]
+    test_source = config.test_data or (f"{DEMO}:validation" if config.train_data == DEMO else "")
+    tests = [_read(config, source, "test") for source in sources_of(test_source) if source]
+    is_small = sum(len(manifest.examples) for manifest in (*manifests, *tests)) <= HEARD_AT_ONCE
+    judge = _judge(config, on_row, is_small=is_small)
+    parts = [_usable(manifest, judge, problems) for manifest in manifests]
     for manifest, part in zip(manifests, parts, strict=True):
         require(part, manifest.source, problems)
-    test_source = config.test_data or (f"{DEMO}:validation" if config.train_data == DEMO else "")
     if test_source:
-        tests = [_read(config, source, "test") for source in sources_of(test_source)]
-        held = joined([_usable(manifest, config, problems) for manifest in tests])
+        held = joined([_usable(manifest, judge, problems) for manifest in tests])
         require(held, test_source, problems)
     else:
         parts, held = _split(parts, config)
@@ -131,17 +144,36 @@ def _read(config: TrainingConfig, source: str, split: str) -> Manifest:
     )
 
 
-def _usable(manifest: Manifest, config: TrainingConfig, problems: list[RowProblem]) -> Sequence[Example]:
-    """The examples whose length is within bounds; what is wrong with the others goes to `problems`."""
+def _usable(
+    manifest: Manifest, judge: Callable[[Example], Judged], problems: list[RowProblem]
+) -> Sequence[Example]:
+    """The examples that can be used; what is wrong with the others goes to `problems`."""
     problems += manifest.problems
-    return usable(manifest.examples, partial(_judged, config), problems)
+    return usable(manifest.examples, judge, problems)
 
 
-def _judged(config: TrainingConfig, example: Example) -> Judged:
-    """By its length as the list has it; where that is out of bounds, by its file, as lists may be wrong."""
+def _judge(
+    config: TrainingConfig, on_row: Callable[[], None], *, is_small: bool
+) -> Callable[[Example], Judged]:
+    """What judges a row by its language, if that counts, and by its sound.
+
+    Of many rows nothing is heard: the length in the list counts, and where that is out of bounds the file's.
+    """
     bounds = config.min_audio_len, config.max_audio_len
-    said = judge_length(example, example.duration_seconds or 0.0, *bounds)
-    return judge_header(example, *bounds) if isinstance(said, RowProblem) else said
+    is_auto = resolve_language(config.language) == AUTO
+
+    def judge(example: Example) -> Judged:
+        on_row()
+        try:
+            resolve_language(example.language if is_auto and example.language else AUTO)
+        except ConfigError as error:
+            return RowProblem.from_error(example.line, str(example.audio_path), error)
+        if is_small:
+            return judge_heard(example, hear(example), *bounds)
+        said = judge_length(example, example.duration_seconds or 0.0, *bounds)
+        return judge_header(example, *bounds) if isinstance(said, RowProblem) else said
+
+    return judge
 
 
 def _split(

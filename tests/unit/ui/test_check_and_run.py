@@ -121,6 +121,26 @@ def test_check_and_run_leave_the_same_rows_out(
     assert all(length is not None and length <= 3.0 for length in lengths), "as long as they are"
 
 
+def test_rows_that_cannot_be_used_are_not_kept_back_for_evaluation(tmp_path: Path) -> None:
+    bad = [{"audio": "broken", "duration": 1}, {"audio": "silent"}, {"language": "xx"}, {"duration": 405}]
+    path = listed(tmp_path, bad)
+    for seed in range(8):
+        source = read_source(TrainingConfig(train_data=str(path), seed=seed))
+        assert [problem.line for problem in source.problems] == [5, 6, 7]
+        assert (len(source.train_examples), len(source.eval_examples)) == (4, 1)
+
+
+def test_of_many_rows_only_the_headers_are_read(base: Base, micro_model: Path, tmp_path: Path) -> None:
+    path = listed(tmp_path, [{"audio": "long", "duration": 3}, {"duration": 405}, {"language": "xx"}])
+    rows = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([*rows, *[rows[0]] * 2000]), encoding="utf-8")
+    config = TrainingConfig(base_model=str(micro_model), train_data=str(path))
+    source = read_source(config)
+    assert [problem.line for problem in source.problems] == [7]
+    data, _ = prepare(config, source, base, EventLog(None), StopSignal(tmp_path / "stop"))
+    assert [problem.line for problem in data.problems] == [7, 5]
+
+
 def test_without_a_model_labels_that_may_be_too_long_are_counted(settings: Settings, tmp_path: Path) -> None:
     path = listed(tmp_path, [{"text": "x" * 400}, {"text": "x" * 500}, {"language": "xx"}])
     answer = checked(settings, path, "", {})
