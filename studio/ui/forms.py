@@ -182,6 +182,16 @@ CHOICES = {
 }
 
 
+_AUTOMATIC = {
+    "learning_rate": (1e-4, _("0: by method and size of the model.")),
+    "adapter_strength": (
+        0.05,
+        _("1 keeps all that was learned; a little less forgets far less. 0: 0.85 of a new adapter."),
+    ),
+}
+"""Numbers that may be left to the studio: their step, and what 0 stands for."""
+
+
 def training_fields() -> dict[str, Field[Any]]:
     """Fields of `TrainingConfig` by name, in the order of the schema."""
     return {f.name: f for f in fields(TrainingConfig)}
@@ -200,7 +210,8 @@ def field_component(name: str, **more: Any) -> Block:
     if f.type == (int | None):
         return gr.Number(value=0, precision=0, **{**common, "info": _("0: all of them.")})
     if f.type == (float | None):
-        return gr.Number(value=0, step=1e-4, **{**common, "info": _("0: by method and size of the model.")})
+        step, info = _AUTOMATIC[name]
+        return gr.Number(value=0, step=step, **{**common, "info": info})
     if f.type is int:
         return gr.Number(value=default, precision=0, **common)
     if f.type is float:
