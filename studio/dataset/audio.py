@@ -1,5 +1,6 @@
 """Sound files to what Whisper hears: mono float32 at 16 kHz."""
 
+import math
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +17,8 @@ SAMPLING_RATE = 16_000
 SOUND_FILES = (".wav", ".mp3", ".m4a", ".flac", ".ogg", ".opus", ".webm")
 """Endings of the files that are taken from a folder."""
 _MOST_CHANNELS = 8
+_UNDOUBTED_SECONDS = 60.0
+"""What is read whole was thought short by its header: one of hours that says a second is stopped here."""
 _LOUDEST = 32.0
 """Peak of float samples, 30 dB above full scale: what is louder was never scaled."""
 
@@ -28,9 +31,23 @@ def read_audio(
     Only the part asked for is decoded, where the format can be wound forward.
 
     Raises:
-        AudioError: if the file is missing, empty, not sound, has no sample (there), or one that is no number.
+        AudioError: if the file is missing, empty, not sound, has no sample (there), or one that is no number;
+            if it is far longer than its header says.
     """
-    return np.concatenate(list(_resampled(Path(path), start_seconds or 0.0, end_seconds)))
+    pieces: list[NDArray[np.float32]] = []
+    held, told = 0.0, math.inf
+    for piece in _resampled(Path(path), start_seconds or 0.0, end_seconds):
+        pieces.append(piece)
+        held += len(piece) / SAMPLING_RATE
+        if end_seconds is None and held > _UNDOUBTED_SECONDS:
+            told = audio_duration(path) if math.isinf(told) else told
+            if held > 1.1 * told + _UNDOUBTED_SECONDS:
+                raise AudioError(
+                    "{path} says that it lasts {told:.1f} s, and goes on: convert it to WAV or FLAC.",
+                    path=path,
+                    told=told,
+                )
+    return np.concatenate(pieces)
 
 
 def stream_audio(path: str | Path, block_seconds: float = 30.0) -> Iterator[NDArray[np.float32]]:

@@ -27,6 +27,7 @@ _CANCELLED = 1e-3
 _UNTOLD_FRAMES = (0, 2**63 - 1)
 """What libsndfile says of a header without a length: a WAV whose recorder was killed, a piped FLAC."""
 
+_LEAST_RATE, _MOST_RATE = 4_000, 768_000
 _GAP_SECONDS = 0.01
 """Between two frames of a FLAC that follow each other there is none."""
 _DEMUXERS = (
@@ -65,12 +66,27 @@ def open_sound(path: Path) -> Iterator[Sound]:
         file = soundfile.SoundFile(path)
     except (soundfile.LibsndfileError, TypeError):  # TypeError: a .raw file has no header to tell its rate
         file = None
+    if file is not None and file.samplerate > 0:
+        _require_rate(path, file.samplerate)
     if file is not None and file.samplerate > 0 and file.frames not in _UNTOLD_FRAMES:
         with file:
             yield _SndFileSound(path, file)
         return
     with _open_container(path) as container:
+        _require_rate(path, container.streams.audio[0].codec_context.sample_rate)
         yield _ContainerSound(path, container)
+
+
+def _require_rate(path: Path, rate: int) -> None:
+    """Of speech, less than 4 kHz leaves nothing; and a few kilobytes at 1 Hz would become gigabytes."""
+    if not _LEAST_RATE <= rate <= _MOST_RATE:
+        raise AudioError(
+            "{path} has {rate} samples a second, where {least} to {most} can be read: export it again.",
+            path=path,
+            rate=rate,
+            least=_LEAST_RATE,
+            most=_MOST_RATE,
+        )
 
 
 def _check_file(path: Path) -> None:

@@ -264,3 +264,23 @@ def test_a_recording_that_cannot_be_kept_is_a_storage_error(tmp_path: Path) -> N
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StorageError):
         save_pcm(sweep(16_000), 16_000, tmp_path / "file" / "take.flac")
+
+
+@pytest.mark.parametrize("rate", [1, 3_999, 1_000_000])
+def test_a_rate_that_no_speech_has_is_refused_before_a_sample_is_read(tmp_path: Path, rate: int) -> None:
+    soundfile.write(tmp_path / "odd.wav", np.zeros(18_000, np.float32), rate)
+    with pytest.raises(AudioError, match=f"has {rate} samples a second"):
+        audio_duration(tmp_path / "odd.wav")
+
+
+def test_a_file_that_is_far_longer_than_its_header_says_is_not_read_whole(tmp_path: Path) -> None:
+    encode(tmp_path / "lying.m4a", "aac", sweep(16_000, 130.0), 16_000)
+    content = bytearray((tmp_path / "lying.m4a").read_bytes())
+    for box, lengths in ((b"mvhd", 12), (b"mdhd", 12), (b"tkhd", 16)):
+        at = content.index(box) + 4
+        content[at + lengths + 4 : at + lengths + 8] = struct.pack(">I", 1000)
+    (tmp_path / "lying.m4a").write_bytes(content)
+    assert audio_duration(tmp_path / "lying.m4a") < 2
+    with pytest.raises(AudioError, match="says that it lasts"):
+        read_audio(tmp_path / "lying.m4a")
+    assert sum(map(len, stream_audio(tmp_path / "lying.m4a"))) > 129 * 16_000, "a piece at a time it is heard"
