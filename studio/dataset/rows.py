@@ -71,7 +71,7 @@ def _audio_of(row: Mapping[str, Any], columns: Columns) -> tuple[str, float | No
         audio = audio.get("path")
     if not isinstance(audio, str) or not audio.strip() or len(audio) > _LONGEST_PATH:
         raise ManifestError("The row names no audio file.")
-    return audio.strip(), number_of(start, "start_time"), number_of(end, "end_time")
+    return _whole(audio.strip()), number_of(start, "start_time"), number_of(end, "end_time")
 
 
 def _find(audio: str, folders: Sequence[Path]) -> tuple[Path, int]:
@@ -179,6 +179,15 @@ def _text_of(value: Any, segments: tuple[TextSegment, ...], *, needs_text: bool)
     if value is None or not value.strip():
         raise ManifestError("The row has no text.")
     text: str = value.strip()
+    return _whole(text)
+
+
+def _whole(text: str) -> str:
+    """JSON can spell half of a character, which no file and no tokenizer takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ManifestError("The row has half of a character (a lone surrogate).") from error
     return text
 
 

@@ -76,6 +76,8 @@ def check_text(path: Path) -> tuple[int, str]:
         ManifestError: if it is missing, empty, or not UTF-8 text (with or without a byte order mark).
     """
     try:
+        if path.exists() and not path.is_file():  # reading a pipe would wait for ever
+            raise ManifestError("{path} is not a file.", path=path)
         with open_bytes(path) as file:
             _check_encoding(path, file)
     except FileNotFoundError as error:
@@ -213,7 +215,7 @@ def number_of(value: Any, name: str) -> float | None:
         return None
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if isinstance(value, bool) or not (math.isfinite(number) and number >= 0):
         raise ManifestError(

@@ -1,4 +1,5 @@
 import json
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -174,6 +175,13 @@ BAD_ROWS = [
     ({"audio": "a.wav", "text": "x", "sentences": [{"text": "x"}]}, "from ? to ?"),
     ({"audio": "a.wav", "text": "x", "langauge": "en"}, "misspelt 'language'"),
     ({"audio": "a.wav", "text": "x", "languge": "en"}, "misspelt 'language'"),
+    ({"audio": "a" * 300 + ".wav", "text": "x"}, "There is no audio file"),
+    ({"audio": "a\0.wav", "text": "x"}, "There is no audio file"),
+    ({"audio": "~nobody/a.wav", "text": "x"}, "There is no audio file"),
+    ('{"audio": "a.wav", "text": "\\ud800"}', "half of a character"),
+    ('{"audio": "\\ud800.wav", "text": "x"}', "half of a character"),
+    ('{"audio": "a.wav", "text": "x", "duration": ' + "9" * 400 + "}", "a number of seconds is needed"),
+    ('{"audio": "a.wav", "text": "x", "more": ' + "[" * 20_000 + "]" * 20_000 + "}", "not valid JSON"),
 ]
 
 
@@ -254,6 +262,12 @@ def test_columns_of_other_meaning_are_left_alone(write: Write) -> None:
         "task_id": 5, "client_id": "c", "up_votes": 2, "age": 20,
     }  # fmt: skip
     assert len(read_manifest(write("list", lines(row))).examples) == 1
+
+
+def test_a_pipe_is_no_manifest_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    with pytest.raises(ManifestError, match="is not a file"):
+        read_manifest(tmp_path / "pipe.jsonl")
 
 
 def test_a_missing_manifest_is_refused(tmp_path: Path) -> None:
