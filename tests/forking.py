@@ -37,6 +37,7 @@ LIBRARIES = {
 """What can be forked, and what it imports as it goes."""
 READ_LATE = (
     *("STUDIO_", "GRADIO_", "PYTEST_", "COVERAGE_", "PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONPATH"),
+    "PYTHONSAFEPATH",
     *("HF_HUB_CACHE", "HF_HUB_DISABLE_PROGRESS", "TOKENIZERS_", "CUDA_VISIBLE_DEVICES", "TENSORBOARD_"),
     *("OMP_NUM_THREADS", "JE_ARROW_MALLOC_CONF", "KMP_"),
 )
@@ -194,7 +195,8 @@ def become(asking: socket.socket, files: list[int], request: dict[str, Any]) -> 
     if any(name.startswith("COVERAGE_PROCESS_") for name in os.environ):
         importlib.import_module("coverage").process_startup()
     sys.modules["numpy"].random.seed()
-    sys.path[0], sys.argv = request["folder"], request["command"][2:]
+    sys.path[:1] = [] if "PYTHONSAFEPATH" in request["environ"] else [request["folder"]]
+    sys.argv = request["command"][2:]
     sys.modules.pop(sys.argv[0], None)
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
     sys.exit()
