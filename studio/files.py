@@ -43,8 +43,12 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The JSON value in `path`; raises what `open` and `json.loads` raise."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    """The JSON value in `path`; raises what `open` and `json.loads` raise, ValueError too if it is nested too
+    deeply."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise ValueError(f"{path} is nested too deeply") from error
 
 
 def append_json_line(path: Path, value: object) -> None:
@@ -70,7 +74,7 @@ def read_json_lines(path: Path, offset: int = 0) -> tuple[list[dict[str, Any]], 
     for line in data[:end].splitlines():
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(row, dict):
             rows.append(row)

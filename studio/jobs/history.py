@@ -1,14 +1,18 @@
 """A run's events, read once: what was read before is kept, and only what was appended is read again."""
 
+import logging
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from studio.jobs.kinds import EVENT, fitting
 from studio.jobs.status import EvalPoint
 from studio.sentences import Sentence, from_plain
 from studio.training.events import read_events
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -106,7 +110,10 @@ class Histories:
                 history = self._known[events] = History()
             found, history.offset = read_events(events, history.offset)
             for event in found:
-                history.add(event)
+                try:
+                    history.add(fitting(event, EVENT))
+                except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+                    log.warning("An event in %s is passed over: %s", events, error)
             return History(
                 **{
                     **vars(history),

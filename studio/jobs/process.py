@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 
 from studio.files import read_json, write_json
+from studio.jobs.kinds import PROCESS, fitting
 from studio.settings import PROJECT_ROOT, Settings
 from studio.training.arguments import read_config
 from studio.training.config import TrainingConfig
@@ -131,10 +132,10 @@ def _ticks(pid: int) -> int | None:
 
 def _record(run: RunDir) -> dict[str, Any] | None:
     try:
-        record = read_json(run.process)
+        record: dict[str, Any] | None = fitting(read_json(run.process), PROCESS)
     except (OSError, ValueError):
         return None
-    return record if isinstance(record, dict) and {"pid", "started"} <= record.keys() else None
+    return record if record and 0 < record["pid"] < 2**31 and 0 < record["started"] < 1e11 else None
 
 
 def _start_time(pid: int) -> float:

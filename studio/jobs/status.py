@@ -9,6 +9,7 @@ from typing import Any
 from studio.errors import RunError, StudioError
 from studio.files import read_json
 from studio.jobs import process
+from studio.jobs.kinds import RESULT, fitting
 from studio.sentences import Sentence
 from studio.training.arguments import read_config
 from studio.training.config import TrainingConfig
@@ -137,10 +138,10 @@ class RunStatus:
 def read_result(run: RunDir) -> dict[str, Any] | None:
     """`result.json`, None while there is none."""
     try:
-        result = read_json(run.result)
+        result: dict[str, Any] | None = fitting(read_json(run.result), RESULT)
     except (OSError, ValueError):
         return None
-    return result if isinstance(result, dict) else None
+    return result
 
 
 def read_state(run: RunDir, last_event: float | None = None) -> JobState:
