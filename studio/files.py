@@ -43,8 +43,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The JSON value in `path`; raises what `open` and `json.loads` raise, ValueError too if it is nested too
-    deeply."""
+    """The JSON value in `path`; raises what `open` and `json.loads` raise; too deep is a ValueError, too."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except RecursionError as error:

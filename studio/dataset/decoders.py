@@ -66,10 +66,9 @@ def open_sound(path: Path) -> Iterator[Sound]:
         file = soundfile.SoundFile(path)
     except (soundfile.LibsndfileError, TypeError):  # TypeError: a .raw file has no header to tell its rate
         file = None
-    if file is not None and file.samplerate > 0:
-        _require_rate(path, file.samplerate)
     if file is not None and file.samplerate > 0 and file.frames not in _UNTOLD_FRAMES:
         with file:
+            _require_rate(path, file.samplerate)
             yield _SndFileSound(path, file)
         return
     with _open_container(path) as container:

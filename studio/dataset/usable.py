@@ -45,7 +45,7 @@ def judge_header(example: Example, shortest: float, longest: float) -> Judged:
         whole = file_seconds(example.audio_path, example.audio_bytes)
     except AudioError as error:
         return RowProblem.from_error(example.line, str(example.audio_path), error)
-    end = min(whole, whole if example.end_seconds is None else example.end_seconds)
+    end = whole if example.end_seconds is None else min(whole, example.end_seconds)
     return judge_length(example, end - (example.start_seconds or 0.0), shortest, longest)
 
 

@@ -40,8 +40,8 @@ _FAR = 0.1
 _LEAST_LOSS = 0.02
 """What is smaller is no reason to train again, however sure it is."""
 _FEW, _COLLAPSE = 5, -0.5
-"""Of fewer clips an interval knows nothing of the others: only a model that has lost this much is told from
-chance, and never by one or two."""
+"""Of fewer clips than this the verdict is `unclear`, unless three or four have lost more than half: an
+interval over so few knows nothing of all others."""
 _CLIPS = 8
 _MOST_CLIPS = 40
 """Of which a long recording is put together."""

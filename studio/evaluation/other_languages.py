@@ -26,10 +26,9 @@ def clips_in_other_languages(
 ) -> list[Example]:
     """At most `most` clips of something else than what is trained, spread over `source`.
 
-    Those in a language that is not in `own` (codes); where no row names one, all: speech of another style.
-
-    `source` is a manifest as `read_manifest` takes it, whose rows name their languages; empty stands for the
-    English that comes with the studio, which is of no use where the own languages are not known.
+    `source` is a manifest as `read_manifest` takes it. Of its rows those count that name a language which is
+    not in `own` (codes); if there are none, all do: speech of another style. Empty stands for the English
+    that comes with the studio, which is of no use where the own languages are not known.
 
     Raises:
         ManifestError: if the manifest cannot be used.
@@ -38,8 +37,8 @@ def clips_in_other_languages(
     if not source:
         return _spread([] if "en" in own or not own else _english(), most)
     manifest = read_manifest(source, split="test", cache_dir=cache_dir, local_files_only=local_files_only)
-    rows = list(manifest.examples)
-    return _spread([row for row in rows if row.language and _code(row) not in own] or rows, most)
+    others = [row for row in manifest.examples if row.language and _code(row) not in own]
+    return _spread(others or manifest.examples, most)
 
 
 def _code(example: Example) -> str:

@@ -83,8 +83,7 @@ def _parts(values: Mapping[str, Any], kind: Mapping[str, Any]) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    """No truth, and no integer of a hundred digits, which no float holds. The loss of a run that went astray
-    may be NaN."""
+    """Not a boolean, nor an integer that no float holds. NaN is one: the loss of a run that diverged."""
     return isinstance(value, float) or _is_count(value)
 
 

@@ -269,21 +269,21 @@ def _read_mapping(path: Path) -> Mapping[str, Any]:
 
 
 def _text_of(path: Path) -> str:
-    reason = ""
+    """The text of a file of settings; a pipe, which would be waited for, or a long file is refused."""
     try:
-        if not path.exists() or path.is_file():
-            with path.open(encoding="utf-8-sig") as file:
-                text = file.read(_MOST_CHARACTERS + 1)
-            if len(text) <= _MOST_CHARACTERS:
-                return text
-        reason = f"more than {_MOST_CHARACTERS} characters" if path.is_file() else "not a file"
+        if path.exists() and not path.is_file():
+            raise OSError(0, "not a file")
+        with path.open(encoding="utf-8-sig") as file:
+            text = file.read(_MOST_CHARACTERS + 1)
+        if len(text) > _MOST_CHARACTERS:
+            raise OSError(0, f"more than {_MOST_CHARACTERS} characters")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
-    raise ConfigError(
-        "The configuration {path} cannot be read ({reason}): give a YAML or JSON file.",
-        path=path,
-        reason=reason,
-    )
+        raise ConfigError(
+            "The configuration {path} cannot be read ({reason}): give a YAML or JSON file.",
+            path=path,
+            reason=getattr(error, "strerror", None) or "not UTF-8 text",
+        ) from error
+    return text
 
 
 def _from_yaml(text: str) -> Any:

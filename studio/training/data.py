@@ -90,6 +90,7 @@ def teachable(config: TrainingConfig, tokens: SpecialTokens) -> Callable[[Exampl
     default = _default_language(config, tokens, None)
 
     def problem(example: Example) -> RowProblem | None:
+        """Why a row cannot be taught; None if it can."""
         try:
             _language(example, config, tokens, default)
             tokens.checked_task(example.task or config.task)

@@ -116,12 +116,12 @@ def keep(
             aside = target.with_name(f".{target.name}.new")
             shutil.rmtree(aside, ignore_errors=True)
             shutil.copytree(spec.path, aside)
+            before = target.with_name(f".{target.name}.old")
+            shutil.rmtree(before, ignore_errors=True)
             if target.exists():
-                before = target.with_name(f".{target.name}.old")
-                shutil.rmtree(before, ignore_errors=True)
                 target.rename(before)
             aside.rename(target)
-            shutil.rmtree(target.with_name(f".{target.name}.old"), ignore_errors=True)
+            shutil.rmtree(before, ignore_errors=True)
     return spec
 
 

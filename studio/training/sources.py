@@ -163,6 +163,7 @@ def _judge(
     is_auto = resolve_language(config.language) == AUTO
 
     def judge(example: Example) -> Judged:
+        """How long a row's clip lasts, or why it cannot be used."""
         on_row()
         try:
             resolve_language(example.language if is_auto and example.language else AUTO)

@@ -12,6 +12,8 @@ from studio.files import read_json, write_json
 from studio.training.arguments import read_config
 from studio.training.config import TrainingConfig
 from studio.training.strength import at_strength, strength_of
+from studio.ui.forms import field_component, training_fields
+from studio.ui.i18n import english
 from tests.unit.training.attempts import Runs
 
 
@@ -57,6 +59,15 @@ def test_only_a_new_adapter_is_weaker_unless_it_is_told() -> None:
     for config in (TrainingConfig(method="full"), replace(new, adapter="mine"), replace(new, distill=True)):
         assert strength_of(config) == 1
     assert strength_of(replace(new, adapter="mine", adapter_strength=0.7)) == 0.7
+
+
+def test_the_form_and_the_help_name_the_strength_that_is_used() -> None:
+    usual = str(strength_of(TrainingConfig()))
+    told = (
+        training_fields()["adapter_strength"].metadata["help"],
+        english(field_component("adapter_strength").info),
+    )
+    assert all(f" {usual} of a new adapter" in text for text in told)
 
 
 def test_a_run_of_an_earlier_version_keeps_all_that_it_learns(runs: Runs) -> None:
