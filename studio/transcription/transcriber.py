@@ -299,9 +299,13 @@ class Transcriber:
     ) -> list[Stretch]:
         """The stretches of a piece that begins `offset_seconds` into its recording."""
         is_short = self._is_short(options, offset_seconds + len(samples) / SAMPLING_RATE)
+        said = [] if is_short or offset_seconds else self._clips_in_silence(samples, options)
+        is_short = is_short or bool(said)
         lengths = self._windows if is_short else WindowLengths()
         is_judged = options.vad and options.no_speech_threshold < 1
-        if len(samples) <= lengths.longest_seconds * SAMPLING_RATE:
+        if said:
+            spans = said
+        elif len(samples) <= lengths.longest_seconds * SAMPLING_RATE:
             is_heard = len(samples) >= (_SHORTEST_SAMPLES if offset_seconds else 1)
             spans = [(0, len(samples))] if is_heard and (not is_judged or has_voice(samples)) else []
         elif not options.vad and lengths == WindowLengths():
@@ -322,6 +326,19 @@ class Transcriber:
             )
             for start, end in spans
         ]
+
+    def _clips_in_silence(
+        self, samples: NDArray[np.float32], options: TranscribeOptions
+    ) -> list[tuple[int, int]]:
+        """What is said in a window that is only longer than clips for the silence around them; else nothing.
+
+        Whoever presses a button before they speak is heard as in the clips that a model was tuned on.
+        """
+        if not options.vad or len(samples) > WINDOW_SAMPLES:
+            return []
+        said = without_silence(samples)
+        is_clips = all(self._is_short(options, (end - start) / SAMPLING_RATE) for start, end in said)
+        return said if is_clips else []
 
     def _hear_all(self, stretches: Iterable[Stretch], options: TranscribeOptions) -> Iterator[float]:
         """Hears stretches to their ends, some of them together; tells the seconds that are left.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from studio.dataset.audio import read_audio
@@ -108,6 +109,29 @@ def test_a_model_of_today_reads_what_is_longer_than_its_clips_in_whole_windows(
         recording = set(lengths.seen)
     assert (read[0] == 1500) is is_new and read[1] < 500
     assert (recording == {1500}) is is_new
+
+
+def test_a_clip_in_a_long_silence_is_read_as_a_clip(
+    short_cache: ModelCache, samples: dict[str, Sample], command: Sample, tmp_path: Path
+) -> None:
+    """Somebody pressed the button, and spoke when they were ready."""
+    card_path = tmp_path / "models" / "faint" / "model.json"
+    card = json.loads(card_path.read_text(encoding="utf-8"))
+    card_path.write_text(json.dumps({**card, "long_recordings": "full"}), encoding="utf-8")
+    later = np.pad(command.sound, (9 * 16_000, 5 * 16_000))
+    several = np.concatenate([later, samples["long"].sound[: 8 * 16_000]])
+    options = TranscribeOptions(language="en")
+    with short_cache.lease("faint") as engine:
+        with engine._loaded.using(None) as decoder:
+            lengths = Lengths(decoder)
+        at_once = engine.transcribe_samples([command.sound], len(command.sound) / 16_000, options)
+        lengths.seen.clear()
+        found = engine.transcribe_samples([later], len(later) / 16_000, options)
+        assert max(lengths.seen) <= positions_of(6.0)
+        engine.transcribe_samples([several], len(several) / 16_000, options)
+    assert max(lengths.seen) == 1500
+    assert found.text == at_once.text
+    assert found.segments[0].start_seconds >= 8.5
 
 
 @pytest.mark.parametrize("given", ONE_WINDOW_AFTER_ANOTHER, ids=lambda given: next(iter(given)))
