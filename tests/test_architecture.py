@@ -21,6 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("units", "lazy_imports", "leaving"),
     ("files",),
     ("settings",),
+    ("options",),
     ("dataset", "registry", "whisper"),
     ("memory", "transcription"),
     ("evaluation", "doctor"),

@@ -14,8 +14,8 @@ import yaml
 
 from studio.cli.main import COMMANDS, command
 from studio.cli.parsing import snake_case
+from studio.options.arguments import training_flags
 from studio.settings import environment_variables
-from studio.training.arguments import training_flags
 from tests.studio_process import ROOT, copy_checkout, free_port, wait_for_page
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -9,8 +9,8 @@ from studio.cli.parsing import Parser
 from studio.dataset.report import WARNINGS
 from studio.dataset.row_checks import MAX_LABEL_TOKENS
 from studio.errors import ConfigError
-from studio.evaluation.normalize import NORMALIZERS
 from studio.files import write_text
+from studio.options.choices import NORMALIZERS
 from studio.services import Services
 from studio.settings import Settings
 from studio.ui.data_check import TRANSCRIBING, CheckAnswer, CheckQuestion, check

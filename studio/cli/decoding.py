@@ -4,7 +4,7 @@ import argparse
 
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
-from studio.training.source_options import TASKS
+from studio.options.choices import TASKS
 from studio.transcription.chinese_script import SCRIPTS
 from studio.transcription.engine import (
     AUDIO_CONTEXTS,

@@ -8,10 +8,10 @@ from studio.cli.output import say, show, show_json
 from studio.cli.parsing import PROGRAM, Parser
 from studio.dataset.manifest import Example, read_manifest
 from studio.jobs.manager import JobState, RunStatus
+from studio.options.training import TrainingConfig
 from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.config import TrainingConfig
 from studio.training.run_dir import RunDir
 from studio.transcription.engine import TranscribeOptions
 from studio.units import format_bytes

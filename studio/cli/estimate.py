@@ -13,22 +13,17 @@ from studio.memory.fit import cards_for, largest_within
 from studio.memory.gpus import Gpu, card, read_otherwise, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
 from studio.memory.inference_plan import ENGINES
-from studio.memory.plan import (
-    LABEL_LENGTH,
-    QUANTIZATIONS,
-    MemoryEstimate,
-    Part,
-    TrainingPlan,
-)
+from studio.memory.plan import LABEL_LENGTH, MemoryEstimate, Part, TrainingPlan
 from studio.memory.savings import Saving, savings
 from studio.memory.trace.result import Trace
 from studio.memory.trace.store import traced
 from studio.memory.training import estimate_training
+from studio.options.arguments import help_text
+from studio.options.choices import QUANTIZATIONS
+from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelDimensions
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.arguments import help_text
-from studio.training.config import TrainingConfig
 from studio.training.fitting import inference_plan, shape_of
 from studio.training.plan import planned
 from studio.training.warm_start import warm_started

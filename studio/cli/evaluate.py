@@ -16,10 +16,10 @@ from studio.evaluation.compare import evaluate
 from studio.evaluation.scripts import script_sentences
 from studio.evaluation.side_by_side import hear_side_by_side, marked
 from studio.files import write_json
+from studio.options.choices import NORMALIZERS, TASKS
 from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.source_options import NORMALIZERS, TASKS
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.units import format_percent
 

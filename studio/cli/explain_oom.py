@@ -12,11 +12,11 @@ from studio.errors import ConfigError, StorageError
 from studio.jobs.oom import USUAL_LABEL_LENGTH, ended_run
 from studio.memory.oom import OomDiagnosis, explain
 from studio.memory.oom_text import LONGEST_TEXT, OomKind
+from studio.options.arguments import command_line, help_text
+from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelDimensions
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.arguments import command_line, help_text
-from studio.training.config import TrainingConfig
 from studio.training.fitting import LARGEST_LABEL, check_between, shape_of
 from studio.training.plan import config_of, planned
 

@@ -11,9 +11,9 @@ from studio.evaluation.capabilities import verdict_of
 from studio.jobs import process
 from studio.jobs.disk import LITTLE_SPACE_BYTES
 from studio.jobs.manager import JobManager, JobState, RunStatus
+from studio.options.arguments import command_line
 from studio.sentences import Sentence
 from studio.training.after_check import CHECK_NAMES, loss_of, name_of_check
-from studio.training.arguments import command_line
 from studio.training.learning_rate import gentler
 from studio.training.run_dir import RunDir
 from studio.units import format_bytes, format_duration, format_percent

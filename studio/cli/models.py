@@ -7,13 +7,13 @@ from typing import Any
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
+from studio.options.arguments import command_line, config_from_dict
 from studio.registry.catalog import find_released
 from studio.registry.languages import LANGUAGES
 from studio.registry.spec import ModelSpec
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.after_check import loss_of
-from studio.training.arguments import command_line, config_from_dict
 from studio.training.learning_rate import gentler, learning_rate_for
 from studio.units import format_bytes
 

@@ -1,6 +1,6 @@
 """Flags of Whisper-Finetune's scripts that do nothing here: a sentence for each; the others are options."""
 
-from studio.training.foreign import Foreign, switch, value
+from studio.options.foreign import Foreign, switch, value
 
 _SDPA = "attention is sdpa, which writes the same text"
 

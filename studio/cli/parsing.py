@@ -3,15 +3,15 @@
 
 import argparse
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from studio.cli.output import say
 from studio.errors import ConfigError
-from studio.training.arguments import parse_training_arguments
-from studio.training.config import TrainingConfig
-from studio.training.foreign import Foreign
+from studio.options.arguments import parse_training_arguments
+from studio.options.foreign import Foreign
+from studio.options.training import TrainingConfig
 
 PROGRAM = "python -m studio"
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
         aliases: Sequence[str] = (),
         kind: Callable[[str], Any] = str,
         default: Any = None,
-        choices: Sequence[str] = (),
+        choices: Collection[str] = (),
         metavar: str | None = None,
     ) -> None:
         """Adds `--name VALUE`; `name` and `aliases` are in snake_case."""

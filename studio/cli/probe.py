@@ -7,9 +7,9 @@ from studio.cli.parsing import Parser, run_options
 from studio.jobs.probe import PATIENCE_SECONDS
 from studio.memory.gpus import detected_gpus
 from studio.memory.receipts import CPU, Receipt, read_receipts
+from studio.options.arguments import help_text
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.arguments import help_text
 from studio.training.fitting import LARGEST_LABEL, check_between, shape_of
 from studio.training.probe.question import ProbeQuestion
 from studio.units import format_bytes

@@ -9,15 +9,15 @@ from studio.cli.parsing import PROGRAM, Parser, run_options
 from studio.errors import ConfigError
 from studio.files import write_text
 from studio.jobs.manager import JobState, with_absolute_paths
+from studio.options.arguments import help_text, options_given
+from studio.options.trainer_flags import TRAINER
+from studio.options.training import TrainingConfig
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.arguments import help_text, options_given
-from studio.training.config import TrainingConfig
 from studio.training.launch import launch_command, launched
 from studio.training.preflight import check_logger, check_sources
 from studio.training.run_dir import RunDir
 from studio.training.slurm import slurm_script
-from studio.training.trainer_flags import TRAINER
 from studio.units import format_bytes
 
 _RESUME = "resume_from_checkpoint"

@@ -3,7 +3,6 @@
 The copy is what is read, so a dataset that was read before can be read again without a network.
 """
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,8 @@ from studio.dataset.columns import Wanted, columns_of
 from studio.dataset.copies import TABLE, copies, first_line, is_audio, is_current, rows_of_dataset, write_copy
 from studio.errors import HubUnreachableError, ManifestError
 
-_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?(:[\w.-]*)?(:[\w.+-]*)?")
 _TIMEOUT_SECONDS = 10.0
 _RETRIES = 1
-
-
-def is_dataset_id(source: str) -> bool:
-    """Whether a source that is no file here may be a dataset of the hub: `owner/name:config:split`.
-
-    Several splits are joined by a plus sign, as in `train+validation`.
-    """
-    return _ID.fullmatch(source) is not None
 
 
 def fetch(

@@ -18,19 +18,14 @@ from studio.dataset.rows import example_of
 from studio.dataset.sequences import joined, store
 from studio.dataset.tables import sound_rows
 from studio.errors import ManifestError
+from studio.options.sources import DEMO, LIST_ENDINGS, folder_and_splits, is_on_hub, sources_of
 from studio.settings import DEMO_SPEECH, Settings
 
 __all__ = ["Example", "Manifest", "RowProblem", "TextSegment", "read_manifest"]
 
-DEMO = "demo"
 _METADATA = ("metadata.csv", "metadata.jsonl", "metadata.tsv", "metadata.json")
 _OVERLAP_SECONDS, _GAP_SECONDS = 0.5, 5.0
 """A slice that begins so near the end of the one before it goes on with it."""
-_ENDINGS = (".jsonl", ".json", ".csv", ".tsv")
-_FILES = (*_ENDINGS, ".gz", parquet.ENDING, *webdataset.ENDINGS)
-"""What ends so is a file, and no dataset of the hub."""
-_SPLITS = re.compile(r"(.+)::(\w[\w.-]*(?:\+\w[\w.-]*)*)")
-"""A folder and its splits: words, which never lead out of it."""
 _OTHER_SPLITS = {"train": ("validated",), "test": (), "validation": ("dev",)}
 """What the parts of Common Voice are called."""
 
@@ -116,7 +111,7 @@ def _read_one(
     if webdataset.is_name(name):
         shards = [name] if path.exists() else webdataset.shards_of(name)
         return _read_archives(path, [Path(shard).expanduser() for shard in shards], name, **copying)
-    if not _is_on_hub(name):
+    if not is_on_hub(name):
         return _read_file(path, name, max_rows, wanted)
     table = hub.fetch(name, split=split, local_files_only=local_files_only, **copying)
     return _read_file(table, name, max_rows, wanted, "hub")
@@ -129,34 +124,6 @@ def _one_of(manifests: list[Manifest], source: str) -> Manifest:
     ]
     examples = joined([manifest.examples for manifest in manifests])
     return Manifest(source, ", ".join(formats), examples, tuple(problems))
-
-
-def sources_of(text: str) -> list[str]:
-    """`a.jsonl, b.jsonl` → both: commas and line ends separate, unless all of it names a file."""
-    whole = text.strip()
-    if not re.search("[,\n]", whole) or (
-        "\n" not in whole and Path(folder_and_splits(whole)[0]).expanduser().exists()
-    ):
-        return [whole]
-    return [part.strip() for part in re.split("[,\n]", whole) if part.strip()]
-
-
-def folder_and_splits(source: str) -> tuple[str, str]:
-    """`folder::train+test` → both sides, if there is such a folder; of anything else, itself and nothing."""
-    found = _SPLITS.fullmatch(source)
-    return (found[1], found[2]) if found and Path(found[1]).expanduser().is_dir() else (source, "")
-
-
-def has_splits(source: str) -> bool:
-    """Whether `source` is a folder or a dataset of the hub: those have splits to choose from."""
-    return Path(source).expanduser().is_dir() or (source.partition(":")[0] != DEMO and _is_on_hub(source))
-
-
-def _is_on_hub(name: str) -> bool:
-    """Whether a source that is no folder is looked for on the hub, since it is not called as a file is."""
-    path = Path(name).expanduser()
-    is_file = path.exists() or path.is_symlink() or path.suffix.lower() in _FILES
-    return not is_file and hub.is_dataset_id(name)
 
 
 def _read_file(
@@ -252,7 +219,7 @@ def _manifest_in(folder: Path, split: str, is_named: bool) -> Path | None:
     Where the split `is_named`, only a file that is named after it.
     """
     named = [] if is_named else [kaldi.RECORDINGS, *_METADATA, parquet.METADATA]
-    named += [f"{split}{ending}" for ending in _ENDINGS]
+    named += [f"{split}{ending}" for ending in LIST_ENDINGS]
     named += [f"{part}.tsv" for part in _OTHER_SPLITS.get(split, ())]
     named += [f"{split}/{metadata}" for metadata in (*_METADATA, parquet.METADATA)]
     for name in named:
@@ -260,7 +227,7 @@ def _manifest_in(folder: Path, split: str, is_named: bool) -> Path | None:
             return folder / name
     if is_named:
         return None
-    endings = (*_ENDINGS, ".jsonl.gz")
+    endings = (*LIST_ENDINGS, ".jsonl.gz")
     files = (path for path in folder.iterdir() if path.is_file())
     lists = sorted(path for path in files if path.name.lower().endswith(endings))
     if len(lists) > 1:

@@ -12,8 +12,8 @@ from studio.dataset.delimited import Row
 from studio.dataset.example import Example, RowProblem, TextSegment
 from studio.dataset.tables import number_of
 from studio.errors import DataError, ManifestError
+from studio.options.choices import TASKS
 
-_TASKS = ("transcribe", "translate")
 _NO_SPEECH = "<|nospeech|>"
 """The text of a clip in which nobody speaks."""
 _LONGEST_PATH = 4096
@@ -210,6 +210,6 @@ def _word(value: Any, name: str) -> str | None:
 
 def _task_of(value: Any) -> str | None:
     task = _word(value, "task")
-    if task is not None and task not in _TASKS:
+    if task is not None and task not in TASKS:
         raise ManifestError("The task is {task!r}: accepted are transcribe and translate.", task=task)
     return task

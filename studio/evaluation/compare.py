@@ -14,9 +14,9 @@ from studio.dataset.example import Example
 from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError, DataError, ManifestError
 from studio.evaluation.metrics import error_rates, paired_bootstrap, utterance_errors
-from studio.evaluation.normalize import NORMALIZERS
 from studio.evaluation.result import ComparisonRow, Evaluation, ModelRow, ProblemRow, UtteranceRow
 from studio.evaluation.scripts import scripts_of
+from studio.options.choices import NORMALIZERS
 from studio.transcription.engine import EngineChoice, ShouldStop, TranscribeOptions
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.model_cache import ModelCache

@@ -20,8 +20,7 @@ from pathlib import Path
 
 from studio.errors import ConfigError
 from studio.lazy_imports import transformers_library
-
-NORMALIZERS = ("none", "lowercase", "basic", "english", "chinese", "no_punctuation")
+from studio.options.choices import NORMALIZERS
 
 _OUTER_MARKS = re.compile(
     r"(?<!\w)[^\w\s]+|[^\w\s]+(?!\w)|(?<=[^\x00-\x7f])[^\w\s]+|[^\w\s]{2,}|[,;:!?\"()\[\]]+"

@@ -6,7 +6,7 @@ from typing import Any
 
 from studio.errors import RunError
 from studio.jobs.status import RunStatus
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 
 _NOT_COMPARED = ("run_name", "output_dir")
 

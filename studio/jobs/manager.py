@@ -16,7 +16,6 @@ from typing import Any
 
 from filelock import FileLock
 
-from studio.dataset.manifest import folder_and_splits, sources_of
 from studio.errors import RunError, StudioError
 from studio.files import storage_errors, write_json, write_text
 from studio.jobs import process
@@ -27,11 +26,12 @@ from studio.jobs.starter import Starter
 from studio.jobs.status import ACTIVE, EvalPoint, JobState, RunStatus, read_run_config, read_state
 from studio.jobs.view import view
 from studio.memory.gpus import detected_gpus
+from studio.options.arguments import config_to_dict
+from studio.options.sources import folder_and_splits, sources_of
+from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
-from studio.training.arguments import config_to_dict
-from studio.training.checks import check_window
-from studio.training.config import TrainingConfig
+from studio.training.base_choice import check_window
 from studio.training.finished_model import check_output_dir
 from studio.training.launch import check_processes
 from studio.training.preflight import check_logger

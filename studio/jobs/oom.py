@@ -7,7 +7,7 @@ from studio.jobs.manager import JobManager
 from studio.jobs.status import JobState, RunStatus
 from studio.memory.oom_text import OomKind, read_report
 from studio.memory.plan import LABEL_LENGTH
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 from studio.training.run_dir import RunDir
 
 _LINES = 2000

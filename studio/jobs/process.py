@@ -11,9 +11,9 @@ import psutil
 
 from studio.files import read_json, write_json
 from studio.jobs.kinds import PROCESS, fitting
+from studio.options.arguments import read_config
+from studio.options.training import TrainingConfig
 from studio.settings import PROJECT_ROOT, Settings
-from studio.training.arguments import read_config
-from studio.training.config import TrainingConfig
 from studio.training.launch import network_interface, worker_command
 from studio.training.run_dir import RunDir
 

@@ -10,9 +10,9 @@ from studio.errors import RunError, StudioError
 from studio.files import read_json
 from studio.jobs import process
 from studio.jobs.kinds import RESULT, fitting
+from studio.options.arguments import read_config
+from studio.options.training import TrainingConfig
 from studio.sentences import Sentence
-from studio.training.arguments import read_config
-from studio.training.config import TrainingConfig
 from studio.training.retry import Retry
 from studio.training.run_dir import RunDir
 

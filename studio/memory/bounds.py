@@ -1,24 +1,27 @@
 """What the numbers and words of a plan may be."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from studio.errors import ConfigError
+from studio.options.training import bounds_of
 from studio.whisper.audio_context import POSITIONS
 
+_OPTIONS = {
+    "batch_size": "per_device_train_batch_size",
+    "label_length": "generation_max_length",
+    "num_gpus": "num_processes",
+    **{name: name for name in ("lora_dropout", "gradient_accumulation_steps", "label_smoothing_factor")},
+    **{name: name for name in ("loss_chunk_size", "generation_max_length", "generation_num_beams")},
+}
+"""Number of a plan → option of a run that it stands for, or that has the same bounds."""
 BOUNDS: tuple[tuple[str, float, float], ...] = (
-    ("lora_r", 1, 2048),
-    ("lora_dropout", 0, 0.9),
-    ("batch_size", 1, 1024),
-    ("gradient_accumulation_steps", 1, 4096),
-    ("label_length", 1, 448),
-    ("label_smoothing_factor", 0, 0.9),
-    ("loss_chunk_size", 0, 10**6),
+    ("lora_r", 1, 2 * bounds_of("lora_r")[1]),  # AdaLoRA begins with more than it keeps
     ("audio_positions", 1, POSITIONS),
-    ("eval_batch_size", 0, 1024),
-    ("generation_max_length", 1, 448),
-    ("generation_num_beams", 1, 32),
-    ("num_gpus", 1, 1024),
+    ("eval_batch_size", 0, bounds_of("per_device_eval_batch_size")[1]),
+    *((name, *bounds_of(option)) for name, option in _OPTIONS.items()),
 )
+"""Name, least and greatest value."""
 
 
 def require_between(plan: Any, name: str, low: float, high: float) -> None:
@@ -38,7 +41,7 @@ def require_between(plan: Any, name: str, low: float, high: float) -> None:
         )
 
 
-def require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+def require_choice(name: str, value: str, choices: Iterable[str]) -> None:
     """Refuses a word that is none of the choices.
 
     Raises:

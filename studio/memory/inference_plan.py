@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from studio.errors import ConfigError
 from studio.memory.bounds import require_between, require_choice
-from studio.memory.plan import ALL_LINEAR, QUANTIZATIONS
+from studio.options.choices import ALL_LINEAR, QUANTIZATIONS
 
 ENGINES = ("transformers", "faster-whisper")
 INFERENCE_PRECISIONS = ("fp32", "fp16", "bf16", "int8", "int8_float16")

@@ -7,20 +7,23 @@ from typing import Any
 
 from studio.errors import ConfigError
 from studio.memory.bounds import BOUNDS, require_between, require_choice
+from studio.options.checks import check_types
+from studio.options.choices import (
+    ADAPTER_METHODS,
+    ALL_LINEAR,
+    ATTENTIONS,
+    DTYPES,
+    METHODS,
+    OPTIMIZERS,
+    PRECISIONS,
+    QUANTIZATIONS,
+    SHARDINGS,
+)
 from studio.registry.spec import ModelDimensions
 from studio.sentences import Sentence
 from studio.whisper.audio_context import POSITIONS
 
 SCHEMA_VERSION = 1
-ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")
-ADAPTER_METHODS = ("lora", "dora", "adalora")
-METHODS = (*ADAPTER_METHODS, "full", "frozen_encoder")
-QUANTIZATIONS = ("none", "8bit", "4bit")
-PRECISIONS = ("fp32", "fp16", "bf16", "pure_bf16")
-DTYPES = ("fp32", "fp16", "bf16")
-OPTIMIZERS = ("adamw_torch_fused", "adamw_torch", "adamw_bnb_8bit", "adafactor", "sgd")
-ATTENTIONS = ("sdpa", "flash_attention_2", "eager")
-SHARDINGS = ("ddp", "zero1", "zero2", "zero3", "fsdp")
 LABEL_LENGTH = 128
 """Tokens of the longest text of a batch unless told otherwise: what 30 seconds of fast speech hold."""
 
@@ -234,62 +237,3 @@ class MemoryEstimate:
             "all_parameters": self.all_parameters,
             "measurements": self.measurements,
         }
-
-
-def check_types(*, method: str, quantization: str, precision: str, base_dtype: str, attention: str) -> None:
-    """Refuses types that no trainer can put together, and says what comes nearest. `auto` goes with anything.
-
-    Raises:
-        ConfigError: its value `name` is the option to change.
-    """
-    _check_weights(method in ADAPTER_METHODS, quantization, base_dtype)
-    _check_arithmetic(quantization, precision, base_dtype)
-    if attention == "flash_attention_2" and precision == "fp32":
-        raise ConfigError(
-            "Flash attention needs half precision: give precision bf16 or fp16, or sdpa.",
-            name="attn_implementation",
-        )
-
-
-def _check_weights(is_adapter: bool, quantization: str, base_dtype: str) -> None:
-    """Weights that are trained themselves need more than 8 bits, and gradients that can be scaled."""
-    if is_adapter:
-        return
-    if quantization != "none":
-        raise ConfigError(
-            "{quantization} weights cannot be trained themselves: use method lora, dora or adalora, or "
-            "quantization none.",
-            name="quantization",
-            quantization=quantization,
-        )
-    if base_dtype == "fp16":
-        raise ConfigError(
-            "Weights in fp16 cannot be trained themselves (their gradients cannot be scaled): give "
-            "base_dtype fp32 or bf16.",
-            name="base_dtype",
-        )
-
-
-def _check_arithmetic(quantization: str, precision: str, base_dtype: str) -> None:
-    """Arithmetic in one type on weights in another is refused where torch would raise both."""
-    if quantization != "none" and precision == "pure_bf16":
-        raise ConfigError(
-            "Beside {quantization} weights everything is raised to fp32: give precision bf16.",
-            name="precision",
-            quantization=quantization,
-        )
-    if precision == "fp32" and base_dtype in ("fp16", "bf16") and quantization == "none":
-        raise ConfigError(
-            "A {base_dtype} base cannot be fed with fp32: give both the same type.",
-            name="base_dtype",
-            base_dtype=base_dtype,
-        )
-    arithmetic = precision.removeprefix("pure_")
-    if not {"fp32", "auto"} & {precision, base_dtype} and arithmetic != base_dtype:
-        raise ConfigError(
-            "A {base_dtype} base under {precision} autocast is promoted to fp32 everywhere: give both "
-            "the same type.",
-            name="base_dtype",
-            base_dtype=base_dtype,
-            precision=precision,
-        )

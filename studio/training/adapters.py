@@ -12,8 +12,8 @@ import torch
 from safetensors import SafetensorError
 
 from studio.errors import ConfigError, ModelBrokenError
+from studio.options.training import TrainingConfig
 from studio.sentences import Sentence
-from studio.training.config import TrainingConfig
 from studio.training.plan import base_dtype_of, initial_rank, precision_of
 from studio.transcription.devices import is_out_of_memory
 from studio.transcription.engines.transformers import TransformersModel

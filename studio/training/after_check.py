@@ -12,10 +12,10 @@ from studio.dataset.example import Example
 from studio.errors import StudioError
 from studio.evaluation.capabilities import CHECKS, KeptReadings, check_capabilities
 from studio.evaluation.reading_short import measure_short, ways_of
+from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.sentences import Listing, Sentence
-from studio.training.config import TrainingConfig
 from studio.training.events import EventLog, Phase
 from studio.training.finished_model import update_copy
 from studio.training.outcome import Outcome

@@ -12,11 +12,11 @@ import torch
 
 from studio.dataset.example import Example
 from studio.dataset.shared import shared_clips
+from studio.options.arguments import read_config
 from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
 from studio.settings import DEMO_MODEL, Settings
 from studio.training import adapters, finished_model
-from studio.training.arguments import read_config
 from studio.training.audio_context import ShortAudio, lengths_of, short_audio
 from studio.training.base_choice import base_path_of, base_spec, check_space
 from studio.training.callback import RunCallback

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
+from studio.options.training import TrainingConfig
 from studio.training.collator import IGNORED
-from studio.training.config import TrainingConfig
 from studio.training.data import WINDOW_SECONDS, Clip, TrainingData
 from studio.training.schedule import Schedule
 from studio.whisper.audio_context import FRAMES_PER_POSITION, POSITIONS, positions_of

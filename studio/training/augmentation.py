@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from studio.dataset.audio import SAMPLING_RATE, SOUND_FILES, read_audio
 from studio.errors import ConfigError, StudioError
 from studio.files import read_json
+from studio.options.training import TrainingConfig
 from studio.settings import Settings
-from studio.training.config import TrainingConfig
 
 Samples = NDArray[np.float32]
 

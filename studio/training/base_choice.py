@@ -4,10 +4,10 @@ from pathlib import Path
 
 from studio.errors import AdapterMismatchError, ConfigError
 from studio.files import require_free_space
+from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
-from studio.training.checks import check_window
-from studio.training.config import TrainingConfig
+from studio.whisper.audio_context import POSITIONS, SECONDS_PER_POSITION
 
 
 def base_spec(config: TrainingConfig, registry: ModelRegistry) -> ModelSpec:
@@ -29,6 +29,25 @@ def base_spec(config: TrainingConfig, registry: ModelRegistry) -> ModelSpec:
         raise ConfigError("{model} is an export, which cannot be trained: choose its base.", model=spec.id)
     check_window(spec)
     return spec
+
+
+def check_window(base: ModelSpec) -> None:
+    """Refuses a base that does not see 30 seconds: clips are cut, filled up and timed by them.
+
+    Raises:
+        ConfigError: says what it sees.
+    """
+    dimensions = base.dimensions
+    if dimensions is not None and dimensions.max_source_positions != POSITIONS:
+        raise ConfigError(
+            "{model} sees windows of {seconds:g} s (max_source_positions {positions}), and training needs "
+            "30 s: choose a Whisper with max_source_positions {wanted}.",
+            name="base_model",
+            model=base.id,
+            seconds=dimensions.max_source_positions * SECONDS_PER_POSITION,
+            positions=dimensions.max_source_positions,
+            wanted=POSITIONS,
+        )
 
 
 def base_path_of(config: TrainingConfig, registry: ModelRegistry) -> Path:

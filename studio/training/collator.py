@@ -17,9 +17,9 @@ from studio.dataset.manifest import Example, RowProblem
 from studio.dataset.row_checks import MAX_LABEL_TOKENS
 from studio.dataset.sequences import chosen
 from studio.errors import AudioError
+from studio.options.training import TrainingConfig
 from studio.sentences import Sentence
 from studio.training.augmentation import Augmentation, Draw
-from studio.training.config import TrainingConfig
 from studio.training.data import WINDOW_SECONDS, Clip, with_draw
 from studio.training.encoder_states import EncoderStates
 from studio.training.teacher_states import TeacherStates, padded_states

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from studio.evaluation.normalize import writes_without_spaces
+from studio.options.training import TrainingConfig
 from studio.training.adapters import Precision, count_parameters
-from studio.training.config import TrainingConfig
 from studio.training.data import TrainingData
 from studio.training.events import EventLog
 from studio.training.learning_rate import learning_rate_for

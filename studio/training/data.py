@@ -16,8 +16,8 @@ from studio.dataset.manifest import Example, RowProblem
 from studio.dataset.sequences import Made, chosen, joined
 from studio.errors import ConfigError
 from studio.evaluation.normalize import normalize, writes_without_spaces
+from studio.options.training import TrainingConfig
 from studio.training.augmentation import Draw
-from studio.training.config import TrainingConfig
 from studio.training.sources import SourceData, require
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.special_tokens import SECONDS_PER_TOKEN, SpecialTokens

@@ -17,11 +17,11 @@ import torch
 from studio.dataset.example import RowProblem
 from studio.errors import AudioError, ManifestError
 from studio.files import append_json_line, read_json_lines, require_free_space, storage_errors
+from studio.options.training import TrainingConfig
 from studio.sentences import Sentence
 from studio.training.adapters import Base
 from studio.training.audio_context import padded
 from studio.training.collator import Features, FeatureSource
-from studio.training.config import TrainingConfig
 from studio.training.data import Clip, TrainingData
 from studio.training.events import EventLog, Phase
 from studio.training.stop import StopSignal

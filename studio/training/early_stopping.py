@@ -4,8 +4,8 @@ from pathlib import Path
 
 from transformers.trainer_callback import TrainerState
 
+from studio.options.training import TrainingConfig
 from studio.training.checkpoints import STATE_FILE
-from studio.training.config import TrainingConfig
 
 
 def ended_early(config: TrainingConfig, checkpoint: Path) -> bool:

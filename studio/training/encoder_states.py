@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from studio.files import storage_errors
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 from studio.training.data import Clip
 from studio.training.schedule import Schedule
 from studio.units import GIB, format_bytes

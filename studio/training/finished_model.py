@@ -11,10 +11,10 @@ from typing import Any
 
 from studio.errors import ConfigError
 from studio.files import read_json, storage_errors, write_json
+from studio.options.arguments import command_line, config_to_dict
+from studio.options.training import TrainingConfig
 from studio.registry.spec import CARD_FILE, ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
-from studio.training.arguments import command_line, config_to_dict
-from studio.training.config import TrainingConfig
 from studio.training.data import TrainingData
 from studio.training.sources import SourceData
 from studio.training.strength import strength_of, weaken

@@ -12,11 +12,12 @@ from studio.memory.calibration import Calibration, calibrate
 from studio.memory.fit import LARGEST_BATCH, FitResult, cards_for, fit, for_card
 from studio.memory.gpus import Gpu, card, usable_bytes
 from studio.memory.inference_plan import InferencePlan
-from studio.memory.plan import ALL_LINEAR, LABEL_LENGTH
+from studio.memory.plan import LABEL_LENGTH
+from studio.options.arguments import command_line, config_to_dict
+from studio.options.choices import ALL_LINEAR, METHODS
+from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
-from studio.training.arguments import command_line, config_to_dict
-from studio.training.config import METHODS, TrainingConfig
 from studio.training.plan import config_of, planned
 from studio.transcription.engine import USUAL_BEAMS
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from studio.dataset.example import Example
 from studio.lazy_imports import transformers_library
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 from studio.training.data import clip_maker
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.special_tokens import SpecialTokens

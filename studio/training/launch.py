@@ -22,9 +22,9 @@ import psutil
 from studio.errors import ConfigError, RunError, StudioError
 from studio.files import write_json
 from studio.leaving import leave
+from studio.options.arguments import read_config
+from studio.options.training import TrainingConfig
 from studio.settings import Settings
-from studio.training.arguments import read_config
-from studio.training.config import TrainingConfig
 from studio.training.outcome import Outcome
 from studio.training.run_dir import RunDir
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 
 _ADAPTER_RATES = ((0, 2e-3), (384, 3e-4))
 """Least `d_model` and rate. With 1e-3, with which PEFT's own guide trains large-v2, whisper-tiny learns as

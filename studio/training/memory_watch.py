@@ -9,8 +9,8 @@ from studio.errors import StudioError
 from studio.memory.measure import MeasuredPeak, PeakMeter
 from studio.memory.plan import MemoryEstimate
 from studio.memory.training import estimate_training
+from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelDimensions
-from studio.training.config import TrainingConfig
 from studio.training.data import TrainingData
 from studio.training.events import EventLog
 from studio.training.plan import training_plan

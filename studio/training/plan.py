@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from studio.memory.plan import TrainingPlan
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 from studio.whisper.audio_context import POSITIONS, positions_of
 
 WINDOW_LABEL_LENGTH = 225

@@ -3,10 +3,11 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-from studio.dataset.manifest import read_manifest, sources_of
+from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError
+from studio.options.sources import sources_of
+from studio.options.training import TrainingConfig
 from studio.training.augmentation import Augmentation
-from studio.training.config import TrainingConfig
 
 _FIRST_ROWS = 20
 

@@ -18,10 +18,10 @@ from studio.dataset.report import write_quarantine
 from studio.dataset.sequences import joined
 from studio.dataset.usable import HEARD_AT_ONCE, Judged, hear, judge_header, judge_heard, usable
 from studio.errors import AudioError
+from studio.options.training import TrainingConfig
 from studio.training.adapters import Base
 from studio.training.augmentation import Augmentation
 from studio.training.collator import FeatureSource, fits_in_memory, readable
-from studio.training.config import TrainingConfig
 from studio.training.data import TrainingData, example_language, label_data, teachable, undecided
 from studio.training.events import EventLog
 from studio.training.made_times import with_made_times

@@ -7,9 +7,9 @@ from typing import Any
 from studio.errors import ConfigError
 from studio.memory.claims import Claim, claim
 from studio.memory.gpus import card
+from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
-from studio.training.config import TrainingConfig
 from studio.training.fitting import FitAnswer, FitQuestion, find_fit
 
 MACHINE = "machine"

@@ -20,10 +20,10 @@ from studio.dataset.example import Example
 from studio.dataset.manifest import read_manifest
 from studio.errors import AudioError, ConfigError
 from studio.files import read_json, write_json
+from studio.options.training import TrainingConfig
 from studio.settings import PASSAGES
 from studio.training.audio_context import padded
 from studio.training.collator import Features
-from studio.training.config import TrainingConfig
 from studio.training.data import WINDOW_SECONDS, Clip
 from studio.training.plan import WINDOW_LABEL_LENGTH
 from studio.transcription.engines.transformers import TransformersModel

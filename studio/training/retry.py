@@ -11,8 +11,8 @@ from typing import Any
 
 from studio.errors import RunError
 from studio.files import read_json, write_json
+from studio.options.training import TrainingConfig
 from studio.sentences import Sentence
-from studio.training.config import TrainingConfig
 from studio.training.events import Phase, read_events
 from studio.training.run_dir import RunDir
 from studio.units import format_bytes

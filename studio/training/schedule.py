@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 
 _LAYERS = ["WhisperEncoderLayer", "WhisperDecoderLayer"]
 _SET_BY_TRAINER = (

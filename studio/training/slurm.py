@@ -6,9 +6,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from studio.options.arguments import command_line
+from studio.options.training import TrainingConfig
 from studio.settings import PROJECT_ROOT
-from studio.training.arguments import command_line
-from studio.training.config import TrainingConfig
 
 _SCRIPT = """#!/bin/bash
 #SBATCH --job-name={name}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from studio.dataset.manifest import Example, Manifest, RowProblem, read_manifest, sources_of
+from studio.dataset.manifest import Example, Manifest, RowProblem, read_manifest
 from studio.dataset.sequences import chosen, joined
 from studio.dataset.usable import (
     HEARD_AT_ONCE,
@@ -22,7 +22,8 @@ from studio.dataset.usable import (
 )
 from studio.errors import ConfigError, ManifestError
 from studio.evaluation.other_languages import clips_in_other_languages
-from studio.training.config import TrainingConfig
+from studio.options.sources import sources_of
+from studio.options.training import TrainingConfig
 from studio.transcription.languages import AUTO, resolve_language
 
 DEMO = "demo"

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from studio.training.arguments import config_to_dict
+from studio.options.arguments import config_to_dict
+from studio.options.training import TrainingConfig
 from studio.training.checkpoints import has_evaluated, last_checkpoint, step_of
-from studio.training.config import TrainingConfig
 from studio.training.handout import hand_out
 from studio.training.record import evaluations
 from studio.training.run_dir import RunDir

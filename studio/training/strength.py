@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.files import storage_errors
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 
 _USUAL = 0.85
 """After 300 English clips whisper-tiny has 24 % of the words wrong and has lost 3.1 points of Mandarin; with

@@ -11,12 +11,12 @@ from transformers.modeling_outputs import BaseModelOutput
 from transformers.trainer_callback import PrinterCallback, TrainerCallback, TrainerState
 from transformers.trainer_utils import EvalLoopOutput
 
+from studio.options.training import TrainingConfig
 from studio.training.adalora import load_adalora, save_adalora
 from studio.training.audio_context import padded
 from studio.training.callback import RunCallback
 from studio.training.checkpoints import STATE_FILE, complete_checkpoints
 from studio.training.collator import IGNORED, ClipDataset, Collator
-from studio.training.config import TrainingConfig
 from studio.training.data import Clip, TrainingData
 from studio.training.early_stopping import is_over
 from studio.training.guarded_trainer import GuardedTrainer, checkpoint_folder

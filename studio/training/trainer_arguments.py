@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from transformers import Seq2SeqTrainingArguments
 
+from studio.options.schedulers import scheduler_values
+from studio.options.training import TrainingConfig
 from studio.training.adapters import Precision, checkpointing_options
-from studio.training.config import TrainingConfig
-from studio.training.schedulers import scheduler_values
 from studio.training.sharding import sharding_arguments
 
 _NEVER = 10**9

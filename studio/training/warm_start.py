@@ -6,9 +6,10 @@ from typing import Any
 
 from studio.errors import AdapterMismatchError, ConfigError
 from studio.files import read_json
+from studio.options.choices import ALL_LINEAR
+from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelKind
 from studio.registry.store import ModelRegistry
-from studio.training.config import ALL_LINEAR, TrainingConfig
 
 _DEFAULTS = TrainingConfig()
 

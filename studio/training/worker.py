@@ -20,9 +20,9 @@ from studio.errors import RunError, StudioError
 from studio.files import read_json, write_json, write_text
 from studio.leaving import leave
 from studio.memory.oom_text import read_report
+from studio.options.arguments import read_config
 from studio.sentences import from_plain, to_plain
 from studio.settings import Settings, local_rank
-from studio.training.arguments import read_config
 from studio.training.events import EventLog, Phase
 from studio.training.machine import machine
 from studio.training.outcome import Outcome

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from studio.errors import ConfigError, RunError, StudioError
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 from studio.training.stop import StopRequested
 
 T = TypeVar("T")

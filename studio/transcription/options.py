@@ -1,6 +1,7 @@
 """Checks of what was chosen: values, what a model lacks and what an engine lacks, each told in a sentence."""
 
 from studio.errors import ConfigError
+from studio.options.choices import TASKS
 from studio.sentences import Sentence
 from studio.transcription.chinese_script import SCRIPTS
 from studio.transcription.engine import (
@@ -11,7 +12,6 @@ from studio.transcription.engine import (
     EngineChoice,
     TranscribeOptions,
 )
-from studio.transcription.special_tokens import TASKS
 
 BATCHED_WINDOWS_ALONE = Sentence(
     "Windows that are decoded together know nothing of one another, so the text before cannot be given along."

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from studio.errors import ConfigError, ModelBrokenError
+from studio.options.choices import TASKS
 from studio.registry.languages import LANGUAGES
 
-TASKS = ("transcribe", "translate")
 SECONDS_PER_TOKEN = 0.02
 """The grid of the time tokens, and of the encoder's positions."""
 _TIME_TOKENS = 1501

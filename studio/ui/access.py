@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from studio.dataset.formats.webdataset import shards_of
-from studio.dataset.manifest import folder_and_splits, sources_of
 from studio.errors import ConfigError, RunError
+from studio.options.sources import folder_and_splits, sources_of
 from studio.settings import Settings
 from studio.ui.i18n import N_
 

@@ -9,8 +9,8 @@ from studio.memory.claims import claims
 from studio.memory.oom import explain
 from studio.memory.plan import LABEL_LENGTH
 from studio.memory.trace.store import traced
+from studio.options.arguments import config_from_dict, config_to_dict
 from studio.services import Services
-from studio.training.arguments import config_from_dict, config_to_dict
 from studio.training.fitting import LARGEST_LABEL, FitQuestion, check_between, find_fit, shape_of
 from studio.training.plan import config_of, planned
 from studio.training.presets import preset_answers, preset_row

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from studio.evaluation.compare import evaluate
+from studio.options.arguments import config_from_dict
 from studio.services import Services
-from studio.training.arguments import config_from_dict
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.export import ExportRequest
 from studio.ui.access import require_public_data, require_training

@@ -7,7 +7,7 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 from studio.ui.following import QUIET
 from studio.ui.forms import shown_value
 from studio.ui.i18n import _

@@ -8,11 +8,11 @@ from typing import Any
 
 from studio.evaluation.reading_short import cost_of
 from studio.jobs.status import RunStatus
+from studio.options.arguments import config_to_dict
+from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelSpec
 from studio.sentences import Sentence
 from studio.services import Services
-from studio.training.arguments import config_to_dict
-from studio.training.config import TrainingConfig
 from studio.transcription.engine import TranscribeOptions
 
 SCHEMA_VERSION = 1

@@ -1,7 +1,7 @@
 """A plan as the part of an address after `?`: written into links, read when the page is opened by one."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 from urllib.parse import urlencode
@@ -10,13 +10,14 @@ import gradio as gr
 
 from studio.errors import ConfigError
 from studio.memory.inference_plan import ENGINES, INTEGERS
-from studio.memory.plan import OPTIMIZERS, SHARDINGS
-from studio.training.config import (
+from studio.options.choices import (
     ATTENTIONS,
-    BASE_DTYPES,
+    DTYPES,
     METHODS,
+    OPTIMIZERS,
     PRECISIONS,
     QUANTIZATIONS,
+    SHARDINGS,
     SHORT_AUDIO,
 )
 from studio.training.fitting import AUTO, FitQuestion
@@ -27,15 +28,15 @@ from studio.ui.sizing import ASKED_OF, TRAIN, TRANSCRIBE, Question, gpu_named
 SECTION = "section"
 FIT = "fit"
 _LONGEST = 200
-_CHOICES: dict[str, tuple[str, ...]] = {
+_CHOICES: dict[str, Collection[str]] = {
     "use": (TRAIN, TRANSCRIBE),
     "method": METHODS,
     "quantization": QUANTIZATIONS,
-    "precision": (*PRECISIONS, *INTEGERS),
+    "precision": ("auto", *PRECISIONS, *INTEGERS),
     "engine": ENGINES,
     "optim": OPTIMIZERS,
-    "attn_implementation": ATTENTIONS,
-    "base_dtype": BASE_DTYPES,
+    "attn_implementation": ("auto", *ATTENTIONS),
+    "base_dtype": ("auto", *DTYPES),
     "sharding": SHARDINGS,
     "short_audio": SHORT_AUDIO,
 }
@@ -68,7 +69,7 @@ def linked_values(query: Mapping[str, str]) -> tuple[str, dict[str, str | int | 
 
 
 def _value(
-    name: str, kind: object, text: str, choices: Mapping[str, tuple[str, ...]]
+    name: str, kind: object, text: str, choices: Mapping[str, Collection[str]]
 ) -> str | int | float | bool:
     if kind is bool and text in ("True", "False"):
         return text == "True"

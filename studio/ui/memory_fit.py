@@ -15,13 +15,13 @@ from studio.memory.advice import advise
 from studio.memory.claims import claims
 from studio.memory.fit import LARGEST_BATCH, cards_for
 from studio.memory.gpus import card, usable_bytes, verdict
+from studio.options.choices import METHODS, or_auto
 from studio.registry.store import ModelRegistry
-from studio.training.config import METHODS
 from studio.training.fitting import AUTO, LARGEST_LABEL, FitAnswer, FitQuestion, check_between, find_fit
 from studio.training.presets import PRESETS, Preset, preset, preset_answers
 from studio.ui.errors import explain, shows_errors
 from studio.ui.following import QUIET, copyable, follow_form, follow_models
-from studio.ui.forms import CHOICES, field_marks
+from studio.ui.forms import choices_of, field_marks
 from studio.ui.handover import Handover, handed, handover
 from studio.ui.i18n import N_, _, request_locale, said
 from studio.ui.links import plan_link
@@ -122,7 +122,7 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
         elem_id="fit-hours",
     )
     form["method"] = gr.Dropdown(
-        [(CHOICES[name], name) for name in (AUTO, *METHODS)],
+        choices_of(or_auto(METHODS)),
         value=AUTO,
         label=_("Method"),
         elem_id="fit-method",

@@ -7,12 +7,12 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.memory.inference_plan import ENGINES, INTEGERS
-from studio.memory.plan import DTYPES, LABEL_LENGTH, SHARDINGS
+from studio.memory.plan import LABEL_LENGTH
+from studio.options.choices import DTYPES, METHODS, PRECISIONS, QUANTIZATIONS, SHARDINGS, or_auto
 from studio.registry.store import ModelRegistry
-from studio.training.config import METHODS, PRECISIONS, QUANTIZATIONS
-from studio.transcription.engine import USUAL_BEAMS
+from studio.transcription.engine import FASTER_WHISPER, USUAL_BEAMS
 from studio.ui.following import AT_ONCE, QUIET, offered
-from studio.ui.forms import CHOICES, LABELS, field_component, validator
+from studio.ui.forms import LABELS, choices_of, field_component, validator
 from studio.ui.i18n import _
 from studio.ui.sizing import TRAIN, TRANSCRIBE, Question, default_gpu, gpus, question_plan
 from studio.ui.views import model_choices
@@ -33,7 +33,7 @@ def build_form(registry: ModelRegistry) -> tuple[dict[str, Block], gr.Accordion]
         [(_("Train it"), TRAIN), (_("Transcribe with it"), TRANSCRIBE)], value=TRAIN, label=_("Use")
     )
     form["gpu"] = gpu_field()
-    form["method"] = gr.Dropdown([(CHOICES[m], m) for m in METHODS], value="lora", label=LABELS["method"])
+    form["method"] = gr.Dropdown(choices_of(METHODS), value="lora", label=LABELS["method"])
     form["engine"] = gr.Radio(list(ENGINES), value="transformers", label=_("Engine"), visible=False)
     form["per_device_train_batch_size"] = gr.Slider(
         1, 64, value=8, step=1, label=LABELS["per_device_train_batch_size"]
@@ -46,7 +46,7 @@ def build_form(registry: ModelRegistry) -> tuple[dict[str, Block], gr.Accordion]
     )
     form["precision"] = gr.Radio(_precisions(TRAIN, ""), value="auto", label=LABELS["precision"])
     form["quantization"] = gr.Radio(
-        [(CHOICES[q], q) for q in QUANTIZATIONS], value="none", label=_("Quantization of the frozen weights")
+        choices_of(QUANTIZATIONS), value="none", label=_("Quantization of the frozen weights")
     )
     form["lora_r"] = gr.Slider(1, 256, value=32, step=1, label=LABELS["lora_r"])
     form["label_length"] = gr.Slider(
@@ -92,21 +92,12 @@ def _more() -> dict[str, Block]:
         elem_id="memory-num_gpus",
     )
     form["sharding"] = gr.Dropdown(
-        [(_SHARDINGS[name], name) for name in SHARDINGS],
+        choices_of(SHARDINGS),
         value="ddp",
         label=_("What several GPUs divide"),
         elem_id="memory-sharding",
     )
     return form
-
-
-_SHARDINGS = {
-    "ddp": _("DDP: nothing, each has all"),
-    "zero1": _("ZeRO-1: optimizer states"),
-    "zero2": _("ZeRO-2: and gradients"),
-    "zero3": _("ZeRO-3: and weights"),
-    "fsdp": _("FSDP: all, as ZeRO-3"),
-}
 
 
 def gpu_field(**more: Any) -> gr.Dropdown:
@@ -117,10 +108,8 @@ def gpu_field(**more: Any) -> gr.Dropdown:
 
 def _precisions(use: str, engine: str) -> list[tuple[Any, str]]:
     """Integers are of faster-whisper alone, bf16 throughout of training."""
-    names: tuple[str, ...] = PRECISIONS
-    if use == TRANSCRIBE:
-        names = ("auto", *DTYPES, *(INTEGERS if engine == "faster-whisper" else ()))
-    return [(CHOICES.get(name, name), name) for name in names]
+    integers = {name: name for name in INTEGERS} if engine == FASTER_WHISPER else {}
+    return choices_of(or_auto({**DTYPES, **integers} if use == TRANSCRIBE else PRECISIONS))
 
 
 def wire_fields(form: dict[str, Block], more: gr.Accordion) -> None:

@@ -10,14 +10,14 @@ from gradio.blocks import Block
 from studio.jobs.oom import EndedRun
 from studio.memory.oom import explain as explain_oom
 from studio.memory.oom_text import LONGEST_TEXT
+from studio.options.arguments import config_from_dict, config_to_dict
+from studio.options.choices import METHODS, QUANTIZATIONS
 from studio.registry.store import ModelRegistry
-from studio.training.arguments import config_from_dict, config_to_dict
-from studio.training.config import METHODS, QUANTIZATIONS
 from studio.training.fitting import FitQuestion, shape_of
 from studio.training.plan import config_of, planned
 from studio.ui.errors import shows_errors
 from studio.ui.following import AT_ONCE, follow_form, follow_models
-from studio.ui.forms import CHOICES, LABELS
+from studio.ui.forms import LABELS, choices_of
 from studio.ui.handover import Handover, handed, handover
 from studio.ui.i18n import N_, _, request_locale
 from studio.ui.memory_views import diagnosis_view
@@ -91,7 +91,7 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
     )
     with gr.Row():
         form["method"] = gr.Dropdown(
-            [(CHOICES[name], name) for name in METHODS],
+            choices_of(METHODS),
             value="lora",
             label=LABELS["method"],
             min_width=140,
@@ -104,9 +104,7 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
             min_width=100,
             elem_id="oom-per_device_train_batch_size",
         )
-    form["quantization"] = gr.Radio(
-        [(CHOICES[name], name) for name in QUANTIZATIONS], value="none", label=LABELS["quantization"]
-    )
+    form["quantization"] = gr.Radio(choices_of(QUANTIZATIONS), value="none", label=LABELS["quantization"])
     form["gradient_checkpointing"] = gr.Checkbox(False, label=LABELS["gradient_checkpointing"])
     return form
 

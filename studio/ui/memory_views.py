@@ -10,10 +10,10 @@ from studio.memory.ladder import Rung
 from studio.memory.oom import OomDiagnosis
 from studio.memory.oom_text import OomKind
 from studio.memory.savings import Saving
+from studio.options.choices import METHODS, QUANTIZATIONS
 from studio.training.fitting import FitAnswer, ModelFit
 from studio.training.presets import Preset
-from studio.ui.forms import CHOICES
-from studio.ui.i18n import N_, english, said, tr
+from studio.ui.i18n import N_, said, tr
 from studio.ui.markup import Child, Html, join, table, tag
 from studio.ui.views import badge, facts, note
 from studio.units import format_bytes
@@ -90,7 +90,7 @@ def models_view(models: Sequence[ModelFit], chosen: str, locale: str) -> Html:
     rows: list[list[Child]] = []
     for row in models:
         plan = row.result.plan
-        bits = "" if plan.quantization == "none" else f", {tr(english(CHOICES[plan.quantization]), locale)}"
+        bits = "" if plan.quantization == "none" else f", {tr(QUANTIZATIONS[plan.quantization], locale)}"
         name: Child = tag("b", row.title) if row.base_model == chosen else row.title
         mark = (
             badge(tr("fits", locale), "good") if row.result.fits else badge(tr("does not fit", locale), "bad")
@@ -99,7 +99,7 @@ def models_view(models: Sequence[ModelFit], chosen: str, locale: str) -> Html:
             [
                 name,
                 mark,
-                tr(english(CHOICES[plan.method]), locale) + bits,
+                tr(METHODS[plan.method], locale) + bits,
                 format_bytes(row.result.estimate.device_bytes),
             ]
         )
@@ -162,7 +162,7 @@ def presets_view(rows: Sequence[tuple[Preset, FitAnswer]], locale: str) -> Html:
         [
             said(row.title, locale),
             answer.base_model.rpartition("/")[2],
-            tr(english(CHOICES[answer.result.plan.method]), locale),
+            tr(METHODS[answer.result.plan.method], locale),
             tr(
                 "{size} of {usable}",
                 locale,

@@ -12,8 +12,8 @@ from studio.memory.inference import estimate_inference
 from studio.memory.plan import LABEL_LENGTH, MemoryEstimate, TrainingPlan
 from studio.memory.savings import Saving, savings
 from studio.memory.training import estimate_training
+from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
-from studio.training.config import TrainingConfig
 from studio.training.fitting import inference_plan, shape_of
 from studio.training.plan import planned
 from studio.transcription.engine import USUAL_BEAMS

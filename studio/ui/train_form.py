@@ -10,10 +10,10 @@ from gradio.blocks import Block
 
 from studio.errors import StudioError
 from studio.jobs.disk import free_bytes
+from studio.options.arguments import command_line, read_config
 from studio.registry.spec import ModelKind
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
-from studio.training.arguments import command_line, read_config
 from studio.training.launch import launch_command
 from studio.training.presets import MACHINE, PRESETS, preset_config
 from studio.ui.data_preview import build_data_preview

@@ -17,8 +17,8 @@ from studio.cli.main import COMMANDS
 from studio.dataset.audio import read_audio
 from studio.dataset.manifest import read_manifest
 from studio.memory.gpus import detected_gpus
-from studio.training.arguments import config_to_dict
-from studio.training.config import TrainingConfig
+from studio.options.arguments import config_to_dict
+from studio.options.training import TrainingConfig
 from tests.conftest import RunStudio
 from tests.studio_process import ROOT, command
 from tests.unit.transcription.small_models import save_adapter

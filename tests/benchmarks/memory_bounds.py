@@ -18,9 +18,9 @@ from playwright.sync_api import Page, sync_playwright
 
 from studio.memory.trace.store import library_versions, traced
 from studio.memory.training import estimate_training
+from studio.options.training import TrainingConfig
 from studio.registry.catalog import find_released
 from studio.settings import Settings
-from studio.training.config import TrainingConfig
 from studio.training.plan import planned
 from tests.benchmarks.memory_traces import draw
 from tests.studio_process import StudioProcess

@@ -15,17 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from studio.errors import ConfigError
-from studio.memory.plan import (
-    ALL_LINEAR,
-    DTYPES,
-    METHODS,
-    OPTIMIZERS,
-    PRECISIONS,
-    QUANTIZATIONS,
-    TrainingPlan,
-)
+from studio.memory.plan import TrainingPlan
 from studio.memory.trace.store import library_versions
 from studio.memory.training import estimate_training
+from studio.options.choices import ALL_LINEAR, DTYPES, METHODS, OPTIMIZERS, PRECISIONS, QUANTIZATIONS
 from studio.registry.catalog import find_released
 from studio.registry.spec import ModelDimensions
 
@@ -69,7 +62,9 @@ class Case:
 def draw() -> list[Case]:
     """Plans from everything that `TrainingPlan` accepts: model and method first, then the rest of it."""
     dice = random.Random(_SEED)
-    first = [Case(number, dice.choice(MODELS), _plan(dice, dice.choice(METHODS))) for number in range(_COUNT)]
+    first = [
+        Case(number, dice.choice(MODELS), _plan(dice, dice.choice([*METHODS]))) for number in range(_COUNT)
+    ]
     return [*first, *_draw_short()]
 
 
@@ -78,7 +73,7 @@ def _draw_short() -> list[Case]:
     dice = random.Random(_SEED + 1)
     drawn = []
     for number in range(_COUNT, _COUNT + _SHORT_COUNT):
-        model, plan = dice.choice(MODELS), _plan(dice, dice.choice(METHODS))
+        model, plan = dice.choice(MODELS), _plan(dice, dice.choice([*METHODS]))
         changed = dataclasses.replace(
             plan,
             loss_chunk_size=dice.choice((0, 64, 256, 256, 512)),
@@ -105,10 +100,10 @@ def _values(dice: random.Random) -> dict[str, Any]:
             sorted(dice.sample(ALL_LINEAR, dice.randint(1, len(ALL_LINEAR))), key=ALL_LINEAR.index)
         ),
         "lora_dropout": dice.choice((0.0, 0.05, 0.1)),
-        "quantization": dice.choice(QUANTIZATIONS),
-        "precision": dice.choice(PRECISIONS),
-        "base_dtype": dice.choice(DTYPES),
-        "optimizer": dice.choice(OPTIMIZERS),
+        "quantization": dice.choice([*QUANTIZATIONS]),
+        "precision": dice.choice([*PRECISIONS]),
+        "base_dtype": dice.choice([*DTYPES]),
+        "optimizer": dice.choice([*OPTIMIZERS]),
         "batch_size": dice.choice((1, 2, 3, 4, 6, 8, 12, 16, 24, 32)),
         "gradient_accumulation_steps": dice.choice((1, 1, 2, 4)),
         "label_length": dice.choice((4, 16, 32, 64, 96, 128, 225, 320, 448)),

@@ -19,10 +19,10 @@ from typing import Any
 from studio.files import write_json
 from studio.memory.trace.store import library_versions
 from studio.memory.training import estimate_training
+from studio.options.arguments import config_to_dict
+from studio.options.training import TrainingConfig
 from studio.registry.catalog import find_released
 from studio.settings import Settings
-from studio.training.arguments import config_to_dict
-from studio.training.config import TrainingConfig
 from studio.training.plan import planned
 from studio.training.run_dir import RunDir
 from studio.units import format_bytes, format_count

@@ -96,7 +96,7 @@ def join_clips(folder: Path, target: Path) -> Path:
 
 def clips_of(values: dict[str, Any], steps: int) -> int:
     """Clips that a run learns from: those of its steps, or all of its data once an epoch."""
-    from studio.training.config import TrainingConfig
+    from studio.options.training import TrainingConfig
     from studio.training.sources import read_source
 
     config = TrainingConfig(**values)
@@ -142,10 +142,10 @@ class Meter:
 def run_ours(home: Path, values: dict[str, Any], meter: Meter) -> str:
     """The studio's own run; gives back the id of its model."""
     from studio.files import write_json
+    from studio.options.arguments import config_to_dict
+    from studio.options.training import TrainingConfig
     from studio.settings import Settings
-    from studio.training.arguments import config_to_dict
     from studio.training.attempt import Attempt
-    from studio.training.config import TrainingConfig
     from studio.training.outcome import Outcome
     from studio.training.run_dir import RunDir
     from studio.training.stop import StopSignal
@@ -180,10 +180,10 @@ def run_plain(home: Path, values: dict[str, Any], meter: Meter) -> str:
     from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
     from studio.files import write_json
+    from studio.options.training import TrainingConfig
     from studio.settings import DEMO_MODEL, Settings
     from studio.training.adapters import choose_precision, load_base
     from studio.training.collator import FeatureSource, padded_labels
-    from studio.training.config import TrainingConfig
     from studio.training.events import EventLog
     from studio.training.learning_rate import learning_rate_for
     from studio.training.preparation import prepare

@@ -7,8 +7,8 @@ import torch
 from playwright.sync_api import expect
 
 from studio.files import write_json
-from studio.training.arguments import config_to_dict
-from studio.training.config import TrainingConfig
+from studio.options.arguments import config_to_dict
+from studio.options.training import TrainingConfig
 from studio.training.events import EventLog
 from studio.training.run_dir import RunDir
 from tests.browser.conftest import OpenPage, assert_nothing_is_too_wide

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from studio.training.arguments import write_yaml
-from studio.training.config import TrainingConfig
+from studio.options.arguments import write_yaml
+from studio.options.training import TrainingConfig
 from tests.browser.conftest import OpenPage, held, show_tab
 from tests.studio_process import StudioProcess
 

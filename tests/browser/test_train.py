@@ -10,8 +10,8 @@ from playwright.sync_api import expect
 
 from studio.evaluation.capabilities import Capability, CapabilityReport
 from studio.files import write_json
-from studio.training.arguments import config_to_dict, write_yaml
-from studio.training.config import TrainingConfig
+from studio.options.arguments import config_to_dict, write_yaml
+from studio.options.training import TrainingConfig
 from studio.training.events import EventLog
 from studio.training.run_dir import RunDir
 from tests.browser.conftest import OpenPage

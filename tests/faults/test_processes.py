@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 
 from studio.files import read_json
 from studio.jobs.manager import JobManager, JobState
+from studio.options.training import TrainingConfig
 from studio.settings import Settings
-from studio.training.config import TrainingConfig
 from studio.training.events import read_events
 from studio.training.run_dir import RunDir
 from tests.faults.test_workers import NewStudio, after_step, has_ended, new_studio, pid_of, until, wait_for

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from studio.training.arguments import command_line
-from studio.training.config import TrainingConfig
+from studio.options.arguments import command_line
+from studio.options.training import TrainingConfig
 from tests.studio_process import ROOT, end_processes_of
 from tests.unit.training.attempts import quick
 

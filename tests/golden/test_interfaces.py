@@ -9,14 +9,14 @@ import httpx
 import pytest
 
 from studio.cli.main import COMMANDS, command
-from studio.training.arguments import (
+from studio.options.arguments import (
     config_from_dict,
     config_to_dict,
     read_config,
     training_flags,
     write_yaml,
 )
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 from tests.app.test_mcp import HAS_MCP, talk
 from tests.event_loop import run_in_loop
 from tests.golden.conftest import Golden

@@ -14,9 +14,9 @@ from studio.memory.inference_plan import InferencePlan
 from studio.memory.overhead import step_figures
 from studio.memory.plan import MemoryEstimate
 from studio.memory.trace.store import library_versions
+from studio.options.training import TrainingConfig
 from studio.registry.catalog import find_released
 from studio.registry.spec import ModelDimensions
-from studio.training.config import TrainingConfig
 from studio.training.probe.question import ProbeQuestion
 
 PREDICTIONS = Path(__file__).parent / "predictions.json"

@@ -7,8 +7,9 @@ from typing import Any
 
 from studio.dataset.copies import rows_of_dataset
 from studio.errors import ManifestError
+from studio.options.sources import PARQUET_ENDING
 
-ENDING = ".parquet"
+ENDING = PARQUET_ENDING
 METADATA = f"metadata{ENDING}"
 
 

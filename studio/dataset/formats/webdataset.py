@@ -13,8 +13,9 @@ from typing import Any
 from studio.dataset.audio import SOUND_FILES
 from studio.dataset.columns import ALIASES
 from studio.errors import ManifestError
+from studio.options.sources import TAR_ENDINGS
 
-ENDINGS = (".tar", ".tar.gz", ".tgz")
+ENDINGS = TAR_ENDINGS
 _LARGEST_BYTES = 2**30
 """A larger member is no clip."""
 _MOST_SHARDS = 10_000

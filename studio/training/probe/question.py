@@ -9,9 +9,9 @@ import psutil
 from studio.errors import ConfigError
 from studio.memory.plan import MemoryEstimate, TrainingPlan
 from studio.memory.training import estimate_training
+from studio.options.arguments import config_from_dict, config_to_dict
+from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelDimensions
-from studio.training.arguments import config_from_dict, config_to_dict
-from studio.training.config import TrainingConfig
 from studio.training.plan import training_plan
 from studio.units import GIB, format_bytes
 

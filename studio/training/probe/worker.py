@@ -20,7 +20,7 @@ from studio.files import read_json, write_json
 from studio.leaving import leave
 from studio.memory.measure import PeakMeter
 from studio.memory.overhead import step_figures
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 from studio.training.probe.question import STEPS, ProbeQuestion
 
 QUESTION, ANSWER = "question.json", "answer.json"

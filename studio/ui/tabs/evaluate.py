@@ -11,16 +11,16 @@ from gradio.blocks import Block
 from studio.errors import ConfigError
 from studio.evaluation.compare import evaluate
 from studio.evaluation.result import Evaluation
+from studio.options.choices import NORMALIZERS
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
-from studio.training.source_options import NORMALIZERS
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from studio.ui.access import require_public_data
 from studio.ui.errors import shows_errors
 from studio.ui.evaluation_views import comparison_sentences, rates_table, script_note, utterance_table
 from studio.ui.following import QUIET, compared_models, wire_cancel
-from studio.ui.forms import CHOICES
+from studio.ui.forms import choices_of
 from studio.ui.i18n import _, request_locale, tr
 from studio.ui.language_names import language_choices
 from studio.ui.markup import Html, join
@@ -100,7 +100,7 @@ def _form() -> dict[str, Block]:
     with gr.Accordion(_("Engine"), open=False):
         form |= engine_fields("evaluate")
     form["normalizer"] = gr.Dropdown(
-        [(CHOICES[name], name) for name in NORMALIZERS],
+        choices_of(NORMALIZERS),
         value="none",
         label=_("Text normalisation"),
         info=_("Applied to both sides before errors are counted."),

@@ -6,7 +6,7 @@ import pytest
 
 from studio.cli.follow import memory_lines, tell
 from studio.jobs.status import JobState, RunStatus
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 from studio.ui.run_views import run_status
 from studio.units import GIB
 

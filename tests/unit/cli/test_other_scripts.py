@@ -1,7 +1,7 @@
 """Every argument of the scripts that people have: taken with its meaning, or answered with one sentence.
 
 Those of `Seq2SeqTrainingArguments`, which most of them take as well, are in
-`tests/unit/training/test_trainer_flags.py`.
+`tests/unit/options/test_trainer_flags.py`.
 """
 
 import math
@@ -13,7 +13,7 @@ import pytest
 from studio.cli import evaluate, export, transcribe
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
-from studio.training.arguments import parse_training_arguments
+from studio.options.arguments import parse_training_arguments
 
 EXAMPLE = """
     model_name_or_path config_name tokenizer_name feature_extractor_name cache_dir use_fast_tokenizer

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from studio.dataset.hub import is_dataset_id, with_bytes
+from studio.dataset.hub import with_bytes
 from studio.dataset.manifest import read_manifest
 from studio.errors import ManifestError
+from studio.options.sources import is_dataset_id
 from tests.studio_process import ROOT
 
 from .conftest import sweep

@@ -70,7 +70,7 @@ import sys
 from pathlib import Path
 import psutil
 from studio.dataset.manifest import read_manifest
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 from studio.training.data import label_data
 from studio.training.sources import read_source
 from studio.transcription.special_tokens import SpecialTokens

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from studio.errors import ConfigError
-from studio.evaluation.normalize import NORMALIZERS, normalize, read_spelling, writes_without_spaces
+from studio.evaluation.normalize import normalize, read_spelling, writes_without_spaces
+from studio.options.choices import NORMALIZERS
 
 
 @pytest.mark.parametrize(

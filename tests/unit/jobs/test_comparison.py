@@ -8,9 +8,9 @@ from studio.errors import RunError
 from studio.jobs.comparison import best_rates, differing_options, require_several
 from studio.jobs.manager import JobManager
 from studio.jobs.status import EvalPoint, JobState, RunStatus
+from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
-from studio.training.config import TrainingConfig
 from studio.training.run_dir import RunDir
 
 

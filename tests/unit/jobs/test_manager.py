@@ -18,9 +18,9 @@ from studio.files import read_json, write_json
 from studio.jobs import process
 from studio.jobs.manager import JobManager, JobState
 from studio.jobs.queue import RunQueue
+from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
-from studio.training.config import TrainingConfig
 from studio.training.events import EventLog
 from studio.training.run_dir import RunDir
 

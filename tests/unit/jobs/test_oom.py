@@ -11,9 +11,9 @@ from studio.jobs.manager import JobManager
 from studio.jobs.oom import USUAL_LABEL_LENGTH, ended_run, ran_out
 from studio.memory.oom import explain
 from studio.memory.oom_text import OomKind
+from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
-from studio.training.config import TrainingConfig
 from studio.training.events import EventLog
 from studio.training.run_dir import RunDir
 

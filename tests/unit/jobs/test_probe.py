@@ -11,9 +11,9 @@ import torch
 from studio.errors import ConfigError, RunError
 from studio.jobs.probe import Prober
 from studio.memory.receipts import read_receipts
+from studio.options.training import TrainingConfig
 from studio.registry.catalog import find_released
 from studio.settings import Settings
-from studio.training.config import TrainingConfig
 from studio.training.probe.blank import fill_weights, write_blank_model
 from studio.training.probe.question import ProbeQuestion
 from tests.forking import Popen

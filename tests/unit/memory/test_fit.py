@@ -9,8 +9,9 @@ import pytest
 from studio.errors import ConfigError
 from studio.memory.fit import FEW_MODULES, FREEDOMS, FitResult, cards_for, fit, for_card, largest_batch_size
 from studio.memory.gpus import GPUS, find_gpu, usable_bytes
-from studio.memory.plan import ALL_LINEAR, TrainingPlan
+from studio.memory.plan import TrainingPlan
 from studio.memory.training import estimate_training
+from studio.options.choices import ALL_LINEAR
 from studio.registry.catalog import RELEASED, find_released
 from studio.registry.spec import ModelDimensions
 from studio.units import GIB

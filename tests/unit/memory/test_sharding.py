@@ -3,10 +3,11 @@
 import pytest
 
 from studio.errors import ConfigError
-from studio.memory.plan import SHARDINGS, Part, TrainingPlan
+from studio.memory.plan import Part, TrainingPlan
 from studio.memory.sharding import shares
 from studio.memory.training import estimate_training
 from studio.memory.weights import static_bytes
+from studio.options.choices import SHARDINGS
 from studio.registry.parameters import count_parameters
 from tests.unit.whisper_on_meta import TINY
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from studio.memory.plan import ALL_LINEAR, TrainingPlan
+from studio.memory.plan import TrainingPlan
 from studio.memory.weights import quantized_bytes, static_bytes
+from studio.options.choices import ALL_LINEAR
 from studio.registry.catalog import find_released
 from studio.registry.parameters import linear_layers
 from studio.registry.spec import ModelDimensions

@@ -7,11 +7,11 @@ from safetensors.torch import load_file
 from torch import Tensor, equal
 
 from studio.files import write_json
+from studio.options.arguments import config_to_dict
+from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
-from studio.training.arguments import config_to_dict
 from studio.training.attempt import Attempt
-from studio.training.config import TrainingConfig
 from studio.training.events import read_events
 from studio.training.outcome import Outcome
 from studio.training.run_dir import RunDir

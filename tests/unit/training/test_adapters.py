@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from studio.errors import ModelBrokenError
+from studio.options.choices import ALL_LINEAR
+from studio.options.training import TrainingConfig
 from studio.training import adapters
-from studio.training.config import ALL_LINEAR, TrainingConfig
 from studio.transcription.decoding import write
 from studio.transcription.engines.transformers import TransformersModel
 from studio.transcription.window_model import Search

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from studio.dataset.example import Example
+from studio.options.training import TrainingConfig
 from studio.training.audio_context import (
     ClipsByLength,
     Paces,
@@ -14,7 +15,6 @@ from studio.training.audio_context import (
     padded,
     padded_batch_size,
 )
-from studio.training.config import TrainingConfig
 from studio.training.data import Clip, TrainingData
 from studio.training.record import evaluations
 from studio.training.schedule import Schedule

@@ -12,10 +12,10 @@ from transformers import WhisperFeatureExtractor
 
 from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError
-from studio.training.arguments import parse_training_arguments
+from studio.options.arguments import parse_training_arguments
+from studio.options.training import TrainingConfig
 from studio.training.augmentation import Augmentation, at_speed, band_limited, in_room, with_noise
 from studio.training.collator import ClipDataset, FeatureSource
-from studio.training.config import TrainingConfig
 from studio.training.data import Clip, with_draw
 from tests.micro import make_tones
 from tests.unit.training.attempts import Runs, assert_same_weights, losses

@@ -11,8 +11,8 @@ from transformers.models.whisper.modeling_whisper import shift_tokens_right
 
 from studio.dataset.manifest import TextSegment
 from studio.errors import ConfigError, ManifestError
+from studio.options.training import TrainingConfig
 from studio.training.collator import padded_labels
-from studio.training.config import TrainingConfig
 from studio.training.data import TrainingData, label_data, undecided
 from studio.training.sources import SourceData, read_source
 from studio.transcription.special_tokens import SpecialTokens

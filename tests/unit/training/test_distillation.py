@@ -10,10 +10,10 @@ from torch.nn import functional
 
 from studio.errors import ConfigError, ManifestError
 from studio.files import read_json_lines
+from studio.options.training import TrainingConfig
 from studio.settings import Settings
 from studio.training.after_check import MadeModel, measure_after
 from studio.training.attempt import Attempt
-from studio.training.config import TrainingConfig
 from studio.training.events import EventLog
 from studio.training.outcome import Outcome
 from studio.training.record import evaluations

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 from studio.training.encoder_states import EncoderStates, repeats_itself
 from studio.training.record import evaluations
 from studio.training.schedule import Schedule

@@ -11,10 +11,10 @@ from transformers import WhisperFeatureExtractor
 
 from studio.dataset.example import Example, TextSegment
 from studio.dataset.manifest import read_manifest
+from studio.options.training import TrainingConfig
 from studio.training import adapters
 from studio.training.augmentation import Augmentation, Draw
 from studio.training.collator import Collator, FeatureSource
-from studio.training.config import TrainingConfig
 from studio.training.data import Clip
 from studio.training.made_times import cut_like, with_made_times
 from studio.training.packing import packed

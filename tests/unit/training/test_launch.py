@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from studio.errors import ConfigError, RunError
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 from studio.training.launch import (
     check_processes,
     launch_arguments,

@@ -10,12 +10,12 @@ import torch
 from peft import AdaLoraModel
 
 from studio.dataset.example import Example
+from studio.options.training import TrainingConfig
 from studio.training import adapters
 from studio.training.after_check import CHECK_NAMES, MadeModel, measure_after
 from studio.training.attempt import Attempt
 from studio.training.callback import RunCallback
 from studio.training.collator import Collator, FeatureSource
-from studio.training.config import TrainingConfig
 from studio.training.data import Clip, TrainingData
 from studio.training.events import EventLog, read_events
 from studio.training.outcome import Outcome

@@ -7,14 +7,15 @@ import pytest
 import torch
 
 from studio.errors import ConfigError
+from studio.options.arguments import config_from_dict
+from studio.options.choices import SCHEDULERS
+from studio.options.schedulers import scheduler_values
+from studio.options.training import TrainingConfig
 from studio.training import adapters
-from studio.training.arguments import config_from_dict
-from studio.training.config import TrainingConfig
 from studio.training.label_smoothing import smoothed_loss
 from studio.training.plan import base_dtype_of, precision_of
 from studio.training.record import evaluations
 from studio.training.run_dir import RunDir
-from studio.training.schedulers import SCHEDULERS, scheduler_values
 from tests.unit.training.attempts import Runs, losses, told
 
 

@@ -12,12 +12,12 @@ from studio.dataset.example import Example
 from studio.files import read_json, write_json
 from studio.memory.plan import Phase
 from studio.memory.training import estimate_training
+from studio.options.arguments import read_config
+from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelDimensions
 from studio.settings import DEMO_MODEL, DEMO_SPEECH, PASSAGES, Settings
 from studio.training.adapters import Base, Precision, load_base
-from studio.training.arguments import read_config
 from studio.training.collator import FeatureSource
-from studio.training.config import TrainingConfig
 from studio.training.data import Clip
 from studio.training.plan import rehearses, training_plan
 from studio.training.replay import Windows, _language, passages, read_by_base

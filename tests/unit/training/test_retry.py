@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 from studio.training.retry import (
     KILLED,
     MOST_RETRIES,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 from studio.training.schedule import Schedule
 
 

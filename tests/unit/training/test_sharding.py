@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from studio.training.config import TrainingConfig
+from studio.options.training import TrainingConfig
 from studio.training.sharding import sharding_arguments, whole_weights
 
 

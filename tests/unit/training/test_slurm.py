@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from studio.training.arguments import parse_training_arguments
-from studio.training.config import TrainingConfig
+from studio.options.arguments import parse_training_arguments
+from studio.options.training import TrainingConfig
 from studio.training.slurm import job_name, slurm_script
 
 STAND_INS = {

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file, save_file
 
-from studio.dataset.manifest import read_manifest, sources_of
+from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError, ManifestError, StudioError
-from studio.training.arguments import command_line, parse_training_arguments, read_config, write_yaml
-from studio.training.config import TrainingConfig
+from studio.options.arguments import command_line, parse_training_arguments, read_config, write_yaml
+from studio.options.sources import sources_of
+from studio.options.training import TrainingConfig
 from studio.training.preflight import check_sources
 from studio.training.sources import SourceData, read_source
 from studio.transcription.loaded_base import load_base

@@ -9,10 +9,10 @@ import torch
 from safetensors.torch import load_file
 
 from studio.files import read_json, write_json
-from studio.training.arguments import read_config
-from studio.training.config import TrainingConfig
+from studio.options.arguments import read_config
+from studio.options.training import FIELDS, TrainingConfig
 from studio.training.strength import at_strength, strength_of
-from studio.ui.forms import field_component, training_fields
+from studio.ui.forms import field_component
 from studio.ui.i18n import english
 from tests.unit.training.attempts import Runs
 
@@ -64,7 +64,7 @@ def test_only_a_new_adapter_is_weaker_unless_it_is_told() -> None:
 def test_the_form_and_the_help_name_the_strength_that_is_used() -> None:
     usual = str(strength_of(TrainingConfig()))
     told = (
-        training_fields()["adapter_strength"].metadata["help"],
+        FIELDS["adapter_strength"].metadata["help"],
         english(field_component("adapter_strength").info),
     )
     assert all(f" {usual} of a new adapter" in text for text in told)

@@ -9,8 +9,8 @@ import pytest
 
 from studio.dataset.example import Example
 from studio.dataset.manifest import read_manifest
+from studio.options.training import TrainingConfig
 from studio.training import adapters
-from studio.training.config import TrainingConfig
 from studio.training.made_times import with_made_times
 from studio.training.stop import StopRequested
 from studio.training.times_file import TimesFile

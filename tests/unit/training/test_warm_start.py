@@ -9,8 +9,8 @@ import torch
 
 from studio.errors import AdapterMismatchError, ConfigError, ModelNotFoundError, StudioError
 from studio.files import read_json, write_json
+from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
-from studio.training.config import TrainingConfig
 from studio.training.warm_start import warm_started
 from tests.unit.training.attempts import Runs, weights_of
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from filelock import FileLock
 
 from studio.files import write_json
-from studio.training.arguments import config_to_dict
-from studio.training.config import TrainingConfig
+from studio.options.arguments import config_to_dict
+from studio.options.training import TrainingConfig
 from studio.training.run_dir import RunDir
 from tests.studio_process import ROOT
 

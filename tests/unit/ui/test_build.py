@@ -5,13 +5,14 @@ from urllib.parse import parse_qsl
 import pytest
 
 from studio.errors import ConfigError, RunError
+from studio.options.choices import ALL_LINEAR
+from studio.options.training import FIELDS, GROUPS, TrainingConfig
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.config import ALL_LINEAR, TrainingConfig
 from studio.training.fitting import FitQuestion
 from studio.ui.access import require_public_data, require_training, why_training_is_off
 from studio.ui.build import VISITORS_KEPT, build_app, launch_options
-from studio.ui.forms import CHOICES, LABELS, field_component, form_config, shown_value, training_fields
+from studio.ui.forms import field_component, form_config, shown_value
 from studio.ui.handover import handed
 from studio.ui.links import link_query, linked_values
 from studio.ui.sizing import Question, answer, batch_curve, estimate_command
@@ -37,15 +38,20 @@ def test_of_all_visitors_only_the_last_hundred_are_kept_in_memory(settings: Sett
 
 
 def test_every_field_of_a_run_has_a_label_and_every_choice_a_name() -> None:
-    assert set(LABELS) == set(training_fields())
-    spelt_out = {"fp32", "fp16", "bf16", "wer", "cer", "tensorboard", "wandb", "trackio"}
-    spelt_out |= {"sdpa", "eager", "flash_attention_2"}
-    choices = {value for f in training_fields().values() for value in f.metadata["choices"]}
-    assert choices - spelt_out == set(CHOICES)
+    as_spelt = {"fp32", "fp16", "bf16", "wer", "cer", "tensorboard", "wandb", "trackio"}
+    as_spelt |= {"sdpa", "eager", "flash_attention_2"}
+    for f in FIELDS.values():
+        assert f.metadata["label"] and f.metadata["help"] and f.metadata["group"] in {"model", *GROUPS}
+        assert {value for value, label in f.metadata["choices"].items() if value == label} <= as_spelt
+
+
+def test_every_number_of_a_run_has_bounds() -> None:
+    numbers = {f.name for f in FIELDS.values() if f.type in (int, float, int | None, float | None)}
+    assert numbers == {f.name for f in FIELDS.values() if f.metadata["bounds"]}
 
 
 def test_the_form_untouched_is_the_default_run() -> None:
-    values = {name: shown_value(f.default) for name, f in training_fields().items()}
+    values = {name: shown_value(f.default) for name, f in FIELDS.items()}
     assert values["target_modules"] == "all-linear" and values["max_train_samples"] == 0
     assert form_config(values) == TrainingConfig()
 
@@ -56,7 +62,7 @@ def test_numbers_of_the_form_reach_the_run() -> None:
     assert config.lora_r == TrainingConfig().lora_r and set(ALL_LINEAR) > set(config.target_modules)
 
 
-@pytest.mark.parametrize("name", list(training_fields()))
+@pytest.mark.parametrize("name", list(FIELDS))
 def test_each_field_has_a_component(name: str) -> None:
     assert field_component(name).elem_id == f"train-{name}"
 
@@ -144,5 +150,5 @@ def test_a_plan_brings_only_what_a_plan_decides_into_the_form() -> None:
     _button, options = handed(TrainingConfig(method="full", train_data="mine.jsonl"))
     assert options["method"] == "full"
     assert not {"train_data", "num_train_epochs", "learning_rate", "run_name"} & set(options)
-    assert set(options) <= set(training_fields())
+    assert set(options) <= set(FIELDS)
     assert handed(None)[1] == {}

@@ -9,10 +9,10 @@ import pytest
 import soundfile
 
 from studio.dataset.report import WARNINGS
+from studio.options.training import TrainingConfig
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.adapters import Base, choose_precision, load_base
-from studio.training.config import TrainingConfig
 from studio.training.events import EventLog
 from studio.training.preparation import prepare
 from studio.training.sources import read_source

@@ -15,12 +15,12 @@ from studio.jobs.status import EvalPoint, JobState, RunStatus
 from studio.jobs.view import view
 from studio.memory.plan import Part, TrainingPlan
 from studio.memory.training import estimate_training
+from studio.options.arguments import config_to_dict
+from studio.options.training import TrainingConfig
 from studio.registry.catalog import RELEASED, find_released
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.sentences import Listing, Sentence
 from studio.training.after_check import CHECK_NAMES
-from studio.training.arguments import config_to_dict
-from studio.training.config import TrainingConfig
 from studio.training.events import EventLog, Phase
 from studio.training.outcome import Outcome
 from studio.training.retry import OUT_OF_MEMORY, Shortage, nothing_left

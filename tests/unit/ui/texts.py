@@ -1,13 +1,13 @@
 """Finds every text that the page may show, by reading the source."""
 
 import ast
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from studio import errors
+from studio.options.training import FIELDS, GROUPS
 from studio.registry.catalog import RELEASED
-from studio.training.config import TrainingConfig
 
 STUDIO = Path(errors.__file__).parent
 MARKERS = {"_", "N_", "tr"}
@@ -19,7 +19,18 @@ def page_texts() -> set[str]:
     of released models."""
     marked = {text for path in (STUDIO / "ui").rglob("*.py") for text in _first_arguments(path, MARKERS)}
     marked |= {text for path in STUDIO.rglob("*.py") for text in _first_arguments(path, {"Sentence"})}
-    return marked | {f.metadata["help"] for f in fields(TrainingConfig)} | {model.note for model in RELEASED}
+    return marked | option_texts() | {model.note for model in RELEASED}
+
+
+def option_texts() -> set[str]:
+    """What the form shows of a run's options."""
+    named = {f.metadata[text] for f in FIELDS.values() for text in ("label", "help", "automatic")} - {""}
+    return named | set(GROUPS.values()) | {words for f in FIELDS.values() for words in _labels(f.metadata)}
+
+
+def _labels(metadata: Mapping[str, Any]) -> set[str]:
+    """Of its choices; what is called as it is spelt, such as fp16, is the same in every language."""
+    return {label for value, label in metadata["choices"].items() if label != value}
 
 
 def error_texts() -> set[str]:

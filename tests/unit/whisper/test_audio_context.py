@@ -6,8 +6,8 @@ import pytest
 import torch
 from transformers import WhisperForConditionalGeneration
 
+from studio.options.training import TrainingConfig
 from studio.training.adapters import prepare_method
-from studio.training.config import TrainingConfig
 from studio.whisper.audio_context import (
     POSITIONS,
     allow_short_audio,

@@ -8,8 +8,8 @@ import torch
 from torch.nn import functional
 from transformers import GenerationMixin, WhisperForConditionalGeneration
 
+from studio.options.training import TrainingConfig
 from studio.training.adapters import prepare_method
-from studio.training.config import TrainingConfig
 from studio.whisper.loss import chunked_cross_entropy, use_chunked_loss
 
 WORDS, WIDTH = 97, 16

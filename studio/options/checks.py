@@ -7,16 +7,16 @@ import math
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from studio.dataset.manifest import sources_of
 from studio.errors import ConfigError
-from studio.memory.plan import ALL_LINEAR, check_types
-from studio.registry.spec import ModelSpec
-from studio.training.bounds import BOUNDS, RANGES
-from studio.training.schedulers import scheduler_options
-from studio.whisper.audio_context import POSITIONS, SECONDS_PER_POSITION
+from studio.options.choices import ADAPTER_METHODS, ALL_LINEAR
+from studio.options.schedulers import scheduler_options
+from studio.options.sources import sources_of
 
 if TYPE_CHECKING:
-    from studio.training.config import TrainingConfig
+    from studio.options.training import TrainingConfig
+
+RANGES = (("min_speed_rate", "max_speed_rate"), ("min_snr_db", "max_snr_db"), ("min_gain_db", "max_gain_db"))
+"""Pairs of which the first must not be above the second."""
 
 
 def check(config: "TrainingConfig") -> None:
@@ -34,28 +34,9 @@ def check(config: "TrainingConfig") -> None:
     _ = config.weights
 
 
-def check_window(base: ModelSpec) -> None:
-    """Refuses a base that does not see 30 seconds: clips are cut, filled up and timed by them.
-
-    Raises:
-        ConfigError: says what it sees.
-    """
-    dimensions = base.dimensions
-    if dimensions is not None and dimensions.max_source_positions != POSITIONS:
-        raise ConfigError(
-            "{model} sees windows of {seconds:g} s (max_source_positions {positions}), and training needs "
-            "30 s: choose a Whisper with max_source_positions {wanted}.",
-            name="base_model",
-            model=base.id,
-            seconds=dimensions.max_source_positions * SECONDS_PER_POSITION,
-            positions=dimensions.max_source_positions,
-            wanted=POSITIONS,
-        )
-
-
 def _check_values(config: "TrainingConfig") -> None:
     for f in fields(config):
-        choices = f.metadata["choices"]
+        choices, bounds = f.metadata["choices"], f.metadata["bounds"]
         value = getattr(config, f.name)
         if choices and value not in choices:
             raise ConfigError(
@@ -64,14 +45,12 @@ def _check_values(config: "TrainingConfig") -> None:
                 choices=", ".join(choices),
                 value=value,
             )
-    for name, low, high in BOUNDS:
-        value = getattr(config, name)
-        if value is not None and not (math.isfinite(value) and low <= value <= high):
+        if bounds and value is not None and not (math.isfinite(value) and bounds[0] <= value <= bounds[1]):
             raise ConfigError(
                 "{name} must be between {low:.10g} and {high:.10g}, got {value:.10g}.",
-                name=name,
-                low=low,
-                high=high,
+                name=f.name,
+                low=bounds[0],
+                high=bounds[1],
                 value=value,
             )
 
@@ -236,3 +215,62 @@ def weights_of(config: "TrainingConfig") -> tuple[float, ...]:
             value=config.train_weights,
         )
     return weights
+
+
+def check_types(*, method: str, quantization: str, precision: str, base_dtype: str, attention: str) -> None:
+    """Refuses types that no trainer can put together, and says what comes nearest. `auto` goes with anything.
+
+    Raises:
+        ConfigError: its value `name` is the option to change.
+    """
+    _check_weights(method in ADAPTER_METHODS, quantization, base_dtype)
+    _check_arithmetic(quantization, precision, base_dtype)
+    if attention == "flash_attention_2" and precision == "fp32":
+        raise ConfigError(
+            "Flash attention needs half precision: give precision bf16 or fp16, or sdpa.",
+            name="attn_implementation",
+        )
+
+
+def _check_weights(is_adapter: bool, quantization: str, base_dtype: str) -> None:
+    """Weights that are trained themselves need more than 8 bits, and gradients that can be scaled."""
+    if is_adapter:
+        return
+    if quantization != "none":
+        raise ConfigError(
+            "{quantization} weights cannot be trained themselves: use method lora, dora or adalora, or "
+            "quantization none.",
+            name="quantization",
+            quantization=quantization,
+        )
+    if base_dtype == "fp16":
+        raise ConfigError(
+            "Weights in fp16 cannot be trained themselves (their gradients cannot be scaled): give "
+            "base_dtype fp32 or bf16.",
+            name="base_dtype",
+        )
+
+
+def _check_arithmetic(quantization: str, precision: str, base_dtype: str) -> None:
+    """Arithmetic in one type on weights in another is refused where torch would raise both."""
+    if quantization != "none" and precision == "pure_bf16":
+        raise ConfigError(
+            "Beside {quantization} weights everything is raised to fp32: give precision bf16.",
+            name="precision",
+            quantization=quantization,
+        )
+    if precision == "fp32" and base_dtype in ("fp16", "bf16") and quantization == "none":
+        raise ConfigError(
+            "A {base_dtype} base cannot be fed with fp32: give both the same type.",
+            name="base_dtype",
+            base_dtype=base_dtype,
+        )
+    arithmetic = precision.removeprefix("pure_")
+    if not {"fp32", "auto"} & {precision, base_dtype} and arithmetic != base_dtype:
+        raise ConfigError(
+            "A {base_dtype} base under {precision} autocast is promoted to fp32 everywhere: give both "
+            "the same type.",
+            name="base_dtype",
+            base_dtype=base_dtype,
+            precision=precision,
+        )

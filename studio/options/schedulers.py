@@ -28,7 +28,6 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 }
 """Scheduler → the names of its values (`transformers.optimization`)."""
 
-SCHEDULERS = tuple(_OPTIONS)
 _DECAY_SHARE = 0.1
 """Of the steps: what warmup-stable-decay falls in (Hägele et al., "Scaling Laws and Compute-Optimal Training
 Beyond Fixed Training Durations", section 4: 10 to 20 %)."""

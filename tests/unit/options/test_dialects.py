@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from studio.errors import ConfigError
-from studio.training.arguments import parse_training_arguments
+from studio.options.arguments import parse_training_arguments
 
 MEANINGS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("train_data", "a.json", {"train_data": "a.json"}),

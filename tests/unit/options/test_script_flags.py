@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from studio.errors import ConfigError
-from studio.training.arguments import parse_training_arguments
+from studio.options.arguments import parse_training_arguments
 
 EXAMPLE = """
     --model_name_or_path="openai/whisper-small" --dataset_name="mozilla-foundation/common_voice_11_0"

@@ -2,10 +2,10 @@
 
 The scripts: `run_speech_recognition_seq2seq.py` of transformers, its relatives of the Whisper event, and
 distil-whisper's `run_distillation.py`. Those with a meaning are in `TrainingConfig` or in
-`studio.training.dialects`.
+`studio.options.dialects`.
 """
 
-from studio.training.foreign import Foreign, refused, switch, value
+from studio.options.foreign import Foreign, refused, switch, value
 
 _COPIED = "a dataset of the hub is copied to the cache once, and again when the hub has a newer one"
 _PREPARED = "features are made while training; set dataloader_num_workers"

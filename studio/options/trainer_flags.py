@@ -1,10 +1,10 @@
 """Arguments of `Seq2SeqTrainingArguments` that are no options here: a sentence for each.
 
 Those with a meaning are fields of `TrainingConfig`, aliases of one, or switches and translations of
-`studio.training.dialects`.
+`studio.options.dialects`.
 """
 
-from studio.training.foreign import Foreign, not_off, refused, switch, value
+from studio.options.foreign import Foreign, not_off, refused, switch, value
 
 RESUME = (
     "a run of the studio goes on with --resume and its run_name, or with python -m studio runs resume ID; a "

@@ -1,4 +1,4 @@
-"""Flags of other training scripts and what they mean here: tables read by `studio.training.arguments`.
+"""Flags of other training scripts and what they mean here: tables read by `studio.options.arguments`.
 
 Names that only differ in spelling from a field of `TrainingConfig` are aliases in that field's metadata.
 Those that do nothing here are in `trainer_flags` and `script_flags`, each with a sentence.
@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from studio.dataset.manifest import has_splits
 from studio.errors import ConfigError
-from studio.training.foreign import Foreign
-from studio.training.script_flags import SCRIPTS
-from studio.training.trainer_flags import TRAINER
+from studio.options.foreign import Foreign
+from studio.options.script_flags import SCRIPTS
+from studio.options.sources import has_splits
+from studio.options.trainer_flags import TRAINER
 
 SWITCHES: dict[str, tuple[str, Any]] = {
     "fp16": ("precision", "fp16"),

@@ -8,7 +8,7 @@ import pytest
 from transformers import Seq2SeqTrainingArguments
 
 from studio.errors import ConfigError
-from studio.training.arguments import parse_training_arguments, read_config
+from studio.options.arguments import parse_training_arguments, read_config
 
 FIELDS = {f.name: f for f in dataclasses.fields(Seq2SeqTrainingArguments)}
 

@@ -1,22 +1,23 @@
 """`TrainingConfig` from flags, dictionaries and files, and back.
 
 Flags are the fields' names and aliases (`--snake_case` or `--kebab-case`; booleans as `--flag`,
-`--flag=True`, `--flag False` or `--no_flag`) and those of other scripts (`studio.training.dialects`).
+`--flag=True`, `--flag False` or `--no_flag`) and those of other scripts (`studio.options.dialects`).
 """
 
 import difflib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from studio.errors import ConfigError
-from studio.training import dialects
-from studio.training.config import ALL_LINEAR, TrainingConfig
-from studio.training.option_values import BOOLEAN_WORDS, UNSET, boolean, convert, is_unset
+from studio.options import dialects
+from studio.options.choices import ALL_LINEAR
+from studio.options.training import FIELDS as _FIELDS
+from studio.options.training import TrainingConfig
+from studio.options.values import BOOLEAN_WORDS, UNSET, boolean, convert, is_unset
 
 SCHEMA_VERSION = 3
 _MEANT_BEFORE: dict[Any, dict[str, Any]] = {
@@ -29,7 +30,6 @@ _MOST_CHARACTERS = 50_000
 """Of a file of settings; the longest that the studio writes has 6,000."""
 _MOST_BRACKETS = 200
 
-_FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(TrainingConfig)}
 _ALIASES = {alias: f.name for f in _FIELDS.values() for alias in f.metadata["aliases"]}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from studio.errors import ConfigError
-from studio.training.arguments import (
+from studio.options.arguments import (
     command_line,
     config_from_dict,
     config_to_dict,
@@ -21,7 +21,8 @@ from studio.training.arguments import (
     training_flags,
     write_yaml,
 )
-from studio.training.config import ALL_LINEAR, TrainingConfig
+from studio.options.choices import ALL_LINEAR
+from studio.options.training import TrainingConfig
 
 WHISPER_FINETUNE = """
     --train_data=dataset/train.json --test_data=dataset/test.json --base_model=openai/whisper-tiny
@@ -263,7 +264,7 @@ def _random_values(rng: random.Random) -> dict[str, Any]:
         if f.name in ("num_machines", "machine_rank"):  # they depend on each other: see below
             continue
         if f.metadata["choices"]:
-            values[f.name] = rng.choice(f.metadata["choices"])
+            values[f.name] = rng.choice([*f.metadata["choices"]])
         elif f.name == "lr_scheduler_kwargs":
             values[f.name] = rng.choice(["", "{}", '{"num_cycles": 3}'])
         elif f.name == "label_smoothing_factor":

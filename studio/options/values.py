@@ -2,34 +2,17 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import Field, fields
 from typing import Any
 
 from studio.errors import ConfigError
-from studio.training import dialects
-from studio.training.config import ALL_LINEAR, TrainingConfig
+from studio.options import dialects
+from studio.options.choices import ALL_LINEAR
+from studio.options.training import FIELDS as _FIELDS
 
-_FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(TrainingConfig)}
 _TORCH_NAMES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 UNSET = {"none", "null"}
 """Words by which other programs leave an option at its default."""
 _NOTHING = {"", *UNSET, "auto"}
-_PATHS = {
-    "augment_config_path",
-    "noise_dir",
-    "output_dir",
-    "run_name",
-    "audio_column",
-    "text_column",
-    "cache_dir",
-    "test_data",
-    "replay_data",
-    "adapter",
-    "lr_scheduler_kwargs",
-}
-"""Texts that other programs leave out by the word None."""
-_LISTS = {"train_data", "test_data", "replay_data", "train_weights"}
-"""Texts that a file may also give as a list."""
 _SPELLINGS = {
     ("precision", "no"): "fp32",
     ("optim", "adamw_8bit"): "adamw_bnb_8bit",
@@ -88,7 +71,7 @@ def convert(name: str, value: Any) -> Any:
 
 
 def _text(name: str, value: Any) -> str:
-    if isinstance(value, (list, tuple)) and (len(value) < 2 or name in (*_LISTS, "report_to")):
+    if isinstance(value, (list, tuple)) and (len(value) < 2 or _FIELDS[name].metadata["is_list"]):
         value = ",".join(map(str, value))
     if value is False:  # YAML reads a plain `no` (a strategy, Norwegian) as false
         value = "no"
@@ -96,7 +79,7 @@ def _text(name: str, value: Any) -> str:
     text = _SPELLINGS.get((name, text), text)
     if name == "language" and text.strip().lower() in ("", "none", "null"):
         return "auto"
-    if name in _PATHS and text.strip().lower() in ("none", "null"):
+    if not _FIELDS[name].default and text.strip().lower() in ("none", "null"):
         return ""
     if text.lower() in ("", "none") and "none" in _FIELDS[name].metadata["choices"]:
         return "none"

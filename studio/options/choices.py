@@ -1,0 +1,63 @@
+"""Words that an option may be, and what they are called: value → English label."""
+
+METHODS = {
+    "lora": "LoRA (small adapter)",
+    "dora": "DoRA (adapter with magnitudes)",
+    "adalora": "AdaLoRA (adapter with moving ranks)",
+    "full": "All weights",
+    "frozen_encoder": "Decoder only (encoder frozen)",
+}
+ADAPTER_METHODS = ("lora", "dora", "adalora")
+ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")
+"""The linear layers of Whisper, which may get an adapter."""
+QUANTIZATIONS = {"none": "None", "8bit": "8 bits", "4bit": "4 bits"}
+DTYPES = {"fp32": "fp32", "fp16": "fp16", "bf16": "bf16"}
+PRECISIONS = {**DTYPES, "pure_bf16": "bf16 throughout"}
+ATTENTIONS = {name: name for name in ("sdpa", "flash_attention_2", "eager")}
+OPTIMIZERS = {
+    "adamw_torch_fused": "AdamW",
+    "adamw_torch": "AdamW (foreach)",
+    "adamw_bnb_8bit": "AdamW, states in 8 bits",
+    "adafactor": "Adafactor",
+    "sgd": "SGD",
+}
+SHARDINGS = {
+    "ddp": "DDP: nothing, each has all",
+    "zero1": "ZeRO-1: optimizer states",
+    "zero2": "ZeRO-2: and gradients",
+    "zero3": "ZeRO-3: and weights",
+    "fsdp": "FSDP: all, as ZeRO-3",
+}
+TASKS = {"transcribe": "Transcribe", "translate": "Translate to English"}
+NORMALIZERS = {
+    "none": "None",
+    "lowercase": "Lower case",
+    "basic": "Basic (case and punctuation)",
+    "english": "English (Whisper's rules)",
+    "chinese": "Chinese (simplified, no punctuation)",
+    "no_punctuation": "No punctuation",
+}
+SCHEDULERS = {
+    "linear": "Linear",
+    "cosine": "Cosine",
+    "cosine_with_restarts": "Cosine with restarts",
+    "cosine_with_min_lr": "Cosine down to a least rate",
+    "cosine_warmup_with_min_lr": "Cosine, warm-up from a least rate",
+    "polynomial": "Polynomial",
+    "constant": "Constant",
+    "constant_with_warmup": "Constant after warm-up",
+    "inverse_sqrt": "Inverse square root",
+    "reduce_lr_on_plateau": "Lower where nothing improves",
+    "warmup_stable_decay": "Warm-up, stable, decay",
+    "greedy": "Greedy: up and down with the error rate",
+}
+STRATEGIES = {"epoch": "After each epoch", "steps": "Every few steps", "no": "Never"}
+REENTRANT = {"auto": "Automatic", "true": "Yes", "false": "No"}
+SHORT_AUDIO = {"auto": "Automatic", "on": "On", "off": "Off"}
+METRICS = {"auto": "Automatic", "wer": "wer", "cer": "cer"}
+TRACKERS = {"none": "None", "tensorboard": "tensorboard", "wandb": "wandb", "trackio": "trackio"}
+
+
+def or_auto(choices: dict[str, str]) -> dict[str, str]:
+    """The same, or automatic."""
+    return {"auto": "Automatic", **choices}

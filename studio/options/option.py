@@ -1,0 +1,40 @@
+"""An option of a run: a field that says all that form, command line, files and checks need to know of it."""
+
+from collections.abc import Mapping
+from dataclasses import field
+from types import MappingProxyType
+from typing import Any
+
+
+def option(
+    default: Any,
+    group: str,
+    label: str,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: Mapping[str, str] = MappingProxyType({}),
+    aliases: tuple[str, ...] = (),
+    is_list: bool = False,
+    step: float | None = None,
+    automatic: str = "",
+) -> Any:
+    """A dataclass field. Its `group` is one of `studio.options.training.GROUPS`.
+
+    `low` and `high` bound a number; `choices` map each word that it may be to its label; `aliases` are flags
+    of other scripts that mean the same; of a text that `is_list`, several are separated by commas. `step` is
+    what a click in the form adds, `automatic` says there what an empty number stands for.
+    """
+    metadata = {
+        "group": group,
+        "label": label,
+        "help": help,
+        "bounds": None if low is None or high is None else (low, high),
+        "choices": choices,
+        "aliases": aliases,
+        "is_list": is_list,
+        "step": step,
+        "automatic": automatic,
+    }
+    return field(default=default, metadata=metadata)

@@ -1,0 +1,50 @@
+"""How data are named: files, folders and their splits, datasets of the hub, several at once."""
+
+import re
+from pathlib import Path
+
+DEMO = "demo"
+LIST_ENDINGS = (".jsonl", ".json", ".csv", ".tsv")
+PARQUET_ENDING = ".parquet"
+TAR_ENDINGS = (".tar", ".tar.gz", ".tgz")
+_FILE_ENDINGS = (*LIST_ENDINGS, ".gz", PARQUET_ENDING, *TAR_ENDINGS)
+"""What ends so is a file, and no dataset of the hub."""
+_DATASET = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?(:[\w.-]*)?(:[\w.+-]*)?")
+_SPLITS = re.compile(r"(.+)::(\w[\w.-]*(?:\+\w[\w.-]*)*)")
+"""A folder and its splits: words, which never lead out of it."""
+
+
+def sources_of(text: str) -> list[str]:
+    """`a.jsonl, b.jsonl` → both: commas and line ends separate, unless all of it names a file."""
+    whole = text.strip()
+    if not re.search("[,\n]", whole) or (
+        "\n" not in whole and Path(folder_and_splits(whole)[0]).expanduser().exists()
+    ):
+        return [whole]
+    return [part.strip() for part in re.split("[,\n]", whole) if part.strip()]
+
+
+def folder_and_splits(source: str) -> tuple[str, str]:
+    """`folder::train+test` → both sides, if there is such a folder; of anything else, itself and nothing."""
+    found = _SPLITS.fullmatch(source)
+    return (found[1], found[2]) if found and Path(found[1]).expanduser().is_dir() else (source, "")
+
+
+def has_splits(source: str) -> bool:
+    """Whether `source` is a folder or a dataset of the hub: those have splits to choose from."""
+    return Path(source).expanduser().is_dir() or (source.partition(":")[0] != DEMO and is_on_hub(source))
+
+
+def is_on_hub(name: str) -> bool:
+    """Whether a source that is no folder is looked for on the hub, since it is not called as a file is."""
+    path = Path(name).expanduser()
+    is_file = path.exists() or path.is_symlink() or path.suffix.lower() in _FILE_ENDINGS
+    return not is_file and is_dataset_id(name)
+
+
+def is_dataset_id(source: str) -> bool:
+    """Whether a source that is no file here may be a dataset of the hub: `owner/name:config:split`.
+
+    Several splits are joined by a plus sign, as in `train+validation`.
+    """
+    return _DATASET.fullmatch(source) is not None

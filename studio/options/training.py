@@ -1,0 +1,729 @@
+"""`TrainingConfig`: the one schema behind the form, the command line, the YAML file and the preview.
+
+Names are those of `Seq2SeqTrainingArguments` and `LoraConfig`. Each field documents itself
+(`studio.options.option`): form, flags, files, help, bounds and the memory plan's limits derive from it.
+This module imports nothing heavy.
+"""
+
+from dataclasses import Field, dataclass, fields
+from typing import Any
+
+from studio.options.checks import check, weights_of
+from studio.options.choices import (
+    ADAPTER_METHODS,
+    ALL_LINEAR,
+    ATTENTIONS,
+    DTYPES,
+    METHODS,
+    METRICS,
+    NORMALIZERS,
+    OPTIMIZERS,
+    PRECISIONS,
+    QUANTIZATIONS,
+    REENTRANT,
+    SCHEDULERS,
+    SHARDINGS,
+    SHORT_AUDIO,
+    STRATEGIES,
+    TASKS,
+    TRACKERS,
+    or_auto,
+)
+from studio.options.option import option
+
+GROUPS = {
+    "data": "More about the data",
+    "augmentation": "Augmentation",
+    "method": "Adapter, bits and precision",
+    "schedule": "Steps, batches and learning rate",
+    "evaluation": "Evaluation and checkpoints",
+    "processes": "Several GPUs and machines",
+    "machine": "This machine",
+}
+"""Titles of the folded sections of the form; `model` stands above them."""
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """Everything that decides what a run does. Checked when made: a value out of range is a `ConfigError`."""
+
+    # model
+    base_model: str = option(
+        "demo",
+        "model",
+        "Base model",
+        "Model to start from: registry id, folder or Hub id.",
+        aliases=("model_name_or_path",),
+    )
+
+    # data
+    train_data: str = option(
+        "demo",
+        "data",
+        "Training data",
+        "Training manifest, audio folder or Hub dataset; several are separated by commas.",
+        is_list=True,
+        aliases=("train_file",),
+    )
+    test_data: str = option(
+        "",
+        "data",
+        "Evaluation data",
+        "Manifest for evaluation; empty keeps a share of the training data back.",
+        is_list=True,
+        aliases=("validation_file",),
+    )
+    train_weights: str = option(
+        "",
+        "data",
+        "Shares of the training manifests",
+        "Shares of several training manifests in an epoch, such as 0.7,0.3; empty: by their sizes.",
+        is_list=True,
+    )
+    audio_column: str = option(
+        "",
+        "data",
+        "Column with the sounds",
+        "Column with the sounds; empty: audio, path, or as it is called elsewhere.",
+        aliases=("audio_column_name",),
+    )
+    text_column: str = option(
+        "",
+        "data",
+        "Column with the texts",
+        "Column with the texts; empty: text, sentence, or as it is called elsewhere.",
+        aliases=("text_column_name",),
+    )
+    validation_share: float = option(
+        0.1,
+        "data",
+        "Share kept back for evaluation",
+        "Share kept back when there is no evaluation manifest.",
+        low=0.01,
+        high=0.9,
+    )
+    max_train_samples: int | None = option(
+        None,
+        "data",
+        "Training clips at most",
+        "Use at most this many training clips.",
+        low=1,
+        high=10**9,
+        automatic="0: all of them.",
+    )
+    max_eval_samples: int | None = option(
+        None,
+        "data",
+        "Evaluation clips at most",
+        "Use at most this many evaluation clips.",
+        low=1,
+        high=10**9,
+        automatic="0: all of them.",
+        aliases=("max_validation_samples",),
+    )
+    min_audio_len: float = option(
+        0.2,
+        "data",
+        "Shortest clip (seconds)",
+        "Shortest clip used, in seconds.",
+        low=0.0,
+        high=30.0,
+        aliases=("min_duration_in_seconds",),
+    )
+    max_audio_len: float = option(
+        30.0,
+        "data",
+        "Longest clip (seconds)",
+        "Longest clip used, in seconds.",
+        low=0.1,
+        high=30.0,
+        aliases=("max_duration_in_seconds",),
+    )
+    language: str = option(
+        "auto",
+        "data",
+        "Language",
+        "Language of the clips, name or code; auto takes each row's, or detects it.",
+    )
+    task: str = option("transcribe", "data", "Task", "What the model should learn.", choices=TASKS)
+    timestamps: bool = option(
+        True,
+        "data",
+        "Train timestamps",
+        "Train half of the clips whose segment times are known with those times, as Whisper was.",
+        aliases=("return_timestamps",),
+    )
+    make_timestamps: bool = option(
+        False,
+        "data",
+        "Timestamps by the base model",
+        "Have the base model time texts without segments, and keep its times where its words are the text's.",
+    )
+    pack_clips: bool = option(
+        False,
+        "data",
+        "Pack short clips",
+        "Put short clips together to windows of up to max_audio_len, with times between them.",
+    )
+    condition_on_prev_probability: float = option(
+        0.0,
+        "data",
+        "Share taught with previous text",
+        "Share of clips with known previous text that are taught with it as their prompt.",
+        low=0.0,
+        high=1.0,
+    )
+    normalizer: str = option(
+        "none", "data", "Text normalisation", "Normalisation applied to labels.", choices=NORMALIZERS
+    )
+    no_speech_share: float = option(
+        0.0,
+        "data",
+        "Share of clips without speech",
+        "Share of clips without speech among the training clips: silence then gives nothing.",
+        low=0.0,
+        high=0.5,
+    )
+
+    # augmentation
+    apply_spec_augment: bool = option(
+        False, "augmentation", "SpecAugment", "Mask stretches of the features (SpecAugment), as mask_… say."
+    )
+    mask_time_prob: float = option(
+        0.05,
+        "augmentation",
+        "Masked share of the time",
+        "Share of the frames that is masked.",
+        low=0.0,
+        high=1.0,
+    )
+    mask_time_length: int = option(
+        10, "augmentation", "Frames of a mask", "Frames (10 ms each) of one mask.", low=1, high=3000
+    )
+    mask_feature_prob: float = option(
+        0.0,
+        "augmentation",
+        "Masked share of the mel bins",
+        "Share of the mel bins that is masked.",
+        low=0.0,
+        high=1.0,
+    )
+    mask_feature_length: int = option(
+        10, "augmentation", "Mel bins of a mask", "Mel bins of one mask.", low=1, high=128
+    )
+    speed_prob: float = option(
+        0.0,
+        "augmentation",
+        "Other speed: share of clips",
+        "Share of clips that are played slower or faster.",
+        low=0.0,
+        high=1.0,
+    )
+    min_speed_rate: float = option(0.9, "augmentation", "Slowest speed", "Slowest speed.", low=0.5, high=2.0)
+    max_speed_rate: float = option(1.1, "augmentation", "Fastest speed", "Fastest speed.", low=0.5, high=2.0)
+    noise_prob: float = option(
+        0.0, "augmentation", "Noise: share of clips", "Share of clips that get noise.", low=0.0, high=1.0
+    )
+    min_snr_db: float = option(
+        10.0,
+        "augmentation",
+        "Loudest noise (SNR in dB)",
+        "Loudest noise: signal-to-noise ratio in dB.",
+        low=-20.0,
+        high=100.0,
+    )
+    max_snr_db: float = option(
+        50.0,
+        "augmentation",
+        "Faintest noise (SNR in dB)",
+        "Faintest noise: signal-to-noise ratio in dB.",
+        low=-20.0,
+        high=100.0,
+    )
+    noise_dir: str = option(
+        "", "augmentation", "Folder with noise", "Folder with recordings of noise; empty: white noise."
+    )
+    reverb_prob: float = option(
+        0.0,
+        "augmentation",
+        "Echo: share of clips",
+        "Share of clips that get the echo of a room.",
+        low=0.0,
+        high=1.0,
+    )
+    resample_prob: float = option(
+        0.0,
+        "augmentation",
+        "Telephone: share of clips",
+        "Share of clips that sound as on a telephone (8 kHz).",
+        low=0.0,
+        high=1.0,
+    )
+    volume_prob: float = option(
+        0.0,
+        "augmentation",
+        "Other loudness: share of clips",
+        "Share of clips that are made louder or softer.",
+        low=0.0,
+        high=1.0,
+    )
+    min_gain_db: float = option(
+        -15.0, "augmentation", "Softest (gain in dB)", "Softest: gain in dB.", low=-60.0, high=60.0
+    )
+    max_gain_db: float = option(
+        15.0, "augmentation", "Loudest (gain in dB)", "Loudest: gain in dB.", low=-60.0, high=60.0
+    )
+    augment_config_path: str = option(
+        "",
+        "augmentation",
+        "Augmentation from a file",
+        "JSON list of {type, params, prob}, which wins over the options above.",
+    )
+
+    # method
+    method: str = option("lora", "method", "Method", "Which weights are trained.", choices=METHODS)
+    lora_r: int = option(
+        32, "method", "LoRA rank", "Rank of the adapter.", low=1, high=1024, aliases=("lora_rank",)
+    )
+    lora_alpha: int = option(
+        64, "method", "LoRA alpha", "Scale of the adapter, divided by its rank.", low=1, high=4096
+    )
+    lora_dropout: float = option(
+        0.05, "method", "LoRA dropout", "Dropout before the adapter.", low=0.0, high=0.9
+    )
+    target_modules: tuple[str, ...] = option(
+        ALL_LINEAR,
+        "method",
+        "Layers with an adapter",
+        "Linear layers that get an adapter, separated by commas; all-linear for all.",
+        is_list=True,
+        aliases=("lora_target_modules",),
+    )
+    adapter: str = option(
+        "",
+        "method",
+        "Go on from an adapter",
+        "Adapter to go on training from: registry id or folder. Its method, rank and layers are taken over.",
+        aliases=("adapter_name_or_path", "init_adapter"),
+    )
+    quantization: str = option(
+        "none", "method", "Quantization", "Bits of the frozen base.", choices=QUANTIZATIONS
+    )
+    precision: str = option(
+        "auto",
+        "method",
+        "Precision",
+        "Arithmetic of the training step; auto takes the best of the machine. pure_bf16 holds weights that "
+        "are trained in bf16, too.",
+        choices=or_auto(PRECISIONS),
+        aliases=("mixed_precision",),
+    )
+    base_dtype: str = option(
+        "auto",
+        "method",
+        "Type of the base model",
+        "Type in which the base model is held; auto: that of the arithmetic where it is frozen, else fp32.",
+        choices=or_auto(DTYPES),
+        aliases=("torch_dtype", "dtype"),
+    )
+    attn_implementation: str = option(
+        "auto",
+        "method",
+        "Attention",
+        "Kernel of attention; auto takes sdpa. eager takes more than twice the memory.",
+        choices=or_auto(ATTENTIONS),
+    )
+    gradient_checkpointing: bool = option(
+        False,
+        "method",
+        "Gradient checkpointing",
+        "Compute activations again in the backward pass instead of keeping them.",
+        aliases=("activation_checkpointing",),
+    )
+    loss_chunk_size: int = option(
+        256,
+        "method",
+        "Tokens of the loss at once",
+        "Tokens whose logits exist at once; the loss stays the same. 0 computes all of them at once.",
+        low=0,
+        high=10**6,
+    )
+    use_reentrant: str = option(
+        "auto",
+        "method",
+        "Reentrant checkpointing",
+        "Variant of checkpointing; auto is true for an 8-bit base, where the other keeps each layer's input.",
+        choices=REENTRANT,
+    )
+    torch_compile: bool = option(
+        False,
+        "method",
+        "Compile the model",
+        "Compile the model: slower to begin, then faster. Its memory is estimated as without.",
+        aliases=("use_compile",),
+    )
+    short_audio: str = option(
+        "auto",
+        "method",
+        "Short-audio mode",
+        "Let the encoder see each batch's own length instead of 30 seconds, in training and afterwards: "
+        "faster and smaller on short clips. auto decides by the clips' lengths and the number of steps.",
+        choices=SHORT_AUDIO,
+    )
+    padded_share: float = option(
+        0.0,
+        "method",
+        "Share of padded batches",
+        "In short-audio mode, the share of batches that is padded to 30 seconds. Rehearsed windows keep the "
+        "model good at those for less.",
+        low=0.0,
+        high=1.0,
+    )
+    adapter_strength: float | None = option(
+        None,
+        "method",
+        "Strength of the adapter",
+        "How much of what the adapter learned is kept, 1: all. A little less forgets far less. Empty: 0.85 "
+        "of a new adapter.",
+        low=0.05,
+        high=1.0,
+        step=0.05,
+        automatic="1 keeps all that was learned; a little less forgets far less. 0: 0.85 of a new adapter.",
+    )
+    replay_share: float = option(
+        0.125,
+        "method",
+        "Rehearsed windows for each clip",
+        "For each clip so many windows of 30 seconds in which the run rehearses what the base reads, so that "
+        "it keeps what it is not taught. 0: none; quicker, and more forgetful.",
+        low=0.0,
+        high=1.0,
+    )
+    replay_data: str = option(
+        "",
+        "method",
+        "Recordings to rehearse",
+        "Recordings to rehearse, without texts: manifest or folder; empty: passages in several languages "
+        "that come with the studio.",
+        is_list=True,
+    )
+    distill: bool = option(
+        False,
+        "method",
+        "Distil for short audio",
+        "Teach the base to read short clips as it reads them padded: it is its own teacher, no texts are "
+        "needed, and the adapter makes it faster on short clips.",
+    )
+    cache_encoder_states: bool = option(
+        True,
+        "method",
+        "Keep the frozen encoder's states",
+        "Keep on disk what a frozen encoder makes of each clip, as long as there is room, until the run is "
+        "finished: later epochs do without it.",
+    )
+
+    # schedule
+    num_train_epochs: float = option(
+        4.0, "schedule", "Epochs", "Passes over the training data.", low=0.01, high=10_000
+    )
+    max_steps: int = option(
+        -1,
+        "schedule",
+        "Steps at most",
+        "Optimizer steps; overrides the epochs if positive.",
+        low=-1,
+        high=10**8,
+    )
+    per_device_train_batch_size: int = option(
+        8, "schedule", "Batch size", "Clips a step and device.", low=1, high=1024
+    )
+    per_device_eval_batch_size: int = option(
+        8, "schedule", "Batch size in evaluation", "Clips a step and device in evaluation.", low=1, high=1024
+    )
+    gradient_accumulation_steps: int = option(
+        1, "schedule", "Gradient accumulation", "Steps whose gradients are added up.", low=1, high=4096
+    )
+    learning_rate: float | None = option(
+        None,
+        "schedule",
+        "Learning rate",
+        "Peak learning rate; unless set, one that suits the method and the model's size.",
+        low=1e-9,
+        high=1.0,
+        step=1e-4,
+        automatic="0: by method and size of the model.",
+    )
+    warmup_steps: float = option(
+        0.1, "schedule", "Warm-up", "Steps of warm-up; below 1, a share of all steps.", low=0, high=10**7
+    )
+    lr_scheduler_type: str = option(
+        "linear", "schedule", "Learning rate schedule", "How the learning rate falls.", choices=SCHEDULERS
+    )
+    lr_scheduler_kwargs: str = option(
+        "",
+        "schedule",
+        "Values of the scheduler",
+        'Values of the scheduler as JSON, such as {"num_cycles": 3}; empty: sensible ones.',
+    )
+    optim: str = option(
+        "adamw_torch_fused",
+        "schedule",
+        "Optimizer",
+        "Optimizer. adamw_bnb_8bit keeps its states in 8 bits; adafactor and sgd keep hardly any.",
+        choices=OPTIMIZERS,
+    )
+    weight_decay: float = option(
+        0.0, "schedule", "Weight decay", "Weight decay of the optimizer.", low=0.0, high=1.0
+    )
+    adam_beta1: float = option(
+        0.9,
+        "schedule",
+        "Memory of the direction (beta 1)",
+        "How long AdamW remembers the direction of the gradients.",
+        low=0.0,
+        high=0.99999,
+    )
+    adam_beta2: float = option(
+        0.999,
+        "schedule",
+        "Memory of the size (beta 2)",
+        "How long AdamW remembers the size of the gradients.",
+        low=0.0,
+        high=0.999999,
+    )
+    adam_epsilon: float = option(
+        1e-8,
+        "schedule",
+        "Least divisor (epsilon)",
+        "Least size of the gradients by which AdamW divides.",
+        low=1e-20,
+        high=1.0,
+    )
+    label_smoothing_factor: float = option(
+        0.0,
+        "schedule",
+        "Label smoothing",
+        "Share of the loss that is spread over all tokens; 0.1 is common, 0 is off.",
+        low=0.0,
+        high=0.9,
+    )
+    max_grad_norm: float = option(
+        1.0, "schedule", "Gradient clipping", "Gradients are clipped to this norm.", low=0.0, high=1e6
+    )
+    seed: int = option(
+        42, "schedule", "Random seed", "Seed of the order, dropout and new weights.", low=0, high=2**32 - 1
+    )
+
+    # evaluation and saving
+    eval_strategy: str = option(
+        "epoch",
+        "evaluation",
+        "Evaluate",
+        "When to evaluate.",
+        choices=STRATEGIES,
+        aliases=("evaluation_strategy",),
+    )
+    eval_steps: int = option(
+        100,
+        "evaluation",
+        "Steps between evaluations",
+        "Steps between evaluations, with eval_strategy steps.",
+        low=1,
+        high=10**8,
+    )
+    eval_delay: float = option(
+        0.0,
+        "evaluation",
+        "No evaluation before",
+        "Epochs, or with eval_strategy steps steps, before the first evaluation; the last step is always "
+        "evaluated.",
+        low=0.0,
+        high=10**8,
+    )
+    eval_on_start: bool = option(
+        True, "evaluation", "Evaluate the base model first", "Evaluate the base first, to compare with."
+    )
+    save_steps: int = option(
+        100,
+        "evaluation",
+        "Steps between checkpoints",
+        "Steps between checkpoints; 0 saves at each evaluation.",
+        low=0,
+        high=10**8,
+    )
+    save_total_limit: int = option(2, "evaluation", "Checkpoints kept", "Checkpoints kept.", low=1, high=1000)
+    logging_steps: int = option(
+        5,
+        "evaluation",
+        "Steps between points of the curve",
+        "Steps between points of the loss curve.",
+        low=1,
+        high=10**8,
+    )
+    metric_for_best_model: str = option(
+        "auto",
+        "evaluation",
+        "Metric that picks the best checkpoint",
+        "wer, cer, or auto: cer for languages written without spaces.",
+        choices=METRICS,
+    )
+    early_stopping_patience: int = option(
+        0,
+        "evaluation",
+        "Stop early after",
+        "End the run after this many evaluations without an improvement; 0 never does.",
+        low=0,
+        high=1000,
+    )
+    capability_check: bool = option(
+        True,
+        "evaluation",
+        "Check the finished model",
+        "Check at the end what tuning may have broken: times, long recordings, silence, languages.",
+    )
+    other_languages_data: str = option(
+        "",
+        "evaluation",
+        "Recordings of something else",
+        "Manifest of something else (other languages, or another style), to check that it is kept; empty: "
+        "some synthetic English.",
+        is_list=True,
+    )
+    generation_max_length: int = option(
+        225,
+        "evaluation",
+        "Longest text in evaluation (tokens)",
+        "Longest text generated in evaluation, in tokens.",
+        low=1,
+        high=448,
+    )
+    generation_num_beams: int = option(
+        1, "evaluation", "Beams in evaluation", "Beams in evaluation.", low=1, high=32
+    )
+
+    # processes
+    num_processes: int = option(
+        1,
+        "processes",
+        "Processes",
+        "On all machines together, one a GPU.",
+        low=1,
+        high=1024,
+        aliases=("num_gpus",),
+    )
+    sharding: str = option(
+        "ddp",
+        "processes",
+        "Divided among them",
+        "What they divide: ddp nothing, zero1 to zero3 (DeepSpeed) and fsdp more and more.",
+        choices=SHARDINGS,
+        aliases=("distributed", "distributed_type"),
+    )
+    num_machines: int = option(
+        1, "processes", "Machines", "Machines that train together.", low=1, high=1024, aliases=("nnodes",)
+    )
+    machine_rank: int = option(
+        0,
+        "processes",
+        "Number of this machine",
+        "From 0; 0 keeps the model.",
+        low=0,
+        high=1023,
+        aliases=("node_rank",),
+    )
+    main_process_ip: str = option(
+        "", "processes", "Address of machine 0", "Needed by several machines.", aliases=("master_addr",)
+    )
+    main_process_port: int = option(
+        29500,
+        "processes",
+        "Port of machine 0",
+        "Must be open on machine 0.",
+        low=1,
+        high=65535,
+        aliases=("master_port",),
+    )
+    ddp_timeout: int = option(
+        1800,
+        "processes",
+        "Longest silence (seconds)",
+        "Seconds of silence after which a process is given up.",
+        low=1,
+        high=10**7,
+    )
+
+    # machine
+    dataloader_num_workers: int = option(
+        0,
+        "machine",
+        "Processes that read audio",
+        "Processes that read and decode audio.",
+        low=0,
+        high=256,
+        aliases=("num_workers",),
+    )
+    run_name: str = option("", "machine", "Name of the run", "Name of the run and of the model it makes.")
+    output_dir: str = option(
+        "", "machine", "Copy the model to", "Copy the finished model to this folder, too."
+    )
+    report_to: str = option(
+        "none", "machine", "Report to", "none, tensorboard, wandb or trackio.", choices=TRACKERS, is_list=True
+    )
+    project: str = option(
+        "whisper-studio",
+        "machine",
+        "Project in the report",
+        "Project under which wandb or trackio file the run.",
+        aliases=("wandb_project",),
+    )
+    local_files_only: bool = option(False, "machine", "Never download", "Never ask the model hub.")
+    cache_dir: str = option("", "machine", "Cache folder", "Cache folder for downloads.")
+
+    def __post_init__(self) -> None:
+        """Checks each value where it enters.
+
+        Raises:
+            ConfigError: names the option, what came, and what is accepted.
+        """
+        check(self)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """`train_weights` as numbers; empty if there are none.
+
+        Raises:
+            ConfigError: if they are none, or not as many as manifests.
+        """
+        return weights_of(self)
+
+    @property
+    def processes_per_machine(self) -> int:
+        """Processes that one machine starts."""
+        return self.num_processes // self.num_machines
+
+    @property
+    def asks_for_short_audio(self) -> bool:
+        """Whether short-audio mode is on whatever the clips are like."""
+        return self.short_audio == "on" or self.distill
+
+    @property
+    def is_adapter(self) -> bool:
+        """Whether the run makes an adapter rather than a whole model."""
+        return self.method in ADAPTER_METHODS
+
+    @property
+    def is_reentrant(self) -> bool:
+        """The variant of checkpointing: non-reentrant keeps the input of each 8-bit layer."""
+        if self.use_reentrant == "auto":
+            return self.quantization == "8bit"
+        return self.use_reentrant == "true"
+
+
+FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(TrainingConfig)}
+"""Options by name, in the order of the schema."""
+
+
+def bounds_of(name: str) -> tuple[float, float]:
+    """Least and greatest value of an option that is a number."""
+    bounds: tuple[float, float] = FIELDS[name].metadata["bounds"]
+    return bounds
