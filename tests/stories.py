@@ -31,7 +31,8 @@ STORIES = {
     "studio/leaving": "app/test_command_line faults/test_workers",
     "studio/memory": "app/test_command_line app/test_page browser/test_memory browser/test_measured "
     "golden/test_memory golden/test_commands",
-    "studio/options": "app/test_training_command app/test_command_line browser/test_train golden/test_interfaces",
+    "studio/options": "app/test_training_command app/test_command_line browser/test_train "
+    "golden/test_interfaces",
     "studio/registry": "app/test_command_line app/test_page browser/test_tabs golden/test_home "
     "golden/test_commands",
     "studio/sentences": "app/test_command_line browser/test_tabs browser/test_train",

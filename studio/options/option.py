@@ -17,6 +17,7 @@ def option(
     choices: Mapping[str, str] = MappingProxyType({}),
     aliases: tuple[str, ...] = (),
     is_list: bool = False,
+    for_trainer: bool = False,
     step: float | None = None,
     automatic: str = "",
 ) -> Any:
@@ -24,7 +25,8 @@ def option(
 
     `low` and `high` bound a number; `choices` map each word that it may be to its label; `aliases` are flags
     of other scripts that mean the same; of a text that `is_list`, several are separated by commas. `step` is
-    what a click in the form adds, `automatic` says there what an empty number stands for.
+    what a click in the form adds, `automatic` says there what an empty number stands for. What is
+    `for_trainer`, `Seq2SeqTrainingArguments` takes as it is.
     """
     metadata = {
         "group": group,
@@ -34,6 +36,7 @@ def option(
         "choices": choices,
         "aliases": aliases,
         "is_list": is_list,
+        "for_trainer": for_trainer,
         "step": step,
         "automatic": automatic,
     }

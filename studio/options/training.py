@@ -339,6 +339,7 @@ class TrainingConfig:
         "Gradient checkpointing",
         "Compute activations again in the backward pass instead of keeping them.",
         aliases=("activation_checkpointing",),
+        for_trainer=True,
     )
     loss_chunk_size: int = option(
         256,
@@ -361,6 +362,7 @@ class TrainingConfig:
         "Compile the model",
         "Compile the model: slower to begin, then faster. Its memory is estimated as without.",
         aliases=("use_compile",),
+        for_trainer=True,
     )
     short_audio: str = option(
         "auto",
@@ -424,7 +426,13 @@ class TrainingConfig:
 
     # schedule
     num_train_epochs: float = option(
-        4.0, "schedule", "Epochs", "Passes over the training data.", low=0.01, high=10_000
+        4.0,
+        "schedule",
+        "Epochs",
+        "Passes over the training data.",
+        low=0.01,
+        high=10_000,
+        for_trainer=True,
     )
     max_steps: int = option(
         -1,
@@ -435,13 +443,31 @@ class TrainingConfig:
         high=10**8,
     )
     per_device_train_batch_size: int = option(
-        8, "schedule", "Batch size", "Clips a step and device.", low=1, high=1024
+        8,
+        "schedule",
+        "Batch size",
+        "Clips a step and device.",
+        low=1,
+        high=1024,
+        for_trainer=True,
     )
     per_device_eval_batch_size: int = option(
-        8, "schedule", "Batch size in evaluation", "Clips a step and device in evaluation.", low=1, high=1024
+        8,
+        "schedule",
+        "Batch size in evaluation",
+        "Clips a step and device in evaluation.",
+        low=1,
+        high=1024,
+        for_trainer=True,
     )
     gradient_accumulation_steps: int = option(
-        1, "schedule", "Gradient accumulation", "Steps whose gradients are added up.", low=1, high=4096
+        1,
+        "schedule",
+        "Gradient accumulation",
+        "Steps whose gradients are added up.",
+        low=1,
+        high=4096,
+        for_trainer=True,
     )
     learning_rate: float | None = option(
         None,
@@ -454,10 +480,21 @@ class TrainingConfig:
         automatic="0: by method and size of the model.",
     )
     warmup_steps: float = option(
-        0.1, "schedule", "Warm-up", "Steps of warm-up; below 1, a share of all steps.", low=0, high=10**7
+        0.1,
+        "schedule",
+        "Warm-up",
+        "Steps of warm-up; below 1, a share of all steps.",
+        low=0,
+        high=10**7,
+        for_trainer=True,
     )
     lr_scheduler_type: str = option(
-        "linear", "schedule", "Learning rate schedule", "How the learning rate falls.", choices=SCHEDULERS
+        "linear",
+        "schedule",
+        "Learning rate schedule",
+        "How the learning rate falls.",
+        choices=SCHEDULERS,
+        for_trainer=True,
     )
     lr_scheduler_kwargs: str = option(
         "",
@@ -471,9 +508,16 @@ class TrainingConfig:
         "Optimizer",
         "Optimizer. adamw_bnb_8bit keeps its states in 8 bits; adafactor and sgd keep hardly any.",
         choices=OPTIMIZERS,
+        for_trainer=True,
     )
     weight_decay: float = option(
-        0.0, "schedule", "Weight decay", "Weight decay of the optimizer.", low=0.0, high=1.0
+        0.0,
+        "schedule",
+        "Weight decay",
+        "Weight decay of the optimizer.",
+        low=0.0,
+        high=1.0,
+        for_trainer=True,
     )
     adam_beta1: float = option(
         0.9,
@@ -482,6 +526,7 @@ class TrainingConfig:
         "How long AdamW remembers the direction of the gradients.",
         low=0.0,
         high=0.99999,
+        for_trainer=True,
     )
     adam_beta2: float = option(
         0.999,
@@ -490,6 +535,7 @@ class TrainingConfig:
         "How long AdamW remembers the size of the gradients.",
         low=0.0,
         high=0.999999,
+        for_trainer=True,
     )
     adam_epsilon: float = option(
         1e-8,
@@ -498,6 +544,7 @@ class TrainingConfig:
         "Least size of the gradients by which AdamW divides.",
         low=1e-20,
         high=1.0,
+        for_trainer=True,
     )
     label_smoothing_factor: float = option(
         0.0,
@@ -508,10 +555,22 @@ class TrainingConfig:
         high=0.9,
     )
     max_grad_norm: float = option(
-        1.0, "schedule", "Gradient clipping", "Gradients are clipped to this norm.", low=0.0, high=1e6
+        1.0,
+        "schedule",
+        "Gradient clipping",
+        "Gradients are clipped to this norm.",
+        low=0.0,
+        high=1e6,
+        for_trainer=True,
     )
     seed: int = option(
-        42, "schedule", "Random seed", "Seed of the order, dropout and new weights.", low=0, high=2**32 - 1
+        42,
+        "schedule",
+        "Random seed",
+        "Seed of the order, dropout and new weights.",
+        low=0,
+        high=2**32 - 1,
+        for_trainer=True,
     )
 
     # evaluation and saving
@@ -522,6 +581,7 @@ class TrainingConfig:
         "When to evaluate.",
         choices=STRATEGIES,
         aliases=("evaluation_strategy",),
+        for_trainer=True,
     )
     eval_steps: int = option(
         100,
@@ -539,6 +599,7 @@ class TrainingConfig:
         "evaluated.",
         low=0.0,
         high=10**8,
+        for_trainer=True,
     )
     eval_on_start: bool = option(
         True, "evaluation", "Evaluate the base model first", "Evaluate the base first, to compare with."
@@ -551,7 +612,9 @@ class TrainingConfig:
         low=0,
         high=10**8,
     )
-    save_total_limit: int = option(2, "evaluation", "Checkpoints kept", "Checkpoints kept.", low=1, high=1000)
+    save_total_limit: int = option(
+        2, "evaluation", "Checkpoints kept", "Checkpoints kept.", low=1, high=1000, for_trainer=True
+    )
     logging_steps: int = option(
         5,
         "evaluation",
@@ -559,6 +622,7 @@ class TrainingConfig:
         "Steps between points of the loss curve.",
         low=1,
         high=10**8,
+        for_trainer=True,
     )
     metric_for_best_model: str = option(
         "auto",
@@ -650,6 +714,7 @@ class TrainingConfig:
         "Seconds of silence after which a process is given up.",
         low=1,
         high=10**7,
+        for_trainer=True,
     )
 
     # machine
@@ -661,13 +726,20 @@ class TrainingConfig:
         low=0,
         high=256,
         aliases=("num_workers",),
+        for_trainer=True,
     )
     run_name: str = option("", "machine", "Name of the run", "Name of the run and of the model it makes.")
     output_dir: str = option(
         "", "machine", "Copy the model to", "Copy the finished model to this folder, too."
     )
     report_to: str = option(
-        "none", "machine", "Report to", "none, tensorboard, wandb or trackio.", choices=TRACKERS, is_list=True
+        "none",
+        "machine",
+        "Report to",
+        "none, tensorboard, wandb or trackio.",
+        choices=TRACKERS,
+        is_list=True,
+        for_trainer=True,
     )
     project: str = option(
         "whisper-studio",
@@ -675,6 +747,7 @@ class TrainingConfig:
         "Project in the report",
         "Project under which wandb or trackio file the run.",
         aliases=("wandb_project",),
+        for_trainer=True,
     )
     local_files_only: bool = option(False, "machine", "Never download", "Never ask the model hub.")
     cache_dir: str = option("", "machine", "Cache folder", "Cache folder for downloads.")

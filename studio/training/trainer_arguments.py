@@ -7,20 +7,12 @@ import torch
 from transformers import Seq2SeqTrainingArguments
 
 from studio.options.schedulers import scheduler_values
-from studio.options.training import TrainingConfig
+from studio.options.training import FIELDS, TrainingConfig
 from studio.training.adapters import Precision, checkpointing_options
 from studio.training.sharding import sharding_arguments
 
 _NEVER = 10**9
 """Steps between things that are not to happen by themselves."""
-_SAME = (
-    *("num_train_epochs", "per_device_train_batch_size", "per_device_eval_batch_size"),
-    *("gradient_accumulation_steps", "warmup_steps", "lr_scheduler_type", "optim", "weight_decay"),
-    *("adam_beta1", "adam_beta2", "adam_epsilon", "eval_delay"),
-    *("max_grad_norm", "seed", "gradient_checkpointing", "torch_compile", "eval_strategy"),
-    *("save_total_limit", "logging_steps", "dataloader_num_workers", "report_to", "project"),
-)
-"""Options that the trainer takes as they are."""
 
 
 def training_arguments(
@@ -39,7 +31,7 @@ def training_arguments(
     has_gpu = torch.cuda.is_available()
     return Seq2SeqTrainingArguments(
         output_dir=str(checkpoints),
-        **{name: getattr(config, name) for name in _SAME},
+        **{name: getattr(config, name) for name, f in FIELDS.items() if f.metadata["for_trainer"]},
         **_schedule(config, learning_rate, max_steps),
         **_evaluation(config, metric),
         fp16=precision.name == "fp16",
@@ -57,7 +49,6 @@ def training_arguments(
         log_level="error",
         log_level_replica="error",
         use_cpu=not has_gpu,
-        ddp_timeout=config.ddp_timeout,
         ddp_find_unused_parameters=False,
         **sharding_arguments(config),
     )

@@ -25,7 +25,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 REPORTS = Path(__file__).parent / "reports"
 BEGUN = "a244a76"
 SAME_LINES = 6
-SCHEMAS = ("studio/options/source_options.py", "studio/options/training.py", "studio/options/training.py")
+SCHEMAS = tuple(
+    f"studio/{at}.py" for at in ("training/source_options", "training/config", "options/training")
+)
 """Where the options of a run stood, and stand."""
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 Sources = dict[str, str]
