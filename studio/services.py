@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from studio.jobs.manager import JobManager
-from studio.jobs.probe import Prober
 from studio.registry.store import ModelRegistry
+from studio.runs.manager import JobManager
+from studio.runs.probe import Prober
 from studio.settings import DEMO_MODEL, Settings
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.sharing import Sharing

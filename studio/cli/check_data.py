@@ -76,7 +76,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     )
     answer = _answer(question, settings, given.quarantine)
     if given.html:
-        from studio.ui.data_report import html_report
+        from studio.ui.shared.data_report import html_report
 
         write_text(given.html, html_report(answer.report, answer.labels, answer.examples, "en"))
         say(f"The report is in {given.html}.")

@@ -7,9 +7,9 @@ from studio.cli.follow import as_dict, before_and_after, follow, tell
 from studio.cli.output import say, show, show_json
 from studio.cli.parsing import PROGRAM, Parser
 from studio.dataset.manifest import Example, read_manifest
-from studio.jobs.manager import JobState, RunStatus
 from studio.options.training import TrainingConfig
 from studio.registry.store import DEMO_ID
+from studio.runs.manager import JobState, RunStatus
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.run_dir import RunDir

@@ -9,12 +9,12 @@ from studio.cli.fit import ladder_table
 from studio.cli.output import say, show, show_json
 from studio.cli.parsing import Parser, run_options
 from studio.errors import ConfigError, StorageError
-from studio.jobs.oom import USUAL_LABEL_LENGTH, ended_run
 from studio.memory.oom import OomDiagnosis, explain
 from studio.memory.oom_text import LONGEST_TEXT, OomKind
 from studio.options.arguments import command_line, help_text
 from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelDimensions
+from studio.runs.oom import USUAL_LABEL_LENGTH, ended_run
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.fitting import LARGEST_LABEL, check_between, shape_of

@@ -8,10 +8,10 @@ from typing import Any
 from studio.cli.output import ProgressLine, say, show
 from studio.cli.parsing import PROGRAM
 from studio.evaluation.capabilities import verdict_of
-from studio.jobs import process
-from studio.jobs.disk import LITTLE_SPACE_BYTES
-from studio.jobs.manager import JobManager, JobState, RunStatus
 from studio.options.arguments import command_line
+from studio.runs import process
+from studio.runs.disk import LITTLE_SPACE_BYTES
+from studio.runs.manager import JobManager, JobState, RunStatus
 from studio.sentences import Sentence
 from studio.training.after_check import CHECK_NAMES, loss_of, name_of_check
 from studio.training.learning_rate import gentler

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser, run_options
-from studio.jobs.probe import PATIENCE_SECONDS
 from studio.memory.gpus import detected_gpus
 from studio.memory.receipts import CPU, Receipt, read_receipts
 from studio.options.arguments import help_text
+from studio.runs.probe import PATIENCE_SECONDS
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.fitting import LARGEST_LABEL, check_between, shape_of

@@ -7,9 +7,9 @@ from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.cli.train import finish
 from studio.errors import ConfigError
-from studio.jobs.comparison import best_rates, differing_options
-from studio.jobs.disk import free_bytes
-from studio.jobs.manager import JobState, RunStatus
+from studio.runs.comparison import best_rates, differing_options
+from studio.runs.disk import free_bytes
+from studio.runs.manager import JobState, RunStatus
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.run_dir import RunDir

@@ -8,10 +8,10 @@ from studio.cli.output import ProgressLine, say, show, show_json
 from studio.cli.parsing import PROGRAM, Parser, run_options
 from studio.errors import ConfigError
 from studio.files import write_text
-from studio.jobs.manager import JobState, with_absolute_paths
 from studio.options.arguments import help_text, options_given
 from studio.options.trainer_flags import TRAINER
 from studio.options.training import TrainingConfig
+from studio.runs.manager import JobState, with_absolute_paths
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.launch import launch_command, launched

@@ -6,21 +6,21 @@ from typing import Any
 
 import gradio as gr
 
-from studio.jobs.oom import ended_run
+from studio.runs.oom import ended_run
 from studio.services import Services
 from studio.settings import ASSETS, DEMO_SPEECH
-from studio.ui.api import build_api
-from studio.ui.errors import shows_errors
-from studio.ui.following import QUIET
-from studio.ui.handover import wire_handovers
-from studio.ui.i18n import COOKIE, LOCALES, LocaleMiddleware, _, page_translations
-from studio.ui.markup import Html, tag
-from studio.ui.tabs.evaluate import build_evaluate_tab
-from studio.ui.tabs.memory import OOM, MemoryTab, build_memory_tab
-from studio.ui.tabs.models import build_models_tab
-from studio.ui.tabs.playground import build_playground_tab
-from studio.ui.tabs.train import TrainTab, build_train_tab
-from studio.ui.theme import studio_theme
+from studio.ui.api.endpoints import build_api
+from studio.ui.evaluate.tab import build_evaluate_tab
+from studio.ui.memory.tab import OOM, MemoryTab, build_memory_tab
+from studio.ui.models.tab import build_models_tab
+from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.following import QUIET
+from studio.ui.shared.handover import wire_handovers
+from studio.ui.shared.i18n import COOKIE, LOCALES, LocaleMiddleware, _, page_translations
+from studio.ui.shared.markup import Html, tag
+from studio.ui.shared.theme import studio_theme
+from studio.ui.train.tab import TrainTab, build_train_tab
+from studio.ui.transcribe.tab import build_playground_tab
 
 TITLE = "Whisper Studio"
 LOGO = ASSETS / "logo.svg"

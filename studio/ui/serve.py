@@ -11,8 +11,8 @@ from studio.errors import ConfigError, StudioError
 from studio.lazy_imports import transformers_library
 from studio.services import Services
 from studio.settings import Settings
+from studio.ui.api.mcp import answer_in_json, require_mcp
 from studio.ui.build import build_app, launch_options
-from studio.ui.mcp import answer_in_json, require_mcp
 
 _WARM_UP_DELAY_SECONDS = 3.0
 _RETURNS_MEMORY_EVERY_SECONDS = 20.0

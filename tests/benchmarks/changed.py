@@ -92,13 +92,13 @@ FAULTS = {
         "off by one: no evaluation after the last step",
     ),
     "jobs": Fault(
-        "studio/jobs/queue.py",
+        "studio/runs/queue.py",
         "for _, name in sorted(places)]",
         "for _, name in sorted(places, reverse=True)]",
         "the wrong order: last come, first served",
     ),
     "ui": Fault(
-        "studio/ui/waiting.py",
+        "studio/ui/shared/waiting.py",
         "self._places.index(place) + 1 - self._at_once",
         "self._places.index(place) - self._at_once",
         "off by one: two visitors are served where one may be",

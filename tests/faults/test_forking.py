@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 
 from studio.files import read_json
-from studio.jobs.process import spawn
+from studio.runs.process import spawn
 from studio.settings import Settings
 from studio.training.run_dir import RunDir
 from tests.faults.test_processes import curve

@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file
 
 from studio.files import read_json
-from studio.jobs.manager import JobManager, JobState
 from studio.options.training import TrainingConfig
+from studio.runs.manager import JobManager, JobState
 from studio.settings import Settings
 from studio.training.events import read_events
 from studio.training.run_dir import RunDir

@@ -15,10 +15,10 @@ import torch
 from safetensors.torch import load_file
 
 from studio.files import read_json
-from studio.jobs.manager import JobManager, JobState, RunStatus
-from studio.jobs.status import ACTIVE
 from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
+from studio.runs.manager import JobManager, JobState, RunStatus
+from studio.runs.status import ACTIVE
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.checkpoints import WRITING, last_checkpoint

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from studio.jobs.probe import Prober
 from studio.memory.gpus import detected_gpus, driver_version
 from studio.memory.receipts import Receipt
 from studio.memory.trace.store import library_versions
+from studio.runs.probe import Prober
 from studio.settings import Settings
 from tests.gpu.measuring import inference_rows, training_rows
 from tests.gpu.plans import INFERENCE, TRAINING, TrainingCase, committed

@@ -12,8 +12,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from studio.jobs.manager import JobState, RunStatus
 from studio.options.training import TrainingConfig
+from studio.runs.manager import JobState, RunStatus
 from studio.settings import Settings
 from studio.training.run_dir import RunDir
 from tests.faults.test_workers import NewStudio, long_run, new_studio, pid_of, until, wait_for

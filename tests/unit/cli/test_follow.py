@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from studio.cli.follow import memory_lines, tell
-from studio.jobs.status import JobState, RunStatus
 from studio.options.training import TrainingConfig
-from studio.ui.run_views import run_status
+from studio.runs.status import JobState, RunStatus
+from studio.ui.train.run_views import run_status
 from studio.units import GIB
 
 PREDICTED = {"tensor_bytes": 3 * GIB, "allocated_bytes": 3 * GIB, "device_bytes": 4 * GIB}

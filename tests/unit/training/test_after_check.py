@@ -15,8 +15,8 @@ from studio.training.attempt import Attempt
 from studio.training.events import read_events
 from studio.training.outcome import Outcome
 from studio.training.stop import StopSignal
-from studio.ui.checked_views import capabilities_table
-from studio.ui.short_audio_views import short_audio_table
+from studio.ui.shared.short_audio_views import short_audio_table
+from studio.ui.train.run_views import capabilities_table
 from tests.micro import make_tones
 from tests.unit.training.attempts import Runs
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from studio.jobs import process
-from studio.jobs.status import read_result
+from studio.runs import process
+from studio.runs.status import read_result
 from studio.training.record import evaluations
 from studio.training.run_dir import RunDir
 from tests.unit.training.attempts import Runs, losses

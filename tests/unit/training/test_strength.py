@@ -12,8 +12,8 @@ from studio.files import read_json, write_json
 from studio.options.arguments import read_config
 from studio.options.training import FIELDS, TrainingConfig
 from studio.training.strength import at_strength, strength_of
-from studio.ui.forms import field_component
-from studio.ui.i18n import english
+from studio.ui.shared.forms import field_component
+from studio.ui.shared.i18n import english
 from tests.unit.training.attempts import Runs
 
 

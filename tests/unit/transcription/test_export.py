@@ -13,7 +13,7 @@ from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
 from studio.training.after_check import loss_of
 from studio.transcription.export import STAGING, Exporter, ExportRequest
-from studio.ui.model_export import proof
+from studio.ui.models.export import proof
 from tests.unit.transcription.small_models import save_adapter
 
 

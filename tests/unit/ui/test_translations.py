@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from studio.ui.i18n import LOCALES, catalogue
+from studio.ui.shared.i18n import LOCALES, catalogue
 from tests.unit.ui.texts import error_texts, page_texts
 
 CHINESE = [locale for locale in LOCALES if locale != "en"]

@@ -1,0 +1,318 @@
+"""`JobManager`: what a studio does with runs. The folders under `runs/` are the truth.
+
+Any number of studios may share one home: a lock decides who starts a run.
+"""
+
+import logging
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from studio.errors import RunError, StudioError
+from studio.files import storage_errors, write_json, write_text
+from studio.memory.gpus import detected_gpus
+from studio.options.arguments import config_to_dict
+from studio.options.sources import folder_and_splits, sources_of
+from studio.options.training import TrainingConfig
+from studio.registry.store import ModelRegistry
+from studio.runs import process
+from studio.runs.disk import remove_checkpoints
+from studio.runs.history import Histories
+from studio.runs.queue import RunQueue, close_record
+from studio.runs.starter import Starter
+from studio.runs.status import ACTIVE, EvalPoint, JobState, RunStatus, read_run_config, read_state
+from studio.runs.view import view
+from studio.settings import Settings
+from studio.training.base_choice import check_window
+from studio.training.finished_model import check_output_dir
+from studio.training.launch import check_processes
+from studio.training.preflight import check_logger
+from studio.training.run_dir import RunDir
+from studio.training.sources import DEMO
+from studio.training.warm_start import warm_started
+
+__all__ = ["EvalPoint", "JobManager", "JobState", "RunStatus"]
+
+_LOCK_SECONDS = 10.0
+_LOG_BYTES = 256 * 1024
+log = logging.getLogger(__name__)
+
+
+class JobManager:
+    """Submits, watches, stops, resumes and removes runs. Safe to share by threads."""
+
+    def __init__(
+        self, settings: Settings, registry: ModelRegistry, before_start: Callable[[], None] = lambda: None
+    ) -> None:
+        """`before_start` is called before a worker is started, to free memory."""
+        self._settings = settings
+        self._registry = registry
+        self._histories = Histories()
+        self._queue = RunQueue(settings)
+        self._starter = Starter(self._queue, before_start)
+
+    def start(self) -> None:
+        """Starts the background thread, once."""
+        self._starter.start()
+
+    def close(self) -> None:
+        """Ends the thread. Workers go on: they belong to nobody."""
+        self._starter.close()
+
+    # ------------------------------------------------------------------ what the user does
+
+    def submit(self, config: TrainingConfig) -> str:
+        """Queues a run and gives its id. Relative paths are taken from the working directory, now.
+
+        Raises:
+            RunError: if training is switched off here.
+            ModelNotFoundError, ConfigError: if base model, adapter or output folder cannot be used.
+            AdapterMismatchError: if the adapter to go on from is none of this base model.
+            StorageError: if the run's folder cannot be written.
+        """
+        if not self._settings.allow_training:
+            raise RunError(
+                "Training is switched off in this studio: set STUDIO_ALLOW_TRAINING=1 to allow it."
+            )
+        base = self._registry.get(config.base_model)
+        if base.problem:
+            raise RunError("{model} cannot be trained: {problem}", model=base.id, problem=base.problem)
+        check_window(base)
+        config = with_absolute_paths(config)
+        base_model, adapter = self._full_name(config.base_model), self._full_name(config.adapter)
+        config = warm_started(replace(config, base_model=base_model, adapter=adapter), self._registry)
+        check_output_dir(config, self._settings.home)
+        check_processes(config, len(detected_gpus()), os.cpu_count() or 1)
+        check_logger(config)
+        run = self._new_folder(config)
+        asked = {"created": datetime.now(UTC).isoformat()}
+        asked["working_dir"] = str(self._settings.working_dir.absolute())
+        write_json(run.record, {"schema_version": 1, **asked})
+        write_json(run.config, config_to_dict(config))
+        self._queue.enter(run)
+        self._starter.wake()
+        return run.run_id
+
+    def stop(self, run_id: str) -> None:
+        """Asks a run to save a checkpoint and end; takes a waiting one out of the queue.
+
+        Raises:
+            RunError: if there is no such run, or it has ended.
+        """
+        run = self.folder(run_id)
+        with self._locked():
+            state = self._state(run)
+            if state is JobState.QUEUED:
+                close_record(run, JobState.STOPPED)
+                run.queue_entry.unlink(missing_ok=True)
+            elif state in ACTIVE:
+                if not run.stop_request.exists():
+                    write_text(run.stop_request, "")
+            else:
+                raise RunError(
+                    "Run {run} is {state}: there is nothing to stop.", run=run_id, state=state.value
+                )
+
+    def resume(self, run_id: str, machines: TrainingConfig | None = None) -> None:
+        """Queues a run again that was stopped, interrupted or failed; it goes on from its last checkpoint.
+
+        `machines` says where machine 0 is now, if it may have moved.
+
+        Raises:
+            RunError: if there is no such run, it is active, or it is finished.
+        """
+        run = self.folder(run_id)
+        with self._locked():
+            state = self._state(run)
+            if state in ACTIVE or state is JobState.FINISHED:
+                raise RunError("Run {run} is {state}: it cannot be resumed.", run=run_id, state=state.value)
+            process.terminate_tree(run)  # its record is closed, but while it leaves it may hold a port
+            if machines is not None:
+                config, _ = read_run_config(run)
+                moved = {name: getattr(machines, name) for name in ("main_process_ip", "main_process_port")}
+                write_json(run.config, config_to_dict(replace(config, **moved)))
+            # The result goes last: until then the run counts as ended, and nobody starts it.
+            for file in (run.stop_request, run.exit, run.process):
+                file.unlink(missing_ok=True)
+            self._queue.enter(run)
+            run.result.unlink(missing_ok=True)
+        self._starter.wake()
+
+    def remove(self, run_id: str) -> None:
+        """Deletes a run's record and checkpoints; the model that it made stays.
+
+        Raises:
+            RunError: if there is no such run, or it is active.
+            StorageError: if it cannot be deleted.
+        """
+        run = self.folder(run_id)
+        with self._locked():
+            if self._state(run) in ACTIVE:
+                raise RunError("Run {run} is active: stop it before you delete it.", run=run_id)
+            aside = run.path.with_name(f".removed-{uuid.uuid4().hex[:8]}")
+            with storage_errors(run.path):
+                run.path.rename(aside)
+        self._histories.forget(run.events)
+        shutil.rmtree(aside, ignore_errors=True)
+
+    def remove_checkpoints(self, run_id: str) -> int:
+        """Deletes a run's checkpoints, except the last of a run that can be resumed. Gives back the bytes.
+
+        Raises:
+            RunError: if there is no such run, or it is active.
+            StorageError: if they cannot be deleted.
+        """
+        run = self.folder(run_id)
+        with self._locked():
+            state = self._state(run)
+            if state in ACTIVE:
+                raise RunError("Run {run} is active: stop it before you delete its checkpoints.", run=run_id)
+            return remove_checkpoints(run, keep_last=state is not JobState.FINISHED)
+
+    # ------------------------------------------------------------------ what the user sees
+
+    def status(self, run_id: str) -> RunStatus:
+        """Everything about a run, curves included.
+
+        Raises:
+            RunError: if there is no such run.
+        """
+        run = self.folder(run_id)
+        is_in_hand = self._starter.has_to_see_to(run)
+        return self._completed(view(run, self._histories.read(run.events)), is_in_hand)
+
+    def runs(self) -> tuple[RunStatus, ...]:
+        """All runs, newest first; those that have ended without their curves."""
+        found = []
+        for run in self._queue.folders():
+            is_in_hand = self._starter.has_to_see_to(run)
+            history = None if run.result.exists() else self._histories.read(run.events)
+            found.append(self._completed(view(run, history, with_curves=False), is_in_hand))
+        return tuple(sorted(found, key=lambda status: (status.created, status.run_id), reverse=True))
+
+    def log_tail(self, run_id: str, lines: int = 200, containing: str = "") -> str:
+        """The last lines of the worker's output; with `containing`, the last of those that have that text,
+        whether in capitals or not.
+
+        Raises:
+            RunError: if there is no such run.
+        """
+        run = self.folder(run_id)
+        if not run.log.exists():
+            return ""
+        with run.log.open("rb") as file:
+            file.seek(max(0, run.log.stat().st_size - _LOG_BYTES))
+            text = file.read().decode("utf-8", errors="replace")
+        wanted = containing.strip().casefold()
+        return "\n".join([line for line in text.splitlines() if wanted in line.casefold()][-lines:])
+
+    def models_in_use(self) -> Mapping[str, str]:
+        """Base models and adapters of active runs, each with the reason why it cannot be changed now."""
+        used: dict[str, str] = {}
+        for run in self._queue.folders():
+            if run.result.exists() or self._state(run) not in ACTIVE:
+                continue
+            config, _ = read_run_config(run)
+            reason = f"run {run.run_id} trains on it"
+            for model in filter(None, (config.base_model, config.adapter)):
+                used[model] = reason
+                try:
+                    used[self._registry.get(model).id] = reason
+                except StudioError as error:
+                    log.info("The model of run %s is gone: %s", run.run_id, error)
+        return used
+
+    def running(self) -> str | None:
+        """Id of a run that has the machine; None if none has."""
+        at_work = ACTIVE - {JobState.QUEUED}
+        return next((run.run_id for run in self._queue.folders() if self._state(run) in at_work), None)
+
+    def at_work(self) -> str | None:
+        """Id of a run with a living worker; quicker than `running`, for what asks often."""
+        return next((run.run_id for run in self._queue.at_work()), None)
+
+    # ------------------------------------------------------------------ inside
+
+    def folder(self, run_id: str) -> RunDir:
+        """Where a run keeps its record.
+
+        Raises:
+            RunError: if there is no such run.
+        """
+        if run_id in {run.run_id for run in self._queue.folders()}:
+            return RunDir(self._settings.runs / run_id)
+        raise RunError("There is no run {run!r}: the list of runs has those that there are.", run=run_id)
+
+    def _state(self, run: RunDir) -> JobState:
+        return read_state(run, self._histories.read(run.events).last_event)
+
+    def _completed(self, status: RunStatus, is_in_hand: bool) -> RunStatus:
+        """With what only this process and the whole queue know.
+
+        `is_in_hand`: whether the starter had still to see to it before its folder was read. If it was asked
+        only now, it might have decided meanwhile that a killed worker has a successor.
+        """
+        if status.state is JobState.INTERRUPTED and is_in_hand:
+            return replace(status, state=JobState.RUNNING, error="", error_template="", error_values={})
+        if status.state is not JobState.QUEUED:
+            return status
+        names = [run.run_id for run in self._queue.waiting()]
+        position = names.index(status.run_id) + 1 if status.run_id in names else 1
+        return replace(status, queue_position=position)
+
+    def _new_folder(self, config: TrainingConfig) -> RunDir:
+        name = config.run_name or f"{Path(config.base_model).name}-{config.method}"
+        slug = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:40] or "run"
+        stem = f"{slug}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+        for number in range(1, 10_000):
+            path = self._settings.runs / (stem if number == 1 else f"{stem}-{number}")
+            try:
+                with storage_errors(self._settings.runs):
+                    self._settings.runs.mkdir(parents=True, exist_ok=True)
+                path.mkdir()
+            except FileExistsError:
+                continue
+            return RunDir(path)
+        raise RunError("There are too many runs named {name!r}: delete some.", name=stem)
+
+    def _full_name(self, model: str) -> str:
+        """The path of a model that is a folder in the working directory; any other one's name, as it is."""
+        found = self._registry.get(model).id if model else ""
+        return found if Path(found).is_absolute() and not Path(model).is_absolute() else model
+
+    def _locked(self) -> FileLock:
+        """For changes of a run's place; a start takes a fraction of a second."""
+        return self._queue.lock(_LOCK_SECONDS)
+
+
+def _absolute_source(value: str) -> str:
+    place, splits = folder_and_splits(value)
+    path = Path(place).expanduser()
+    is_demo = value.partition(":")[0] == DEMO
+    is_path = value and not is_demo and (path.exists() or value.startswith((".", "~")) or "{" in value)
+    if not is_path:
+        return value
+    return f"{path.absolute()}::{splits}" if splits else str(path.absolute())
+
+
+def with_absolute_paths(config: TrainingConfig) -> TrainingConfig:
+    """Paths that hold in any working directory: a run may be resumed from another one."""
+    changed: dict[str, Any] = {}
+    for name in ("output_dir", "cache_dir", "noise_dir", "augment_config_path"):
+        if value := getattr(config, name):
+            changed[name] = str(Path(value).expanduser().absolute())
+    for name in ("train_data", "test_data", "other_languages_data", "replay_data"):
+        changed[name] = ",".join(map(_absolute_source, sources_of(getattr(config, name))))
+    for name in ("base_model", "adapter"):
+        model = Path(getattr(config, name)).expanduser()
+        if len(model.parts) > 1 and model.exists():
+            changed[name] = str(model.absolute())
+    return replace(config, **changed)

@@ -1,0 +1,54 @@
+"""A run that ended for want of memory, as what explains such an end wants it."""
+
+from dataclasses import dataclass
+
+from studio.files import read_json
+from studio.memory.oom_text import OomKind, read_report
+from studio.memory.plan import LABEL_LENGTH
+from studio.options.training import TrainingConfig
+from studio.runs.manager import JobManager
+from studio.runs.status import JobState, RunStatus
+from studio.training.run_dir import RunDir
+
+_LINES = 2000
+USUAL_LABEL_LENGTH = LABEL_LENGTH
+"""Tokens of the longest text, where the run had not counted them yet."""
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """What a run left behind."""
+
+    text: str
+    """Its log, and how its process ended if it could not say."""
+    config: TrainingConfig
+    label_length: int
+    """Tokens of its longest text."""
+
+
+def ended_run(jobs: JobManager, run_id: str) -> EndedRun:
+    """The log and the plan of a run.
+
+    Raises:
+        RunError: if there is no such run.
+    """
+    status = jobs.status(run_id)
+    text = jobs.log_tail(run_id, _LINES)
+    if status.state is JobState.INTERRUPTED and (code := _exit_code(jobs.folder(run_id))) is not None:
+        text += f"\nexit code {code}"
+    predicted = (status.memory or {}).get("predicted") or {}
+    return EndedRun(text, status.config, int(predicted.get("label_length") or USUAL_LABEL_LENGTH))
+
+
+def ran_out(jobs: JobManager, status: RunStatus) -> bool:
+    """Whether a run failed, and its log speaks of memory."""
+    if status.state not in (JobState.FAILED, JobState.INTERRUPTED):
+        return False
+    return read_report(ended_run(jobs, status.run_id).text).kind is not OomKind.UNKNOWN
+
+
+def _exit_code(run: RunDir) -> int | None:
+    try:
+        return int(read_json(run.exit)["exit_code"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,130 @@
+"""The background thread of a studio: starts queued runs one at a time and looks after their workers."""
+
+import logging
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from filelock import Timeout
+
+from studio.errors import StudioError
+from studio.files import write_json
+from studio.runs import process
+from studio.runs.queue import RunQueue, close_record
+from studio.runs.status import JobState, is_killed, read_result, read_run_config
+from studio.training.retry import KILLED, Shortage, last_known, plan_retry
+from studio.training.run_dir import RunDir
+
+_LOOK_SECONDS = 0.5
+log = logging.getLogger(__name__)
+
+
+class Starter:
+    """Starts, reaps, and ends what does not stop in time. Any number of them may share one home."""
+
+    def __init__(self, queue: RunQueue, before_start: Callable[[], None]) -> None:
+        """`before_start` is called before a worker is started, to free memory."""
+        self._queue = queue
+        self._settings = queue.settings
+        self._before_start = before_start
+        self._children: dict[Path, subprocess.Popen[bytes]] = {}
+        self._asked: dict[Path, float] = {}
+        """When a stop was first seen, on a clock that nobody sets."""
+        self._wake = threading.Event()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Starts the background thread, once."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="runs", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Ends the thread. Workers go on: they belong to nobody."""
+        self._closing.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        for child in self._children.values():
+            child.returncode = child.poll() or 0  # or Python warns of a child that outlives its handle
+        self._children.clear()
+
+    def _work(self) -> None:
+        while not self._closing.is_set():
+            try:
+                self._look()
+            except Exception:
+                log.exception("The queue of runs met an error and goes on.")
+            self._wake.wait(_LOOK_SECONDS)
+            self._wake.clear()
+
+    def _look(self) -> None:
+        self._reap()
+        self._end_overdue()
+        if self._queue.next() is not None:
+            try:
+                self._before_start()
+            except StudioError as error:
+                log.warning("Memory could not be freed before a run: %s", error)
+            self._start_next()
+
+    def _reap(self) -> None:
+        """Records how a child ended that left no result."""
+        for path, child in list(self._children.items()):
+            code = child.poll()
+            if code is None:
+                continue
+            run = RunDir(path)
+            try:
+                if path.exists() and read_result(run) is None and process.recorded_pid(run) == child.pid:
+                    self._record_end(run, code)
+            finally:
+                del self._children[path]
+
+    def _record_end(self, run: RunDir, code: int) -> None:
+        """A killed worker is followed by one that takes less memory; of any other the exit code is kept."""
+        if run.queue_entry.exists():  # it has seen to that itself
+            return
+        if is_killed(code) and not run.stop_request.exists():
+            config, broken = read_run_config(run)
+            phase, step = last_known(run)
+            if not broken and plan_retry(run, config, Shortage(KILLED, phase, step)):
+                self._queue.enter(run, first=True)
+                return
+        write_json(run.exit, {"schema_version": 1, "exit_code": code})
+
+    def _end_overdue(self) -> None:
+        """Ends workers that were asked to stop and did not within the grace time."""
+        for run in self._queue.at_work():
+            if not run.stop_request.exists():
+                self._asked.pop(run.path, None)
+                continue
+            asked = self._asked.setdefault(run.path, time.monotonic())
+            if time.monotonic() - asked >= self._settings.stop_grace_seconds:
+                process.terminate_tree(run)
+
+    def _start_next(self) -> None:
+        try:
+            with self._queue.lock(0):
+                run = self._queue.next()
+                if run is None:
+                    return
+                try:
+                    self._children[run.path] = process.spawn(run, self._settings)
+                except (OSError, StudioError) as error:
+                    close_record(run, JobState.FAILED, f"The worker could not be started: {error}")
+                run.queue_entry.unlink(missing_ok=True)
+        except Timeout:
+            return  # another studio on this home is starting one
+
+    def has_to_see_to(self, run: RunDir) -> bool:
+        """Whether a worker started here may be gone, and what follows is not decided yet."""
+        return run.path in self._children
+
+    def wake(self) -> None:
+        """Something changed: looks now rather than a moment later."""
+        self._wake.set()

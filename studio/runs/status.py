@@ -1,0 +1,216 @@
+"""What a run's folder says about the run: read each time, never remembered."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from studio.errors import RunError, StudioError
+from studio.files import read_json
+from studio.options.arguments import read_config
+from studio.options.training import TrainingConfig
+from studio.runs import process
+from studio.runs.kinds import RESULT, fitting
+from studio.sentences import Sentence
+from studio.training.retry import Retry
+from studio.training.run_dir import RunDir
+
+_KILLED = (-9, 137)
+"""As Python tells it, and as a shell or a container does."""
+
+
+class JobState(StrEnum):
+    """Where a run stands."""
+
+    QUEUED = "queued"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+ACTIVE = frozenset({JobState.QUEUED, JobState.STARTING, JobState.RUNNING, JobState.STOPPING})
+RESUMABLE = frozenset({JobState.STOPPED, JobState.FAILED, JobState.INTERRUPTED})
+
+
+@dataclass(frozen=True)
+class EvalPoint:
+    """One evaluation; step 0 is the base model."""
+
+    step: int
+    epoch: float
+    wer: float
+    cer: float
+    loss: float
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """Everything there is to show about a run."""
+
+    run_id: str
+    state: JobState
+    config: TrainingConfig
+    phase: str = ""
+    """One of `studio.training.events.Phase`; empty before the worker said anything."""
+    step: int = 0
+    max_steps: int = 0
+    epoch: float = 0.0
+    eta_seconds: float | None = None
+    samples_per_second: float | None = None
+    speedup: float | None = None
+    """In short-audio mode, against padding every batch, as measured on those that are padded."""
+    memory_bytes: int | None = None
+    memory: Mapping[str, Any] | None = None
+    """`predicted` and `measured` bytes, as `studio.training.memory_watch` tells them."""
+    loss_points: tuple[tuple[int, float], ...] = ()
+    """(step, loss)."""
+    learning_rate: float | None = None
+    """At its peak; None before the worker knows."""
+    rate_points: tuple[tuple[int, float], ...] = ()
+    """(step, learning rate)."""
+    eval_points: tuple[EvalPoint, ...] = ()
+    metric: str = ""
+    """`wer` or `cer`: what decides which checkpoint is best; empty before the worker knows."""
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    """Of a finished run: `base` and `final` evaluation, `best_step`."""
+    short_audio: Mapping[str, Any] | None = None
+    """What short windows gain and cost the finished model (see `studio.evaluation.reading_short`)."""
+    capabilities: Mapping[str, Any] | None = None
+    """What the finished model can still do that the base could (see `studio.evaluation.capabilities`)."""
+    eval_progress: tuple[int, int] | None = None
+    """Clips done and in all, while an evaluation runs."""
+    samples: tuple[Mapping[str, str], ...] = ()
+    """`reference` and `hypothesis` of a few clips in the latest evaluation."""
+    earlier_samples: tuple[tuple[int, tuple[Mapping[str, str], ...]], ...] = ()
+    """(step, the same) of each evaluation."""
+    data_wait_share: float | None = None
+    """Share of the latest steps' time in which the model waited for batches."""
+    checkpoints_bytes: int = 0
+    """What they take on the disk."""
+    removable_bytes: int = 0
+    """What of that can be given back: all of a finished run, of another all but its last checkpoint."""
+    has_checkpoint: bool = False
+    """Whether there is one to go on from; a list of runs does not look, as with all that takes longest."""
+    disk_free_bytes: int | None = None
+    """What is left on the disk of the run; None where it was not looked at."""
+    data: Mapping[str, Any] | None = None
+    """The `data` event."""
+    warnings: tuple[Sentence, ...] = ()
+    retries: tuple[Retry, ...] = ()
+    """Attempts that followed when memory ran out."""
+    error: str = ""
+    error_template: str = ""
+    """The error as a template, for translation, and its values."""
+    error_values: Mapping[str, object] = field(default_factory=dict)
+    model_id: str | None = None
+    created: str = ""
+    """ISO 8601 in UTC, as `started` and `ended`; empty if unknown."""
+    started: str = ""
+    ended: str = ""
+    queue_position: int | None = None
+    """1 is next; None if it does not wait."""
+
+    @property
+    def can_stop(self) -> bool:
+        """Whether a stop can be asked for."""
+        return self.state in (JobState.QUEUED, JobState.STARTING, JobState.RUNNING)
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether the run can be queued again, to go on from its last checkpoint."""
+        return self.state in RESUMABLE
+
+    @property
+    def stop_note(self) -> Sentence:
+        """What is left of a stopped run."""
+        if self.has_checkpoint:
+            return Sentence("Stopped; the last checkpoint is kept. Resume goes on from there.")
+        if not self.started:
+            return Sentence("Cancelled before it began: nothing was trained. Resume queues it again.")
+        return Sentence("Stopped before its first checkpoint: nothing is kept. Resume begins anew.")
+
+
+def read_result(run: RunDir) -> dict[str, Any] | None:
+    """`result.json`, None while there is none."""
+    try:
+        result: dict[str, Any] | None = fitting(read_json(run.result), RESULT)
+    except (OSError, ValueError):
+        return None
+    return result
+
+
+def read_state(run: RunDir, last_event: float | None = None) -> JobState:
+    """A result decides, then a living process, then the queue; whatever is left was stopped or interrupted.
+
+    `last_event` is the time of the run's latest event: a worker that said nothing yet is starting.
+    """
+    result = read_result(run)
+    if result is not None:
+        found = str(result.get("state"))
+        return JobState(found) if found in ("finished", "stopped", "failed") else JobState.FAILED
+    if process.is_alive(run):
+        if run.stop_request.exists():
+            return JobState.STOPPING
+        begun = process.start_time(run) or 0.0
+        return JobState.RUNNING if last_event is not None and last_event > begun else JobState.STARTING
+    if read_result(run) is not None:  # it ended between the two looks
+        return read_state(run, last_event)
+    if run.queue_entry.exists():
+        return JobState.QUEUED
+    # Asked to stop and gone: it was ended after the grace time, or could not save any more.
+    return JobState.STOPPED if run.stop_request.exists() else JobState.INTERRUPTED
+
+
+def why_interrupted(run: RunDir) -> RunError:
+    """A sentence about a worker that left no result."""
+    try:
+        code = int(read_json(run.exit)["exit_code"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return RunError("The worker ended without a result: it was killed, or the machine was switched off.")
+    if is_killed(code):
+        return RunError(
+            "The worker was killed, probably for memory: make per_device_train_batch_size smaller or turn "
+            "gradient_checkpointing on before you resume."
+        )
+    return RunError(
+        "The worker ended without a result, with exit code {code}. Its log may say why.", code=code
+    )
+
+
+def is_killed(code: int) -> bool:
+    """Whether an exit code says that a process was ended from outside at once."""
+    return code in _KILLED
+
+
+def read_run_config(run: RunDir) -> tuple[TrainingConfig, str]:
+    """The run's configuration, or the defaults and a sentence if it cannot be read."""
+    try:
+        return read_config(run.config), ""
+    except StudioError as error:
+        return TrainingConfig(), str(error)
+
+
+def iso(seconds: float | None) -> str:
+    """Seconds since the epoch as ISO 8601 in UTC; empty for None."""
+    return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def queued_at(run: RunDir) -> float | None:
+    """When the run took its place in the queue; None if it does not wait."""
+    try:
+        return float(read_json(run.queue_entry)["queued"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def created_at(run: RunDir) -> str:
+    """When the run was submitted."""
+    try:
+        return str(read_json(run.record)["created"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""

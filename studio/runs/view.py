@@ -1,0 +1,95 @@
+"""A run's folder as a `RunStatus`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from studio.runs import process
+from studio.runs.disk import checkpoints_bytes, free_bytes, removable_bytes
+from studio.runs.history import History
+from studio.runs.status import (
+    EvalPoint,
+    JobState,
+    RunStatus,
+    created_at,
+    iso,
+    read_result,
+    read_run_config,
+    read_state,
+    why_interrupted,
+)
+from studio.sentences import from_plain
+from studio.training.checkpoints import last_checkpoint
+from studio.training.retry import read_retries
+from studio.training.run_dir import RunDir
+
+
+def view(run: RunDir, history: History | None, *, with_curves: bool = True) -> RunStatus:
+    """A run as its folder shows it. Without `history`, only what the result tells."""
+    history = history or History()
+    config, broken = read_run_config(run)
+    state = read_state(run, history.last_event)
+    result = read_result(run) or {}
+    error = why_interrupted(run) if state is JobState.INTERRUPTED else None
+    metrics = result.get("metrics") or {}
+    max_steps = history.max_steps or int(result.get("max_steps") or 0)
+    step = max_steps if state is JobState.FINISHED else history.step or int(result.get("step") or 0)
+    return RunStatus(
+        run_id=run.run_id,
+        state=JobState.FAILED if broken else state,
+        config=config,
+        phase=_phase(state, history),
+        step=step,
+        max_steps=max_steps,
+        epoch=float(history.latest.get("epoch") or 0.0),
+        eta_seconds=history.latest.get("eta_seconds") if state is JobState.RUNNING else None,
+        samples_per_second=history.latest.get("samples_per_second"),
+        speedup=history.latest.get("speedup"),
+        memory_bytes=history.latest.get("memory_bytes") or result.get("memory_bytes"),
+        memory=history.memory or result.get("memory"),
+        data_wait_share=history.latest.get("data_wait_share"),
+        eval_points=_evaluations(history, metrics),
+        learning_rate=history.learning_rate,
+        metric=str(history.metric or metrics.get("metric") or ""),
+        metrics=metrics,
+        capabilities=result.get("capabilities"),
+        short_audio=result.get("short_audio"),
+        eval_progress=history.eval_progress,
+        samples=history.samples,
+        data=history.data,
+        warnings=tuple(history.warnings),
+        retries=read_retries(run),
+        error=broken or str(result.get("error") or error or ""),
+        error_template=str(result.get("error_template") or (error.template if error else "")),
+        error_values=error.values if error else from_plain(result.get("error_values") or {}),
+        model_id=result.get("model_id"),
+        created=created_at(run),
+        started=iso(process.start_time(run)),
+        ended=str(result.get("ended") or (iso(history.last_event) if error else "")),
+        **(_long_parts(run, history, state) if with_curves else {}),
+    )
+
+
+def _long_parts(run: RunDir, history: History, state: JobState) -> dict[str, Any]:
+    """What takes longest to look up or to send; a list of runs does without."""
+    return {
+        "checkpoints_bytes": checkpoints_bytes(run),
+        "removable_bytes": removable_bytes(run, keep_last=state is not JobState.FINISHED),
+        "has_checkpoint": last_checkpoint(run.checkpoints) is not None,
+        "disk_free_bytes": free_bytes(run.path),
+        "rate_points": tuple(sorted(history.rates.items())),
+        "loss_points": tuple(sorted(history.losses.items())),
+        "earlier_samples": tuple(sorted(history.earlier_samples.items())),
+    }
+
+
+def _evaluations(history: History, metrics: Mapping[str, Any]) -> tuple[EvalPoint, ...]:
+    """Those that were told; where nothing was read, those of the base and of the result."""
+    if history.evaluations:
+        return tuple(history.evaluations[step] for step in sorted(history.evaluations))
+    return tuple(EvalPoint(**metrics[name]) for name in ("base", "final") if metrics.get(name) is not None)
+
+
+def _phase(state: JobState, history: History) -> str:
+    if state is JobState.QUEUED:
+        return ""
+    return "starting" if state is JobState.STARTING else history.phase

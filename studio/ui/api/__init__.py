@@ -1,0 +1,1 @@
+"""The functions of the page for programs, and as tools (MCP)."""

@@ -1,0 +1,141 @@
+"""The interface for programs: how much memory a run or a transcription takes."""
+
+from collections.abc import Callable
+from typing import Any
+
+from studio.doctor.examine import examine
+from studio.memory.claims import claims
+from studio.memory.oom import explain
+from studio.memory.plan import LABEL_LENGTH
+from studio.memory.trace.store import traced
+from studio.options.arguments import config_from_dict, config_to_dict
+from studio.runs.oom import ended_run
+from studio.services import Services
+from studio.training.fitting import LARGEST_LABEL, FitQuestion, check_between, find_fit, shape_of
+from studio.training.plan import config_of, planned
+from studio.training.presets import preset_answers, preset_row
+from studio.training.probe.question import ProbeQuestion
+from studio.ui.api.json_values import SCHEMA_VERSION
+from studio.ui.shared.access import require_training
+from studio.ui.shared.sizing import Question, answer
+
+
+class MemoryEndpoints:
+    """Estimates, fits, explanations and measurements."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def all(self) -> tuple[Callable[..., Any], ...]:
+        """The endpoints, each under its own name."""
+        return (
+            self.estimate,
+            self.fit,
+            self.explain_oom,
+            self.presets,
+            self.memory_claims,
+            self.doctor,
+            self.trace,
+            self.probe,
+        )
+
+    def estimate(
+        self,
+        base_model: str,
+        use: str = "train",
+        method: str = "lora",
+        quantization: str = "none",
+        precision: str = "auto",
+        per_device_train_batch_size: int = 8,
+        label_length: int = LABEL_LENGTH,
+        gradient_checkpointing: bool = False,
+        lora_r: int = 32,
+        num_beams: int = 0,
+        gpu: str = "",
+        engine: str = "transformers",
+        optim: str = "adamw_torch_fused",
+        attn_implementation: str = "auto",
+        base_dtype: str = "auto",
+        num_gpus: int = 1,
+        sharding: str = "ddp",
+        loss_chunk_size: int = 256,
+        short_audio: str = "auto",
+        max_audio_len: float = 30.0,
+    ) -> dict[str, Any]:
+        """GPU memory, in bytes a part, of a training run or (use="transcribe") of transcribing."""
+        question = Question(**{name: value for name, value in locals().items() if name != "self"})
+        found = answer(question, self._services.registry, self._services.settings.calibration)
+        return {**found.estimate.to_json(), "gpu": found.gpu.name, "verdict": found.verdict}
+
+    def fit(
+        self,
+        gpu: str = "",
+        memory_gib: float = 0,
+        base_model: str = "auto",
+        hours: float = 0,
+        method: str = "auto",
+        effective_batch_size: int = 16,
+        label_length: int = LABEL_LENGTH,
+    ) -> dict[str, Any]:
+        """The best training run for a GPU, the changes that led to it, and the other models and cards."""
+        question = FitQuestion(gpu, memory_gib, base_model, hours, method, effective_batch_size, label_length)
+        return find_fit(question, self._services.registry, self._services.settings.calibration).to_json()
+
+    def explain_oom(
+        self,
+        text: str = "",
+        config: dict[str, Any] | None = None,
+        label_length: int = LABEL_LENGTH,
+        run_id: str = "",
+    ) -> dict[str, Any]:
+        """Why a run was out of memory, from its error or log; with its `config`, also a run that fits.
+
+        `run_id` names a run of this studio instead, which brings its own log and options.
+        """
+        if run_id:
+            ended = ended_run(self._services.jobs, run_id)
+            text, config = ended.text, config_to_dict(ended.config)
+            label_length = ended.label_length
+        if not config:
+            return explain(text).to_json()
+        run = config_from_dict(config)
+        diagnosis = explain(
+            text, planned(run, label_length), shape_of(run.base_model, self._services.registry)
+        )
+        repaired = diagnosis.repaired
+        fitting = config_of(repaired.plan, run) if repaired and repaired.fits else None
+        return {**diagnosis.to_json(), "config": config_to_dict(fitting) if fitting else None}
+
+    def memory_claims(self) -> dict[str, Any]:
+        """What common guides say about memory, and what is true."""
+        rows = [{"key": each.key, "said": str(each.said), "truth": str(each.truth)} for each in claims()]
+        return {"schema_version": SCHEMA_VERSION, "claims": rows}
+
+    def presets(self) -> dict[str, Any]:
+        """Ready-made questions with the runs that fit, beside what common guides say."""
+        rows = [preset_row(row, answer) for row, answer in preset_answers(self._services.registry)]
+        return {"schema_version": SCHEMA_VERSION, "presets": rows}
+
+    def doctor(self) -> dict[str, Any]:
+        """What is here, what of it works, and what to do about the rest."""
+        return examine(self._services.settings).to_json()
+
+    def trace(self, config: dict[str, Any], label_length: int = LABEL_LENGTH) -> dict[str, Any]:
+        """One training step run on tensors without memory: bytes a part at the peak, and over the step.
+
+        `config` holds options of `python -m studio train`.
+        """
+        run = config_from_dict(config)
+        dimensions = shape_of(run.base_model, self._services.registry)
+        return traced(planned(run, label_length), dimensions, self._services.settings).to_json()
+
+    def probe(self, config: dict[str, Any], label_length: int = 448) -> dict[str, Any]:
+        """Measures two real steps of a run on this machine, with texts of so many tokens; waits for it.
+
+        `config` holds options of `python -m studio train`. The answer is the receipt that is kept.
+        """
+        require_training(self._services.settings)
+        run = config_from_dict(config)
+        check_between("label_length", label_length, 1, LARGEST_LABEL)
+        question = ProbeQuestion(run, shape_of(run.base_model, self._services.registry), label_length)
+        return self._services.prober.measure(question)[0].to_json()

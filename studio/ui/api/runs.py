@@ -1,0 +1,129 @@
+"""The interface for programs: models, runs, data and evaluations."""
+
+from collections.abc import Callable
+from typing import Any
+
+from studio.evaluation.compare import evaluate
+from studio.options.arguments import config_from_dict
+from studio.services import Services
+from studio.transcription.engine import EngineChoice, TranscribeOptions
+from studio.transcription.export import ExportRequest
+from studio.ui.api.json_values import SCHEMA_VERSION, model_row, notes_on, plain, run_row
+from studio.ui.data_check import CheckQuestion, check
+from studio.ui.shared.access import require_public_data, require_training
+
+
+class RunEndpoints:
+    """What there is, what is trained, and how good it is."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def all(self) -> tuple[Callable[..., Any], ...]:
+        """The endpoints, each under its own name."""
+        return (
+            self.models,
+            self.export,
+            self.start_run,
+            self.runs,
+            self.run_status,
+            self.stop_run,
+            self.resume_run,
+            self.check_data,
+            self.evaluate,
+        )
+
+    def models(self) -> dict[str, Any]:
+        """Every model the studio knows."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "models": [model_row(spec) for spec in self._services.registry.all()],
+        }
+
+    def export(
+        self, model: str, format: str = "ctranslate2", quantization: str = "auto", name: str = ""
+    ) -> dict[str, Any]:
+        """Exports a model for faster-whisper, or merges an adapter; its card has the proof under `parity`."""
+        require_training(self._services.settings)
+        request = ExportRequest(model, format, quantization, name)
+        return {
+            "schema_version": SCHEMA_VERSION,
+            **model_row(self._services.engines.exporter.export(request)),
+        }
+
+    def start_run(self, config: dict[str, Any]) -> str:
+        """Queues a training run; `config` holds options of `python -m studio train`. Returns the run's id."""
+        require_training(self._services.settings)
+        return self._services.jobs.submit(config_from_dict(config))
+
+    def runs(self) -> dict[str, Any]:
+        """All runs, newest first, without their curves."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "runs": [run_row(status) for status in self._services.jobs.runs()],
+        }
+
+    def run_status(self, run_id: str) -> dict[str, Any]:
+        """State, progress, curves and results of a run."""
+        return {"schema_version": SCHEMA_VERSION, **run_row(self._services.jobs.status(run_id))}
+
+    def stop_run(self, run_id: str) -> dict[str, Any]:
+        """Asks a run to save a checkpoint and end."""
+        require_training(self._services.settings)
+        self._services.jobs.stop(run_id)
+        return self.run_status(run_id)
+
+    def resume_run(self, run_id: str) -> dict[str, Any]:
+        """Queues a stopped or interrupted run again, from its last checkpoint."""
+        require_training(self._services.settings)
+        self._services.jobs.resume(run_id)
+        return self.run_status(run_id)
+
+    def check_data(
+        self,
+        train_data: str,
+        test_data: str = "",
+        base_model: str = "",
+        transcribe: int = 0,
+        normalizer: str = "none",
+        language: str = "auto",
+        max_rows: int = 0,
+    ) -> dict[str, Any]:
+        """What is wrong with which row of a data set; the answer of `python -m studio check-data --json`."""
+        for source in (train_data, test_data):
+            require_public_data(self._services.settings, source)
+        question = CheckQuestion(
+            train_data, test_data, base_model, transcribe, normalizer, language, max_rows=max_rows or None
+        )
+        return plain(check(question, self._services).to_json())  # type: ignore[no-any-return]
+
+    def evaluate(
+        self,
+        models: str,
+        test_data: str,
+        language: str = "auto",
+        task: str = "transcribe",
+        num_beams: int = 0,
+        normalizer: str = "none",
+        max_samples: int = 0,
+        engine: str = "auto",
+        precision: str = "auto",
+    ) -> dict[str, Any]:
+        """Error rates of models on the same clips; the answer of `python -m studio evaluate --json`.
+
+        `notes` has what is to be known of it, such as that a training run shares the machine.
+        """
+        require_public_data(self._services.settings, test_data)
+        names = [name.strip() for name in models.split(",") if name.strip()]
+        options = TranscribeOptions(language=language, task=task, timestamps="none", num_beams=num_beams)
+        notes = notes_on(self._services, names, options)
+        found = evaluate(
+            self._services.engines,
+            names,
+            test_data,
+            options=options,
+            normalizer=normalizer,
+            max_samples=max_samples or None,
+            choice=EngineChoice(engine, precision),
+        )
+        return {**plain(found.to_json()), "notes": notes}

@@ -1,0 +1,95 @@
+"""Transcribing for programs: `/transcribe`."""
+
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.errors import AudioError
+from studio.services import Services
+from studio.transcription.engine import TranscribeOptions
+from studio.ui.api.json_values import notes_on
+from studio.ui.api.mcp import documented
+from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.search_options import chosen
+
+
+def transcribe_endpoint(services: Services) -> None:
+    """`/transcribe`. Its components check that the file is an upload and none of the server's own."""
+
+    def transcribe(
+        audio: str | None,
+        model: str,
+        language: str,
+        task: str,
+        timestamps: str,
+        initial_prompt: str,
+        num_beams: float,
+        audio_context: str,
+        chinese_script: str,
+        engine: str,
+        precision: str,
+        temperature: str,
+        hotwords: str,
+        condition_on_prev_tokens: bool,
+        no_speech_threshold: float,
+        compression_ratio_threshold: float,
+        logprob_threshold: float,
+        suppress_tokens: str,
+        max_new_tokens: float,
+        vad: bool,
+        batch_size: float,
+        request: gr.Request,
+    ) -> dict[str, Any]:
+        """What is said in a recording, with times; a row of `python -m studio transcribe --json`.
+
+        `notes` has what is to be known of it, such as that a training run shares the machine.
+        """
+        given = locals()
+        if not audio:
+            raise AudioError("There is no recording yet: upload a file, press Record, or take a sample.")
+        options, choice = chosen({name: given[name] for name in inputs})
+        heard = services.engines.transcribe(model, Path(audio), options, choice=choice)
+        notes = [*notes_on(services, [model], options), *(str(note) for note in heard.notes)]
+        return {**heard.to_json(), "notes": notes}
+
+    with gr.Group(visible=False):
+        inputs = _inputs()
+        answer_json = gr.JSON()
+    gr.on(
+        [],
+        shows_errors(documented(transcribe)),
+        inputs_kwargs=inputs,
+        outputs=answer_json,
+        api_name="transcribe",
+        concurrency_limit=2,
+    )
+
+
+def _inputs() -> dict[str, Block]:
+    """Components under the names of the arguments."""
+    usual = TranscribeOptions()
+    return {
+        "audio": gr.Audio(type="filepath"),
+        "model": gr.Textbox("demo"),
+        "language": gr.Textbox("auto"),
+        "task": gr.Textbox("transcribe"),
+        "timestamps": gr.Textbox("segment"),
+        "initial_prompt": gr.Textbox(""),
+        "num_beams": gr.Number(0, precision=0),
+        "audio_context": gr.Textbox("auto"),
+        "chinese_script": gr.Textbox("auto"),
+        "engine": gr.Textbox("auto"),
+        "precision": gr.Textbox("auto"),
+        "temperature": gr.Textbox("0, 0.2, 0.4, 0.6, 0.8, 1"),
+        "hotwords": gr.Textbox(""),
+        "condition_on_prev_tokens": gr.Checkbox(True),
+        "no_speech_threshold": gr.Number(usual.no_speech_threshold),
+        "compression_ratio_threshold": gr.Number(usual.compression_ratio_threshold),
+        "logprob_threshold": gr.Number(usual.logprob_threshold),
+        "suppress_tokens": gr.Textbox("-1"),
+        "max_new_tokens": gr.Number(0, precision=0),
+        "vad": gr.Checkbox(True),
+        "batch_size": gr.Number(0, precision=0),
+    }

@@ -1,0 +1,212 @@
+"""The estimate: form on the left, the answer on the right, no button to press."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.errors import ConfigError
+from studio.memory.fit import cards_for
+from studio.memory.gpus import GPUS
+from studio.memory.inference_plan import INTEGERS
+from studio.registry.store import ModelRegistry
+from studio.services import Services
+from studio.settings import Settings
+from studio.ui.memory.charts import batch_chart
+from studio.ui.memory.form import build_form, mark_fields, wire_fields
+from studio.ui.memory.probe import ProbeSection, build_probe, wire_probe
+from studio.ui.memory.step import StepSection, build_step, wire_step
+from studio.ui.memory.views import cards_view, phases_view, savings_view
+from studio.ui.shared.charts import memory_chart
+from studio.ui.shared.errors import explain, shows_errors
+from studio.ui.shared.following import AT_ONCE, changes_of, copyable, follow_form, follow_models
+from studio.ui.shared.handover import Handover, handed, handover
+from studio.ui.shared.i18n import _, request_locale
+from studio.ui.shared.links import plan_link
+from studio.ui.shared.markup import Html, join, tag
+from studio.ui.shared.sizing import (
+    TRAIN,
+    Answer,
+    Question,
+    answer,
+    batch_curve,
+    estimate_command,
+    training_config,
+)
+from studio.ui.shared.transcript_views import download_links
+from studio.ui.shared.views import memory_table, memory_verdict, note, part_names
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """Components on the right."""
+
+    verdict: gr.HTML
+    chart: gr.Plot
+    batches: gr.Plot
+    cards: gr.HTML
+    parts: gr.HTML
+    command: gr.Textbox
+    link: gr.HTML
+
+    def words(self) -> list[Block]:
+        """In the order in which the first handler gives them."""
+        return [self.verdict, self.cards, self.parts, self.command, self.link]
+
+    def charts(self) -> list[Block]:
+        """In the order in which the second handler gives them."""
+        return [self.chart, self.batches]
+
+
+@dataclass(frozen=True)
+class EstimateSection:
+    """What the page around it needs."""
+
+    form: Mapping[str, Block]
+    handover: Handover
+
+
+def build_estimate(services: Services, tab: gr.Tab) -> EstimateSection:
+    """The section's content; it answers at every change of a value."""
+    settings, registry = services.settings, services.registry
+    with gr.Row():
+        with gr.Column(scale=2, min_width=300):
+            form, more = build_form(registry)
+        with gr.Column(scale=3, min_width=320):
+            verdict = gr.HTML(elem_id="memory-verdict")
+            use = handover("memory-use")
+            answers = _Answers(
+                verdict,
+                gr.Plot(show_label=False, elem_id="memory-chart"),
+                gr.Plot(show_label=False, elem_id="memory-batches"),
+                gr.HTML(elem_id="memory-cards"),
+                gr.HTML(elem_id="memory-parts"),
+                copyable(_("The same in a terminal"), "memory-command", lines=2),
+                gr.HTML(elem_id="memory-link"),
+            )
+            step = build_step()
+            probe = build_probe()
+            gr.Markdown(
+                _(
+                    "An estimate by closed formulas, worked out from the model's dimensions. The range says "
+                    "how far a real run may be off. The length of the audio changes nothing as long as it is "
+                    "padded to 30 seconds; with short audio switched on, the longest clip counts."
+                ),
+                elem_classes="subdued",
+            )
+    wire_fields(form, more)
+    wire_step(registry, settings, form, step)
+    wire_probe(services, form, probe)
+    _forget(services, form, step, probe)
+    _wire(settings, registry, tab, form, answers, use)
+    return EstimateSection(form, use)
+
+
+def _forget(services: Services, form: dict[str, Block], step: StepSection, probe: ProbeSection) -> None:
+    """Hides what was drawn and measured for another form.
+
+    Before everything else: gradio takes the mark off a field whenever another answer comes in.
+    """
+
+    def hide() -> list[Any]:
+        gone = gr.update(visible=False)
+        return [gone, gone, gr.skip() if services.prober.is_busy else gone]
+
+    gr.on(changes_of(form), hide, None, [step.chart, step.said, probe.said], **AT_ONCE)
+
+
+def _wire(
+    settings: Settings,
+    registry: ModelRegistry,
+    tab: gr.Tab,
+    form: dict[str, Block],
+    answers: _Answers,
+    use: Handover,
+) -> None:
+    @shows_errors
+    def show(request: gr.Request, **values: Any) -> list[Any]:
+        return _words(Question(**values), registry, settings.calibration, request)
+
+    @shows_errors
+    def draw(request: gr.Request, **values: Any) -> list[Any]:
+        return _charts(Question(**values), registry, settings.calibration, request_locale(request))
+
+    shown = follow_form(form, show, [*answers.words(), *use.all()], tab.select, **AT_ONCE)
+    # A browser takes longer to draw than to write: the verdict does not wait for the charts.
+    drawn = shown.success(
+        draw, inputs_kwargs=form, outputs=answers.charts(), trigger_mode="always_last", **AT_ONCE
+    )
+    mark_fields(form, drawn.then, shown.failure)
+    follow_models(registry, tab, form["base_model"])
+
+
+def _is_changing(question: Question) -> bool:
+    """Whether the list of precisions has yet to follow the engine."""
+    if question.use == TRAIN:
+        return question.precision in INTEGERS
+    is_ours = question.precision == "pure_bf16"
+    return is_ours or (question.precision in INTEGERS and question.engine != "faster-whisper")
+
+
+def _words(question: Question, registry: ModelRegistry, receipts: Path, request: gr.Request) -> list[Any]:
+    """Verdict, cards, parts, command and links, and what goes to the Train tab."""
+    if _is_changing(question):
+        return [gr.skip()] * 7
+    locale = request_locale(request)
+    try:
+        found = answer(question, registry, receipts)
+    except ConfigError as error:
+        return [note(explain(error, locale), "bad"), *[""] * 4, *handed(None)]
+    estimate = found.estimate
+    parts = {str(part): size for part, size in estimate.parts.items()}
+    formulas = {str(part): text for part, text in estimate.formulas.items()}
+    phases = {str(phase): size for phase, size in estimate.phases.items()}
+    return [
+        memory_verdict(
+            found.verdict,
+            found.gpu.name,
+            found.usable_bytes,
+            estimate,
+            locale,
+        ),
+        cards_view(cards_for(found.elsewhere), locale),
+        join(
+            [
+                memory_table(parts, formulas, locale),
+                phases_view(phases, locale),
+                savings_view(found.savings, locale),
+            ]
+        ),
+        estimate_command(question),
+        _links(question, found, request, locale),
+        *handed(training_config(question) if question.use == TRAIN else None),
+    ]
+
+
+def _charts(question: Question, registry: ModelRegistry, receipts: Path, locale: str) -> list[Any]:
+    """Stacked parts against common GPUs, and the peak against the batch."""
+    if _is_changing(question):
+        return [gr.skip()] * 2
+    try:
+        found = answer(question, registry, receipts)
+    except ConfigError:
+        return [None, None]  # the words say what is wrong
+    parts = {str(part): size for part, size in found.estimate.parts.items()}
+    points, largest = batch_curve(question, found)
+    chosen = question.per_device_train_batch_size
+    sizes = [gpu.memory_bytes for gpu in GPUS]
+    return [
+        memory_chart(parts, part_names(locale), sizes, found.gpu.memory_bytes, locale),
+        batch_chart(points, found.usable_bytes, found.gpu.name, chosen, largest, locale),
+    ]
+
+
+def _links(question: Question, found: Answer, request: gr.Request, locale: str) -> Html:
+    """A link that opens the page with this form, and the answer as JSON."""
+    row = {**found.estimate.to_json(), "gpu": found.gpu.name, "verdict": found.verdict}
+    files = download_links({"json": json.dumps(row, indent=2)}, "whisper-memory", locale)
+    return tag("div", plan_link(question, request, locale), files, class_="downloads")

@@ -1,0 +1,249 @@
+"""Fit for me: a GPU, a model and hours of speech in, the best run out, with the ladder that leads to it."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.errors import StudioError
+from studio.memory.advice import advise
+from studio.memory.claims import claims
+from studio.memory.fit import LARGEST_BATCH, cards_for
+from studio.memory.gpus import card, usable_bytes, verdict
+from studio.options.choices import METHODS, or_auto
+from studio.registry.store import ModelRegistry
+from studio.training.fitting import AUTO, LARGEST_LABEL, FitAnswer, FitQuestion, check_between, find_fit
+from studio.training.presets import PRESETS, Preset, preset, preset_answers
+from studio.ui.memory.form import gpu_field
+from studio.ui.memory.views import (
+    cards_view,
+    claim_view,
+    claims_view,
+    ladder_view,
+    models_view,
+    no_fit,
+    presets_view,
+    savings_view,
+)
+from studio.ui.shared.errors import explain, shows_errors
+from studio.ui.shared.following import QUIET, copyable, follow_form, follow_models
+from studio.ui.shared.forms import choices_of, field_marks
+from studio.ui.shared.handover import Handover, handed, handover
+from studio.ui.shared.i18n import N_, _, request_locale, said
+from studio.ui.shared.links import plan_link
+from studio.ui.shared.markup import Html, join, tag
+from studio.ui.shared.transcript_views import download_links
+from studio.ui.shared.views import memory_verdict, model_choices, note
+
+_DEFAULTS = FitQuestion()
+_OWN = ""
+_ANY_MODEL = N_("Automatic: the most accurate that fits")
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """Components on the right."""
+
+    verdict: gr.HTML
+    ladder: gr.HTML
+    more: gr.HTML
+    command: gr.Textbox
+    links: gr.HTML
+
+    def all(self) -> list[Block]:
+        """In the order in which the handler gives them."""
+        return [self.verdict, self.ladder, self.more, self.command, self.links]
+
+
+@dataclass(frozen=True)
+class FitSection:
+    """What the page around it needs."""
+
+    form: Mapping[str, Block]
+    handover: Handover
+
+
+def build_fit(registry: ModelRegistry, receipts: Path, tab: gr.Tab) -> FitSection:
+    """The section's content; it answers at every change of a value.
+
+    `receipts` is the folder of what was measured on this machine.
+    """
+    with gr.Row():
+        with gr.Column(scale=2, min_width=300):
+            choice = gr.Dropdown(
+                [(_("My own question"), _OWN), *((_(row.title.template), row.key) for row in PRESETS)],
+                value=_OWN,
+                label=_("Ready-made questions"),
+                elem_id="fit-preset",
+            )
+            form = _form(registry)
+            told = gr.HTML(elem_id="fit-claim")
+        with gr.Column(scale=3, min_width=320):
+            verdict_card = gr.HTML(elem_id="fit-verdict")
+            use = handover("fit-use")
+            answers = _Answers(
+                verdict_card,
+                gr.HTML(elem_id="fit-ladder"),
+                gr.HTML(elem_id="fit-more"),
+                copyable(_("The run in a terminal"), "fit-command", lines=2),
+                gr.HTML(elem_id="fit-links"),
+            )
+    _wire(registry, receipts, tab, form, answers, use)
+    _wire_presets(choice, told, form)
+    return FitSection(form, use)
+
+
+def _form(registry: ModelRegistry) -> dict[str, Block]:
+    """Components under the names of `FitQuestion`."""
+    form: dict[str, Block] = {}
+    form["gpu"] = gpu_field(elem_id="fit-gpu")
+    form["memory_gib"] = gr.Number(
+        0,
+        label=_("Or GiB that are free"),
+        info=_("0: what the GPU above has to give."),
+        elem_id="fit-memory_gib",
+    )
+    form["base_model"] = gr.Dropdown(
+        [(_(_ANY_MODEL), AUTO), *model_choices(registry.all(), "en")],
+        value=AUTO,
+        label=_("Model"),
+        allow_custom_value=True,
+        elem_id="fit-base_model",
+    )
+    form["hours"] = gr.Number(
+        0,
+        label=_("Hours of transcribed speech"),
+        info=_("Decides the method; 0 if you do not know yet."),
+        elem_id="fit-hours",
+    )
+    form["method"] = gr.Dropdown(
+        choices_of(or_auto(METHODS)),
+        value=AUTO,
+        label=_("Method"),
+        elem_id="fit-method",
+    )
+    with gr.Row():
+        form["effective_batch_size"] = gr.Number(
+            _DEFAULTS.effective_batch_size,
+            precision=0,
+            label=_("Clips a step learns from"),
+            min_width=120,
+            elem_id="fit-effective_batch_size",
+        )
+        form["label_length"] = gr.Number(
+            _DEFAULTS.label_length,
+            precision=0,
+            label=_("Longest text (tokens)"),
+            min_width=120,
+            elem_id="fit-label_length",
+        )
+    return form
+
+
+_CHECKS: dict[str, Callable[[Any], object]] = {
+    "memory_gib": lambda value: card("", value),
+    "hours": advise,
+    "effective_batch_size": lambda value: check_between("effective_batch_size", value, 1, LARGEST_BATCH),
+    "label_length": lambda value: check_between("label_length", value, 1, LARGEST_LABEL),
+}
+
+
+def _problems(values: dict[str, Any]) -> dict[str, StudioError]:
+    """Field → what is wrong with its value."""
+    wrong = {}
+    for name, check in _CHECKS.items():
+        try:
+            check(values[name])
+        except StudioError as error:
+            wrong[name] = error
+    return wrong
+
+
+def _question(values: dict[str, Any]) -> FitQuestion:
+    """An empty number stands for what it is unless given."""
+    return FitQuestion(
+        **{name: getattr(_DEFAULTS, name) if value is None else value for name, value in values.items()}
+    )
+
+
+def _wire(
+    registry: ModelRegistry,
+    receipts: Path,
+    tab: gr.Tab,
+    form: dict[str, Block],
+    answers: _Answers,
+    use: Handover,
+) -> None:
+    @shows_errors
+    def show(request: gr.Request, **values: Any) -> list[Any]:
+        """The best run for the question, or the first thing that is wrong with it."""
+        question = _question(values)
+        locale = request_locale(request)
+        wrong = _problems(vars(question))
+        if wrong:
+            return [note(explain(next(iter(wrong.values())), locale), "bad"), *[""] * 4, *handed(None)]
+        answer = find_fit(question, registry, receipts)
+        link = plan_link(question, request, locale)
+        return _show(answer, known(), link, locale)
+
+    @cache
+    def known() -> tuple[tuple[Preset, FitAnswer], ...]:
+        # Cards of the table do not change while the page is up.
+        return preset_answers(registry)
+
+    validate = field_marks(form, lambda values: _problems(vars(_question(values))))
+    follow_models(registry, tab, form["base_model"], (_ANY_MODEL, AUTO))
+    follow_form(form, show, [*answers.all(), *use.all()], tab.select, validator=validate, **QUIET)
+
+
+def _wire_presets(choice: gr.Dropdown, told: gr.HTML, form: dict[str, Block]) -> None:
+    """A ready-made question fills the form; its note stays until another is taken."""
+
+    def fill(key: str, request: gr.Request) -> list[Any]:
+        """The preset's claim, and its question in the form."""
+        if key == _OWN:
+            return ["", *[gr.skip() for _name in form]]
+        row = preset(key)
+        values = {name: getattr(row.question, name) for name in form}
+        values["gpu"] = row.question.gpu or gr.skip()
+        return [claim_view(row.claim, request_locale(request)), *values.values()]
+
+    choice.input(fill, choice, [told, *form.values()], **QUIET)
+
+
+def _show(answer: FitAnswer, known: Sequence[tuple[Preset, FitAnswer]], link: Html, locale: str) -> list[Any]:
+    result = answer.result
+    estimate = result.estimate
+    usable = usable_bytes(answer.gpu)
+    head = memory_verdict(
+        verdict(estimate, usable),
+        answer.gpu.name,
+        usable,
+        estimate,
+        locale,
+    )
+    more = [
+        models_view(answer.models, answer.base_model, locale),
+        cards_view(cards_for(result.elsewhere), locale),
+        presets_view(known, locale),
+        claims_view(claims(), locale),
+    ]
+    rows = json.dumps(answer.to_json(), indent=2, ensure_ascii=False)
+    return [
+        join(
+            [
+                head if result.fits else no_fit(result, usable, locale),
+                note(said(answer.advice.reason, locale)),
+            ]
+        ),
+        join([ladder_view(result, locale), savings_view(result.savings, locale)]),
+        join(more),
+        answer.command if result.fits else "",
+        tag("div", link, download_links({"json": rows}, "whisper-fit", locale), class_="downloads"),
+        *handed(answer.config if result.fits else None),
+    ]

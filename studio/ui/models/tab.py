@@ -1,0 +1,150 @@
+"""All models: a table, what is known about each, and what can be done with those made here."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.registry.spec import ModelSource
+from studio.registry.store import ModelRegistry
+from studio.settings import Settings
+from studio.transcription.model_cache import ModelCache
+from studio.ui.models.export import ExportParts, can_export, export_formats, export_parts, wire_export
+from studio.ui.shared.access import is_public, require_own_models
+from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.following import UNCHECKED, offered
+from studio.ui.shared.i18n import _, request_locale, tr
+from studio.ui.shared.markup import Html
+from studio.ui.shared.picking import picked_id, picking_table
+from studio.ui.shared.views import model_choices, model_details, models_table, note
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Components that the handlers fill."""
+
+    table: gr.HTML
+    choice: gr.Dropdown
+    details: gr.HTML
+    change: gr.Group
+    new_name: gr.Textbox
+    confirm: gr.Group
+    export: ExportParts
+
+    def all(self) -> list[Block]:
+        """In the order in which `_show` fills them."""
+        shown = [self.table, self.choice, self.details, self.change, self.new_name, self.confirm]
+        return [*shown, self.export.group, self.export.format]
+
+
+def build_models_tab(settings: Settings, registry: ModelRegistry, engines: ModelCache, tab: gr.Tab) -> None:
+    """The tab's content; everything it shares are settings, registry and loaded models."""
+    gr.Markdown(
+        _("Every model this studio knows. What you train appears here and in the Transcribe tab by itself."),
+        elem_classes="lead",
+    )
+    with gr.Row():
+        with gr.Column(scale=3, min_width=320):
+            table = picking_table(elem_id="models-table")
+        with gr.Column(scale=2, min_width=300):
+            choice = gr.Dropdown([], label=_("Model"), interactive=True, elem_id="models-choice")
+            details = gr.HTML(elem_id="models-details", elem_classes="panel")
+            export = export_parts()
+            with gr.Group(visible=False) as change:
+                new_name = gr.Textbox(label=_("New name"), max_lines=1, elem_id="models-new-name")
+                with gr.Row():
+                    rename = gr.Button(_("Rename"), size="sm", elem_id="models-rename")
+                    ask = gr.Button(_("Delete …"), size="sm")
+            with gr.Group(visible=False, elem_classes="confirm") as confirm:
+                gr.Markdown(_("Delete this model from the disk? This cannot be undone."))
+                with gr.Row():
+                    delete = gr.Button(_("Delete"), variant="stop", size="sm", elem_id="models-delete")
+                    keep = gr.Button(_("Keep it"), size="sm")
+    parts = _Parts(table, choice, details, change, new_name, confirm, export)
+    show = _wire(settings, registry, tab, parts, rename, ask, delete, keep)
+    wire_export(export, choice, settings, engines, (show, parts.all()))
+
+
+def _wire(
+    settings: Settings,
+    registry: ModelRegistry,
+    tab: gr.Tab,
+    parts: _Parts,
+    rename: gr.Button,
+    ask: gr.Button,
+    delete: gr.Button,
+    keep: gr.Button,
+) -> Callable[..., list[object]]:
+    everything = parts.all()
+
+    is_fixed = is_public(settings)
+
+    @shows_errors
+    def show(chosen: str | None, request: gr.Request) -> list[object]:
+        return _show(registry, chosen, request_locale(request), chosen, is_fixed=is_fixed)
+
+    @shows_errors
+    def show_again(chosen: str | None, request: gr.Request) -> list[object]:
+        shown = _show(registry, chosen, request_locale(request), chosen, is_fixed=is_fixed)
+        if chosen:  # a new name may be half typed
+            shown[everything.index(parts.new_name)] = gr.skip()
+        return shown
+
+    @shows_errors
+    def pick(event: gr.EventData, request: gr.Request) -> list[object]:
+        return _show(registry, picked_id(event), request_locale(request), is_fixed=is_fixed)
+
+    @shows_errors
+    def rename_model(chosen: str, new_name: str, request: gr.Request) -> list[object]:
+        require_own_models(settings)
+        return _show(registry, registry.rename(chosen, new_name).id, request_locale(request))
+
+    @shows_errors
+    def delete_model(chosen: str, request: gr.Request) -> list[object]:
+        require_own_models(settings)
+        registry.remove(chosen)
+        return _show(registry, None, request_locale(request))
+
+    private = {"api_visibility": "private", "show_progress": "hidden", **UNCHECKED}
+    reading = {**private, "concurrency_limit": None}
+    tab.select(show_again, parts.choice, everything, **reading)
+    parts.choice.input(show, parts.choice, everything, **reading)
+    parts.table.pick(pick, None, everything, **reading)
+    rename.click(rename_model, [parts.choice, parts.new_name], everything, **private)
+    delete.click(delete_model, parts.choice, everything, **private)
+    ask.click(lambda: gr.Group(visible=True), None, parts.confirm, **reading)
+    keep.click(lambda: gr.Group(visible=False), None, parts.confirm, **reading)
+    return show_again
+
+
+def _show(
+    registry: ModelRegistry,
+    chosen: str | None,
+    locale: str,
+    stands: str | None = "",
+    *,
+    is_fixed: bool = False,
+) -> list[object]:
+    """The table, and the chosen model if it is still there; `stands` is what the page shows as chosen.
+
+    `is_fixed`: nothing can be renamed or deleted.
+    """
+    specs = registry.all()
+    spec = next((spec for spec in specs if spec.id == chosen), None)
+    details: Html = (
+        model_details(spec, locale)
+        if spec
+        else note(tr("Choose a model to see what is known about it.", locale))
+    )
+    ours = not is_fixed and spec is not None and spec.source in (ModelSource.TRAINED, ModelSource.LOCAL)
+    return [
+        models_table(specs, locale),
+        offered(model_choices(specs, locale), spec.id if spec else None, stands),
+        details,
+        gr.Group(visible=ours),
+        spec.id if spec and ours else "",
+        gr.Group(visible=False),
+        gr.Group(visible=can_export(spec)),
+        export_formats(spec, locale),
+    ]

@@ -1,0 +1,1 @@
+"""What several tabs are made of: forms, views, charts, texts in three languages."""

@@ -1,0 +1,240 @@
+"""Figures for Gradio's plotly front end, as pure functions of domain values.
+
+The figures are plain JSON in plotly's schema, so the server does not import plotly to draw them;
+colours of text and grid come from the page's style sheet, so that they follow light and dark.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gradio.components.plot import PlotData
+
+from studio.runs.status import RunStatus
+from studio.ui.shared.i18n import tr
+from studio.units import GIB
+
+BLUE, AMBER, TEAL, ROSE, VIOLET, GREY = "#3b82c4", "#d9912b", "#1d9f8e", "#cf4f74", "#7f6bc9", "#8c9aa5"
+PART_COLOURS = {
+    "weights_trainable": "#1f5f99",
+    "weights_frozen": "#3b82c4",
+    "weights_quantized": "#7fb3dd",
+    "weight_casts": "#b5d3ec",
+    "gradients": "#d9912b",
+    "optimizer_states": "#b3541e",
+    "activations": "#1d9f8e",
+    "logits_and_loss": "#cf4f74",
+    "temporaries": "#7f6bc9",
+    "overhead": "#8c9aa5",
+}
+
+
+def figure(data: Sequence[Mapping[str, Any]], **layout: Any) -> PlotData:
+    """Traces and layout in plotly's schema, with what all our figures share."""
+    base = {
+        "template": {"layout": {}},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"size": 13, "color": GREY, "family": "system-ui, sans-serif"},
+        "margin": {"l": 8, "r": 16, "t": 36 if "title" in layout else 12, "b": 8},
+        "hovermode": "closest",
+        "dragmode": False,
+    }
+    figure = {"data": list(data), "layout": {**base, **layout}, "config": {"displayModeBar": False}}
+    return PlotData(type="plotly", plot=json.dumps(figure, ensure_ascii=False))
+
+
+def axis(title: str = "", **more: Any) -> dict[str, Any]:
+    """An axis that cannot be dragged, with a quiet grid."""
+    grid = "rgba(128,140,150,0.25)"
+    shown = {"title": {"text": title, "standoff": 6, "font": {"size": 13}}} if title else {}
+    return {**shown, "automargin": True, "gridcolor": grid, "zerolinecolor": grid, "fixedrange": True, **more}
+
+
+def _title(text: str) -> dict[str, Any]:
+    return {
+        "text": f"<b>{text}</b>",
+        "font": {"size": 14},
+        "x": 0.01,
+        "xanchor": "left",
+        "y": 0.97,
+        "yanchor": "top",
+    }
+
+
+_LEGEND = {
+    "orientation": "h",
+    "x": 0,
+    "xanchor": "left",
+    "y": -0.28,
+    "yanchor": "top",
+    "traceorder": "normal",
+}
+
+
+def memory_chart(
+    parts: Mapping[str, int],
+    part_names: Mapping[str, str],
+    gpu_sizes: Iterable[int],
+    chosen_bytes: int,
+    locale: str,
+) -> PlotData:
+    """One bar of the parts of an estimate (bytes) against the sizes of common GPUs.
+
+    The table of parts, in the same colours, is its legend.
+    `chosen_bytes` is the size of the GPU that was asked about; its line is drawn bold.
+    """
+    total_gib = sum(parts.values()) / GIB
+    reach = max(total_gib * 1.15, chosen_bytes / GIB * 1.05)
+    bars = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "y": [""],
+            "x": [round(size / GIB, 4)],
+            "name": part_names.get(part, part),
+            "marker": {"color": PART_COLOURS.get(part, GREY)},
+            "hovertemplate": f"{part_names.get(part, part)}: %{{x:.2f}} GiB<extra></extra>",
+        }
+        for part, size in parts.items()
+        if size > 0
+    ]
+    shapes, notes = _gpu_lines(gpu_sizes, chosen_bytes, reach)
+    return figure(
+        bars,
+        barmode="stack",
+        height=190,
+        showlegend=False,
+        bargap=0.3,
+        xaxis=axis(tr("GiB of GPU memory", locale), range=[0, reach]),
+        yaxis=axis(showticklabels=False),
+        margin={"l": 8, "r": 16, "t": 30, "b": 8},
+        shapes=shapes,
+        annotations=notes,
+    )
+
+
+def _gpu_lines(
+    gpu_sizes: Iterable[int], chosen_bytes: int, reach: float
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """A line and a label for each size of a GPU up to `reach` GiB; the chosen one bold."""
+    chosen_gib = round(chosen_bytes / GIB)
+    shapes, notes = [], []
+    for size_gib in _lines(sorted({round(size / GIB) for size in gpu_sizes} | {chosen_gib}), reach):
+        chosen = size_gib == chosen_gib
+        line = {
+            "color": ROSE if chosen else GREY,
+            "width": 3 if chosen else 1,
+            "dash": "solid" if chosen else "dot",
+        }
+        shapes.append(
+            {"type": "line", "x0": size_gib, "x1": size_gib, "y0": 0, "y1": 1, "yref": "paper", "line": line}
+        )
+        notes.append(
+            {
+                "x": size_gib,
+                "y": 1.02,
+                "yref": "paper",
+                "yanchor": "bottom",
+                "text": f"<b>{size_gib} GB</b>" if chosen else f"{size_gib}",
+                "showarrow": False,
+            }
+        )
+    return shapes, notes
+
+
+def _lines(sizes: Sequence[int], reach: float) -> list[int]:
+    """Sizes within reach, thinned out so that their labels do not touch; the largest stays."""
+    kept: list[int] = []
+    for size in reversed([size for size in sizes if size <= reach]):
+        if not kept or kept[-1] - size > reach * 0.09:
+            kept.append(size)
+    return kept
+
+
+def loss_chart(
+    points: Sequence[tuple[int, float]],
+    eval_points: Sequence[tuple[int, float]],
+    locale: str,
+    rates: Sequence[tuple[int, float]] = (),
+) -> PlotData:
+    """Loss over steps: of training, and of evaluation where there is one; the learning rate beside it."""
+    traces = [_line(points, tr("Training loss", locale), BLUE, markers=len(points) < 3)]
+    if eval_points:
+        traces.append(_line(eval_points, tr("Evaluation loss", locale), AMBER, markers=True))
+    if rates:
+        line = _line(rates, tr("Learning rate", locale), GREY, markers=False)
+        look = {"color": GREY, "width": 1.5, "dash": "dot"}
+        hover = f"{line['name']}: %{{y:.2e}} · %{{x}}<extra></extra>"
+        traces.append({**line, "yaxis": "y2", "line": look, "hovertemplate": hover})
+    return figure(
+        traces,
+        title=_title(tr("Loss", locale)),
+        height=300,
+        showlegend=True,
+        legend=_LEGEND,
+        xaxis=axis(tr("Step", locale), rangemode="tozero"),
+        yaxis=axis(rangemode="tozero"),
+        yaxis2=axis(
+            overlaying="y", side="right", rangemode="tozero", showgrid=False, exponentformat="power", nticks=4
+        ),
+    )
+
+
+def runs_chart(runs: Sequence[RunStatus], locale: str) -> PlotData:
+    """Loss and WER of several runs over their steps, a colour a run."""
+    traces = []
+    for place, run in enumerate(runs):
+        colour = (BLUE, AMBER, TEAL, ROSE, VIOLET, GREY)[place % 6]
+        name = str(run.config.run_name or run.run_id)
+        loss = _line(run.loss_points, name, colour, markers=len(run.loss_points) < 3)
+        points = [(point.step, point.wer) for point in run.eval_points]
+        wer = _line(points, name, colour, markers=True, percent=True)
+        traces.append({**loss, "legendgroup": run.run_id})
+        traces.append({**wer, "legendgroup": run.run_id, "showlegend": False, "xaxis": "x2", "yaxis": "y2"})
+    step = tr("Step", locale)
+    return figure(
+        traces,
+        height=360,
+        showlegend=True,
+        legend=_LEGEND,
+        xaxis=axis(f"{tr('Loss', locale)} · {step}", rangemode="tozero", domain=[0, 0.46]),
+        yaxis=axis(rangemode="tozero"),
+        xaxis2=axis(
+            f"{tr('WER (words)', locale)} · {step}", rangemode="tozero", domain=[0.54, 1], anchor="y2"
+        ),
+        yaxis2=axis(rangemode="tozero", tickformat=".0%", anchor="x2"),
+    )
+
+
+def error_chart(wer: Sequence[tuple[int, float]], cer: Sequence[tuple[int, float]], locale: str) -> PlotData:
+    """WER and CER (shares, 0.1 is 10 %) over steps; step 0 is the base model."""
+    traces = [
+        _line(wer, tr("WER (words)", locale), TEAL, markers=True, percent=True),
+        _line(cer, tr("CER (characters)", locale), VIOLET, markers=True, percent=True),
+    ]
+    return figure(
+        traces,
+        title=_title(tr("Error rates", locale)),
+        height=300,
+        showlegend=True,
+        legend=_LEGEND,
+        xaxis=axis(tr("Step (0 is the base model)", locale), rangemode="tozero"),
+        yaxis=axis(rangemode="tozero", tickformat=".0%"),
+    )
+
+
+def _line(
+    points: Sequence[tuple[int, float]], name: str, colour: str, *, markers: bool, percent: bool = False
+) -> dict[str, Any]:
+    value = "%{y:.1%}" if percent else "%{y:.4f}"
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if markers else "lines",
+        "x": [step for step, _value in points],
+        "y": [value for _step, value in points],
+        "name": name,
+        "line": {"color": colour, "width": 2.5},
+        "marker": {"size": 8},
+        "hovertemplate": f"{name}: {value} · %{{x}}<extra></extra>",
+    }

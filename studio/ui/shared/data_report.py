@@ -1,0 +1,189 @@
+"""What the check of a data set found: tables and charts on the page, and a report in one HTML file."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from gradio.components.plot import PlotData
+
+from studio.dataset.report import WARNINGS, DatasetReport, Histogram
+from studio.evaluation.suspicious import HeardLabel
+from studio.ui.shared.charts import BLUE, TEAL, axis, figure
+from studio.ui.shared.data_views import problems_table
+from studio.ui.shared.i18n import N_, said, tr
+from studio.ui.shared.language_names import language_name
+from studio.ui.shared.markup import Child, Html, join, table, tag
+from studio.ui.shared.views import facts, note
+from studio.units import format_percent
+
+KIND_NAMES = {
+    "unusable": N_("missing or broken"),
+    "too_short": N_("too short"),
+    "too_long": N_("too long"),
+    "label_too_long": N_("label too long"),
+    "silent": N_("silent"),
+    "clipped": N_("overdriven"),
+    "duplicate": N_("duplicate"),
+    "speaking_rate": N_("odd speaking rate"),
+    "mixed_script": N_("simplified and traditional mixed"),
+    "mixed_punctuation": N_("with and without punctuation"),
+    "other_script": N_("letters of another language"),
+    "leakage": N_("in the test data, too"),
+    "suspicious_label": N_("the model hears something else"),
+    "other_language": N_("another language is heard"),
+}
+_SHOWN_LABELS = 20
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }
+table { border-collapse: collapse; width: 100%; margin: 1rem 0; }
+th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #8884; vertical-align: top;
+overflow-wrap: anywhere; }
+.number { text-align: right; }
+.charts { display: flex; flex-wrap: wrap; gap: 2rem; } figure { flex: 1 1 20rem; margin: 0; }
+svg text { font-size: 11px; fill: currentColor; } figcaption { text-align: center; }
+@media (prefers-color-scheme: dark) { body { background: #15191d; color: #e4e7ea; } }
+"""
+
+
+def report_view(
+    report: DatasetReport, labels: Sequence[HeardLabel], examples: Sequence[tuple[str, str]], locale: str
+) -> Html:
+    """Figures, kinds of problems, the rows, what the model heard, and labels before and after."""
+    bad = report.rows - report.good_rows
+    rows = [problem for problem in report.problems if problem.kind != "suspicious_label"]
+    summary = tr(
+        "{good} of {rows} rows can be used, {hours:.2f} hours.",
+        locale,
+        good=report.good_rows,
+        rows=report.rows,
+        hours=report.hours,
+    )
+    stopped = tr("Stopped: only the rows heard so far are in this report.", locale)
+    return tag(
+        "div",
+        note(summary, "warning" if bad else "good"),
+        None if report.is_complete else note(stopped, "warning"),
+        note(said(report.shared.sentence, locale), "warning")
+        if report.shared and report.shared.count
+        else None,
+        facts(_figures(report, locale)),
+        _kinds(report, locale) if report.problems else None,
+        problems_table(rows, locale, 50) if rows else None,
+        labels_table(labels, locale) if labels else None,
+        before_and_after(examples, locale) if examples else None,
+        class_="data-report",
+    )
+
+
+def _figures(report: DatasetReport, locale: str) -> list[tuple[str, Child]]:
+    shares = {language: format_percent(n / report.good_rows) for language, n in report.languages.items()}
+    unnamed = tr("none named", locale)
+    named = [f"{language_name(code, locale) or unnamed} ({share})" for code, share in shares.items()]
+    rate = f"{report.median_characters_per_second:.1f}"
+    return [(tr("Languages", locale), ", ".join(named) or "–"), (tr("Characters a second", locale), rate)]
+
+
+def _kinds(report: DatasetReport, locale: str) -> Html:
+    rows: list[list[Child]] = [
+        [
+            tr(KIND_NAMES.get(kind, kind), locale),
+            count,
+            tr(N_("look at") if kind in WARNINGS else N_("cannot be used"), locale),
+        ]
+        for kind, count in report.kinds.items()
+    ]
+    headers = [tr("Problem", locale), tr("Rows", locale), tr("What it means", locale)]
+    return table(headers, rows, numeric=[1], class_="data-kinds")
+
+
+def labels_table(labels: Sequence[HeardLabel], locale: str) -> Html:
+    """Labels and what the model heard, the worst first."""
+    headers = [
+        tr(text, locale) for text in (N_("Line"), N_("Label"), N_("What the model wrote"), N_("Errors"))
+    ]
+    rows: list[list[Child]] = [
+        [label.line, label.text, label.heard, format_percent(label.error_rate)]
+        for label in labels[:_SHOWN_LABELS]
+    ]
+    title = tr("Labels the model disagrees with most", locale)
+    return tag("div", tag("h4", title), table(headers, rows, numeric=[0, 3]))
+
+
+def before_and_after(examples: Sequence[tuple[str, str]], locale: str) -> Html:
+    """Labels as they are and as the chosen normalisation makes them."""
+    headers = [tr("Label", locale), tr("As it is taught", locale)]
+    rows: list[list[Child]] = [[before, after] for before, after in examples]
+    return tag("div", tag("h4", tr("Text normalisation", locale)), table(headers, rows))
+
+
+def duration_chart(report: DatasetReport, locale: str) -> PlotData:
+    """How long the usable clips are."""
+    return _bars(report.durations, tr("Length of the clips (seconds)", locale), BLUE)
+
+
+def label_chart(report: DatasetReport, locale: str) -> PlotData:
+    """How long their labels are."""
+    return _bars(report.label_lengths, _label_title(report, locale), TEAL)
+
+
+def _label_title(report: DatasetReport, locale: str) -> str:
+    in_tokens = report.label_unit == "tokens"
+    return tr(
+        N_("Length of the labels (tokens)") if in_tokens else N_("Length of the labels (characters)"), locale
+    )
+
+
+def _bars(histogram: Histogram, title: str, colour: str) -> PlotData:
+    bins = list(pairwise(histogram.edges))
+    bars = {
+        "type": "bar",
+        "x": [(low + high) / 2 for low, high in bins],
+        "y": list(histogram.counts),
+        "width": [high - low for low, high in bins],
+        "marker": {"color": colour, "line": {"width": 1, "color": "rgba(255,255,255,0.4)"}},
+        "hovertemplate": "%{x:.1f}: %{y}<extra></extra>",
+    }
+    return figure([bars], height=220, xaxis=axis(title), yaxis=axis(), showlegend=False, bargap=0)
+
+
+def html_report(
+    report: DatasetReport, labels: Sequence[HeardLabel], examples: Sequence[tuple[str, str]], locale: str
+) -> str:
+    """The same as one file that needs nothing else and holds no script; every text in it is escaped."""
+    title = f"{tr('Check of the data', locale)}: {Path(report.source).name}"
+    charts = [
+        _drawn(report.durations, tr("Length of the clips (seconds)", locale), BLUE),
+        _drawn(report.label_lengths, _label_title(report, locale), TEAL),
+    ]
+    view = report_view(report, labels, examples, locale)
+    body = join([tag("h1", title), tag("p", report.source), tag("div", charts, class_="charts"), view])
+    head = join([tag("meta", charset="utf-8"), tag("title", title), tag("style", Html(_STYLE))])
+    return f'<!doctype html>\n<html lang="{locale}"><head>{head}</head><body>{body}</body></html>\n'
+
+
+def _drawn(histogram: Histogram, title: str, colour: str) -> Html | None:
+    """A histogram as a drawing, 400 by 160 with room for the numbers of its axis."""
+    if not histogram.counts:
+        return None
+    width, highest = 400 / len(histogram.counts), max(histogram.counts)
+    bars = [
+        tag(
+            "rect",
+            tag("title", f"{low:g} – {high:g}: {count}"),
+            x=f"{place * width:.1f}",
+            y=f"{160 - 150 * count / highest:.1f}",
+            width=f"{max(1.0, width - 1):.1f}",
+            height=f"{150 * count / highest:.1f}",
+            fill=colour,
+        )
+        for place, ((low, high), count) in enumerate(
+            zip(pairwise(histogram.edges), histogram.counts, strict=True)
+        )
+    ]
+    ends = [
+        tag("text", f"{histogram.edges[0]:g}", x="0", y="176"),
+        tag("text", f"{histogram.edges[-1]:g}", x="400", y="176", text_anchor="end"),
+        tag("text", str(highest), x="2", y="8"),
+    ]
+    drawing = tag("svg", bars, ends, viewBox="0 -4 400 184", role="img", aria_label=title)
+    return tag("figure", drawing, tag("figcaption", title))

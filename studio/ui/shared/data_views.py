@@ -1,0 +1,65 @@
+"""Rows of data as the visitor sees them, and why some cannot be used: pure functions to HTML."""
+
+import re
+from collections.abc import Sequence
+
+from studio.dataset.example import Example, Manifest, RowProblem
+from studio.ui.shared.i18n import N_, tr
+from studio.ui.shared.markup import Child, Html, table, tag
+from studio.ui.shared.views import note
+from studio.units import format_clock
+
+
+def manifest_preview(manifest: Manifest, locale: str, rows: int = 5) -> Html:
+    """The first rows of a manifest and every row that cannot be used, by line."""
+    headers = [
+        tr(text, locale) for text in (N_("Line"), N_("Audio"), N_("Text"), N_("Language"), N_("Length"))
+    ]
+    shown = [_example_row(example) for example in manifest.examples[:rows]]
+    summary = tr(
+        "{good} rows can be used, {bad} cannot. Format: {format}.",
+        locale,
+        good=len(manifest.examples),
+        bad=len(manifest.problems),
+        format=manifest.format,
+    )
+    return tag(
+        "div",
+        note(summary, "warning" if manifest.problems else "good"),
+        table(headers, shown, numeric=[0, 4]),
+        problems_table(manifest.problems, locale) if manifest.problems else None,
+    )
+
+
+def _example_row(example: Example) -> list[Child]:
+    seconds = example.duration_seconds
+    name = example.audio_path.name
+    if example.start_seconds:
+        name += f" @ {format_clock(example.start_seconds, always_hours=False)}"
+    return [example.line, name, example.text, example.language or "", f"{seconds:.1f} s" if seconds else ""]
+
+
+def problems_table(problems: Sequence[RowProblem], locale: str, limit: int = 20) -> Html:
+    """Rows that cannot be used, or should be looked at, by line; at most `limit`."""
+    rows: list[list[Child]] = [
+        [_place(problem), _file_name(problem.audio_path), problem_text(problem, locale)]
+        for problem in problems[:limit]
+    ]
+    more = len(problems) - limit
+    headers = [tr("Line", locale), tr("Audio", locale), tr("Problem", locale)]
+    rest = tag("p", tr("… and {count} more.", locale, count=more), class_="subdued") if more > 0 else None
+    return tag("div", table(headers, rows, numeric=[0]), rest)
+
+
+def _place(problem: RowProblem) -> Child:
+    return [_file_name(problem.source), ": ", problem.line] if problem.source else problem.line
+
+
+def _file_name(path: str) -> Html:
+    """The last part of a path; all of it where the pointer rests."""
+    return tag("span", re.split(r"[\\/]", path)[-1], title=path)
+
+
+def problem_text(problem: RowProblem, locale: str) -> str:
+    """Why a row cannot be used, in the visitor's language."""
+    return tr(problem.template, locale, **problem.values) if problem.template else problem.reason

@@ -1,0 +1,115 @@
+"""How the page follows: events and settings of handlers that nobody has to press a button for."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+from gradio.events import Dependency
+
+from studio.registry.spec import ModelKind
+from studio.registry.store import DEMO_ID, ModelRegistry
+from studio.ui.shared.i18n import request_locale, tr
+from studio.ui.shared.streaming import Stops
+from studio.ui.shared.views import model_choices
+
+QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_limit": None}
+"""For listeners whose visitors do not wait for one another."""
+AT_ONCE: dict[str, Any] = {**QUIET, "queue": False}
+"""For answers that take milliseconds: a place in the queue would take longer."""
+UNCHECKED: dict[str, Any] = {"preprocess": False}
+"""For choices that come and go: Gradio refuses, in words of its own, what was not in the list that it gave
+this visitor last, or lost when it forgot them. The studio knows what there is."""
+
+
+def changes_of(form: Mapping[str, Block]) -> list[Any]:
+    """The events of a form: one of its values is another now."""
+    return [component.change for component in form.values()]  # type: ignore[attr-defined]
+
+
+def follow_form(
+    form: Mapping[str, Block],
+    show: Callable[..., Any],
+    outputs: Sequence[Block] | None,
+    *events: Any,
+    inputs: Mapping[str, Block] | None = None,
+    **how: Any,
+) -> Dependency:
+    """`show` answers at each change of the form and at `events`; of those that come meanwhile, to the last.
+
+    It is given the form's values by name, and those of `inputs`; `how` is `QUIET` or `AT_ONCE`, and more.
+    """
+    answered: Dependency = gr.on(
+        [*events, *changes_of(form)],
+        show,
+        inputs_kwargs={**(inputs or {}), **form},
+        outputs=outputs,
+        trigger_mode="always_last",
+        **how,
+    )
+    return answered
+
+
+def opened(tab: gr.Tab) -> list[Any]:
+    """The events after which the content of `tab` is in sight: it is opened, or a tab that it is part of.
+
+    A section that was open when its tab was left gets no event of its own when the visitor comes back.
+    """
+    around = tab.parent.parent if tab.parent else None
+    return [tab.select, around.select] if isinstance(around, gr.Tab) else [tab.select]
+
+
+def wire_cancel(cancel: gr.Button, stops: Stops, status: Block) -> None:
+    """The button asks the visitor's work to stop, which then says so in `status`; where nothing is at work,
+    nothing may stand there as if.
+    """
+
+    def stop(request: gr.Request) -> Any:
+        return gr.skip() if stops.cancel(str(request.session_hash)) else ""
+
+    cancel.click(stop, None, status, **QUIET)
+
+
+def follow_models(
+    registry: ModelRegistry, tab: gr.Tab, field: Block, first: tuple[str, str] | None = None
+) -> None:
+    """The choices of `field` are the models that there are when it comes in sight; text and value `first`
+    stand before them.
+    """
+
+    def refresh(request: gr.Request) -> Any:
+        locale = request_locale(request)
+        before = [(tr(first[0], locale), first[1])] if first else []
+        return gr.update(choices=[*before, *model_choices(registry.all(), locale)])
+
+    gr.on(opened(tab), refresh, None, field, **QUIET)
+
+
+def offered(choices: Sequence[tuple[Any, Any]], value: Any, chosen: Any, **more: Any) -> Any:
+    """An update of a list in which `chosen` stood, and `value` is to.
+
+    A value that stays is not sent: it would undo what was chosen before this arrived.
+    """
+    return gr.update(choices=list(choices), **({} if value == chosen else {"value": value}), **more)
+
+
+def compared_models(registry: ModelRegistry, chosen: list[str] | None, locale: str) -> Any:
+    """An update of a list of models to compare: those chosen stay so as far as they are left; at first the
+    demo model and the newest adapter of it.
+    """
+    specs = [spec for spec in registry.all() if not spec.problem]
+    kept = [model for model in chosen or [] if registry.has(model)]
+    if not kept and any(spec.id == DEMO_ID for spec in specs):
+        adapters = [s.id for s in specs if s.kind is ModelKind.ADAPTER and s.base_model == DEMO_ID]
+        kept = [DEMO_ID, *adapters[:1]]
+    return offered(model_choices(specs, locale), kept, chosen)
+
+
+def copyable(label: Any, elem_id: str, lines: int = 1) -> gr.Textbox:
+    """A box whose text is made here and taken elsewhere; it grows from `lines` to four.
+
+    One that is filled while the page still opens does not grow by itself: it needs the lines it will have.
+    """
+    return gr.Textbox(
+        label=label, buttons=["copy"], interactive=False, lines=lines, max_lines=4, elem_id=elem_id
+    )

@@ -1,0 +1,192 @@
+"""The page in three languages. The English text itself is the key of its translations.
+
+Two ways a text reaches the visitor:
+
+- text that stands on the page from the start (labels, buttons, hints) is marked with `_`; the browser
+  puts the translation in, because all visitors get the same page,
+- text that depends on what happened (errors, tables, charts) is translated on the server with `tr`,
+  in the language of the request.
+
+Both sides agree because `LocaleMiddleware` tells the page which language the server has decided on.
+"""
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.i18n import I18nData
+
+from studio.errors import StudioError
+from studio.sentences import Listing, Sentence
+
+Message = MutableMapping[str, Any]
+Send = Callable[[Message], Awaitable[None]]
+Receive = Callable[[], Awaitable[Message]]
+AsgiApp = Callable[[Message, Receive, Send], Awaitable[None]]
+
+LOCALES: Mapping[str, str] = {"en": "English", "zh-CN": "简体中文", "zh-TW": "繁體中文"}
+"""Locale and its name for people. These spellings are the ones that Gradio's front end knows."""
+DEFAULT_LOCALE = "en"
+COOKIE = "studio_locale"
+
+_FOLDER = Path(__file__).parent.parent / "locales"
+_TRADITIONAL = ("zh-tw", "zh-hk", "zh-mo", "zh-hant")
+
+
+@lru_cache
+def catalogue(locale: str) -> Mapping[str, str]:
+    """English text → text in `locale`; empty for English."""
+    path = _FOLDER / f"{locale}.json"
+    if locale not in LOCALES or not path.is_file():
+        return {}
+    translations: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    return translations
+
+
+def tr(text: str, locale: str, /, **values: object) -> str:
+    """`text` in `locale` with its `{fields}` filled in; English where there is no translation."""
+    template = catalogue(locale).get(text, text)
+    return template.format(**{k: _said(value, locale) for k, value in values.items()}) if values else template
+
+
+def _said(value: object, locale: str) -> object:
+    """A value of a sentence; one that is a sentence itself in the same language."""
+    if isinstance(value, Sentence | StudioError):
+        return tr(value.template, locale, **value.values)
+    if isinstance(value, Listing):
+        return tr(N_(", "), locale).join(str(_said(item, locale)) for item in value.items)
+    return value
+
+
+def said(sentence: Sentence, locale: str) -> str:
+    """A sentence in the visitor's language."""
+    return tr(sentence.template, locale, **sentence.values)
+
+
+def N_(text: str) -> str:
+    """Marks an English text that is translated elsewhere, where it is a variable; gives it back as it is."""
+    return text
+
+
+_marked: dict[str, str] = {}
+
+
+def _(text: str) -> I18nData:
+    """Marks an English text that stands on the page from the start, to be translated in the browser."""
+    key = "s_" + hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:10]
+    _marked[key] = text
+    return I18nData(key)
+
+
+def english(marked: I18nData) -> str:
+    """The text that was marked with `_`, for use on the server."""
+    return _marked[marked.key]
+
+
+def page_translations() -> gr.I18n:
+    """What the browser needs to translate every text marked so far; call it once the page is built."""
+    tables = {locale: {key: tr(text, locale) for key, text in _marked.items()} for locale in LOCALES}
+    return gr.I18n(**tables)
+
+
+def match_locale(wanted: str) -> str | None:
+    """`zh-Hant-HK` → `zh-TW`, `en-GB` → `en`, `fr` → None."""
+    tag = wanted.strip().lower()
+    if tag.split("-")[0] == "zh":
+        return "zh-TW" if tag.startswith(_TRADITIONAL) else "zh-CN"
+    return DEFAULT_LOCALE if tag.split("-")[0] == "en" else None
+
+
+def choose_locale(cookie: str | None, accept_language: str) -> str:
+    """The language to answer in: the visitor's choice, else the first of the browser's that we have."""
+    if cookie in LOCALES:
+        return str(cookie)
+    weighted = []
+    for part in accept_language.split(","):
+        tag, _semicolon, quality = part.partition(";q=")
+        try:
+            weighted.append((-float(quality or 1), match_locale(tag)))
+        except ValueError:
+            continue
+    ordered = [locale for _weight, locale in sorted(weighted, key=lambda pair: pair[0]) if locale]
+    return ordered[0] if ordered else DEFAULT_LOCALE
+
+
+def request_locale(request: gr.Request | None) -> str:
+    """Language of a request; English for a call that came without one."""
+    if request is None or not hasattr(request, "headers"):
+        return DEFAULT_LOCALE
+    headers = request.headers
+    return _locale_of(headers.get("cookie", ""), headers.get("accept-language", ""))
+
+
+def _locale_of(cookie_header: str, accept_language: str) -> str:
+    cookies = dict(part.strip().partition("=")[::2] for part in cookie_header.split(";"))
+    return choose_locale(cookies.get(COOKIE), accept_language)
+
+
+class LocaleMiddleware:
+    """Puts the language decided on into the page, before Gradio's scripts ask the browser for it."""
+
+    def __init__(self, app: AsgiApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Changes the answer to `GET /`; everything else passes through."""
+        if scope["type"] != "http" or scope["path"].removeprefix(scope.get("root_path", "")) not in ("", "/"):
+            await self._app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        locale = _locale_of(headers.get("cookie", ""), headers.get("accept-language", ""))
+        # The page has to arrive as text to be changed; whoever compresses it does so after us.
+        scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]}
+        await self._app(scope, receive, _PageRewriter(send, locale).send)
+
+
+class _PageRewriter:
+    """Holds back an HTML answer until it is whole, then sends it with the script in its head."""
+
+    def __init__(self, send: Send, locale: str) -> None:
+        self._send = send
+        self._locale = locale
+        self._start: Message | None = None
+        self._body = b""
+
+    async def send(self, message: Message) -> None:
+        """Takes the place of the server's `send`."""
+        if message["type"] == "http.response.start" and _is_html(message):
+            self._start = message
+        elif self._start is None:
+            await self._send(message)
+        else:
+            self._body += message.get("body", b"")
+            if not message.get("more_body", False):
+                await self._send_page(self._start)
+
+    async def _send_page(self, start: Message) -> None:
+        body = add_locale(self._body, self._locale)
+        headers = [pair for pair in start["headers"] if pair[0].lower() != b"content-length"]
+        headers += [(b"content-length", str(len(body)).encode()), (b"vary", b"Cookie, Accept-Language")]
+        await self._send({**start, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body})
+
+
+def _is_html(start: Message) -> bool:
+    return any(
+        name.lower() == b"content-type" and value.startswith(b"text/html") for name, value in start["headers"]
+    )
+
+
+def add_locale(page: bytes, locale: str) -> bytes:
+    """The page with its `lang` set and a script that tells Gradio's front end the language."""
+    script = (
+        "<script>for (const [name, value] of Object.entries("
+        f"{{language: {json.dumps(locale)}, languages: [{json.dumps(locale)}]}}))"
+        "Object.defineProperty(navigator, name, {get: () => value, configurable: true});</script>"
+    )
+    page = page.replace(b'lang="en"', f'lang="{locale}"'.encode(), 1)
+    return page.replace(b"<head>", b"<head>" + script.encode(), 1)

@@ -1,0 +1,92 @@
+"""A plan as the part of an address after `?`: written into links, read when the page is opened by one."""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+from typing import Any
+from urllib.parse import urlencode
+
+import gradio as gr
+
+from studio.errors import ConfigError
+from studio.memory.inference_plan import ENGINES, INTEGERS
+from studio.options.choices import (
+    ATTENTIONS,
+    DTYPES,
+    METHODS,
+    OPTIMIZERS,
+    PRECISIONS,
+    QUANTIZATIONS,
+    SHARDINGS,
+    SHORT_AUDIO,
+)
+from studio.training.fitting import AUTO, FitQuestion
+from studio.ui.shared.i18n import tr
+from studio.ui.shared.markup import Html, tag
+from studio.ui.shared.sizing import ASKED_OF, TRAIN, TRANSCRIBE, Question, gpu_named
+
+SECTION = "section"
+FIT = "fit"
+_LONGEST = 200
+_CHOICES: dict[str, Collection[str]] = {
+    "use": (TRAIN, TRANSCRIBE),
+    "method": METHODS,
+    "quantization": QUANTIZATIONS,
+    "precision": ("auto", *PRECISIONS, *INTEGERS),
+    "engine": ENGINES,
+    "optim": OPTIMIZERS,
+    "attn_implementation": ("auto", *ATTENTIONS),
+    "base_dtype": ("auto", *DTYPES),
+    "sharding": SHARDINGS,
+    "short_audio": SHORT_AUDIO,
+}
+
+
+def link_query(question: Question | FitQuestion) -> str:
+    """What opens the page with this question: what is not at its default."""
+    if isinstance(question, FitQuestion):
+        defaults: Any = FitQuestion()
+        names = [f.name for f in fields(question)]
+        section = {SECTION: FIT}
+    else:
+        defaults, names, section = Question(""), list(ASKED_OF[question.use]), {}
+    values = {name: getattr(question, name) for name in names}
+    return urlencode(section | {k: value for k, value in values.items() if value != getattr(defaults, k)})
+
+
+def linked_values(query: Mapping[str, str]) -> tuple[str, dict[str, str | int | float | bool]]:
+    """The section of the page that an address names (or nothing), and the values for its form.
+
+    Raises:
+        ConfigError: if a value is none that the form could have.
+    """
+    section = query.get(SECTION, "")
+    kind = FitQuestion if section == FIT else Question
+    kinds = {f.name: f.type for f in fields(kind)}
+    choices = {**_CHOICES, **({"method": (AUTO, *METHODS)} if section == FIT else {})}
+    values = {name: _value(name, kinds[name], text, choices) for name, text in query.items() if name in kinds}
+    return section, values
+
+
+def _value(
+    name: str, kind: object, text: str, choices: Mapping[str, Collection[str]]
+) -> str | int | float | bool:
+    if kind is bool and text in ("True", "False"):
+        return text == "True"
+    if kind is int and re.fullmatch(r"[0-9]{1,5}", text):
+        return int(text)
+    if kind is float and re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,6})?", text):
+        return float(text)
+    if kind is str and len(text) <= _LONGEST and name == "gpu":
+        return gpu_named(text).name
+    if kind is str and len(text) <= _LONGEST and text in choices.get(name, (text,)):
+        return text
+    raise ConfigError("The link has {name}={value!r}, which cannot be.", name=name, value=text[:80])
+
+
+def plan_link(question: Question | FitQuestion, request: gr.Request, locale: str) -> Html:
+    """A link to the page as this visitor sees it, with the question filled in."""
+    referer = request.headers.get("referer", "") if hasattr(request, "headers") else ""
+    page = referer.partition("?")[0].partition("#")[0] if referer.startswith("http") else "/"
+    address = f"{page}?{link_query(question)}"
+    return tag("a", tr("Link to this plan", locale), href=address, class_="studio-download plan-link")

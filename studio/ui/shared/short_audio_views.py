@@ -1,0 +1,58 @@
+"""What short windows gain and cost a model, as it was measured."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from studio.ui.shared.i18n import N_, tr
+from studio.ui.shared.markup import Child, Html, table, tag
+from studio.units import format_percent
+
+_CONTEXTS = {"full": N_("30 seconds"), "short": N_("As long as the sound")}
+
+
+def short_audio_table(report: Mapping[str, Any] | None, locale: str) -> Html | None:
+    """A row a reading: who read, what the encoder saw, how far that is from the first row, how fast."""
+    readings = (report or {}).get("readings")
+    if not report or not readings:
+        return None
+    has_texts = any(row["error"] is not None for row in readings)
+    heading = N_("Character errors") if report["metric"] == "cer" else N_("Word errors")
+    headers = [
+        tr("What the encoder sees", locale),
+        tr("Differs from the first row", locale),
+        *([tr(heading, locale)] if has_texts else []),
+        tr("Clips per second", locale),
+    ]
+    first = readings[0]["seconds"]
+    rows: list[list[Child]] = [
+        [
+            _way(row, locale),
+            format_percent(row["disagreement"]),
+            *([format_percent(row["error"])] if has_texts else []),
+            f"{report['clips'] / max(row['seconds'], 1e-9):.1f} ({first / max(row['seconds'], 1e-9):.1f} ×)",
+        ]
+        for row in readings
+    ]
+    learned = report.get("learned") or 0
+    caption = tr(
+        N_("Measured on {clips} clips of {seconds:.1f} s on average; {learned} of them were trained on.")
+        if learned
+        else N_("Measured on {clips} clips that were not learned from, of {seconds:.1f} s on average."),
+        locale,
+        learned=learned,
+        clips=report["clips"],
+        seconds=report["sound_seconds"] / max(1, report["clips"]),
+    )
+    numbers = list(range(1, len(headers)))
+    return tag(
+        "div",
+        tag("h4", tr("Short windows: what they gain and cost", locale)),
+        table(headers, rows, numeric=numbers),
+        tag("p", caption, class_="subdued"),
+    )
+
+
+def _way(row: Mapping[str, Any], locale: str) -> str:
+    """Who read, and what the encoder saw."""
+    who = tr(N_("Base") if row["is_base"] else N_("Tuned"), locale)
+    return f"{who}: {tr(_CONTEXTS[row['audio_context']], locale)}"

@@ -1,0 +1,222 @@
+"""Transcripts as the visitor sees them: pure functions from results to HTML."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from studio.transcription.engine import Segment, Transcript, Word
+from studio.ui.shared.i18n import N_, tr
+from studio.ui.shared.language_names import language_name
+from studio.ui.shared.markup import Child, Html, tag
+from studio.ui.shared.views import facts
+from studio.units import format_clock, format_duration, format_percent
+
+SURENESS = (0.9, 0.7, 0.4)
+"""At least so likely: sure, fairly sure, unsure; below: a guess."""
+_SURENESS_NAMES = (N_("sure"), N_("fairly sure"), N_("unsure"), N_("a guess"))
+_LEAST_TOLD = 0.01
+_WAVE_HEIGHT = 100
+
+
+def transcript_facts(transcript: Transcript, locale: str) -> Html:
+    """Language, length and speed of one transcription."""
+    return facts(
+        [
+            (tr("Language", locale), _languages_weighed(transcript, locale)),
+            (tr("Length", locale), format_duration(transcript.duration_seconds)),
+            (tr("Took", locale), format_duration(transcript.processing_seconds)),
+            (tr("Real-time factor", locale), f"{transcript.real_time_factor:.2f}"),
+            (tr("Model", locale), transcript.model),
+        ]
+    )
+
+
+def _languages_weighed(transcript: Transcript, locale: str) -> str:
+    """The language; if the model found it out, how likely it and its nearest rivals are."""
+    weighed = transcript.language_probabilities.items()
+    likely = [(code, share) for code, share in weighed if share >= _LEAST_TOLD]
+    shown = [f"{language_name(code, locale)} {format_percent(share)}" for code, share in likely[:3]]
+    return ", ".join(shown) or language_name(transcript.language, locale)
+
+
+def segment_list(
+    segments: Sequence[Segment],
+    audio: Path | None,
+    locale: str,
+    *,
+    peaks: Sequence[float] = (),
+    duration_seconds: float = 0.0,
+) -> Html:
+    """The recording with a player, and each segment (and word) as a button that plays from its time.
+
+    With `audio`, each segment also has a field to correct it in; with `peaks` (0 to 1), the recording of
+    `duration_seconds` is drawn with its segments above them.
+    """
+    if not segments:
+        return Html("")
+    top: list[Child] = []
+    if audio is not None:
+        source = f"gradio_api/file={quote(str(audio))}"
+        top.append(tag("audio", controls=True, preload="metadata", src=source, class_="segment-player"))
+        if len(peaks):
+            top.insert(0, waveform(peaks, segments, duration_seconds, locale))
+    words = [word for segment in segments for word in segment.words]
+    hint = N_("Click on a time or a word to hear it.") if words else N_("Click on a time to hear it.")
+    bar = [tag("span", tr(hint, locale), class_="subdued"), _correct_button(locale) if audio else None]
+    items = [
+        tag(
+            "li",
+            _time_button(segment),
+            tag("span", _said(segment), class_="said", dir="auto"),
+            _correction(segment, locale) if audio else None,
+        )
+        for segment in segments
+    ]
+    return tag(
+        "div",
+        top,
+        tag("div", bar, class_="segment-bar"),
+        _legend(words, locale),
+        tag("ol", items, class_="segments"),
+        class_="segment-list",
+    )
+
+
+def waveform(
+    peaks: Sequence[float], segments: Sequence[Segment], duration_seconds: float, locale: str
+) -> Html:
+    """Loudness from left to right, and over it a button a segment that plays it."""
+    middle = _WAVE_HEIGHT / 2
+    path = "".join(
+        f"M{x} {middle - middle * peak:.1f}V{middle + middle * peak:.1f}"
+        for x, peak in enumerate(max(0.01, float(peak)) for peak in peaks)
+    )
+    # The markup of an SVG keeps its own spelling of attributes, so it is written out: only numbers are in it.
+    picture = Html(
+        f'<svg viewBox="-0.5 0 {len(peaks)} {_WAVE_HEIGHT}" preserveAspectRatio="none" aria-hidden="true">'
+        f'<path d="{path}"/></svg>'
+    )
+    length = max(duration_seconds, 1e-3)
+    marks = [_mark(segment, length) for segment in segments]
+    label = tr("The recording: click to hear it from there.", locale)
+    return tag(
+        "div", picture, marks, tag("i", class_="needle"), class_="wave", role="group", aria_label=label
+    )
+
+
+def _mark(segment: Segment, length: float) -> Html:
+    left = 100 * segment.start_seconds / length
+    width = 100 * (segment.end_seconds - segment.start_seconds) / length
+    return tag(
+        "button",
+        type="button",
+        class_="wave-segment",
+        style=f"left:{left:.3f}%;width:{width:.3f}%",
+        title=segment.text,
+        aria_label=segment.text,
+        data_seek=f"{segment.start_seconds:.3f}",
+        data_until=f"{segment.end_seconds:.3f}",
+    )
+
+
+def _correct_button(locale: str) -> Html:
+    begin, end = tr("Correct the text", locale), tr("Done correcting", locale)
+    return tag(
+        "button",
+        begin,
+        type="button",
+        class_="studio-button",
+        aria_pressed="false",
+        data_correct=True,
+        data_begin=begin,
+        data_end=end,
+    )
+
+
+def _correction(segment: Segment, locale: str) -> Html:
+    label = tr("Text from {start}", locale, start=_clock(segment.start_seconds))
+    text = segment.text.strip()
+    return tag("textarea", text, class_="correction", rows=1, dir="auto", aria_label=label)
+
+
+def _legend(words: Sequence[Word], locale: str) -> Html | None:
+    """What the lines under words mean; nothing where the model gave no probabilities."""
+    if all(word.probability is None for word in words):
+        return None
+    marks: list[Child] = [
+        tag("span", tag("span", tr(name, locale), class_="sample", data_sure=level), bounds)
+        for level, (name, bounds) in enumerate(zip(_SURENESS_NAMES, _bounds(), strict=True))
+    ]
+    return tag("p", tag("span", tr("How sure the model is:", locale)), marks, class_="sureness-legend")
+
+
+def _bounds() -> list[str]:
+    steps = [round(100 * share) for share in SURENESS]
+    return [f" ≥ {steps[0]} %", f" ≥ {steps[1]} %", f" ≥ {steps[2]} %", f" < {steps[2]} %"]
+
+
+def sureness(probability: float) -> int:
+    """0 (sure) to 3 (a guess)."""
+    return sum(probability < least for least in SURENESS)
+
+
+def _clock(seconds: float) -> str:
+    return format_clock(seconds, always_hours=False)[:-2]
+
+
+def _time_button(segment: Segment) -> Html:
+    return tag(
+        "button",
+        f"{_clock(segment.start_seconds)} – {_clock(segment.end_seconds)}",
+        type="button",
+        class_="time",
+        data_seek=f"{segment.start_seconds:.3f}",
+        data_until=f"{segment.end_seconds:.3f}",
+    )
+
+
+def _said(segment: Segment) -> Child:
+    """The text, its words as buttons if they have times; what stands between words is kept as it is."""
+    pieces: list[Child] = []
+    end = 0
+    for word in segment.words:
+        start = segment.text.find(word.text.strip(), end)
+        pieces += [segment.text[end:start] if start >= 0 else " ", _word_button(word)]
+        end = start + len(word.text.strip()) if start >= 0 else end
+    return [*pieces, segment.text[end:]] if pieces else segment.text
+
+
+def _word_button(word: Word) -> Html:
+    sure = f" · {format_percent(word.probability)}" if word.probability is not None else ""
+    return tag(
+        "button",
+        word.text.strip(),
+        type="button",
+        class_="word",
+        data_seek=f"{word.start_seconds:.3f}",
+        data_until=f"{word.end_seconds:.3f}",
+        data_sure=sureness(word.probability) if word.probability is not None else None,
+        title=f"{word.start_seconds:.2f} – {word.end_seconds:.2f} s{sure}",
+    )
+
+
+def download_links(files: Mapping[str, str | bytes], stem: str, locale: str) -> Html:
+    """One link a format (ending → content). The content is in the link: nothing is kept on the server."""
+    links = [
+        tag(
+            "a",
+            ending.upper(),
+            href=_data_address(content),
+            download=f"{stem}.{ending}",
+            class_="studio-download",
+        )
+        for ending, content in files.items()
+    ]
+    return tag("div", tag("span", tr("Download:", locale), class_="subdued"), links, class_="downloads")
+
+
+def _data_address(content: str | bytes) -> str:
+    if isinstance(content, str):
+        return f"data:text/plain;charset=utf-8;base64,{base64.b64encode(content.encode()).decode()}"
+    return f"data:application/zip;base64,{base64.b64encode(content).decode()}"

@@ -1,0 +1,320 @@
+"""Models and memory as the visitor sees them: domain value and locale in, HTML out. Pure functions."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from studio.memory.plan import MemoryEstimate
+from studio.registry.catalog import ReleasedModel, find_released
+from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
+from studio.sentences import Sentence
+from studio.training.after_check import loss_of
+from studio.ui.shared.i18n import N_, said, tr
+from studio.ui.shared.language_names import language_name
+from studio.ui.shared.markup import Child, Html, table, tag
+from studio.ui.shared.short_audio_views import short_audio_table
+from studio.units import format_bytes, format_percent
+
+PART_NAMES = {
+    "weights_trainable": N_("Trainable weights"),
+    "weights_frozen": N_("Frozen weights"),
+    "weights_quantized": N_("Quantized weights"),
+    "weight_casts": N_("Copies of weights in half precision"),
+    "gradients": N_("Gradients"),
+    "optimizer_states": N_("Optimizer states"),
+    "activations": N_("Activations"),
+    "logits_and_loss": N_("Logits and loss"),
+    "temporaries": N_("Temporaries"),
+    "overhead": N_("CUDA context and allocator slack"),
+}
+"""Part of a memory estimate → its name; the keys are those of `studio.memory.plan.Part`."""
+
+KIND_NAMES = {
+    ModelKind.BASE: N_("Base model"),
+    ModelKind.ADAPTER: N_("Adapter"),
+    ModelKind.MERGED: N_("Merged model"),
+    ModelKind.EXPORT: N_("Export"),
+}
+SOURCE_NAMES = {
+    ModelSource.DEMO: N_("Comes with the studio"),
+    ModelSource.RELEASED: N_("To be downloaded"),
+    ModelSource.DOWNLOADED: N_("Downloaded"),
+    ModelSource.TRAINED: N_("Trained here"),
+    ModelSource.LOCAL: N_("Local folder"),
+}
+DIMENSION_NAMES = {
+    "d_model": N_("Width (d_model)"),
+    "encoder_layers": N_("Encoder layers"),
+    "decoder_layers": N_("Decoder layers"),
+    "encoder_attention_heads": N_("Encoder heads"),
+    "decoder_attention_heads": N_("Decoder heads"),
+    "encoder_ffn_dim": N_("Encoder feed-forward width"),
+    "decoder_ffn_dim": N_("Decoder feed-forward width"),
+    "vocab_size": N_("Vocabulary"),
+    "num_mel_bins": N_("Mel bins"),
+    "max_source_positions": N_("Encoder positions"),
+    "max_target_positions": N_("Decoder positions"),
+}
+
+
+def part_names(locale: str) -> dict[str, str]:
+    """Part → its name in the visitor's language."""
+    return {part: tr(name, locale) for part, name in PART_NAMES.items()}
+
+
+def note(text: str, kind: str = "info") -> Html:
+    """A framed remark; `kind` is info, good, warning or bad."""
+    return tag("div", text, class_=f"note note-{kind}", role="status")
+
+
+def facts(pairs: Iterable[tuple[str, Child]]) -> Html:
+    """A row of small figures, each with its name."""
+    cells = [
+        tag(
+            "div",
+            tag("span", name, class_="fact-name"),
+            tag("span", value, class_="fact-value"),
+            class_="fact",
+        )
+        for name, value in pairs
+    ]
+    return tag("div", cells, class_="facts")
+
+
+def badge(text: str, kind: str = "plain") -> Html:
+    """A short word in a pill; `kind` is plain, good, warning, bad or busy."""
+    return tag("span", text, class_=f"badge badge-{kind}")
+
+
+# ---------------------------------------------------------------------- memory
+
+_VERDICTS = {
+    "fits": (N_("Fits on {gpu}"), "good"),
+    "tight": (N_("Tight on {gpu}"), "warning"),
+    "does_not_fit": (N_("Does not fit on {gpu}"), "bad"),
+}
+_ADVICE = {
+    "fits": N_("There is room to spare at the upper end of the range."),
+    "tight": N_("It may run out of memory: a smaller batch or gradient checkpointing makes it safe."),
+    "does_not_fit": N_(
+        "Try gradient checkpointing first, then a smaller batch, LoRA instead of all weights, or a smaller "
+        "model."
+    ),
+}
+
+
+def memory_verdict(
+    verdict: str,
+    gpu: str,
+    usable_bytes: int,
+    estimate: MemoryEstimate,
+    locale: str,
+) -> Html:
+    """The answer in one card: does it fit, how much, of how much, and what corrected it."""
+    corrected = tr("Corrected by measurements on this card: {count}.", locale, count=estimate.measurements)
+    title, kind = _VERDICTS[verdict]
+    amount = tr(
+        "about {size}, between {low} and {high}",
+        locale,
+        size=format_bytes(estimate.device_bytes),
+        low=format_bytes(estimate.low_bytes),
+        high=format_bytes(estimate.high_bytes),
+    )
+    of = tr("{usable} of this GPU can be used.", locale, usable=format_bytes(usable_bytes))
+    return tag(
+        "div",
+        tag("div", tr(title, locale, gpu=gpu), class_="verdict-title"),
+        tag("div", amount, class_="verdict-amount"),
+        tag("div", of, " ", tr(_ADVICE[verdict], locale), class_="verdict-advice"),
+        tag("div", corrected, class_="verdict-advice") if estimate.measurements else None,
+        class_=f"verdict verdict-{kind}",
+        role="status",
+    )
+
+
+def memory_table(parts: Mapping[str, int], formulas: Mapping[str, Sentence], locale: str) -> Html:
+    """Part → bytes → how that was worked out."""
+    names = part_names(locale)
+    rows: list[list[Child]] = [
+        [
+            tag("span", names.get(part, part), class_=f"swatch swatch-{part}"),
+            format_bytes(size),
+            tag("code", said(formulas[part], locale) if part in formulas else "", class_="formula"),
+        ]
+        for part, size in parts.items()
+        if size
+    ]
+    rows.append([tag("b", tr("Together", locale)), tag("b", format_bytes(sum(parts.values()))), ""])
+    headers = [tr("Part", locale), tr("Memory", locale), tr("How it is worked out", locale)]
+    return table(headers, rows, numeric=[1], class_="memory-table")
+
+
+# ---------------------------------------------------------------------- models
+
+
+def models_table(specs: Sequence[ModelSpec], locale: str) -> Html:
+    """All models; the name of each is a button that selects it."""
+    headers = [
+        tr(text, locale)
+        for text in (
+            N_("Model"),
+            N_("Kind"),
+            N_("Where from"),
+            N_("Size on disk"),
+            N_("Word errors"),
+            N_("Made"),
+        )
+    ]
+    rows = [_model_row(spec, locale) for spec in specs]
+    return table(headers, rows, numeric=[3, 4], class_="models-table")
+
+
+def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
+    name = tag(
+        "button",
+        tr(N_("Demo model"), locale) if spec.source is ModelSource.DEMO else spec.title,
+        type="button",
+        class_="link-button",
+        data_pick=spec.id,
+        aria_label=f"{spec.title} ({spec.id})",
+    )
+    below: list[Child] = [tag("div", spec.id, class_="subdued")] if spec.id != spec.title else []
+    if spec.base_model:
+        below.append(tag("div", tr("on {base}", locale, base=spec.base_model), class_="subdued"))
+    if spec.problem:
+        below.append(tag("div", spec.problem, class_="problem"))
+    kind = badge(tr("Broken", locale), "bad") if spec.problem else tr(KIND_NAMES[spec.kind], locale)
+    return [
+        tag("div", name, below),
+        kind,
+        tr(SOURCE_NAMES[spec.source], locale),
+        format_bytes(spec.size_bytes) if spec.size_bytes else "",
+        error_rate_of(spec),
+        spec.created[:10],
+    ]
+
+
+def error_rate_of(spec: ModelSpec) -> str:
+    """WER of the finished model as its card has it, or nothing."""
+    metrics = spec.card.get("metrics")
+    final = metrics.get("final") if isinstance(metrics, Mapping) else None
+    wer = final.get("wer") if isinstance(final, Mapping) else None
+    return format_percent(wer) if isinstance(wer, (int, float)) else ""
+
+
+def loss_note(found: Mapping[str, Any] | None, locale: str) -> Html | None:
+    """What a model has lost, by the check in its card or its run."""
+    lost = loss_of(found)
+    return note(tr(lost.template, locale, **lost.values), "bad") if lost else None
+
+
+def model_details(spec: ModelSpec, locale: str) -> Html:
+    """Everything known about one model."""
+    released = find_released(spec.id)
+    pairs: list[tuple[str, Child]] = [
+        (tr("Name", locale), tag("code", spec.id)),
+        (tr("Kind", locale), tr(KIND_NAMES[spec.kind], locale)),
+        (tr("Where from", locale), tr(SOURCE_NAMES[spec.source], locale)),
+        (tr("Base model", locale), spec.base_model),
+        (tr("Languages", locale), _languages(spec, released, locale)),
+        (tr("Size on disk", locale), format_bytes(spec.size_bytes) if spec.size_bytes else None),
+        (tr("Folder", locale), tag("code", str(spec.path)) if spec.path else None),
+        (tr("Made", locale), spec.created[:16].replace("T", " ") or None),
+    ]
+    problem = note(spec.problem, "bad") if spec.problem else None
+    return tag(
+        "div",
+        tag("h3", spec.title),
+        tag("p", tr(released.note, locale)) if released else None,
+        problem,
+        loss_note(spec.card.get("capabilities"), locale),
+        definition_list(pairs),
+        _dimensions(spec.dimensions, locale),
+        short_audio_table(spec.card.get("short_audio"), locale),
+        _card(spec.card, locale),
+        class_="model-details",
+    )
+
+
+def _languages(spec: ModelSpec, released: ReleasedModel | None, locale: str) -> str:
+    """By name where a model that others released was made for a few."""
+    if not spec.is_multilingual:
+        return tr(N_("English only"), locale)
+    few = released.few_languages if released else ()
+    names = (language_name(code, locale) for code in few)
+    return tr(N_(", "), locale).join(names) or tr(N_("many"), locale)
+
+
+def definition_list(pairs: Iterable[tuple[str, Child]]) -> Html:
+    """Names and values; those without a value are left out."""
+    items = [[tag("dt", name), tag("dd", value)] for name, value in pairs if value not in (None, "")]
+    return tag("dl", items, class_="details")
+
+
+def _dimensions(dimensions: ModelDimensions | None, locale: str) -> Html | None:
+    if dimensions is None:
+        return None
+    pairs = [(tr(name, locale), f"{getattr(dimensions, key):,}") for key, name in DIMENSION_NAMES.items()]
+    return tag("details", tag("summary", tr("Dimensions", locale)), definition_list(pairs))
+
+
+def _card(card: Mapping[str, Any], locale: str) -> Html | None:
+    """The model's card, nested values as `a.b`."""
+    if not card:
+        return None
+    pairs = [(name, value) for name, value in _flat(card) if name != "schema_version"]
+    return tag("details", tag("summary", tr("Card (model.json)", locale)), definition_list(pairs))
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        elif isinstance(value, (list, tuple)):
+            yield prefix + key, ", ".join(str(item) for item in value)
+        elif value not in (None, ""):
+            yield prefix + key, f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def model_choices(specs: Sequence[ModelSpec], locale: str) -> list[tuple[str, str]]:
+    """Label and id of models for a dropdown: those on this disk first, as the registry has them.
+
+    Those that would be called the same, such as two runs on the same data, have their ids as well.
+    """
+    ordered = sorted(specs, key=lambda spec: not spec.is_local)
+    labels = [_choice_label(spec, locale) for spec in ordered]
+    seen = Counter(labels)
+    return [
+        (f"{label} · {spec.id}" if seen[label] > 1 else label, spec.id)
+        for label, spec in zip(labels, ordered, strict=True)
+    ]
+
+
+def _choice_label(spec: ModelSpec, locale: str) -> str:
+    if spec.kind is ModelKind.ADAPTER:
+        return tr("{title} (adapter of {base})", locale, title=spec.title, base=spec.base_model)
+    if spec.source is ModelSource.DEMO:
+        return tr(N_("Demo model"), locale)
+    if not spec.is_local:
+        return tr("{title} (download)", locale, title=spec.title)
+    return spec.title
+
+
+def progress_bar(share: float, doing: str, amount: str = "") -> Html:
+    """A bar filled to `share` (0 to 1) under a line of words."""
+    percent = round(100 * min(1.0, max(0.0, share)), 1)
+    return tag(
+        "div",
+        tag("div", tag("span", doing), tag("span", amount), class_="bar-text"),
+        tag(
+            "div",
+            tag("div", class_="bar-fill", style=f"width:{percent}%"),
+            class_="bar",
+            role="progressbar",
+            aria_valuenow=percent,
+            aria_valuemin=0,
+            aria_valuemax=100,
+            aria_label=doing,
+        ),
+        class_="progress",
+    )

@@ -1,0 +1,120 @@
+"""The check of the training data on the Train tab: what is wrong with which row, which label is doubted."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.services import Services
+from studio.ui.data_check import TRANSCRIBING, CheckAnswer, CheckQuestion, check
+from studio.ui.shared.access import require_public_data
+from studio.ui.shared.data_report import duration_chart, html_report, label_chart, report_view
+from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.following import QUIET, wire_cancel
+from studio.ui.shared.i18n import N_, _, request_locale, tr
+from studio.ui.shared.markup import Html, join
+from studio.ui.shared.streaming import Stops, Worked
+from studio.ui.shared.transcript_views import download_links
+from studio.ui.shared.under_way import shared_note
+from studio.ui.shared.views import note, progress_bar
+from studio.units import format_duration
+
+_ASKED = (
+    *("train_data", "test_data", "audio_column", "text_column"),
+    *("base_model", "normalizer", "language", "min_audio_len", "max_audio_len"),
+)
+_LARGEST_LINK = 2**20
+
+
+def build_data_doctor(services: Services, form: dict[str, Block]) -> None:
+    """A folded section that checks the data in `form`; to be built when the form has all its fields."""
+    with gr.Accordion(_("Check every clip of the data"), open=False, elem_id="data-doctor"):
+        transcribe = gr.Number(
+            0,
+            label=_("Clips that the base model transcribes"),
+            info=_("Labels it disagrees with are listed. 0: none, -1: all; the others are drawn at random."),
+            precision=0,
+            minimum=-1,
+            elem_id="data-transcribe",
+        )
+        with gr.Row():
+            start = gr.Button(_("Check"), size="sm", elem_id="data-doctor-start")
+            stop = gr.Button(_("Stop"), size="sm", elem_id="data-doctor-stop")
+        status = gr.HTML(elem_id="data-doctor-status")
+        durations = gr.Plot(show_label=False, visible=False, elem_id="data-durations")
+        lengths = gr.Plot(show_label=False, visible=False, elem_id="data-labels")
+        found = gr.HTML(elem_id="data-doctor-report")
+    stops = Stops()
+
+    @shows_errors
+    def run(request: gr.Request, transcribe: float | None, **values: Any) -> Iterator[list[Any]]:
+        for name in ("train_data", "test_data"):
+            require_public_data(services.settings, values[name])
+        question = CheckQuestion(transcribe=int(transcribe or 0), **{name: values[name] for name in _ASKED})
+        yield from _run(services, stops, question, request)
+
+    start.click(
+        run,
+        inputs_kwargs={"transcribe": transcribe, **{name: form[name] for name in _ASKED}},
+        outputs=[status, durations, lengths, found],
+        **{**QUIET, "concurrency_limit": 1},
+    )
+    wire_cancel(stop, stops, status)
+
+
+def _run(
+    services: Services, stops: Stops, question: CheckQuestion, request: gr.Request
+) -> Iterator[list[Any]]:
+    locale, visitor = request_locale(request), str(request.session_hash)
+    event = stops.begin(visitor)
+    running: Worked[tuple[str, int, int], CheckAnswer] = Worked(
+        lambda report: check(
+            question, services, on_progress=lambda *step: report(step), should_stop=event.is_set
+        )
+    )
+    began: dict[str, float] = {}
+    try:
+        told = shared_note(services.engines, locale) if question.transcribe else ""
+        yield [join([told, progress_bar(0.0, tr(N_("Reading the data"), locale))]), *[gr.skip()] * 3]
+        for kind, done, total in running:
+            seconds = time.monotonic() - began.setdefault(kind, time.monotonic())
+            yield [join([told, _progress(kind, done, total, seconds, locale)]), *[gr.skip()] * 3]
+        yield _whole(running.result, locale)
+    finally:
+        stops.end(visitor, event)
+
+
+def _progress(kind: str, done: int, total: int, seconds: float, locale: str) -> Html:
+    text = N_("Listened to {done} of {total} clips")
+    if kind == TRANSCRIBING:
+        text = N_("Transcribed {done} of {total} clips")
+    left = format_duration(seconds / done * (total - done)) if done and seconds > 1 else ""
+    shown = tr("{time} left", locale, time=left) if left else ""
+    return progress_bar(done / total if total else 0.0, tr(text, locale, done=done, total=total), shown)
+
+
+def _whole(answer: CheckAnswer, locale: str) -> list[Any]:
+    report = answer.report
+    content = json.dumps(answer.to_json(), ensure_ascii=False, indent=1)
+    files = {"html": html_report(report, answer.labels, answer.examples, locale)}
+    if len(content) < _LARGEST_LINK:
+        files["json"] = content
+    aside = tr("Rows that cannot be used are listed in {path}.", locale, path=answer.quarantine)
+    view = join(
+        [
+            report_view(report, answer.labels, answer.examples, locale),
+            note(aside) if answer.quarantine else None,
+            download_links(files, f"check-{Path(report.source).stem[:40]}", locale),
+        ]
+    )
+    has_rows = bool(report.good_rows)
+    return [
+        "",
+        gr.Plot(duration_chart(report, locale), visible=has_rows),
+        gr.Plot(label_chart(report, locale), visible=has_rows),
+        view,
+    ]

@@ -1,0 +1,213 @@
+"""What a run is told, on the Train tab: the form, presets, and the same as a command or a file."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.dataset.manifest import read_manifest
+from studio.errors import StudioError
+from studio.options.arguments import command_line, read_config
+from studio.registry.spec import ModelKind
+from studio.registry.store import ModelRegistry
+from studio.runs.disk import free_bytes
+from studio.settings import Settings
+from studio.training.launch import launch_command
+from studio.training.presets import MACHINE, PRESETS, preset_config
+from studio.ui.shared.access import require_public_data
+from studio.ui.shared.data_views import manifest_preview
+from studio.ui.shared.errors import explain, shows_errors
+from studio.ui.shared.following import QUIET, copyable, follow_form
+from studio.ui.shared.forms import (
+    LABELS,
+    field_component,
+    folded_groups,
+    form_config,
+    form_updates,
+    run_files,
+    shown_value,
+)
+from studio.ui.shared.handover import PLAN_OPTIONS
+from studio.ui.shared.i18n import _, request_locale
+from studio.ui.shared.language_names import language_choices
+from studio.ui.shared.markup import Html
+from studio.ui.shared.transcript_views import download_links
+from studio.ui.shared.views import model_choices
+from studio.ui.train.run_views import disk_note
+
+
+def build_data_preview(settings: Settings, source: Block) -> None:
+    """A button under the data's name, and what it shows."""
+    button = gr.Button(_("Preview and check the data"), size="sm", elem_id="data-check")
+    shown = gr.HTML(elem_id="data-preview")
+
+    @shows_errors
+    def preview(name: str, request: gr.Request) -> Html:
+        require_public_data(settings, name)
+        return manifest_preview(read_manifest(name, cache_dir=settings.cache), request_locale(request))
+
+    quiet: dict[str, Any] = {"api_visibility": "private", "concurrency_limit": 2}
+    button.click(preview, source, shown, **quiet)
+    # In the browser, at once: an answer of the server might come after the preview and take it away.
+    source.change(None, None, shown, js="() => ''", api_visibility="private")  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class TrainForm:
+    """Components under the names of `TrainingConfig`, the button that starts, and ready-made settings."""
+
+    fields: dict[str, Block]
+    start: gr.Button
+    preset: gr.Dropdown
+
+
+@dataclass(frozen=True)
+class FormFiles:
+    """The form in other words, and a file that fills it."""
+
+    command: gr.Textbox
+    launch: gr.Textbox
+    yaml: gr.HTML
+    upload: gr.UploadButton
+
+
+def build_train_form(settings: Settings, *, is_off: bool) -> TrainForm:
+    """What most runs need to be told, then all other options, folded."""
+    form: dict[str, Block] = {}
+    preset = _preset_choice()
+    form["base_model"] = gr.Dropdown(
+        ["demo"],
+        value="demo",
+        label=LABELS["base_model"],
+        info=_("From the list, or a folder or Hub id."),
+        allow_custom_value=True,
+        elem_id="train-base_model",
+    )
+    form["train_data"] = field_component("train_data")
+    form["test_data"] = field_component("test_data")
+    build_data_preview(settings, form["train_data"])
+    with gr.Row():
+        # Two of 180 have no room side by side on a phone, where the method's name would lie under the arrow.
+        form["method"] = field_component("method", min_width=180)
+        form["language"] = gr.Dropdown(
+            language_choices("en"),
+            value="auto",
+            label=LABELS["language"],
+            info=_("Of the clips; automatic takes each row's."),
+            allow_custom_value=True,
+            min_width=180,
+            elem_id="train-language",
+        )
+    with gr.Row():
+        for name in ("num_train_epochs", "per_device_train_batch_size", "learning_rate"):
+            form[name] = field_component(name, min_width=100)
+    form["gradient_checkpointing"] = field_component(
+        "gradient_checkpointing", info=_("Saves the most memory of all; costs about a third more time.")
+    )
+    form["run_name"] = field_component("run_name", placeholder=_("chosen for you if empty"))
+    start = gr.Button(_("Start training"), variant="primary", interactive=not is_off, elem_id="train-start")
+    gr.Markdown(_("More options"), elem_classes="subdued")
+    folded_groups(form)
+    return TrainForm(form, start, preset)
+
+
+def _preset_choice() -> gr.Dropdown:
+    with gr.Row():
+        return gr.Dropdown(
+            [(_("Choose …"), ""), (_("For this machine"), MACHINE)]
+            + [(_(row.title.template), row.key) for row in PRESETS],
+            value="",
+            label=_("Begin with a preset"),
+            info=_("Sets model, method, batch and bits; your data stays."),
+            elem_id="train-preset",
+        )
+
+
+def build_form_files() -> FormFiles:
+    """A folded section below the form."""
+    with gr.Accordion(_("The same as a command or a file"), open=False):
+        return FormFiles(
+            command=copyable(_("Command"), "train-command"),
+            launch=copyable(_("What a run starts"), "train-launch"),
+            yaml=gr.HTML(),
+            upload=gr.UploadButton(
+                _("Load settings from a file"),  # type: ignore[arg-type]
+                file_types=[".yaml", ".yml", ".json"],
+                size="sm",
+            ),
+        )
+
+
+def wire_train_form(
+    settings: Settings, registry: ModelRegistry, tab: gr.Tab, made: TrainForm, files: FormFiles, disk: gr.HTML
+) -> None:
+    """Choices, presets, the command and file that follow the form, and a file that fills it."""
+    form = made.fields
+
+    @shows_errors
+    def load(path: str, request: gr.Request) -> list[Any]:
+        del request
+        return form_updates(read_config(Path(path)), form)
+
+    tab.select(_refresher(registry), None, [form["base_model"], form["language"]], **QUIET)
+    described = [files.command, files.launch, files.yaml, disk]
+    follow_form(form, _describer(settings), described, tab.select, **QUIET)
+    files.upload.upload(load, files.upload, list(form.values()), **QUIET)
+    _wire_preset(registry, made)
+
+
+def _refresher(registry: ModelRegistry) -> Callable[..., Any]:
+    """A handler that gives the choices of models and languages, in the visitor's language."""
+
+    def refresh(request: gr.Request) -> list[Any]:
+        """What can be trained now, and the languages."""
+        locale = request_locale(request)
+        bases = [
+            spec
+            for spec in registry.all()
+            if spec.kind in (ModelKind.BASE, ModelKind.MERGED) and not spec.problem
+        ]
+        return [gr.update(choices=model_choices(bases, locale)), gr.update(choices=language_choices(locale))]
+
+    return refresh
+
+
+def _describer(settings: Settings) -> Callable[..., Any]:
+    """A handler that says what the form says: as a command, as what is started, as files; and the disk."""
+
+    def describe(request: gr.Request, **values: Any) -> list[Any]:
+        """The form as commands and files, or what is wrong with it."""
+        locale = request_locale(request)
+        disk = disk_note(free_bytes(settings.runs), locale)
+        try:
+            config = form_config(values)
+        except StudioError as error:
+            return [explain(error, locale), "", "", disk]
+        return [
+            command_line(config),
+            launch_command(config, "RUN_DIR"),
+            download_links(run_files(config, settings), "whisper-training", locale),
+            disk,
+        ]
+
+    return describe
+
+
+def _wire_preset(registry: ModelRegistry, made: TrainForm) -> None:
+    """A preset fills in what it decides and leaves the rest of the form alone."""
+
+    @shows_errors
+    def fill(key: str, base_model: str, request: gr.Request) -> list[Any]:
+        """The preset's options; the others stay."""
+        del request
+        if not key:
+            return [gr.skip() for _name in made.fields]
+        config = preset_config(key, base_model, registry)
+        return [
+            shown_value(getattr(config, name)) if name in PLAN_OPTIONS else gr.skip() for name in made.fields
+        ]
+
+    made.preset.input(fill, [made.preset, made.fields["base_model"]], list(made.fields.values()), **QUIET)

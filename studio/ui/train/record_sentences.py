@@ -1,0 +1,238 @@
+"""Recordings of one's own on the Train tab: sentences, the microphone, and a manifest that grows."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.dataset.audio import SAMPLING_RATE, read_audio
+from studio.dataset.recordings import Session, begin_session, keep_clip, open_session, sessions
+from studio.errors import AudioError, ConfigError
+from studio.settings import Settings
+from studio.ui.shared.access import require_training
+from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.following import QUIET
+from studio.ui.shared.i18n import _, request_locale, tr
+from studio.ui.shared.markup import Html, tag
+from studio.ui.shared.views import note, progress_bar
+
+_LARGEST_LIST_BYTES = 2**20
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Where a sentence is shown and read."""
+
+    name: gr.Dropdown
+    number: gr.State
+    sentence: gr.HTML
+    audio: gr.Audio
+    panel: gr.Column
+
+    def outputs(self) -> list[Block]:
+        """In the order of `_shown`."""
+        return [self.name, self.number, self.sentence, self.audio, self.panel]
+
+
+@dataclass(frozen=True)
+class _NewList:
+    """Where a list of sentences is made."""
+
+    fields: dict[str, Block]
+    upload: gr.UploadButton
+    begin: gr.Button
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """From one sentence to another, and to the training."""
+
+    back: gr.Button
+    again: gr.Button
+    skip: gr.Button
+    keep: gr.Button
+    use: gr.Button
+
+
+def build_recording_section(settings: Settings, tab: gr.Tab, form: dict[str, Block]) -> None:
+    """A folded section of the Train tab; its manifest goes into `form` with a click."""
+    with gr.Accordion(_("Record your own"), open=False, elem_id="record"):
+        gr.Markdown(
+            _(
+                "Read sentences aloud, one after the other. Record yourself, or people who have agreed to it "
+                "and know what for: the recordings stay in this studio's folder, and a model learns the "
+                "voice."
+            )
+        )
+        name = gr.Dropdown(
+            [], label=_("Your lists"), info=_("Goes on at the next sentence."), elem_id="record-session"
+        )
+        new = _new_list()
+        with gr.Column(visible=False) as panel:
+            sentence = gr.HTML(elem_id="record-sentence")
+            audio = gr.Audio(
+                label=_("Your recording"),
+                sources=["microphone"],
+                type="numpy",
+                elem_id="record-audio",
+            )
+            steps = _steps()
+    reader = _Reader(name, gr.State(0), sentence, audio, panel)
+    _wire_lists(settings, tab, reader, new, form["language"])
+    _wire_reading(settings, reader, steps)
+
+    @shows_errors
+    def manifest(chosen: str, request: gr.Request) -> str:
+        del request
+        session = _opened(settings, chosen)
+        if not session.clips:
+            raise ConfigError("There is no recording yet: read a sentence and keep it.")
+        return str(session.manifest)
+
+    steps.use.click(manifest, name, form["train_data"], **QUIET)
+
+
+def _new_list() -> _NewList:
+    with gr.Accordion(_("A new list of sentences"), open=False, elem_id="record-new"):
+        fields: dict[str, Block] = {
+            "new_name": gr.Textbox(label=_("Name of the list"), max_lines=1, elem_id="record-name"),
+            "sentences": gr.Textbox(
+                label=_("Sentences, one a line"), lines=5, max_lines=12, elem_id="record-sentences"
+            ),
+        }
+        upload = gr.UploadButton(_("Take them from a text file"), file_types=[".txt"], size="sm")  # type: ignore[arg-type]
+        return _NewList(fields, upload, gr.Button(_("Begin"), size="sm", elem_id="record-begin"))
+
+
+def _steps() -> _Steps:
+    with gr.Row():
+        back = gr.Button(_("Previous"), size="sm", min_width=80, elem_id="record-back")
+        again = gr.Button(_("Again"), size="sm", min_width=80, elem_id="record-again")
+        skip = gr.Button(_("Skip"), size="sm", min_width=80, elem_id="record-skip")
+    keep = gr.Button(_("Keep, and on to the next"), variant="primary", elem_id="record-keep")
+    use = gr.Button(_("Train with these recordings"), size="sm", elem_id="record-use")
+    return _Steps(back, again, skip, keep, use)
+
+
+def _wire_lists(settings: Settings, tab: gr.Tab, reader: _Reader, new: _NewList, language: Block) -> None:
+    """Choosing a list, making one, and finding the last one when the page is opened."""
+
+    @shows_errors
+    def find(chosen: str | None, request: gr.Request) -> list[Any]:
+        found = sessions(settings.recordings)
+        names = [session.name for session in found]
+        if chosen in names or not found:
+            return [gr.update(choices=names), *[gr.skip()] * 4]
+        return _shown(found[0], found[0].next_unread, request, names)
+
+    @shows_errors
+    def choose(chosen: str, request: gr.Request) -> list[Any]:
+        session = _opened(settings, chosen)
+        return _shown(session, session.next_unread, request)
+
+    @shows_errors
+    def make(new_name: str, sentences: str, language: str, request: gr.Request) -> list[Any]:
+        require_training(settings)
+        session = begin_session(settings.recordings, new_name, sentences, language)
+        names = [each.name for each in _all(settings)]
+        return _shown(session, session.next_unread, request, names)
+
+    @shows_errors
+    def read(path: str, request: gr.Request) -> str:
+        del request
+        return _text_of(Path(path))
+
+    tab.select(find, reader.name, reader.outputs(), **QUIET)
+    reader.name.input(choose, reader.name, reader.outputs(), **QUIET)
+    asked = {**new.fields, "language": language}
+    new.begin.click(make, inputs_kwargs=asked, outputs=reader.outputs(), **QUIET)
+    new.upload.upload(read, new.upload, new.fields["sentences"], **QUIET)
+
+
+def _wire_reading(settings: Settings, reader: _Reader, steps: _Steps) -> None:
+    """From one sentence to another; a recording is kept before the next is shown."""
+
+    def move(by: int) -> Any:
+        """A handler that goes on, or back, by so many sentences."""
+
+        @shows_errors
+        def handler(chosen: str, number: int, request: gr.Request) -> list[Any]:
+            session = _opened(settings, chosen)
+            return _shown(session, min(max(number + by, 0), len(session.sentences) - 1), request)
+
+        return handler
+
+    @shows_errors
+    def save(chosen: str, number: int, recording: Any, request: gr.Request) -> list[Any]:
+        """Keeps the recording and shows the next sentence that nobody has read."""
+        require_training(settings)
+        if recording is None:
+            raise AudioError("There is no recording yet: press Record, read the sentence, press Stop.")
+        rate, samples = recording
+        session = keep_clip(_opened(settings, chosen), number, samples, rate)
+        following = number + 1 if number + 1 < len(session.sentences) else session.next_unread
+        if following in session.clips:
+            following = session.next_unread
+        return _shown(session, following, request)
+
+    at = [reader.name, reader.number]
+    steps.back.click(move(-1), at, reader.outputs(), **QUIET)
+    steps.skip.click(move(1), at, reader.outputs(), **QUIET)
+    steps.again.click(lambda: None, None, reader.audio, **QUIET)
+    steps.keep.click(save, [*at, reader.audio], reader.outputs(), **QUIET)
+
+
+def _shown(session: Session, number: int, request: gr.Request, names: list[str] | None = None) -> list[Any]:
+    """Values for `_Reader.outputs`."""
+    clip = session.clip(number)
+    chosen = gr.update(value=session.name, choices=names) if names else gr.update(value=session.name)
+    view = sentence_view(session, number, request_locale(request))
+    return [chosen, number, view, _sound(clip) if clip else None, gr.update(visible=True)]
+
+
+def _sound(clip: Path) -> tuple[int, Any]:
+    return SAMPLING_RATE, (32767 * read_audio(clip)).astype("int16")
+
+
+def sentence_view(session: Session, number: int, locale: str) -> Html:
+    """How far the list is read, and the sentence to read now."""
+    done, total = len(session.clips), len(session.sentences)
+    read = tr("{done} of {total} sentences read", locale, done=done, total=total)
+    place = tr("Sentence {number}", locale, number=number + 1)
+    minutes = tr("{minutes:.1f} minutes", locale, minutes=session.minutes)
+    state = tr("Read already: record it again to replace it.", locale) if number in session.clips else ""
+    everything = note(tr("All sentences are read.", locale), "good") if done == total else None
+    return tag(
+        "div",
+        progress_bar(done / total, read, minutes),
+        everything,
+        tag("p", place, " ", tag("span", state, class_="subdued"), class_="subdued"),
+        tag("p", session.sentences[number], class_="read-aloud", dir="auto"),
+        class_="sentence",
+    )
+
+
+def _all(settings: Settings) -> list[Session]:
+    return sessions(settings.recordings)
+
+
+def _opened(settings: Settings, name: str | None) -> Session:
+    if not name:
+        raise ConfigError("There is no list of sentences yet: make one first.")
+    return open_session(settings.recordings, name)
+
+
+def _text_of(path: Path) -> str:
+    """The text of an uploaded file.
+
+    Raises:
+        ConfigError: if it is too large, or not UTF-8.
+    """
+    if path.stat().st_size > _LARGEST_LIST_BYTES:
+        raise ConfigError("{name} is larger than a list of sentences can be (1 MB).", name=path.name)
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError("{name} is not UTF-8 text: save it again in UTF-8.", name=path.name) from error

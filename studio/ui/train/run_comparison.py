@@ -1,0 +1,65 @@
+"""Several runs in one figure, and what they were told to do otherwise."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gradio as gr
+
+from studio.runs.comparison import best_rates, differing_options, require_several
+from studio.runs.manager import JobManager
+from studio.runs.status import RunStatus
+from studio.ui.shared.charts import runs_chart
+from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.following import QUIET, UNCHECKED
+from studio.ui.shared.i18n import N_, _, request_locale, tr
+from studio.ui.shared.markup import Child, Html, table
+from studio.ui.train.run_views import run_title
+from studio.units import format_percent
+
+
+def build_run_comparison(jobs: JobManager, tab: gr.Tab) -> None:
+    """A choice of runs; figure and table follow it."""
+    with gr.Accordion(_("Compare runs"), open=False, elem_id="run-comparison"):
+        chosen = gr.Dropdown(
+            [], label=_("Runs to compare"), multiselect=True, interactive=True, elem_id="compare-runs"
+        )
+        button = gr.Button(_("Compare"), size="sm", elem_id="runs-compare-start")
+        chart = gr.Plot(show_label=False, visible=False, elem_id="compare-chart")
+        options = gr.HTML(elem_id="compare-options")
+
+    def choices() -> Any:
+        return gr.update(choices=[(_named(run), run.run_id) for run in jobs.runs()])
+
+    @shows_errors
+    def compare(run_ids: list[str] | None, request: gr.Request) -> list[Any]:
+        require_several(run_ids or [])
+        runs = [jobs.status(run_id) for run_id in run_ids or []]
+        locale = request_locale(request)
+        return [gr.update(value=runs_chart(runs, locale), visible=True), comparison_table(runs, locale)]
+
+    gr.on([tab.select, chosen.focus], choices, None, chosen, **QUIET)
+    button.click(compare, chosen, [chart, options], **QUIET, **UNCHECKED)
+
+
+def comparison_table(runs: Sequence[RunStatus], locale: str) -> Html:
+    """A column a run: what came out, then the options that differ."""
+    rates = [best_rates(run) for run in runs]
+    rows: list[list[Child]] = [
+        [tr(N_("WER (words)"), locale), *[_percent(wer) for wer, _cer in rates]],
+        [tr(N_("CER (characters)"), locale), *[_percent(cer) for _wer, cer in rates]],
+        [tr(N_("Step"), locale), *[str(run.step) for run in runs]],
+    ]
+    rows += [[name, *[_shown(value) for value in values]] for name, values in differing_options(runs).items()]
+    return table([tr(N_("Option"), locale), *map(run_title, runs)], rows, class_="runs-compared")
+
+
+def _named(run: RunStatus) -> str:
+    return f"{run_title(run)} ({run.created[:16].replace('T', ' ')})"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else format_percent(share)
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else "–" if value is None else str(value)

@@ -1,0 +1,248 @@
+"""The live side of the Train tab: history, the chosen run, its curves, its log. Read anew at each tick."""
+
+import hashlib
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import gradio as gr
+from gradio.blocks import Block
+from gradio.components.plot import PlotData
+
+from studio.runs.manager import JobManager
+from studio.runs.oom import ran_out
+from studio.runs.status import ACTIVE, JobState, RunStatus
+from studio.training.after_check import loss_of
+from studio.ui.shared.charts import error_chart, loss_chart
+from studio.ui.shared.i18n import N_, _, tr
+from studio.ui.shared.markup import Html, tag
+from studio.ui.shared.picking import picking_table
+from studio.ui.shared.run_memory import memory_comparison
+from studio.ui.train.run_views import (
+    STATE_NAMES,
+    error_change,
+    history_table,
+    run_status,
+    run_title,
+    samples_table,
+)
+
+_ON_LOAD = """
+const plain = document.title;
+let before = {};
+const may = () => 'Notification' in window && Notification.permission === 'granted';
+const look = () => {
+  const now = element.querySelector('[data-run]');
+  if (!now) return;
+  const button = element.querySelector('[data-allow]');
+  if (button) button.hidden = !('Notification' in window) || Notification.permission !== 'default';
+  const {run, active, text} = now.dataset;
+  if (before.run === run && before.active === 'yes' && active === 'no') {
+    document.title = text;
+    if (may() && document.hidden) new Notification(text);
+  }
+  before = {run, active};
+};
+new MutationObserver(look).observe(element, {childList: true, subtree: true});
+look();
+element.addEventListener('click', (event) => {
+  if (event.target.closest('[data-allow]')) Notification.requestPermission().then(look);
+});
+const seen = () => { if (!document.hidden) document.title = plain; };
+document.addEventListener('visibilitychange', seen);
+document.addEventListener('pointerdown', seen);
+"""
+
+
+def run_notice() -> gr.HTML:
+    """The component; show `notice_of` in it."""
+    return gr.HTML(js_on_load=_ON_LOAD, elem_id="run-notice")
+
+
+def notice_of(status: RunStatus | None, locale: str) -> Html:
+    """What the browser watches, and the button that allows notifications while a run is at work."""
+    if status is None:
+        return Html("")
+    is_active = status.state in ACTIVE
+    said = " · ".join(
+        filter(None, [tr(STATE_NAMES[status.state][0], locale), run_title(status), error_change(status)])
+    )
+    ask = tag(
+        "button",
+        tr("Tell me when it ends", locale),
+        type="button",
+        class_="link-button",
+        data_allow=True,
+        hidden=True,
+    )
+    watched = tag(
+        "span", data_run=status.run_id, data_active="yes" if is_active else "no", data_text=said, hidden=True
+    )
+    return tag("div", watched, ask if is_active else None)
+
+
+Seen = dict[str, str]
+"""Component → fingerprint of what the visitor's page shows in it.
+
+It stands on the page, not in a `gr.State`: of two answers that cross, the page shows the one that comes last,
+and a state has the one that was made last.
+"""
+_LOG_LINES = 200
+
+
+@dataclass(frozen=True)
+class RunPanel:
+    """The components, in the order in which `render` gives their values; `search` is what it is asked."""
+
+    selected: gr.State
+    seen: gr.JSON
+    notice: gr.HTML
+    status: gr.HTML
+    stop: gr.Button
+    resume: gr.Button
+    prune: gr.Button
+    remove: gr.Button
+    gentler: gr.Button
+    reuse: gr.Button
+    explain: gr.Button
+    loss: gr.Plot
+    errors: gr.Plot
+    memory: gr.HTML
+    samples: gr.HTML
+    log_section: gr.Accordion
+    log: gr.Textbox
+    history: gr.HTML
+    search: gr.Textbox
+
+    def inputs(self) -> list[Block]:
+        """What `render` wants to know."""
+        return [self.selected, self.seen, self.search]
+
+    def outputs(self) -> list[Block]:
+        """What it gives values for."""
+        return [component for component in vars(self).values() if component is not self.search]
+
+
+def build_run_panel() -> RunPanel:
+    """Lays the components out."""
+    selected, seen = gr.State(""), gr.JSON({}, visible="hidden")
+    notice = run_notice()
+    status = gr.HTML(elem_id="run-status")
+    buttons = _buttons()
+    with gr.Row():
+        loss = gr.Plot(show_label=False, visible=False, min_width=300, elem_id="run-loss")
+        errors = gr.Plot(show_label=False, visible=False, min_width=300, elem_id="run-errors")
+    memory = gr.HTML(elem_id="run-memory")
+    samples = gr.HTML(elem_id="run-samples")
+    with gr.Accordion(_("Log"), open=False, visible=False) as log_section:
+        search = gr.Textbox(
+            show_label=False, placeholder=_("Search in the log"), max_lines=1, elem_id="run-log-search"
+        )
+        log = gr.Textbox(
+            show_label=False, lines=12, max_lines=12, autoscroll=True, interactive=False, elem_id="run-log"
+        )
+    history = picking_table(elem_id="run-history")
+    return RunPanel(
+        selected=selected,
+        seen=seen,
+        notice=notice,
+        status=status,
+        loss=loss,
+        errors=errors,
+        memory=memory,
+        samples=samples,
+        log_section=log_section,
+        log=log,
+        history=history,
+        search=search,
+        **buttons,
+    )
+
+
+def _buttons() -> dict[str, gr.Button]:
+    """What can be done with the run, under the names of the panel; each is shown where it can be done."""
+    with gr.Row(elem_classes="run-buttons"):
+        return {
+            "stop": _button("stop", _("Stop and keep a checkpoint"), "stop"),
+            "resume": _button("resume", _("Resume"), "primary"),
+            "prune": _button("prune", _("Remove its checkpoints …")),
+            "remove": _button("remove", _("Remove this run …")),
+            "gentler": _button("gentler", _("Use gentler settings"), "primary"),
+            "reuse": _button("reuse", _("Use its settings")),
+            "explain": _button("explain", _("Why did I run out?"), "primary"),
+        }
+
+
+def _button(
+    name: str, label: Any, variant: Literal["primary", "secondary", "stop"] = "secondary"
+) -> gr.Button:
+    return gr.Button(label, variant=variant, visible=False, size="sm", elem_id=f"run-{name}")
+
+
+def render(jobs: JobManager, selected: str, seen: Seen, locale: str, search: str = "") -> list[Any]:
+    """Values for `RunPanel.outputs`, with `gr.skip()` for whatever the page shows already."""
+    runs = jobs.runs()
+    ids = [run.run_id for run in runs]
+    if selected not in ids:
+        at_work = [run for run in runs if run.state in ACTIVE and run.state is not JobState.QUEUED]
+        selected = at_work[0].run_id if at_work else ids[0] if ids else ""
+    status = jobs.status(selected) if selected else None
+    values = {
+        **_of_run(status, locale),
+        "explain": gr.update(visible=status is not None and ran_out(jobs, status)),
+        "log_section": gr.update(visible=bool(selected)),
+        "log": jobs.log_tail(selected, _LOG_LINES, search) if selected else "",
+        "history": history_table(runs, selected, locale),
+    }
+    fingerprints = {name: _fingerprint(value) for name, value in values.items()}
+    names = [component.name for component in fields(RunPanel)][2:-1]
+    changed = [gr.skip() if seen.get(name) == fingerprints[name] else values[name] for name in names]
+    return [selected, fingerprints, *changed]
+
+
+def _of_run(status: RunStatus | None, locale: str) -> dict[str, Any]:
+    """Everything about the chosen run, under the names of the panel."""
+    loss = tuple(status.loss_points) if status else ()
+    points = tuple(status.eval_points) if status else ()
+    # Both plots come at once: one that shares its row later would keep the width it had alone.
+    has_curves = bool(loss or points)
+    is_over = status is not None and status.state not in ACTIVE
+    waits = status is not None and status.state is JobState.QUEUED
+    stop = N_("Take it out of the queue") if waits else "Stop and keep a checkpoint"
+    return {
+        "notice": notice_of(status, locale),
+        "status": run_status(status, locale),
+        "stop": gr.update(visible=bool(status and status.can_stop), value=tr(stop, locale)),
+        "resume": gr.update(visible=bool(status and status.can_resume)),
+        "prune": gr.update(visible=bool(is_over and status and status.removable_bytes)),
+        "remove": gr.update(visible=is_over),
+        "gentler": gr.update(visible=bool(status and loss_of(status.capabilities))),
+        "reuse": gr.update(visible=status is not None),
+        "loss": _plot(
+            loss_chart(
+                loss,
+                [(point.step, point.loss) for point in points if point.loss is not None],
+                locale,
+                status.rate_points if status else (),
+            ),
+            has_curves,
+        ),
+        "errors": _plot(
+            error_chart(
+                [(point.step, point.wer) for point in points],
+                [(point.step, point.cer) for point in points],
+                locale,
+            ),
+            has_curves,
+        ),
+        "memory": memory_comparison(status.memory if status else None, locale),
+        "samples": samples_table(status.samples, locale, status.earlier_samples) if status else "",
+    }
+
+
+def _plot(figure: PlotData, is_visible: bool) -> Any:
+    return gr.update(value=figure, visible=True) if is_visible else gr.update(visible=False)
+
+
+def _fingerprint(value: Any) -> str:
+    """Equal for two values that look alike on the page."""
+    return hashlib.sha1(str(value).encode(), usedforsecurity=False).hexdigest()

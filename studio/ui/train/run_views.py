@@ -1,0 +1,291 @@
+"""Training runs as the visitor sees them: pure functions from status to HTML."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from studio.evaluation.capabilities import verdict_of
+from studio.runs.disk import LITTLE_SPACE_BYTES
+from studio.runs.status import ACTIVE, JobState, RunStatus
+from studio.training.after_check import CHECK_NAMES, name_of_check
+from studio.training.retry import Retry
+from studio.ui.shared.evaluation_views import difference, difference_legend
+from studio.ui.shared.i18n import N_, tr
+from studio.ui.shared.markup import Child, Html, table, tag
+from studio.ui.shared.short_audio_views import short_audio_table
+from studio.ui.shared.views import badge, facts, loss_note, note, progress_bar
+from studio.units import format_bytes, format_duration, format_percent
+
+_VERDICTS = {
+    "better": (N_("better"), "good"),
+    "kept": (N_("kept"), "good"),
+    "worse": (N_("worse"), "bad"),
+    "unclear": (N_("too few clips to tell"), "plain"),
+}
+
+
+def capabilities_table(found: Mapping[str, Any] | None, locale: str) -> Html | None:
+    """What tuning may have broken, before and after."""
+    checks = (found or {}).get("checks")
+    if not checks:
+        return None
+    rows: list[list[Child]] = []
+    for check in checks:
+        word, kind = _VERDICTS[verdict_of(check)]
+        rows.append(
+            [
+                tr(name_of_check(check["check"], found or {}).template, locale),
+                format_percent(check["base"]),
+                format_percent(check["tuned"]),
+                badge(tr(word, locale), kind),
+            ]
+        )
+    for unchecked in (found or {}).get("unchecked", ()):
+        title = tr(CHECK_NAMES[unchecked].template, locale)
+        rows.append([title, "", "", badge(tr(N_("not checked"), locale), "plain")])
+    headers = [tr(text, locale) for text in (N_("What it can do"), N_("Base"), N_("Tuned"), N_("State"))]
+    return table(headers, rows, numeric=[1, 2], class_="capabilities")
+
+
+STATE_NAMES = {
+    JobState.QUEUED: (N_("Waiting"), "plain"),
+    JobState.STARTING: (N_("Starting"), "busy"),
+    JobState.RUNNING: (N_("Running"), "busy"),
+    JobState.STOPPING: (N_("Stopping"), "warning"),
+    JobState.FINISHED: (N_("Finished"), "good"),
+    JobState.STOPPED: (N_("Stopped"), "warning"),
+    JobState.FAILED: (N_("Failed"), "bad"),
+    JobState.INTERRUPTED: (N_("Interrupted"), "bad"),
+}
+PHASE_NAMES = {
+    "": N_("Waiting for its turn"),
+    "starting": N_("Starting the worker"),
+    "loading_model": N_("Loading the base model"),
+    "reading_data": N_("Reading the data"),
+    "listening": N_("The base reads the clips"),
+    "evaluating": N_("Evaluating"),
+    "training": N_("Training"),
+    "saving": N_("Saving the model"),
+    "checking": N_("Checking what the model can still do"),
+}
+
+
+def state_badge(state: JobState, locale: str) -> Html:
+    """The state of a run in a pill."""
+    name, kind = STATE_NAMES[state]
+    return badge(tr(name, locale), kind)
+
+
+def run_title(status: RunStatus) -> str:
+    """The name given to the run, else its id."""
+    return str(status.config.run_name or status.run_id)
+
+
+def error_name(status: RunStatus, locale: str) -> str:
+    """What the run's errors are counted in: characters for languages written without spaces."""
+    if status.config.distill:
+        return tr(N_("Differs from the padded base"), locale)
+    return tr(N_("Character errors") if status.metric == "cer" else N_("Word errors"), locale)
+
+
+def error_change(status: RunStatus) -> str:
+    """`83.0 % → 12.4 %`: errors of the base and of the result, or of the last evaluation so far."""
+    metric = status.metric or "wer"
+    ends = [status.metrics.get(name) for name in ("base", "final")]
+    rates = [end[metric] for end in ends if isinstance(end, Mapping) and metric in end]
+    if not rates:
+        rates = [getattr(point, metric) for point in (*status.eval_points[:1], *status.eval_points[1:][-1:])]
+    return " → ".join(format_percent(rate) for rate in rates)
+
+
+def history_table(runs: Sequence[RunStatus], selected: str, locale: str) -> Html:
+    """All runs, newest first; the name of each is a button that shows it."""
+    if not runs:
+        return Html("")
+    headers = [
+        tr(text, locale) for text in (N_("Run"), N_("State"), N_("Base model"), N_("Errors"), N_("Started"))
+    ]
+    rows = [
+        [
+            tag(
+                "button",
+                run_title(run),
+                type="button",
+                class_="link-button",
+                data_pick=run.run_id,
+                aria_current="true" if run.run_id == selected else None,
+            ),
+            state_badge(run.state, locale),
+            run.config.base_model,
+            error_change(run),
+            (run.started or run.created)[:16].replace("T", " "),
+        ]
+        for run in runs
+    ]
+    return tag(
+        "div", tag("h3", tr("All runs", locale)), table(headers, rows, numeric=[3], class_="runs-table")
+    )
+
+
+def run_status(status: RunStatus | None, locale: str) -> Html:
+    """The chosen run: what it is doing, how far it is, what came out."""
+    if status is None:
+        return note(tr("No runs yet. The form as it stands trains on the demo speech: press Start.", locale))
+    return tag(
+        "div",
+        tag("div", tag("h3", run_title(status)), state_badge(status.state, locale), class_="run-head"),
+        loss_note(status.capabilities, locale),
+        _outcome(status, locale),
+        _progress(status, locale) if status.state in ACTIVE else None,
+        facts(_figures(status, locale)),
+        capabilities_table(status.capabilities, locale),
+        short_audio_table(status.short_audio, locale),
+        _data(status.data, locale),
+        [_retry(retry, locale) for retry in status.retries],
+        [note(tr(said.template, locale, **said.values), "warning") for said in status.warnings],
+        class_="run-status",
+    )
+
+
+def _outcome(status: RunStatus, locale: str) -> Html | None:
+    """The sentence that says how a run ended."""
+    if status.state is JobState.FINISHED:
+        change = error_change(status)
+        made = tr("Made the model {model}. It is in the Transcribe tab now.", locale, model=status.model_id)
+        if status.config.machine_rank > 0:
+            made = tr("Done: the model is on machine 0.", locale)
+        return note(f"{error_name(status, locale)}: {change}. {made}" if change else made, "good")
+    if status.state in (JobState.FAILED, JobState.INTERRUPTED):
+        return note(_error(status, locale), "bad")
+    if status.state is JobState.STOPPED:
+        return note(tr(status.stop_note.template, locale), "warning")
+    return None
+
+
+def prune_question(status: RunStatus, locale: str) -> str:
+    """What is asked before a run's checkpoints are removed."""
+    size = format_bytes(status.removable_bytes)
+    asked = tr("Remove this run's checkpoints? That frees {size}.", locale, size=size)
+    after = N_("The last one is kept: the run can still be resumed from there.")
+    if status.state is JobState.FINISHED:
+        after = N_("The model it made stays. The run is finished: there is nothing to resume.")
+    elif not status.has_checkpoint:
+        after = N_("None of them is whole: if it is resumed, the run begins anew either way.")
+    return f"{asked} {tr(after, locale)}"
+
+
+def _retry(retry: Retry, locale: str) -> Html:
+    """Why the run was begun anew, and what it does otherwise."""
+    return note(" ".join(tr(said.template, locale, **said.values) for said in retry.sentences()), "warning")
+
+
+def _error(status: RunStatus, locale: str) -> str:
+    if status.error_template:
+        return tr(status.error_template, locale, **status.error_values)
+    return status.error or tr("The run failed: the log says why.", locale)
+
+
+def _progress(status: RunStatus, locale: str) -> Html:
+    """A bar with the phase in words; counts evaluation clips while evaluating, else steps."""
+    doing = tr(PHASE_NAMES.get(str(status.phase), str(status.phase)), locale)
+    if status.state is JobState.QUEUED and status.queue_position:
+        doing = tr("Waiting for its turn (number {position})", locale, position=status.queue_position)
+    share = min(1.0, status.step / status.max_steps) if status.max_steps else 0.0
+    if status.phase == "evaluating" and status.eval_progress:
+        done, total = status.eval_progress
+        doing = tr("Evaluating: {done} of {total} clips", locale, done=done, total=total)
+    if status.phase == "listening" and status.eval_progress:
+        done, total = status.eval_progress
+        doing = tr("The base reads the clips: {done} of {total}", locale, done=done, total=total)
+    steps = (
+        tr("step {step} of {total}", locale, step=status.step, total=status.max_steps)
+        if status.max_steps
+        else ""
+    )
+    return progress_bar(share, doing, steps)
+
+
+def _figures(status: RunStatus, locale: str) -> list[tuple[str, Child]]:
+    """Small figures under the bar; what is not known yet is left out."""
+    figures: list[tuple[str, Child]] = []
+    if status.state in ACTIVE and status.eta_seconds is not None:
+        figures.append((tr("Time left", locale), format_duration(status.eta_seconds)))
+    if status.epoch:
+        figures.append((tr("Epoch", locale), f"{status.epoch:.1f}"))
+    if status.loss_points:
+        figures.append((tr("Loss", locale), f"{status.loss_points[-1][1]:.3f}"))
+    if change := error_change(status):
+        figures.append((error_name(status, locale), change))
+    if status.samples_per_second:
+        figures.append((tr("Clips per second", locale), f"{status.samples_per_second:.1f}"))
+    if status.speedup:
+        figures.append((tr("Against padded batches", locale), f"{status.speedup:.1f} ×"))
+    if status.data_wait_share is not None and status.state in ACTIVE:
+        figures.append((tr("Waiting for data", locale), format_percent(status.data_wait_share)))
+    if status.rate_points:
+        figures.append((tr("Learning rate", locale), f"{status.rate_points[-1][1]:.2e}"))
+    if status.memory_bytes:
+        figures.append((tr("Memory in use", locale), format_bytes(status.memory_bytes)))
+    if status.checkpoints_bytes:
+        figures.append((tr("Checkpoints", locale), format_bytes(status.checkpoints_bytes)))
+    if status.disk_free_bytes is not None:
+        figures.append((tr("Disk free", locale), format_bytes(status.disk_free_bytes)))
+    return figures
+
+
+def disk_note(free: int, locale: str) -> Html:
+    """What is left on the disk where runs are kept; a warning if it is little."""
+    text = tr("{free} free on the disk where runs are kept.", locale, free=format_bytes(free))
+    return note(text, "warning") if free < LITTLE_SPACE_BYTES else tag("p", text, class_="subdued")
+
+
+def _data(data: Mapping[str, Any] | None, locale: str) -> Html | None:
+    """What the run reads, and the rows it left out by their line."""
+    if not data:
+        return None
+    read = tr(
+        "{train} clips to train on ({hours}), {evaluation} to evaluate.",
+        locale,
+        train=data.get("train_samples", 0),
+        hours=format_duration(3600 * float(data.get("train_hours") or 0)),
+        evaluation=data.get("eval_samples", 0),
+    )
+    skipped = data.get("skipped") or []
+    if not skipped:
+        return tag("p", read, class_="subdued")
+    title = tr("Rows left out: {count}", locale, count=data.get("skipped_count", len(skipped)))
+    rows = [[row.get("line"), row.get("reason")] for row in skipped]
+    listed = table([tr("Line", locale), tr("Reason", locale)], rows, numeric=[0])
+    return tag("div", tag("p", read, class_="subdued"), tag("details", tag("summary", title), listed))
+
+
+def samples_table(
+    rows: Sequence[Mapping[str, Any]],
+    locale: str,
+    earlier: Sequence[tuple[int, Sequence[Mapping[str, Any]]]] = (),
+) -> Html:
+    """What was said and what the model wrote, differences marked, for a few clips of the last evaluation;
+    folded below it, those of the evaluations before.
+    """
+    if not rows:
+        return Html("")
+    folded = [
+        tag(
+            "details", tag("summary", tr("Evaluation at step {step}", locale, step=step)), _heard(old, locale)
+        )
+        for step, old in reversed(earlier[:-1])
+    ]
+    return tag(
+        "div",
+        tag("h4", tr("Heard at the last evaluation", locale)),
+        difference_legend(locale),
+        _heard(rows, locale),
+        folded,
+    )
+
+
+def _heard(rows: Sequence[Mapping[str, Any]], locale: str) -> Html:
+    cells: list[list[Child]] = []
+    for row in rows:
+        said, written = str(row.get("reference", "")), str(row.get("hypothesis", ""))
+        cells.append([said, difference(said, written)])
+    return table([tr("What was said", locale), tr("What the model wrote", locale)], cells)

@@ -1,0 +1,148 @@
+"""What can be done with runs on the Train tab: start one, choose one, stop it, resume it, remove it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.runs.manager import JobManager
+from studio.runs.status import RunStatus
+from studio.services import Services
+from studio.settings import Settings
+from studio.training.learning_rate import gentler
+from studio.ui.shared.access import require_training
+from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.following import QUIET
+from studio.ui.shared.forms import form_config, form_updates
+from studio.ui.shared.i18n import N_, _, request_locale, tr
+from studio.ui.shared.picking import picked_id
+from studio.ui.train.run_panel import RunPanel, Seen, render
+from studio.ui.train.run_views import prune_question
+
+
+@dataclass(frozen=True)
+class Removal:
+    """The question before a run, or what it kept, is removed."""
+
+    run: gr.State
+    """The run that is asked about, whichever is shown by then."""
+    group: gr.Group
+    text: gr.Markdown
+    delete: gr.Button
+    keep: gr.Button
+
+
+def build_removal(name: str) -> Removal:
+    """Hidden until somebody is about to remove something."""
+    with gr.Group(visible=False, elem_classes="confirm") as group:
+        text = gr.Markdown(elem_id=f"run-{name}-question")
+        with gr.Row():
+            delete = gr.Button(_("Remove"), variant="stop", size="sm", elem_id=f"run-{name}-delete")
+            keep = gr.Button(_("Keep"), size="sm", elem_id=f"run-{name}-keep")
+    return Removal(gr.State(""), group, text, delete, keep)
+
+
+def wire_starts(
+    services: Services, form: dict[str, Block], panel: RunPanel, *, begin: gr.Button, distill: gr.Button
+) -> None:
+    """Two buttons that make a run of the form; the panel then shows it."""
+    for button, more in ((begin, {}), (distill, {"distill": True})):
+        button.click(
+            _starter(services, more),
+            inputs_kwargs={"seen": panel.seen, **form},
+            outputs=panel.outputs(),
+            **QUIET,
+        )
+
+
+def _starter(services: Services, more: dict[str, Any]) -> Callable[..., Any]:
+    """A handler that queues what the form says, with some options set otherwise."""
+
+    @shows_errors
+    def start(seen: Seen, request: gr.Request, **values: Any) -> list[Any]:
+        require_training(services.settings)
+        run_id = services.jobs.submit(form_config({**values, **more}))
+        return render(services.jobs, run_id, seen, request_locale(request))
+
+    return start
+
+
+def wire_panel(
+    jobs: JobManager, tab: gr.Tab, timer: gr.Timer, form: dict[str, Block], panel: RunPanel
+) -> None:
+    """The panel follows the chosen run; another is chosen in the history; its options can fill the form."""
+
+    def show(selected: str, seen: Seen, search: str | None, request: gr.Request) -> list[Any]:
+        values = render(jobs, selected, seen, request_locale(request), search or "")
+        # A tick that was asked before a choice and answered after it must not take the choice back.
+        return [gr.skip(), *values[1:]] if values[0] == selected else values
+
+    def pick(event: gr.EventData, seen: Seen, request: gr.Request) -> list[Any]:
+        return render(jobs, picked_id(event), seen, request_locale(request))
+
+    @shows_errors
+    def reuse(selected: str, request: gr.Request) -> list[Any]:
+        del request
+        return form_updates(jobs.status(selected).config, form)
+
+    @shows_errors
+    def soften(selected: str, request: gr.Request) -> list[Any]:
+        del request
+        run = jobs.status(selected)
+        return form_updates(gentler(run.config, run.learning_rate), form)
+
+    asked = [tab.select, timer.tick, panel.search.change]
+    gr.on(asked, show, panel.inputs(), panel.outputs(), **QUIET)
+    panel.history.pick(pick, panel.seen, panel.outputs(), **QUIET)
+    panel.reuse.click(reuse, panel.selected, list(form.values()), **QUIET)
+    panel.gentler.click(soften, panel.selected, list(form.values()), **QUIET)
+
+
+def wire_actions(
+    settings: Settings, jobs: JobManager, panel: RunPanel, prune: Removal, remove: Removal
+) -> None:
+    """What is done to the chosen run; to remove it, or its checkpoints, takes a second click."""
+
+    def act(action: Callable[[str], Any]) -> Any:
+        """A handler that does it, and shows the run as it is then."""
+
+        @shows_errors
+        def handler(selected: str, seen: Seen, request: gr.Request) -> list[Any]:
+            require_training(settings)
+            action(selected)
+            return render(jobs, selected, seen, request_locale(request))
+
+        return handler
+
+    at = [panel.selected, panel.seen]
+    panel.stop.click(act(jobs.stop), at, panel.outputs(), **QUIET)
+    panel.resume.click(act(jobs.resume), at, panel.outputs(), **QUIET)
+    _wire_removal(jobs, panel, panel.prune, prune, prune_question, act(jobs.remove_checkpoints))
+    all_of_it = N_("Remove this run, its log and its checkpoints? The model it made stays.")
+    _wire_removal(
+        jobs, panel, panel.remove, remove, lambda _run, locale: tr(all_of_it, locale), act(jobs.remove)
+    )
+
+
+def _wire_removal(
+    jobs: JobManager,
+    panel: RunPanel,
+    button: gr.Button,
+    removal: Removal,
+    question: Callable[[RunStatus, str], str],
+    act: Callable[..., Any],
+) -> None:
+    """The button asks; what was asked about is removed, unless another run is chosen before."""
+
+    @shows_errors
+    def ask(selected: str, request: gr.Request) -> list[Any]:
+        """The question about the run as it is now."""
+        text = question(jobs.status(selected), request_locale(request))
+        return [selected, gr.update(visible=True), text]
+
+    button.click(ask, panel.selected, [removal.run, removal.group, removal.text], **QUIET)
+    removed = removal.delete.click(act, [removal.run, panel.seen], panel.outputs(), **QUIET)
+    for ends in (removed.then, removal.keep.click, panel.history.pick):
+        ends(lambda: gr.update(visible=False), None, removal.group, **QUIET)

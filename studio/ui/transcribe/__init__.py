@@ -1,0 +1,1 @@
+"""The Transcribe tab: a recording, many files, live, side by side."""

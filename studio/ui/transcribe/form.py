@@ -1,0 +1,158 @@
+"""What every way of transcribing asks for: the model, the language, the task, and a clip to try."""
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.dataset.audio import SAMPLING_RATE
+from studio.files import read_json
+from studio.registry.spec import ModelKind, ModelSource
+from studio.registry.store import DEMO_ID, ModelRegistry
+from studio.settings import DEMO_SPEECH
+from studio.ui.shared.following import QUIET, offered
+from studio.ui.shared.i18n import N_, _
+from studio.ui.shared.language_names import language_choices
+from studio.ui.shared.views import model_choices
+
+SAMPLES = DEMO_SPEECH / "samples"
+
+
+@dataclass(frozen=True)
+class SampleClip:
+    """A recording and what is said in it."""
+
+    path: Path
+    text: str
+
+    @property
+    def title(self) -> str:
+        """`kitchen-light.flac` → `Kitchen light`."""
+        return self.path.stem.replace("-", " ").capitalize()
+
+
+def sample_clips(folder: Path = SAMPLES) -> tuple[SampleClip, ...]:
+    """The clips named in `samples.json`; none if there is no such list."""
+    listed = folder / "samples.json"
+    if not listed.is_file():
+        return ()
+    return tuple(SampleClip(folder / row["file"], row["text"]) for row in read_json(listed))
+
+
+NO_MODEL = N_("No model is chosen yet: wait until the list is there, or type one in.")
+_SAMPLES = {
+    "kitchen-light": _("Kitchen light"),
+    "long": _("Long"),
+    "silence": _("Silence"),
+}
+"""Name of a sample's file → what its button says."""
+
+
+def recording_field() -> gr.Audio:
+    """Where a file or the microphone's sound goes, with the clips that come with the studio below it."""
+    audio = gr.Audio(
+        sources=["upload", "microphone"],
+        type="filepath",
+        label=_("Recording"),
+        elem_id="transcribe-audio",
+        # The browser brings a recording to this rate before it uploads it: no model hears more of it, and
+        # 44,100 Hz would be encoded, sent and converted back before anybody reads a word.
+        waveform_options={"show_recording_waveform": True, "sample_rate": SAMPLING_RATE},
+        buttons=["download"],
+    )
+    gr.Markdown(
+        _("Browsers lend the microphone only to pages on https or on this machine (localhost)."),
+        elem_classes="subdued",
+    )
+    sample_buttons(audio)
+    return audio
+
+
+def sample_buttons(audio: Block) -> None:
+    """A button a sample clip, which puts it where a recording goes."""
+    samples = sample_clips()
+    if not samples:
+        return
+    # One after the other, in the order of the clicks: the last one counts.
+    in_turn = {**QUIET, "concurrency_limit": 1, "concurrency_id": "samples"}
+    with gr.Row(elem_classes="samples"):
+        gr.HTML(_("Or a sample:"), elem_classes="subdued", scale=0, min_width=86)
+        for sample in samples:
+            gr.Button(_SAMPLES.get(sample.path.stem, sample.title), size="sm", min_width=90).click(
+                functools.partial(str, sample.path), None, audio, **in_turn
+            )
+
+
+def model_field(elem_id: str = "transcribe-model") -> gr.Dropdown:
+    """Which model; a folder or Hub id may be typed in."""
+    model = gr.Dropdown(
+        [(_("Demo model"), DEMO_ID)],
+        value=DEMO_ID,
+        label=_("Model"),
+        info=_("From the list, or a folder or Hub id."),
+        interactive=True,
+        allow_custom_value=True,
+        elem_id=elem_id,
+    )
+    gr.Markdown(
+        _(
+            "The demo model is tiny: it knows a small set of spoken commands (lights, timers, weather, "
+            "numbers, spelling …) and learned them from a speech synthesizer, so it may mishear you. For "
+            "everyday speech choose a released model: it is downloaded at its first use."
+        ),
+        elem_classes="subdued",
+    )
+    return model
+
+
+def language_and_task(prefix: str = "transcribe") -> dict[str, Block]:
+    """What is spoken and what is to be written, side by side."""
+    with gr.Row():
+        language = gr.Dropdown(
+            language_choices("en"),
+            value="auto",
+            label=_("Language"),
+            min_width=140,
+            elem_id=f"{prefix}-language",
+        )
+        task = gr.Dropdown(
+            [(_("Transcribe"), "transcribe"), (_("Translate to English"), "translate")],
+            value="transcribe",
+            label=_("Task"),
+            min_width=140,
+        )
+    return {"language": language, "task": task}
+
+
+def timestamps_field() -> gr.Radio:
+    """How fine the times are."""
+    return gr.Radio(
+        [(_("By segment"), "segment"), (_("By word"), "word"), (_("None"), "none")],
+        value="word",
+        label=_("Timestamps"),
+    )
+
+
+def choices(registry: ModelRegistry, model: str | None, known: list[str], locale: str) -> list[Any]:
+    """Models and languages to choose from, and what was trained here.
+
+    The choice made before stays, unless a model was trained since: one that was merged, or bears another name
+    now, is none.
+    """
+    specs = [spec for spec in registry.all() if not spec.problem]
+    ids = [spec.id for spec in specs]
+    made = [spec for spec in specs if spec.source is ModelSource.TRAINED]
+    forms = (ModelKind.EXPORT, ModelKind.MERGED)
+    trained = {str(spec.card.get("run_id", spec.id)): spec.id for spec in made if spec.kind not in forms}
+    new = [model_id for run, model_id in trained.items() if run not in known]
+    chosen = new[0] if new else model
+    if not chosen or not registry.has(chosen):
+        chosen = DEMO_ID if DEMO_ID in ids else None
+    return [
+        offered(model_choices(specs, locale), chosen, model),
+        gr.Dropdown(choices=language_choices(locale)),
+        list(trained),
+    ]

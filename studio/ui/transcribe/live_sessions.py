@@ -1,0 +1,197 @@
+"""Those who speak to the page right now: one transcript each, fed by their browser."""
+
+import base64
+import binascii
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from studio.dataset.audio import SAMPLING_RATE
+from studio.errors import AudioError, ConfigError
+from studio.sentences import Sentence
+from studio.transcription.engine import EngineChoice, TranscribeOptions, Transcript, Word
+from studio.transcription.languages import join_texts
+from studio.transcription.live import LiveText, LiveTranscript
+from studio.transcription.model_cache import ModelCache
+from studio.transcription.window_model import WORD_SECONDS
+from studio.ui.shared.under_way import Step
+
+OnStep = Callable[[Sentence, float], None]
+"""What is being done to get a model ready, and the share that is done."""
+
+MOST_AT_ONCE = 4
+"""A model hears each of them several times a second."""
+IDLE_SECONDS = 30.0
+"""A browser that sent nothing for so long is gone."""
+_LONGEST_BLOCK_SECONDS = 60
+_RATES = (8_000, 192_000)
+
+
+@dataclass
+class Beginning:
+    """Somebody who wants to speak, while a model is got ready for them."""
+
+    step: Step | None = None
+    """How far an export is, if one has to be made."""
+    error: BaseException | None = None
+    """Why the model cannot be used."""
+    seen: float = field(default_factory=time.monotonic)
+
+
+@dataclass
+class _Session:
+    live: LiveTranscript
+    model: str
+    seen: float
+    resampler: Any = None
+    rate: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class LiveSessions:
+    """All that speak at once, by the id that their page made up. Safe to share by threads."""
+
+    def __init__(self, engines: ModelCache) -> None:
+        self._engines = engines
+        self._sessions: dict[str, _Session] = {}
+        self._beginnings: dict[str, Beginning] = {}
+        self._lock = threading.Lock()
+
+    def begin(
+        self,
+        session_id: str,
+        model: str,
+        options: TranscribeOptions,
+        choice: EngineChoice | None = None,
+    ) -> None:
+        """Loads the model and makes room for somebody who speaks; `beginning` tells how far it is.
+
+        Raises:
+            ConfigError: if as many speak already as can, or the model lacks the language or the task.
+            ModelError, HubUnreachableError: if the model cannot be loaded.
+            StorageError: if there is no room for an export.
+        """
+        beginning = Beginning()
+        with self._lock:
+            self._beginnings[session_id] = beginning
+
+        def told(doing: Sentence, share: float) -> None:
+            beginning.step, beginning.seen = Step(doing, share), time.monotonic()
+
+        try:
+            with self._lock:
+                self._require_room()
+            hear = self._hearing(model, replace(options, timestamps="word"), choice)
+            # So that the first words do not wait for the model.
+            hear(np.zeros(SAMPLING_RATE, np.float32), told)
+            with self._lock:
+                self._require_room()
+                self._sessions[session_id] = _Session(LiveTranscript(hear), model, time.monotonic())
+                del self._beginnings[session_id]
+        except BaseException as error:
+            beginning.error, beginning.seen = error, time.monotonic()
+            raise
+
+    def beginning(self, session_id: str) -> Beginning | None:
+        """How far a session is that nobody may speak in yet; None if none of this id is about to begin."""
+        with self._lock:
+            return self._beginnings.get(session_id)
+
+    def knows(self, session_id: str) -> bool:
+        """Whether somebody may speak under this id."""
+        with self._lock:
+            return session_id in self._sessions
+
+    def feed(self, session_id: str, rate: int, sound: str, *, is_last: bool) -> LiveText:
+        """Takes base64 of 16-bit mono samples at `rate` Hz, and gives the text as it is now.
+
+        Raises:
+            AudioError: if nobody speaks under this id, or the sound is no such samples.
+        """
+        session = self._session(session_id)
+        with session.lock:
+            session.seen = time.monotonic()
+            text = session.live.feed(_resampled(session, _samples(sound, rate), rate, is_last=is_last))
+            return session.live.finish() if is_last else text
+
+    def end(self, session_id: str) -> Transcript | None:
+        """Forgets somebody, and gives what they said; None if nobody spoke under this id."""
+        with self._lock:
+            session = self._sessions.pop(session_id, None)
+        if session is None:
+            return None
+        with session.lock:
+            live = session.live
+            texts = [segment.text for segment in live.segments]
+            return Transcript(
+                text=join_texts(texts, live.language),
+                segments=live.segments,
+                language=live.language,
+                duration_seconds=live.text.heard_seconds,
+                model=session.model,
+                engine="live",
+                audio_path="",
+            )
+
+    def _forget_idle(self) -> None:
+        """Sessions whose browser is gone, and beginnings that failed a while ago."""
+        earliest = time.monotonic() - IDLE_SECONDS
+        self._sessions = {key: one for key, one in self._sessions.items() if one.seen > earliest}
+        self._beginnings = {
+            key: one for key, one in self._beginnings.items() if one.error is None or one.seen > earliest
+        }
+
+    def _require_room(self) -> None:
+        self._forget_idle()
+        if len(self._sessions) >= MOST_AT_ONCE:
+            raise ConfigError(
+                "{count} people speak to this studio already: try again when one of them has stopped.",
+                count=MOST_AT_ONCE,
+            )
+
+    def _session(self, session_id: str) -> _Session:
+        with self._lock:
+            session = self._sessions.get(session_id)
+        if session is None:
+            raise AudioError("The studio does not listen to this microphone any more: press Start again.")
+        return session
+
+    def _hearing(self, model: str, options: TranscribeOptions, choice: EngineChoice | None) -> Any:
+        def hear(samples: NDArray[np.float32], on_step: OnStep | None = None) -> tuple[Sequence[Word], str]:
+            seconds = len(samples) / SAMPLING_RATE
+            # A beginning is no single word: one that is unsure waits until more was said.
+            how = options if seconds >= WORD_SECONDS else replace(options, vad=False)
+            with self._engines.lease(model, choice, on_step) as engine:
+                heard = engine.transcribe_samples([samples], seconds, how)
+            return [word for segment in heard.segments for word in segment.words], heard.language
+
+        return hear
+
+
+def _samples(sound: str, rate: int) -> NDArray[np.float32]:
+    try:
+        data = base64.b64decode(sound, validate=True)
+    except (binascii.Error, ValueError, TypeError) as error:
+        raise AudioError("The microphone's sound did not arrive whole: press Start again.") from error
+    is_rate = _RATES[0] <= rate <= _RATES[1]
+    if len(data) % 2 or not is_rate or len(data) > 2 * rate * _LONGEST_BLOCK_SECONDS:
+        raise AudioError("The microphone's sound did not arrive whole: press Start again.")
+    return np.frombuffer(data, "<i2").astype(np.float32) / np.float32(32768)
+
+
+def _resampled(
+    session: _Session, samples: NDArray[np.float32], rate: int, *, is_last: bool
+) -> NDArray[np.float32]:
+    import soxr
+
+    if rate == SAMPLING_RATE:
+        return samples
+    if session.resampler is None or session.rate != rate:
+        session.resampler = soxr.ResampleStream(rate, SAMPLING_RATE, 1, dtype="float32", quality="MQ")
+        session.rate = rate
+    return np.asarray(session.resampler.resample_chunk(samples, last=is_last), np.float32)

@@ -1,0 +1,314 @@
+"""Many files: a list of recordings in turn, its progress, and all results at once to take away."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Collection
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.dataset.audio import SOUND_FILES
+from studio.errors import AudioError, ConfigError, StudioError
+from studio.registry.store import ModelRegistry
+from studio.settings import Settings
+from studio.transcription.batch import Asked, Batch
+from studio.transcription.captions import LAYOUT_BOUNDS, CaptionLayout
+from studio.transcription.engine import Progress
+from studio.transcription.many import groups, recordings_named, transcribe_many
+from studio.transcription.model_cache import ModelCache
+from studio.transcription.transcriber import WINDOWS_TOGETHER
+from studio.ui.shared.access import require_public_data
+from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.following import QUIET, opened, wire_cancel
+from studio.ui.shared.i18n import N_, _, request_locale, tr
+from studio.ui.shared.markup import Child, Html, join, table, tag
+from studio.ui.shared.pace import Pace
+from studio.ui.shared.search_options import chosen, search_options
+from studio.ui.shared.streaming import Stops, Worked
+from studio.ui.shared.transcript_views import download_links
+from studio.ui.shared.under_way import Step, shared_note, step_bar, waiting_note
+from studio.ui.shared.views import badge, note, progress_bar
+from studio.ui.shared.waiting import Line
+from studio.ui.transcribe.form import (
+    NO_MODEL,
+    choices,
+    language_and_task,
+    model_field,
+    timestamps_field,
+)
+from studio.ui.transcribe.results import layout_fields
+from studio.units import format_duration
+
+MOST_ROWS = 200
+"""A longer list shows those that failed, those at work, and the latest of the others."""
+
+
+def batch_progress(batch: Batch, done_seconds: float, pace: Pace, locale: str) -> Html:
+    """How many are done, and the time left; `done_seconds` lie behind in the recording at hand."""
+    done, total = batch.done_seconds + done_seconds, batch.total_seconds
+    text = tr("{done} of {total} recordings are done", locale, done=len(batch.rows), total=len(batch.paths))
+    left = pace.left_seconds(total, time.monotonic())
+    amount = tr("about {left} left", locale, left=format_duration(left)) if left is not None else ""
+    return progress_bar(done / total if total else 0.0, text, amount)
+
+
+def batch_summary(batch: Batch, before: int, *, was_stopped: bool, locale: str) -> Html:
+    """What came of it, when nothing is at work any more; `before` were done earlier."""
+    failed = sum(1 for row in batch.rows if row["error"])
+    heard = tr(
+        "{done} of {total} recordings are done.",
+        locale,
+        done=len(batch.rows) - failed,
+        total=len(batch.paths),
+    )
+    said = [heard]
+    if before:
+        said.append(tr("{count} of them were done before.", locale, count=before))
+    if failed:
+        said.append(tr("{count} could not be used: the reason stands beside each.", locale, count=failed))
+    if was_stopped and batch.todo:
+        said.append(tr("Cancelled: start it again with the same recordings to go on.", locale))
+    return note(" ".join(said), "warning" if failed or (was_stopped and batch.todo) else "good")
+
+
+def batch_table(batch: Batch, at_work: Collection[Path], locale: str) -> Html:
+    """A row a recording: its name, how it stands, its length, its text or the reason for there being none."""
+    rows = {row["audio_path"]: row for row in batch.rows}
+    shown = _shown(batch.paths, rows, at_work)
+    headers = [tr(text, locale) for text in (N_("Recording"), N_("State"), N_("Length"), N_("Text"))]
+    cells = [_cells(batch, path, rows.get(str(path)), path in at_work, locale) for path in shown]
+    left_out = len(batch.paths) - len(shown)
+    more = tr("{count} more are not shown here; the files have all of them.", locale, count=left_out)
+    return join(
+        [
+            table(headers, cells, numeric=(2,), class_="many-table"),
+            tag("p", more, class_="subdued") if left_out else None,
+        ]
+    )
+
+
+def _shown(paths: list[Path], rows: dict[str, dict[str, Any]], at_work: Collection[Path]) -> list[Path]:
+    if len(paths) <= MOST_ROWS:
+        return paths
+    first = [path for path in paths if path in at_work or rows.get(str(path), {}).get("error")]
+    done = [path for path in paths if str(path) in rows and path not in first]
+    waiting = [path for path in paths if str(path) not in rows and path not in first]
+    wanted = set(first[:MOST_ROWS])
+    for path in (*reversed(done), *waiting):
+        if len(wanted) >= MOST_ROWS:
+            break
+        wanted.add(path)
+    return [path for path in paths if path in wanted]
+
+
+def _cells(
+    batch: Batch, path: Path, row: dict[str, Any] | None, is_at_work: bool, locale: str
+) -> list[Child]:
+    seconds, error = batch.seconds[path], batch.errors.get(str(path))
+    length = format_duration(seconds) if seconds else "–"
+    if row is None and is_at_work:
+        return [path.name, badge(tr("at work", locale), "busy"), length, ""]
+    if row is None:
+        return [path.name, badge(tr("waiting", locale)), length, ""]
+    if error is not None:
+        return [path.name, badge(tr("failed", locale), "bad"), length, _reason(error, path, locale)]
+    text = row["text"].strip() or tr("no speech", locale)
+    return [path.name, badge(tr("done", locale), "good"), length, tag("span", text, dir="auto")]
+
+
+def _reason(error: StudioError, path: Path, locale: str) -> str:
+    """Why a recording could not be used. Uploads lie in folders whose names say nothing to the visitor."""
+    named = {name: path.name if str(value) == str(path) else value for name, value in error.values.items()}
+    return tr(error.template, locale, **named)
+
+
+RESULTS_FOLDER = "transcripts"
+"""Under the studio's cache: results of lists that are not finished."""
+
+
+@dataclass(frozen=True)
+class _Studio:
+    """What the section works with."""
+
+    settings: Settings
+    registry: ModelRegistry
+    engines: ModelCache
+    line: Line
+    stops: Stops
+
+
+def build_many(
+    settings: Settings, registry: ModelRegistry, engines: ModelCache, line: Line, tab: gr.Tab
+) -> None:
+    """The section's content; the recordings are heard one after the other, in turn with other visitors."""
+    form: dict[str, Block] = {}
+    with gr.Row():
+        with gr.Column(scale=2, min_width=300):
+            _file_fields(form, is_public=settings.on_spaces and not settings.allow_training)
+            form["model"] = model_field("many-model")
+            form |= language_and_task("many")
+            form["timestamps"] = timestamps_field()
+            form |= search_options("many")
+            with gr.Accordion(_("Layout of the captions"), open=False), gr.Row():
+                form |= layout_fields("many")
+            with gr.Row():
+                # Greyed until the models to choose from are there, a moment after the section opens.
+                start = gr.Button(
+                    _("Transcribe all"), variant="primary", interactive=False, elem_id="many-start"
+                )
+                cancel = gr.Button(_("Cancel"), elem_id="many-cancel")
+        with gr.Column(scale=3, min_width=320):
+            status = gr.HTML(
+                _("Here will stand each recording's text, and all of them to download."),
+                elem_id="many-status",
+            )
+            download = gr.HTML(elem_id="many-download")
+            table = gr.HTML(elem_id="many-table")
+    studio = _Studio(settings, registry, engines, line, Stops())
+
+    @shows_errors
+    async def hear(request: gr.Request, **values: Any) -> AsyncIterator[list[Any]]:
+        async for step in _hear_all(studio, values, str(request.session_hash), request_locale(request)):
+            yield step
+
+    def refresh(model: str | None, known: list[str], request: gr.Request) -> list[Any]:
+        return [*choices(registry, model, known, request_locale(request)), gr.Button(interactive=True)]
+
+    known = gr.State([])
+    outputs = [form["model"], form["language"], known, start]
+    gr.on(opened(tab), refresh, [form["model"], known], outputs, **QUIET)
+    start.click(hear, inputs_kwargs=form, outputs=[status, download, table], **QUIET)
+    wire_cancel(cancel, studio.stops, status)
+
+
+def _file_fields(form: dict[str, Block], *, is_public: bool) -> None:
+    files = gr.File(
+        file_count="multiple",
+        file_types=list(SOUND_FILES),
+        type="filepath",
+        label=_("Recordings"),
+        height=180,
+        elem_id="many-files",
+    )
+    folder = gr.UploadButton(
+        _("Add a folder"),  # type: ignore[arg-type]
+        file_count="directory",
+        type="filepath",
+        size="sm",
+        elem_id="many-folder",
+    )
+    folder.upload(_with_folder, [files, folder], files, **QUIET)
+    form["files"] = files
+    form["place"] = gr.Textbox(
+        "",
+        label=_("Or a folder or a list on this machine"),
+        info=_("A list is a text file with the path of a recording on each line."),
+        max_lines=1,
+        visible=not is_public,
+        elem_id="many-place",
+    )
+
+
+def _with_folder(files: list[str] | None, folder: list[str] | None) -> list[str]:
+    """The recordings of a folder behind those that are there already."""
+    added = [path for path in folder or [] if Path(path).suffix.lower() in SOUND_FILES]
+    return [*(files or []), *added]
+
+
+async def _hear_all(
+    studio: _Studio, values: dict[str, Any], visitor: str, locale: str
+) -> AsyncIterator[list[Any]]:
+    """Hears what has no result yet, some recordings at a time, and between them lets others have a turn."""
+    layout = CaptionLayout(*(int(values.pop(name) or 0) for name in LAYOUT_BOUNDS))
+    files, place, model = values.pop("files") or [], values.pop("place").strip(), values.pop("model")
+    options, choice = chosen(values)
+    event = studio.stops.begin(visitor)
+    try:
+        yield [progress_bar(0.0, tr("Reading the recordings …", locale)), "", ""]
+        paths = await asyncio.to_thread(_paths, studio.settings, files, place)
+        if not model:
+            raise ConfigError(NO_MODEL)
+        asked = Asked(studio.registry.get(model).id, options, choice)
+        kept = studio.settings.cache / RESULTS_FOLDER
+        batch = await asyncio.to_thread(Batch, paths, asked, kept)
+        before = len(batch.rows)
+        pace = Pace(time.monotonic())
+        size = options.batch_size or WINDOWS_TOGETHER
+        for group in await asyncio.to_thread(lambda: list(groups(batch.todo, size))):
+            # A visitor who leaves gives the turn back at once.
+            async with aclosing(_hear_group(studio, batch, group, pace, event.is_set, locale)) as steps:
+                async for step in steps:
+                    yield step
+            if event.is_set():
+                break
+        status = batch_summary(batch, before, was_stopped=event.is_set(), locale=locale)
+        yield [status, _downloads(batch, layout, locale), batch_table(batch, (), locale)]
+    finally:
+        studio.stops.end(visitor, event)
+
+
+def _paths(settings: Settings, files: list[str], place: str) -> list[Path]:
+    named = [Path(file) for file in files]
+    if place:
+        require_public_data(settings, place)
+        path = Path(place).expanduser()
+        if not path.exists():
+            raise ConfigError("{path} is not there: name a folder or a text file.", path=place)
+        named += recordings_named([], path)
+    if not named:
+        raise AudioError("There are no recordings yet: upload files, or add a folder.")
+    return named
+
+
+async def _hear_group(
+    studio: _Studio, batch: Batch, group: list[Path], pace: Pace, should_stop: Any, locale: str
+) -> AsyncGenerator[list[Any]]:
+    """Waits for a turn, then hears a few recordings."""
+    place = studio.line.join()
+    asked = batch.asked
+    work: Worked[Progress | Step, Any] = Worked(
+        lambda report: transcribe_many(
+            studio.engines,
+            asked.model_id,
+            group,
+            asked.options,
+            on_result=batch.add,
+            should_stop=should_stop,
+            on_progress=report,
+            choice=asked.choice,
+            on_step=lambda doing, share: report(Step(doing, share)),
+        )
+    )
+    try:
+        async for before in place.wait():
+            if should_stop():
+                return
+            yield [waiting_note(before, locale), gr.skip(), gr.skip()]
+        told = await asyncio.to_thread(shared_note, studio.engines, locale)
+        bar = batch_progress(batch, 0.0, pace, locale)
+        yield [join([told, bar]), "", batch_table(batch, group, locale)]
+        async for step in work:
+            if isinstance(step, Step):
+                yield [step_bar(step, locale), gr.skip(), gr.skip()]
+            else:
+                done = step.done_seconds if step and len(group) == 1 else 0.0
+                bar = batch_progress(batch, done, pace, locale)
+                yield [join([told, bar]), gr.skip(), gr.skip()]
+        _ = work.result
+        pace.note(batch.done_seconds, time.monotonic())
+    finally:
+        place.leave()
+        await asyncio.to_thread(batch.save)
+
+
+def _downloads(batch: Batch, layout: CaptionLayout, locale: str) -> Any:
+    if not batch.rows:
+        return ""
+    files: dict[str, str | bytes] = {"json": batch.to_json()}
+    if any(not row["error"] for row in batch.rows):
+        files["zip"] = batch.captions(layout)
+    return download_links(files, "transcripts", locale)

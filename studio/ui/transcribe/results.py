@@ -1,0 +1,209 @@
+"""What the page shows of a transcription when it is done: the text, the sound, corrections, files."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.errors import DataError
+from studio.sentences import Sentence
+from studio.settings import ASSETS
+from studio.transcription.captions import FORMATS, LAYOUT_BOUNDS, CaptionLayout, render
+from studio.transcription.corrections import corrected
+from studio.transcription.engine import Transcript
+from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.following import QUIET
+from studio.ui.shared.i18n import _, request_locale, said, tr
+from studio.ui.shared.markup import Html
+from studio.ui.shared.transcript_views import download_links, segment_list, transcript_facts
+from studio.ui.shared.views import note
+
+SCRIPT = ASSETS / "transcript.js"
+KEPT_SECONDS = 3600.0
+"""A transcript can be corrected for so long; then the studio forgets it."""
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What the page keeps of a transcription, to correct it and to lay out its captions anew."""
+
+    transcript: Transcript
+    path: Path
+    peaks: tuple[float, ...] = ()
+    caution: Sentence | None = None
+    """What to know about the way in which it was heard."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """Components on the right."""
+
+    status: gr.HTML
+    text: gr.Textbox
+    segments: gr.HTML
+    captions: gr.Accordion
+    downloads: gr.HTML
+    facts: gr.HTML
+    heard: gr.State
+
+    def all(self) -> list[Block]:
+        """In the order in which the handlers give them."""
+        return [
+            self.status,
+            self.text,
+            self.segments,
+            self.captions,
+            self.downloads,
+            self.facts,
+            self.heard,
+        ]
+
+
+def build_results(layout: dict[str, Block]) -> Results:
+    """The components, in their order on the page; the fields of a caption's layout go into `layout`."""
+    status = gr.HTML(
+        _("Here will stand the text, the sound with a time for each word, and captions to download."),
+        elem_id="transcribe-status",
+    )
+    text = gr.Textbox(
+        label=_("Transcript"),
+        lines=3,
+        max_lines=14,
+        buttons=["copy"],
+        interactive=False,
+        visible=False,
+        elem_id="transcript",
+    )
+    segments = gr.HTML(elem_id="transcript-segments", js_on_load=SCRIPT.read_text(encoding="utf-8"))
+    downloads = gr.HTML(elem_id="transcript-downloads")
+    with gr.Accordion(_("Layout of the captions"), open=False, visible=False) as captions, gr.Row():
+        layout |= layout_fields("caption")
+    facts = gr.HTML(elem_id="transcript-facts")
+    heard = gr.State(None, time_to_live=KEPT_SECONDS)
+    return Results(status, text, segments, captions, downloads, facts, heard)
+
+
+def layout_fields(prefix: str) -> dict[str, Block]:
+    """How long a caption's lines are and how many, under the names of the options."""
+    fields: dict[str, Block] = {}
+    for name, label in (
+        ("max_line_width", _("Longest line (columns)")),
+        ("max_line_count", _("Lines of a caption")),
+    ):
+        low, high = LAYOUT_BOUNDS[name]
+        fields[name] = gr.Number(
+            getattr(CaptionLayout(), name),
+            label=label,
+            precision=0,
+            minimum=low,
+            maximum=high,
+            min_width=140,
+            elem_id=f"{prefix}-{name}",
+        )
+    return fields
+
+
+def empty() -> list[Any]:
+    """Nothing in any component behind the status."""
+    return [gr.Textbox("", visible=False), "", gr.Accordion(visible=False), "", "", None]
+
+
+def shown(heard: Heard, layout: CaptionLayout, was_stopped: bool, locale: str) -> list[Any]:
+    """What is shown at the end."""
+    transcript = heard.transcript
+    status: Html = Html("")
+    if was_stopped:
+        status = note(tr("Cancelled: this is what was heard so far.", locale), "warning")
+    elif not transcript.text.strip():
+        status = note(tr("The model heard no speech in this recording.", locale), "warning")
+    elif cautions := [*filter(None, [heard.caution]), *transcript.notes]:
+        status = note(" ".join(said(caution, locale) for caution in cautions), "warning")
+    is_text = bool(transcript.text.strip())
+    return [
+        status,
+        gr.Textbox(transcript.text.strip(), visible=is_text),
+        _segments(heard, locale),
+        gr.Accordion(visible=is_text),
+        _downloads(heard, layout, locale),
+        transcript_facts(transcript, locale),
+        heard,
+    ]
+
+
+def _segments(heard: Heard, locale: str) -> Html:
+    return segment_list(
+        heard.transcript.segments,
+        heard.path,
+        locale,
+        peaks=heard.peaks,
+        duration_seconds=heard.transcript.duration_seconds,
+    )
+
+
+def _downloads(heard: Heard, layout: CaptionLayout, locale: str) -> Html:
+    files = {ending: render(heard.transcript, ending, layout) for ending in FORMATS}
+    return download_links(files, heard.path.stem or "transcript", locale)
+
+
+# ---------------------------------------------------------------------- corrections and layout
+
+
+def wire_corrections(layout: dict[str, Block], results: Results) -> None:
+    """What a person writes into the segments, and how captions are laid out, goes into text and files."""
+
+    @shows_errors
+    def correct(
+        heard: Heard | None, width: float, count: float, event: gr.EventData, request: gr.Request
+    ) -> list[Any]:
+        return _corrected_files(
+            _remembered(heard), event._data["texts"], width, count, request_locale(request)
+        )
+
+    @shows_errors
+    def finish(
+        heard: Heard | None, width: float, count: float, event: gr.EventData, request: gr.Request
+    ) -> list[Any]:
+        heard, locale = _remembered(heard), request_locale(request)
+        after = _after(heard, event._data["texts"])
+        files = _corrected_files(heard, event._data["texts"], width, count, locale)
+        return [*files, _segments(after, locale), after]
+
+    @shows_errors
+    def lay_out(heard: Heard | None, width: float, count: float, request: gr.Request) -> Any:
+        if heard is None:
+            return gr.skip()
+        return _downloads(heard, _layout(width, count), request_locale(request))
+
+    inputs = [results.heard, layout["max_line_width"], layout["max_line_count"]]
+    results.segments.edit(
+        correct, inputs, [results.text, results.downloads], trigger_mode="always_last", **QUIET
+    )
+    results.segments.submit(
+        finish, inputs, [results.text, results.downloads, results.segments, results.heard], **QUIET
+    )
+    gr.on([field.change for field in layout.values()], lay_out, inputs, results.downloads, **QUIET)  # type: ignore[attr-defined]
+
+
+def _remembered(heard: Heard | None) -> Heard:
+    if heard is None:
+        raise DataError(
+            "The studio does not hold this transcript any more, so it cannot be corrected: copy what you "
+            "wrote, and transcribe the recording again."
+        )
+    return heard
+
+
+def _layout(width: float | None, count: float | None) -> CaptionLayout:
+    return CaptionLayout(int(width or 0), int(count or 0))
+
+
+def _after(heard: Heard, texts: list[Any]) -> Heard:
+    return replace(heard, transcript=corrected(heard.transcript, [str(text) for text in texts]))
+
+
+def _corrected_files(heard: Heard, texts: list[Any], width: float, count: float, locale: str) -> list[Any]:
+    """The whole text and the files with a person's corrections in them."""
+    after = _after(heard, texts)
+    return [after.transcript.text.strip(), _downloads(after, _layout(width, count), locale)]

@@ -1,0 +1,74 @@
+"""Events to curves, read only as far as they are new."""
+
+from pathlib import Path
+
+from studio.runs.history import Histories
+from studio.sentences import Sentence
+from studio.training.events import EventLog
+
+
+def write_run(log: EventLog, steps: range) -> None:
+    for step in steps:
+        log.write("step", step=step, max_steps=10, epoch=step / 5, loss=1 / step, samples_per_second=2.0)
+
+
+def test_what_was_appended_is_added_to_what_was_read(tmp_path: Path) -> None:
+    log, histories = EventLog(tmp_path / "events.jsonl"), Histories()
+    write_run(log, range(1, 4))
+    first = histories.read(tmp_path / "events.jsonl")
+    assert (first.step, first.max_steps, list(first.losses)) == (3, 10, [1, 2, 3])
+    write_run(log, range(4, 6))
+    second = histories.read(tmp_path / "events.jsonl")
+    assert list(second.losses) == [1, 2, 3, 4, 5]
+    assert list(first.losses) == [1, 2, 3], "what was given out does not change"
+    assert second.offset == (tmp_path / "events.jsonl").stat().st_size
+
+
+def test_half_a_line_is_left_for_later(tmp_path: Path) -> None:
+    path, histories = tmp_path / "events.jsonl", Histories()
+    write_run(EventLog(path), range(1, 3))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    assert list(histories.read(path).losses) == [1]
+    path.write_bytes(whole)
+    assert list(histories.read(path).losses) == [1, 2]
+
+
+def test_a_resumption_takes_back_what_happens_again(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "events.jsonl")
+    write_run(log, range(1, 6))
+    for step in (0, 5):
+        log.write("eval", step=step, epoch=0.0, wer=0.5, cer=0.4, loss=1.0, seconds=1.0)
+    log.write("resumed", step=3)
+    history = Histories().read(tmp_path / "events.jsonl")
+    assert history.step == 3
+    assert list(history.losses) == [1, 2, 3] and list(history.evaluations) == [0]
+    write_run(log, range(4, 5))
+    assert list(Histories().read(tmp_path / "events.jsonl").losses) == [1, 2, 3, 4]
+
+
+def test_evaluation_data_and_warnings_are_kept(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "events.jsonl")
+    log.write("data", train_samples=5, eval_samples=1)
+    log.write("plan", max_steps=7, metric="cer")
+    log.write("phase", phase="evaluating")
+    log.write("eval_progress", done=3, total=9)
+    log.write("warning", text="Careful.")
+    log.write("something of a newer studio")
+    history = Histories().read(tmp_path / "events.jsonl")
+    assert history.data is not None and history.data["train_samples"] == 5
+    assert (history.max_steps, history.metric, history.eval_progress) == (7, "cer", (3, 9))
+    assert (history.phase, history.warnings) == ("evaluating", [Sentence("{text}", text="Careful.")])
+    log.write("phase", phase="training")
+    assert Histories().read(tmp_path / "events.jsonl").eval_progress is None
+
+
+def test_steps_between_two_points_of_the_curve_have_no_loss(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "events.jsonl")
+    log.write("step", step=1, max_steps=9, loss=None, memory_bytes=5)
+    history = Histories().read(tmp_path / "events.jsonl")
+    assert (history.step, history.losses) == (1, {})
+
+
+def test_no_events_are_an_empty_history(tmp_path: Path) -> None:
+    assert Histories().read(tmp_path / "events.jsonl").step == 0

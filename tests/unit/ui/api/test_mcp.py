@@ -1,0 +1,41 @@
+"""What assistants read about the interface for programs."""
+
+import inspect
+
+from gradio.utils import get_function_description
+
+from studio.services import Services
+from studio.settings import Settings
+from studio.ui.api.mcp import ARGUMENTS, answer_in_json
+from studio.ui.build import build_app
+
+
+def test_every_argument_of_every_endpoint_is_explained_and_nothing_else(settings: Settings) -> None:
+    app = build_app(Services.open(settings))
+    public = [fn.fn for fn in app.fns.values() if fn.api_visibility == "public" and fn.fn is not None]
+    explained = {}
+    for function in public:
+        description, arguments, _returns = get_function_description(function)
+        assert description and "Args" not in description
+        names = [name for name in inspect.signature(function).parameters if name != "request"]
+        explained |= {name: arguments[name] for name in names}
+    assert explained == ARGUMENTS, "studio/ui/api/mcp.py says what each argument is"
+
+
+class Server:
+    """Stands where Gradio's server does: keeps what it is to write."""
+
+    def __init__(self) -> None:
+        self.written: list[object] = []
+
+    def postprocess_output_data(self, data: list[object], _root_url: str) -> list[object]:
+        self.written = data
+        return data
+
+
+def test_answers_are_json_and_files_stay_files() -> None:
+    server = Server()
+    answer_in_json(server)
+    file = {"path": "/tmp/a.wav"}
+    server.postprocess_output_data([{"fits": True, "name": "é"}, "text", file], "http://here")
+    assert server.written == ['{"fits": true, "name": "é"}', "text", file]

@@ -1,0 +1,322 @@
+"""What visitors see of models, memory, runs, transcripts and evaluations."""
+
+import base64
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from studio.dataset.example import Example, Manifest, RowProblem
+from studio.files import write_json
+from studio.memory.plan import Part, TrainingPlan
+from studio.memory.training import estimate_training
+from studio.options.arguments import config_to_dict
+from studio.options.training import TrainingConfig
+from studio.registry.catalog import RELEASED, find_released
+from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
+from studio.runs.history import Histories
+from studio.runs.status import EvalPoint, JobState, RunStatus
+from studio.runs.view import view
+from studio.sentences import Listing, Sentence
+from studio.training.after_check import CHECK_NAMES
+from studio.training.events import EventLog, Phase
+from studio.training.outcome import Outcome
+from studio.training.retry import OUT_OF_MEMORY, Shortage, nothing_left
+from studio.training.run_dir import RunDir
+from studio.transcription.engine import Segment, Transcript, Word
+from studio.ui.shared import data_views, evaluation_views, transcript_views, views
+from studio.ui.shared.i18n import tr
+from studio.ui.shared.markup import Html
+from studio.ui.train import run_views
+
+EVIL = "<img src=x onerror=alert(1)>${alert(2)}"
+
+
+def text_of(markup: str) -> str:
+    """Markup without its tags, white space collapsed."""
+    return " ".join(re.sub(r"<[^>]+>", " ", markup).split())
+
+
+def spec(**values: Any) -> ModelSpec:
+    given = {"id": "mine", "title": "mine", "kind": ModelKind.ADAPTER, "source": ModelSource.TRAINED}
+    return ModelSpec(**{**given, **values})
+
+
+def run(state: JobState = JobState.RUNNING, **values: Any) -> RunStatus:
+    return RunStatus("run-1", state, TrainingConfig(run_name=values.pop("name", "")), **values)
+
+
+def shown_run(state: JobState = JobState.RUNNING, locale: str = "en", **values: Any) -> str:
+    return text_of(run_views.run_status(run(state, **values), locale))
+
+
+def shown_words(*words: Word, text: str = "hi") -> str:
+    return transcript_views.segment_list([Segment(0.0, 1.0, text, words)], None, "en")
+
+
+def test_all_that_is_counted_and_listed_has_a_name() -> None:
+    assert set(views.PART_NAMES) == {str(part) for part in Part}
+    assert set(views.KIND_NAMES) == set(ModelKind) and set(views.SOURCE_NAMES) == set(ModelSource)
+    assert set(views.DIMENSION_NAMES) == set(ModelDimensions.__dataclass_fields__)
+    assert set(run_views.STATE_NAMES) == set(JobState)
+    assert set(run_views.PHASE_NAMES) == {"", *(str(phase) for phase in Phase)}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [("fits", "Fits on T4"), ("tight", "Tight on T4"), ("does_not_fit", "Does not fit on T4")],
+)
+def test_the_verdict_comes_first_and_with_its_range(verdict: str, words: str) -> None:
+    found = estimate_training(TrainingPlan(), RELEASED[0].dimensions)
+    estimate = replace(found, low_bytes=8 * 2**30, device_bytes=9 * 2**30, high_bytes=10 * 2**30)
+    shown = text_of(views.memory_verdict(verdict, "T4", 15 * 2**30, estimate, "en"))
+    assert shown.startswith(f"{words} about 9.00 GiB, between 8.00 GiB and 10.0 GiB")
+
+
+def test_the_memory_table_adds_up_and_shows_formulas() -> None:
+    sizes, formulas = {"gradients": 2**30, "overhead": 2**30}, {"gradients": Sentence("2 × 3 B")}
+    shown = text_of(views.memory_table(sizes, formulas, "en"))
+    assert "Gradients 1.00 GiB 2 × 3 B" in shown and "Together 2.00 GiB" in shown
+
+
+def test_a_broken_model_is_listed_with_what_is_wrong() -> None:
+    shown = text_of(views.models_table([spec(problem="config.json is missing")], "en"))
+    assert "Broken" in shown and "config.json is missing" in shown
+
+
+def test_the_details_of_a_model_are_its_card_dimensions_and_folder() -> None:
+    card = {"schema_version": 1, "metrics": {"final": {"wer": 0.125}}, "note": EVIL}
+    shown = views.model_details(spec(card=card, path=Path("/models/mine"), base_model="demo"), "en")
+    assert "metrics.final.wer 0.125" in text_of(shown) and "/models/mine" in text_of(shown)
+    assert "<img src=x" not in shown
+
+
+@pytest.mark.parametrize(
+    ("hub_id", "locale", "said"),
+    [
+        ("KBLab/kb-whisper-small", "en", ["Swedish. ", "Languages Swedish"]),
+        ("NbAiLab/nb-whisper-tiny", "en", ["Languages Norwegian, Nynorsk, English"]),
+        ("ivrit-ai/whisper-large-v3", "zh-CN", ["希伯来语：请指定语言", "语言 希伯来语"]),
+        ("MediaTek-Research/Breeze-ASR-26", "zh-TW", ["台語", "語言 中文"]),
+        ("openai/whisper-tiny.en", "en", ["Languages English only"]),
+        ("openai/whisper-small", "en", ["A good base for one language.", "Languages many"]),
+    ],
+)
+def test_a_released_model_tells_its_languages_and_what_it_is_good_for(
+    hub_id: str, locale: str, said: list[str]
+) -> None:
+    released = find_released(hub_id)
+    assert released is not None
+    shown = text_of(views.model_details(released.to_spec(), locale))
+    assert all(words in shown for words in said), shown
+
+
+def test_the_list_of_models_has_the_errors_that_a_card_tells() -> None:
+    trained = spec(card={"metrics": {"base": {"wer": 0.8}, "final": {"wer": 0.125}}})
+    rates = [views.error_rate_of(model) for model in (trained, spec(), spec(card={"metrics": 3}))]
+    assert rates == ["12.5 %", "", ""]
+
+
+def test_models_on_this_disk_come_first_and_adapters_name_their_base() -> None:
+    released = {"kind": ModelKind.BASE, "source": ModelSource.RELEASED}
+    far = spec(id="openai/whisper-tiny", title="Whisper tiny", **released)
+    near = spec(path=Path("/m"), base_model="demo")
+    assert views.model_choices([far, near], "en") == [
+        ("mine (adapter of demo)", "mine"),
+        ("Whisper tiny (download)", "openai/whisper-tiny"),
+    ]
+
+
+def test_two_models_that_would_be_called_the_same_have_their_ids() -> None:
+    runs = [spec(id=name, title="tiny, lora on mine") for name in ("first", "second")]
+    others = [spec(id="third", title="tiny, lora on others")]
+    labels = [label for label, _ in views.model_choices([*runs, *others], "en")]
+    assert [label.partition(" · ")[2] for label in labels] == ["first", "second", ""]
+
+
+def test_a_running_run_shows_steps_time_left_and_speed() -> None:
+    paces = {"eta_seconds": 75, "samples_per_second": 33.2, "speedup": 4.21, "memory_bytes": 2**30}
+    shown = run_views.run_status(run(phase="training", step=30, max_steps=120, **paces), "en")
+    assert 'aria-valuenow="25.0"' in shown
+    for words in ("step 30 of 120", "1 min 15 s", "33.2", "4.2 ×", "1.00 GiB", "Running"):
+        assert words in text_of(shown)
+
+
+@pytest.mark.parametrize(
+    ("phase", "words"),
+    [("listening", "The base reads the clips: 10 of 40"), ("evaluating", "Evaluating: 10 of 40 clips")],
+)
+def test_clips_that_are_read_are_counted(phase: str, words: str) -> None:
+    assert words in shown_run(phase=phase, step=30, max_steps=120, eval_progress=(10, 40))
+
+
+def test_what_short_windows_gain_and_cost_stands_beside_the_base() -> None:
+    rows = [
+        {"is_base": True, "audio_context": "full", "disagreement": 0.0, "error": 0.438, "seconds": 80.0},
+        {"is_base": False, "audio_context": "short", "disagreement": 0.12, "error": 0.45, "seconds": 16.0},
+    ]
+    report = {"metric": "cer", "clips": 100, "sound_seconds": 470.0, "readings": rows}
+    shown = shown_run(JobState.FINISHED, short_audio=report)
+    for words in ("Base: 30 seconds", "Tuned: As long as the sound", "12.0 %", "45.0 %", "6.2 (5.0 ×)"):
+        assert words in shown
+    without = {**report, "readings": [{**row, "error": None} for row in rows]}
+    shown = shown_run(JobState.FINISHED, short_audio=without)
+    assert "Character errors" not in shown and "of 4.7 s on average" in shown
+
+
+def test_a_finished_run_tells_errors_before_and_after_and_its_model() -> None:
+    metrics = {"base": {"wer": 0.83}, "final": {"wer": 0.12}}
+    shown = shown_run(JobState.FINISHED, metrics=metrics, metric="wer", model_id="mine")
+    assert "Word errors: 83.0 % → 12.0 %" in shown and "Made the model mine" in shown
+
+
+def test_languages_without_spaces_are_measured_in_characters() -> None:
+    points = (EvalPoint(0, 0.0, 1.0, 0.44, 1.0), EvalPoint(9, 1.0, 0.9, 0.19, 0.5))
+    assert "Character errors 44.0 % → 19.0 %" in shown_run(metric="cer", eval_points=points)
+
+
+def test_the_error_of_a_run_is_translated() -> None:
+    error = {"error_template": "There is no model {name!r}; did you mean {nearest}?"}
+    error |= {"error_values": {"name": "smal", "nearest": "small"}, "error": "There is no model 'smal'"}
+    shown = shown_run(JobState.FAILED, "zh-TW", **error)
+    assert "smal" in shown and "There is no model" not in shown
+
+
+@pytest.mark.parametrize("locale", ["zh-CN", "zh-TW"])
+def test_what_is_said_within_an_error_or_a_warning_is_translated_with_it(locale: str, tmp_path: Path) -> None:
+    folder = RunDir(tmp_path)
+    write_json(folder.config, config_to_dict(TrainingConfig()))
+    events = EventLog(folder.events)
+    lost = Listing((CHECK_NAMES["timestamps"], CHECK_NAMES["silence"]))
+    template = "The base does better in: {names}. Clips with times, longer clips or fewer epochs help."
+    events.warn(Sentence(template, names=lost))
+    error = nothing_left(TrainingConfig(), Shortage(OUT_OF_MEMORY, "training", 7, 2**31, 2**30))
+    write_json(folder.result, Outcome(error=error).to_json({}))
+    status = view(folder, Histories().read(folder.events))
+    assert "Memory ran out at step 7" in status.error and "Timestamps, Silence" in str(status.warnings[0])
+    shown = text_of(run_views.run_status(status, locale))
+    for english in ("Memory ran out", "Timestamps", "Silence stays empty", " off"):
+        assert english not in shown
+    names = [tr(CHECK_NAMES[name].template, locale) for name in ("timestamps", "silence")]
+    assert "、".join(names) in shown and "2.00 GiB" in shown
+
+
+def test_what_comes_from_outside_is_escaped() -> None:
+    told = {"warnings": (Sentence("{text}", text=EVIL),), "samples": ({"reference": EVIL},)}
+    status = run(JobState.FAILED, name=EVIL, error=EVIL, **told)
+    for shown in (
+        run_views.run_status(status, "en"),
+        run_views.samples_table(status.samples, "en"),
+        run_views.history_table([status], "", "en"),
+    ):
+        assert "&lt;img" in shown and "<img" not in shown
+
+
+def test_the_shown_run_is_marked_in_the_history() -> None:
+    assert 'aria-current="true"' in run_views.history_table([run()], "run-1", "en")
+    assert "aria-current" not in run_views.history_table([run()], "other", "en")
+
+
+def test_the_preview_names_bad_rows_by_line() -> None:
+    good = Example(Path("/a/good.wav"), "hello", "en", None, None, None, 1.5, (), 1)
+    bad = RowProblem.of(2, "b.wav", "unusable", "There is no file {path}.", path="b.wav")
+    shown = text_of(data_views.manifest_preview(Manifest("list.csv", "csv", (good,), (bad,)), "en"))
+    assert "1 rows can be used, 1 cannot" in shown and "good.wav hello en 1.5 s" in shown
+    assert "2 b.wav There is no file b.wav." in shown
+
+
+SEGMENTS = (
+    Segment(0.0, 1.5, " Hello you", (Word(0.0, 0.5, "Hello", 0.98), Word(0.5, 1.5, " you"))),
+    Segment(61.0, 63.25, EVIL),
+)
+
+
+def test_a_segment_has_buttons_that_know_their_seconds_and_a_field_to_correct_it_in() -> None:
+    shown = transcript_views.segment_list(SEGMENTS, Path("/cache/a b.wav"), "en")
+    assert 'data-seek="61.000" data-until="63.250"' in shown and "01:01.0 – 01:03.2" in text_of(shown)
+    assert 'src="gradio_api/file=/cache/a%20b.wav"' in shown and "<img" not in shown
+    assert shown.count("<textarea") == len(SEGMENTS) and 'dir="auto"' in shown
+    without_sound = transcript_views.segment_list(SEGMENTS, None, "en")
+    assert without_sound.count('class="word"') == 2 and "<audio" not in without_sound
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [(" Turn on, now.", ("Turn", "on,", "now.")), ("打开灯。", ("打开", "灯。"))]
+)
+def test_words_stand_as_they_do_in_the_text(text: str, words: tuple[str, ...]) -> None:
+    shown = shown_words(*(Word(0.0, 1.0, word) for word in words), text=text)
+    assert text.strip() in re.sub(r"<[^>]+>", "", shown)
+
+
+def test_silence_shows_no_list() -> None:
+    assert transcript_views.segment_list((), Path("a.wav"), "en") == ""
+
+
+def test_facts_name_language_length_and_speed() -> None:
+    transcript = Transcript("hi", (), "zh", 10.0, "demo", "hf", processing_seconds=2.5)
+    shown = text_of(transcript_views.transcript_facts(transcript, "en"))
+    assert "Language Chinese" in shown and "Length 10 s" in shown and "Real-time factor 0.25" in shown
+
+
+def test_a_language_that_was_found_out_is_told_with_its_rivals() -> None:
+    odds = {"en": 0.90, "de": 0.08, "zh": 0.001}
+    transcript = Transcript("hi", (), "en", 10.0, "demo", "hf", language_probabilities=odds)
+    shown = text_of(transcript_views.transcript_facts(transcript, "en"))
+    assert "Language English 90.0 %, German 8.0 % Length" in shown
+
+
+@pytest.mark.parametrize(
+    ("probability", "level"), [(1.0, 0), (0.9, 0), (0.89, 1), (0.7, 1), (0.5, 2), (0.39, 3), (0.0, 3)]
+)
+def test_how_sure_the_model_was_is_marked_and_explained(probability: float, level: int) -> None:
+    shown = shown_words(Word(0.0, 1.0, "hi", probability))
+    assert f'data-sure="{level}" title' in shown and "How sure the model is:" in shown
+
+
+def test_without_probabilities_there_is_no_legend() -> None:
+    assert "How sure" not in shown_words(Word(0.0, 1.0, "hi"))
+
+
+def test_the_picture_has_a_mark_where_each_segment_is() -> None:
+    shown = transcript_views.waveform([0.0, 1.0, 0.5], SEGMENTS[1:], 122.0, "en")
+    assert "left:50.000%;width:1.844%" in shown and "M1 0.0V100.0" in shown
+    assert "<img" not in shown
+
+
+def test_a_download_is_the_file_itself() -> None:
+    shown = transcript_views.download_links({"srt": "1\n你好"}, 'a"b', "en")
+    data = re.search(r"base64,([^\"]+)", shown)
+    assert data and base64.b64decode(data[1]).decode() == "1\n你好"
+    assert 'download="a&quot;b.srt"' in shown
+
+
+def compared(**values: Any) -> str:
+    interval = {"difference": -0.2, "ci_low": -0.25, "ci_high": -0.15, "significant": True}
+    row = {"a": "demo", "b": "mine", "metric": "wer", **interval, **values}
+    return text_of(evaluation_views.comparison_sentences([row], "en"))
+
+
+def test_a_real_difference_is_a_sentence_with_the_better_model_first() -> None:
+    assert compared() == (
+        "WER: mine makes 20.0 points fewer errors than demo (95 % interval 15.0 to 25.0): a real difference."
+    )
+
+
+def test_a_difference_that_may_be_chance_says_so() -> None:
+    shown = compared(ci_low=-0.3, ci_high=0.1, significant=False)
+    assert "may be chance" in shown and "-30.0 to 10.0" in shown
+
+
+def test_the_best_model_is_set_in_bold() -> None:
+    row = {"cer": 0.1, "mer": 0.1, "real_time_factor": 0.02, "n": 4}
+    rows = [{"id": "a", "wer": 0.5, **row}, {"id": "b", "wer": 0.2, **row}]
+    shown = evaluation_views.rates_table(rows, "en")
+    assert "<b>20.0 %</b>" in shown and "<b>50.0 %</b>" not in shown
+
+
+def test_the_diff_marks_what_was_left_out_put_in_and_replaced() -> None:
+    shown: Html = evaluation_views.difference("turn on the light now", "turn the lamp now please")
+    assert "<del>on</del>" in shown and "<ins>please</ins>" in shown
+    assert '<mark title="light">lamp</mark>' in shown
