@@ -3,6 +3,6 @@
 import sys
 
 from studio.cli.main import main
-from studio.leaving import leave
+from studio.process_exit import leave
 
 leave(main(sys.argv[1:]))

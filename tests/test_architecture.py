@@ -18,7 +18,7 @@ from tests.studio_process import ROOT
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("sentences",),
-    ("units", "lazy_imports", "leaving"),
+    ("units", "lazy_imports", "process_exit"),
     ("files",),
     ("settings",),
     ("options",),
@@ -37,24 +37,16 @@ HEAVY = {
     *("av", "soundfile", "scipy", "pandas", "bitsandbytes", "accelerate", "sklearn"),
 }
 MAY_BE_HEAVY = {
-    *(f"studio.training.{name}" for name in ("collator", "trainer", "callback", "adapters", "worker")),
-    *(f"studio.training.{name}" for name in ("attempt", "guarded_trainer", "preparation", "label_smoothing")),
-    *(f"studio.training.{name}" for name in ("start", "handout", "world", "ready", "shared_evaluation")),
-    *(f"studio.transcription.{name}" for name in ("engines",)),
-    "studio.training.audio_context",
-    "studio.training.short_trainer",
-    *(f"studio.training.{name}" for name in ("distillation", "teacher_states", "encoder_states", "replay")),
-    *(
-        f"studio.training.{name}"
-        for name in ("frozen_trainer", "early_stopping", "course", "adalora", "trainer_arguments")
-    ),
-    "studio.whisper.loss",
-    "studio.whisper.distillation",
+    *(f"studio.training.{name}" for name in ("attempt", "worker", "trainer", "guarded_trainer", "callback")),
+    *(f"studio.training.{name}" for name in ("adapters", "prepared_run", "run_plan", "trainer_arguments")),
+    *(f"studio.training.data.{name}" for name in ("collator", "preparation", "replay")),
+    *(f"studio.training.distributed.{name}" for name in ("start", "world")),
+    *(f"studio.training.short_audio.{name}" for name in ("audio_context", "trainer", "distillation")),
+    *(f"studio.training.short_audio.{name}" for name in ("teacher_states", "encoder_states")),
+    *(f"studio.memory.trace.{name}" for name in ("tracker", "cuda", "quantized", "model", "step")),
     "studio.training.probe.clips",
-    *(
-        f"studio.memory.trace.{name}"
-        for name in ("tracker", "remembered", "cuda", "quantized", "model", "optimizer", "step", "evaluation")
-    ),
+    "studio.transcription.engines",
+    "studio.whisper.loss",
 }
 READS_ENVIRONMENT = {"studio/settings.py", "studio/runs/process.py"}
 VAGUE_NAMES = {"utils.py", "helpers.py", "common.py", "misc.py"}

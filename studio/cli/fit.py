@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser
-from studio.memory.claims import claims
 from studio.memory.fit import FitResult, cards_for
 from studio.memory.gpus import read_otherwise, usable_bytes
+from studio.memory.myths import claims
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.fitting import AUTO, FitAnswer, FitQuestion, find_fit

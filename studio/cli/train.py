@@ -14,10 +14,10 @@ from studio.options.training import TrainingConfig
 from studio.runs.manager import JobState, with_absolute_paths
 from studio.services import Services
 from studio.settings import Settings
+from studio.training.distributed.slurm import slurm_script
 from studio.training.launch import launch_command, launched
 from studio.training.preflight import check_logger, check_sources
 from studio.training.run_dir import RunDir
-from studio.training.slurm import slurm_script
 from studio.units import format_bytes
 
 _RESUME = "resume_from_checkpoint"

@@ -24,10 +24,10 @@ from studio.settings import Settings
 from studio.transcription import captions
 from studio.transcription.devices import DEVICES, accelerator
 from studio.transcription.engine import EngineChoice, Progress, TranscribeOptions, Transcript
-from studio.transcription.many import distinct_stems, recordings_named, transcribe_many
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.ranks import gather
 from studio.transcription.results import ResultsFile
+from studio.transcription.transcription_jobs import distinct_stems, recordings_named, transcribe_many
 from studio.units import format_duration
 
 _LAYOUT = captions.DEFAULT_LAYOUT

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from studio.leaving import leave
+from studio.process_exit import leave
 
 GPUS, AUDIO, TORCH, BITSANDBYTES = "gpus", "audio", "torch", "bitsandbytes"
 OK = "ok"

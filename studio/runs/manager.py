@@ -26,17 +26,16 @@ from studio.registry.store import ModelRegistry
 from studio.runs import process
 from studio.runs.disk import remove_checkpoints
 from studio.runs.history import Histories
-from studio.runs.queue import RunQueue, close_record
-from studio.runs.starter import Starter
+from studio.runs.starter import RunQueue, Starter, close_record
 from studio.runs.status import ACTIVE, EvalPoint, JobState, RunStatus, read_run_config, read_state
 from studio.runs.view import view
 from studio.settings import Settings
 from studio.training.base_choice import check_window
+from studio.training.data.sources import DEMO
 from studio.training.finished_model import check_output_dir
 from studio.training.launch import check_processes
 from studio.training.preflight import check_logger
 from studio.training.run_dir import RunDir
-from studio.training.sources import DEMO
 from studio.training.warm_start import warm_started
 
 __all__ = ["EvalPoint", "JobManager", "JobState", "RunStatus"]

@@ -16,10 +16,10 @@ from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.sentences import Listing, Sentence
+from studio.training.data.sources import other_clips
 from studio.training.events import EventLog, Phase
 from studio.training.finished_model import update_copy
 from studio.training.outcome import Outcome
-from studio.training.sources import other_clips
 from studio.training.stop import StopSignal
 from studio.transcription.languages import AUTO
 from studio.transcription.loading import Load

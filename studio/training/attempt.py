@@ -17,37 +17,36 @@ from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
 from studio.settings import DEMO_MODEL, Settings
 from studio.training import adapters, finished_model
-from studio.training.audio_context import ShortAudio, lengths_of, short_audio
 from studio.training.base_choice import base_path_of, base_spec, check_space
 from studio.training.callback import RunCallback
-from studio.training.collator import Collator, FeatureSource
-from studio.training.course import Course
-from studio.training.data import TrainingData
-from studio.training.distillation import taught_by_base
-from studio.training.early_stopping import ended_early
-from studio.training.encoder_states import EncoderStates, repeats_itself
+from studio.training.data.clips import TrainingData
+from studio.training.data.collator import Collator, FeatureSource
+from studio.training.data.preparation import prepare, set_aside
+from studio.training.data.replay import Windows, passages, read_by_base
+from studio.training.data.sources import other_clips, read_source
+from studio.training.data.times_file import TimesFile
+from studio.training.distributed.start import Start, shared_options
+from studio.training.distributed.world import World
 from studio.training.events import EventLog, Phase
 from studio.training.machine import note_machine, versions
 from studio.training.memory_watch import MemoryWatch
 from studio.training.outcome import Outcome
 from studio.training.plan import has_deepspeed, rehearses
 from studio.training.preflight import check_logger
-from studio.training.preparation import prepare, set_aside
-from studio.training.ready import Ready
+from studio.training.prepared_run import PreparedRun
 from studio.training.record import evaluations, has_begun, learning_rate_of
-from studio.training.replay import Windows, passages, read_by_base
 from studio.training.retry import read_retries, with_retries
 from studio.training.run_dir import RunDir
+from studio.training.run_plan import RunPlan
 from studio.training.schedule import Schedule
-from studio.training.short_trainer import make_trainer
-from studio.training.sources import other_clips, read_source
-from studio.training.start import Start, shared_options
+from studio.training.short_audio.audio_context import ShortAudio, lengths_of, short_audio
+from studio.training.short_audio.distillation import taught_by_base
+from studio.training.short_audio.encoder_states import EncoderStates, repeats_itself
+from studio.training.short_audio.trainer import make_trainer
 from studio.training.stop import StopRequested, StopSignal
-from studio.training.times_file import TimesFile
-from studio.training.trainer import TrainerParts, WhisperTrainer
+from studio.training.trainer import TrainerParts, WhisperTrainer, ended_early
 from studio.training.trainer_arguments import training_arguments
 from studio.training.warm_start import adapter_folder, warm_started
-from studio.training.world import World
 from studio.whisper.audio_context import FULL, POSITIONS, SHORT, allow_short_audio
 from studio.whisper.loss import use_chunked_loss
 
@@ -111,7 +110,7 @@ class Attempt:
             raise
         world.leave()
 
-    def _prepare(self) -> Ready:
+    def _prepare(self) -> PreparedRun:
         """Everything up to the model in memory and the clips."""
         config = self.config
         adapters.check_attention(config)
@@ -153,12 +152,12 @@ class Attempt:
         memory.predict(config, precision.name, shape, data, short.positions if short else POSITIONS)
         examples = (clip.example for clip in data.evaluation)
         self.eval_examples = tuple(example for example in examples if example.text or config.distill)
-        return Ready(spec, base_path, base, source, data, features, precision, memory, teacher, windows)
+        return PreparedRun(spec, base_path, base, source, data, features, precision, memory, teacher, windows)
 
-    def _train(self, ready: Ready, start: Start) -> Path:
+    def _train(self, ready: PreparedRun, start: Start) -> Path:
         """Trains to the last step; gives back the best checkpoint."""
         base = ready.base.decoder.model
-        course = Course.of(self.config, ready.data, base.config.d_model, self.audio_context)
+        course = RunPlan.of(self.config, ready.data, base.config.d_model, self.audio_context)
         max_steps = course.schedule.max_steps
         model = self._prepared(base, max_steps)
         course.tell(model, ready.precision, self.world, self.events)
@@ -185,7 +184,7 @@ class Attempt:
             )
         return self.run.checkpoints / f"checkpoint-{self.outcome.metrics['best_step']}"
 
-    def _trainer(self, model: Any, ready: Ready, course: Course) -> tuple[WhisperTrainer, RunCallback]:
+    def _trainer(self, model: Any, ready: PreparedRun, course: RunPlan) -> tuple[WhisperTrainer, RunCallback]:
         """The trainer of this run, and what listens to it."""
         config, world = self.config, self.world
         arguments = training_arguments(
@@ -277,7 +276,7 @@ class Attempt:
             allow_short_audio(model)
         return short
 
-    def _kept_states(self, ready: Ready, schedule: Schedule) -> EncoderStates | None:
+    def _kept_states(self, ready: PreparedRun, schedule: Schedule) -> EncoderStates | None:
         """Where a frozen encoder's states are kept; None if it would not compute the same again."""
         augmentation = ready.features.augmentation
         is_augmented = augmentation.is_on or self.config.no_speech_share > 0
@@ -305,7 +304,7 @@ class Attempt:
         if (warning := self.outcome.no_better()) is not None:
             self._warn(warning)
 
-    def _keep(self, best: Path, ready: Ready) -> None:
+    def _keep(self, best: Path, ready: PreparedRun) -> None:
         """Makes the model of the best checkpoint; the main process does, the others are done."""
         if not self.world.is_main:
             self.outcome.state = "finished"

@@ -10,9 +10,9 @@ import psutil
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from studio.training.distributed.world import World
 from studio.training.events import EventLog, Phase
 from studio.training.stop import StopRequested, StopSignal
-from studio.training.world import World
 
 log = logging.getLogger("studio.training")
 

@@ -15,8 +15,8 @@ from studio.options.arguments import command_line, config_to_dict
 from studio.options.training import TrainingConfig
 from studio.registry.spec import CARD_FILE, ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
-from studio.training.data import TrainingData
-from studio.training.sources import SourceData
+from studio.training.data.clips import TrainingData
+from studio.training.data.sources import SourceData
 from studio.training.strength import strength_of, weaken
 
 _ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")

@@ -13,8 +13,8 @@ from transformers.trainer_utils import rotate_checkpoints
 
 from studio.errors import RunError, StorageError
 from studio.training.checkpoints import STATE_FILE, WRITING, last_checkpoint, put_in_place
-from studio.training.collator import CLIPS
-from studio.training.world import World, is_peer_lost
+from studio.training.data.collator import CLIPS
+from studio.training.distributed.world import World, is_peer_lost
 from studio.transcription.devices import is_out_of_memory
 
 

@@ -21,9 +21,9 @@ import psutil
 
 from studio.errors import ConfigError, RunError, StudioError
 from studio.files import write_json
-from studio.leaving import leave
 from studio.options.arguments import read_config
 from studio.options.training import TrainingConfig
+from studio.process_exit import leave
 from studio.settings import Settings
 from studio.training.outcome import Outcome
 from studio.training.run_dir import RunDir

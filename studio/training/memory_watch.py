@@ -11,7 +11,7 @@ from studio.memory.plan import MemoryEstimate
 from studio.memory.training import estimate_training
 from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelDimensions
-from studio.training.data import TrainingData
+from studio.training.data.clips import TrainingData
 from studio.training.events import EventLog
 from studio.training.plan import training_plan
 

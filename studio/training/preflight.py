@@ -7,7 +7,7 @@ from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError
 from studio.options.sources import sources_of
 from studio.options.training import TrainingConfig
-from studio.training.augmentation import Augmentation
+from studio.training.data.augmentation import Augmentation
 
 _FIRST_ROWS = 20
 

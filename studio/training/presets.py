@@ -5,8 +5,8 @@ from functools import cache
 from typing import Any
 
 from studio.errors import ConfigError
-from studio.memory.claims import Claim, claim
 from studio.memory.gpus import card
+from studio.memory.myths import Claim, claim
 from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence

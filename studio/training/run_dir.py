@@ -87,7 +87,7 @@ class RunDir:
 
     @property
     def times(self) -> Path:
-        """Times that the base model made for texts without any (see `studio.training.times_file`)."""
+        """Times that the base model made for texts without any (see `studio.training.data.times_file`)."""
         return self.path / "times.jsonl"
 
     @property

@@ -1,34 +1,139 @@
 """`Seq2SeqTrainer` put together for Whisper: evaluation by generating, checkpoints that resume."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file, save_file
+from torch.nn import functional
 from torch.utils.data import DataLoader
 from transformers import Seq2SeqTrainingArguments
 from transformers.modeling_outputs import BaseModelOutput
 from transformers.trainer_callback import PrinterCallback, TrainerCallback, TrainerState
 from transformers.trainer_utils import EvalLoopOutput
 
+from studio.evaluation.metrics import error_rates
+from studio.files import read_json, write_json
 from studio.options.training import TrainingConfig
-from studio.training.adalora import load_adalora, save_adalora
-from studio.training.audio_context import padded
 from studio.training.callback import RunCallback
 from studio.training.checkpoints import STATE_FILE, complete_checkpoints
-from studio.training.collator import IGNORED, ClipDataset, Collator
-from studio.training.data import Clip, TrainingData
-from studio.training.early_stopping import is_over
+from studio.training.data.clips import Clip, TrainingData
+from studio.training.data.collator import IGNORED, ClipDataset, Collator
+from studio.training.data.replay import REPLAY_WEIGHT, Windows
+from studio.training.distributed.sharding import whole_weights
+from studio.training.distributed.world import World
 from studio.training.guarded_trainer import GuardedTrainer, checkpoint_folder
-from studio.training.label_smoothing import smoothed_loss
-from studio.training.replay import REPLAY_WEIGHT, Windows
-from studio.training.sharding import whole_weights
-from studio.training.shared_evaluation import Share, gathered, share_of
+from studio.training.short_audio.audio_context import padded
 from studio.training.strength import at_strength, strength_of
-from studio.training.world import World
 from studio.transcription.decoding import write
 from studio.transcription.engines.transformers import TransformersModel
 from studio.transcription.window_model import Search
+
+
+@dataclass(frozen=True)
+class Share:
+    """What came of a batch: reference and hypothesis of each clip, and the loss over its tokens."""
+
+    rows: list[tuple[str, str]]
+    loss_sum: float
+    tokens: int
+
+
+def share_of(clips: Any, world: World, arguments: Any, collator: Any) -> DataLoader[Any]:
+    """Batches of every `size`-th clip, so that each clip is in exactly one share."""
+    return DataLoader(
+        ClipDataset(clips[world.rank :: world.size]),
+        batch_size=arguments.eval_batch_size,
+        collate_fn=collator,
+        num_workers=arguments.dataloader_num_workers,
+        pin_memory=arguments.dataloader_pin_memory,
+    )
+
+
+def gathered(shares: Sequence[Share], world: World) -> tuple[list[tuple[str, str]], dict[str, float]]:
+    """Reference and hypothesis of every clip in the order of the data, and the metrics of all together."""
+    own = {
+        "rows": [row for share in shares for row in share.rows],
+        "loss_sum": sum(share.loss_sum for share in shares),
+        "tokens": sum(share.tokens for share in shares),
+    }
+    all_shares = world.gather(own)
+    in_order = zip_longest(*(share["rows"] for share in all_shares))
+    texts = [(row[0], row[1]) for group in in_order for row in group if row is not None]
+    rates = error_rates([text for text, _ in texts], [text for _, text in texts])
+    loss = sum(share["loss_sum"] for share in all_shares) / sum(share["tokens"] for share in all_shares)
+    return texts, {"eval_wer": rates.wer, "eval_cer": rates.cer, "eval_loss": loss}
+
+
+_STATE = "adalora.safetensors"
+_RANKS = "adalora.json"
+
+
+def save_adalora(model: Any, folder: Path) -> None:
+    """Writes the weights at full rank, the importance of each, and the ranks.
+
+    PEFT's own checkpoint has the weights cut to the ranks of the moment, which the optimizer's do not fit.
+    """
+    allocator, inner = model.base_model.rankallocator, model.base_model.model
+    tensors = {f"weight.{name}": p.detach() for name, p in inner.named_parameters() if "lora_" in name}
+    for kind in ("ipt", "exp_avg_ipt", "exp_avg_unc"):
+        tensors |= {f"{kind}.{name}": tensor for name, tensor in getattr(allocator, kind).items()}
+    save_file({name: tensor.contiguous().clone() for name, tensor in tensors.items()}, folder / _STATE)
+    write_json(folder / _RANKS, model.peft_config["default"].rank_pattern)
+
+
+def load_adalora(model: Any, folder: Path) -> None:
+    """Puts back what `save_adalora` saved."""
+    allocator = model.base_model.rankallocator
+    parameters = dict(model.base_model.model.named_parameters())
+    allocator.reset_ipt()
+    for full_name, tensor in load_file(folder / _STATE).items():
+        kind, _, name = full_name.partition(".")
+        parameter = parameters[name]
+        if kind == "weight":
+            with torch.no_grad():
+                parameter.copy_(tensor)
+        else:
+            getattr(allocator, kind)[name] = tensor.to(parameter.device)
+    model.peft_config["default"].rank_pattern = read_json(folder / _RANKS)
+
+
+def smoothed_loss(model: Any, inputs: dict[str, torch.Tensor], config: Any, factor: float) -> torch.Tensor:
+    """Mean over the tokens of (1 - factor) × their own loss + factor × the mean loss of all tokens.
+
+    `config` is the Whisper's: padding and start token. The logits are raised to float32 first, as the
+    trainer does with a model's outputs under autocast.
+    """
+    from transformers.models.whisper.modeling_whisper import shift_tokens_right
+
+    labels = inputs["labels"]
+    shift: Any = shift_tokens_right
+    rest = {name: value for name, value in inputs.items() if name != "labels"}
+    if "decoder_input_ids" not in rest:
+        rest["decoder_input_ids"] = shift(labels, config.pad_token_id, config.decoder_start_token_id)
+    logits = model(**rest).logits
+    return functional.cross_entropy(
+        logits.view(-1, logits.shape[-1]).float(),
+        labels.view(-1),
+        ignore_index=IGNORED,
+        label_smoothing=factor,
+    )
+
+
+def ended_early(config: TrainingConfig, checkpoint: Path) -> bool:
+    """Whether the run was over at that checkpoint because nothing improved any more."""
+    state = TrainerState.load_from_json(str(checkpoint / STATE_FILE))
+    return is_over(config.early_stopping_patience, state)
+
+
+def is_over(patience: int, state: TrainerState) -> bool:
+    """Read from the evaluations on record, so that a resumed run ends where an unbroken one does."""
+    steps = {entry["step"] for entry in state.log_history if "eval_loss" in entry}
+    in_vain = [step for step in steps if step > (state.best_global_step or 0)]
+    return 0 < patience <= len(in_vain)
 
 
 class EpochCallback(TrainerCallback):

@@ -9,7 +9,7 @@ from transformers import Seq2SeqTrainingArguments
 from studio.options.schedulers import scheduler_values
 from studio.options.training import FIELDS, TrainingConfig
 from studio.training.adapters import Precision, checkpointing_options
-from studio.training.sharding import sharding_arguments
+from studio.training.distributed.sharding import sharding_arguments
 
 _NEVER = 10**9
 """Steps between things that are not to happen by themselves."""

@@ -18,9 +18,9 @@ from filelock import FileLock, Timeout
 
 from studio.errors import RunError, StudioError
 from studio.files import read_json, write_json, write_text
-from studio.leaving import leave
 from studio.memory.oom_text import read_report
 from studio.options.arguments import read_config
+from studio.process_exit import leave
 from studio.sentences import from_plain, to_plain
 from studio.settings import Settings, local_rank
 from studio.training.events import EventLog, Phase
@@ -164,7 +164,7 @@ def _is_shared(run: RunDir) -> bool:
 
 def _lost(run: RunDir, error: Exception) -> StudioError | None:
     """What became of another process that this one waited for in vain; None if that is not the matter."""
-    from studio.training.world import is_peer_lost
+    from studio.training.distributed.world import is_peer_lost
 
     if not _is_shared(run) or not is_peer_lost(error):
         return None

@@ -15,8 +15,8 @@ from studio.errors import DataError
 from studio.files import storage_errors
 from studio.transcription.captions import FORMATS, CaptionLayout, render, safe_stem
 from studio.transcription.engine import EngineChoice, TranscribeOptions, Transcript
-from studio.transcription.many import distinct_stems
 from studio.transcription.results import ResultsFile
+from studio.transcription.transcription_jobs import distinct_stems
 
 KEPT_SECONDS = 7 * 24 * 3600.0
 """Results of a list that was broken off wait so long for somebody to go on with it."""

@@ -8,25 +8,100 @@ import re
 import shutil
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from filelock import FileLock, Timeout
+from numpy.typing import NDArray
 
+from studio.dataset.audio import read_audio
 from studio.errors import ConfigError, ModelBrokenError
 from studio.files import require_free_space, storage_errors
 from studio.registry.fingerprint import Fingerprint, fingerprint
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
+from studio.settings import DEMO_SPEECH
 from studio.transcription.conversion import QUANTIZATIONS, convert, copy_companions, save_merged, stored_dtype
 from studio.transcription.loaded_base import LoadedBase, load_base
 from studio.transcription.loaded_export import load_export
-from studio.transcription.parity import Parity, compare, decode_with, proof_clips
+from studio.transcription.window_model import Search, WindowModel
+
+MOST_TOKENS = 96
+"""Of a clip: enough for a difference to show, and written within minutes by a large model on a CPU."""
+_CLIPS = ("samples/kitchen-light.flac", "audio/test-000.ogg", "audio/test-001.ogg")
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What one form of a model wrote, for each clip the tokens behind the prompt."""
+
+    form: str
+    """`model`, `adapter`, `merged` or `export`."""
+    rows: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Parity:
+    """How much two forms of a model differ."""
+
+    a: str
+    b: str
+    clips: int
+    tokens: int
+    """Written by the first."""
+    different_tokens: int
+    """Changes that make the second's tokens of the first's: inserted, deleted or replaced."""
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether not one token differs."""
+        return self.different_tokens == 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As the card has it."""
+        return {**asdict(self), "equal": self.is_equal}
+
+
+def proof_clips() -> list[NDArray[np.float32]]:
+    """A few seconds of speech each, from the demo speech; mono samples at 16 kHz."""
+    return [read_audio(DEMO_SPEECH / name) for name in _CLIPS]
+
+
+def decode_with(model: WindowModel, clips: Sequence[NDArray[np.float32]], form: str) -> Decoded:
+    """What a model writes greedily, whatever library plays it."""
+    prompt = model.tokens.prompt(_language(model.tokens.languages), "transcribe", with_times=False)
+    search = Search(max_new_tokens=MOST_TOKENS)
+    rows = [model.generate(model.encode([clip]), [prompt], search)[0].tokens for clip in clips]
+    return Decoded(form, tuple(map(tuple, rows)))
+
+
+def compare(a: Decoded, b: Decoded) -> Parity:
+    """Edit distance between the tokens of two forms of a model, summed over the clips."""
+    different = sum(_distance(left, right) for left, right in zip(a.rows, b.rows, strict=True))
+    return Parity(a.form, b.form, len(a.rows), sum(map(len, a.rows)), different)
+
+
+def _language(known: Collection[str]) -> str:
+    """That of the clips, if the model knows it; an English-only model is told none."""
+    return "en" if "en" in known else next(iter(known), "")
+
+
+def _distance(a: Sequence[int], b: Sequence[int]) -> int:
+    """Levenshtein's."""
+    row = list(range(len(b) + 1))
+    for i, left in enumerate(a, start=1):
+        above = row
+        row = [i]
+        for j, right in enumerate(b, start=1):
+            row.append(min(row[-1] + 1, above[j] + 1, above[j - 1] + (left != right)))
+    return row[-1]
+
 
 FORMATS = ("ctranslate2", "merged")
 STAGING = ".export-"

@@ -18,7 +18,7 @@ from studio.evaluation.normalize import normalization_examples
 from studio.evaluation.suspicious import HeardLabel, hear_labels
 from studio.options.training import TrainingConfig
 from studio.services import Services
-from studio.training.label_lengths import characters_of_labels, tokens_of_labels
+from studio.training.data.label_lengths import characters_of_labels, tokens_of_labels
 
 _READ_FOR_EXAMPLES = 2000
 LISTENING, TRANSCRIBING = "listening", "transcribing"

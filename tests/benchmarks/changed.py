@@ -62,7 +62,7 @@ FAULTS = {
         "swapped arguments: ZeRO-1 shares gradients instead of optimizer states",
     ),
     "transcription": Fault(
-        "studio/transcription/many.py",
+        "studio/transcription/transcription_jobs.py",
         "len(group) >= size or not is_short",
         "len(group) > size or not is_short",
         "off by one: a recording too many in a batch",
@@ -80,7 +80,7 @@ FAULTS = {
         "a wrong name: a reference is as long as the hypothesis",
     ),
     "doctor": Fault(
-        "studio/doctor/libraries.py",
+        "studio/doctor/examine.py",
         'stuck_at = str(row.pop("trying", stuck_at))',
         'stuck_at = str(row.pop("trying", TORCH))',
         "a wrong default: it is always torch that hangs",
@@ -92,7 +92,7 @@ FAULTS = {
         "off by one: no evaluation after the last step",
     ),
     "jobs": Fault(
-        "studio/runs/queue.py",
+        "studio/runs/starter.py",
         "for _, name in sorted(places)]",
         "for _, name in sorted(places, reverse=True)]",
         "the wrong order: last come, first served",

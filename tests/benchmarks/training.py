@@ -97,7 +97,7 @@ def join_clips(folder: Path, target: Path) -> Path:
 def clips_of(values: dict[str, Any], steps: int) -> int:
     """Clips that a run learns from: those of its steps, or all of its data once an epoch."""
     from studio.options.training import TrainingConfig
-    from studio.training.sources import read_source
+    from studio.training.data.sources import read_source
 
     config = TrainingConfig(**values)
     if steps:
@@ -183,12 +183,12 @@ def run_plain(home: Path, values: dict[str, Any], meter: Meter) -> str:
     from studio.options.training import TrainingConfig
     from studio.settings import DEMO_MODEL, Settings
     from studio.training.adapters import choose_precision, load_base
-    from studio.training.collator import FeatureSource, padded_labels
+    from studio.training.data.collator import FeatureSource, padded_labels
+    from studio.training.data.preparation import prepare
+    from studio.training.data.sources import read_source
     from studio.training.events import EventLog
     from studio.training.learning_rate import learning_rate_for
-    from studio.training.preparation import prepare
     from studio.training.run_dir import RunDir
-    from studio.training.sources import read_source
     from studio.training.stop import StopSignal
 
     config = TrainingConfig(**values)

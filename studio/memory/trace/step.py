@@ -1,18 +1,19 @@
 """One training step under the tracker: forward, backward, optimizer, as transformers' trainer runs them."""
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import nn
 from torch.nn import functional
 
 from studio.memory.plan import Part, Phase, TrainingPlan
 from studio.memory.trace.allocator import replay
 from studio.memory.trace.cuda import WORKSPACES, AutocastRegion, cuda_kernels, rounded
-from studio.memory.trace.evaluation import evaluate
 from studio.memory.trace.ledger import PARTS, Ledger
 from studio.memory.trace.model import (
     arithmetic_dtype,
@@ -21,13 +22,173 @@ from studio.memory.trace.model import (
     place,
     whisper_of,
 )
-from studio.memory.trace.optimizer import TracedOptimizer
 from studio.memory.trace.result import Trace
 from studio.memory.trace.tracker import StorageTracker, Workspace
 from studio.memory.training import worst_batch
 from studio.registry.spec import ModelDimensions
 from studio.whisper.audio_context import allow_short_audio
 from studio.whisper.loss import use_chunked_loss
+
+_BLOCK_8BIT = 256
+_MIN_8BIT = 4096
+
+
+class TracedOptimizer:
+    """States as after the first step; a step allocates what the real one does."""
+
+    def __init__(self, plan: TrainingPlan, model: nn.Module, trained: list[nn.Parameter]) -> None:
+        self._plan = plan
+        self._model: Any = model
+        self._trained = trained
+        self._kept: list[torch.Tensor] = []
+        self._adafactor: Any = None
+        if plan.optimizer in ("adamw_torch_fused", "adamw_torch"):
+            for p in trained:
+                self._kept += [torch.empty_like(p), torch.empty_like(p)]
+        elif plan.optimizer == "adamw_bnb_8bit":
+            embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
+            for p in trained:
+                self._kept += _states_8bit(p, is_embedding=id(p) in embeddings)
+        elif plan.optimizer == "adafactor":
+            self._adafactor = _adafactor(trained)
+
+    def states(self) -> Iterable[torch.Tensor]:
+        """Every tensor that lives from step to step."""
+        yield from self._kept
+        if self._adafactor is not None:
+            for state in self._adafactor.state.values():
+                yield from (value for value in state.values() if isinstance(value, torch.Tensor))
+        yield from self._importance()
+
+    def step(self) -> None:
+        """What one step allocates beside its states."""
+        if self._plan.optimizer == "adamw_torch":
+            # `_multi_tensor_adam` takes the roots of all second moments at once.
+            roots = [torch.empty_like(p) for p in self._trained]
+            del roots
+        elif self._adafactor is not None:
+            self._adafactor.step()
+
+    def zero_grad(self) -> None:
+        """Gradients are given up, not zeroed."""
+        if self._plan.method == "adalora":
+            self._model.base_model.rankallocator.update_ipt(self._model.base_model.model)
+        for p in self._trained:
+            p.grad = None
+
+    def _importance(self) -> Iterable[torch.Tensor]:
+        """AdaLoRA keeps an importance, its mean and its uncertainty of each number of the adapter."""
+        if self._plan.method != "adalora":
+            return
+        allocator = self._model.base_model.rankallocator
+        for name, p in self._model.base_model.model.named_parameters():
+            if "lora_" in name and allocator.adapter_name in name:
+                for kept in (allocator.ipt, allocator.exp_avg_ipt, allocator.exp_avg_unc):
+                    kept[name] = torch.zeros_like(p)
+                    yield kept[name]
+
+
+def _states_8bit(p: nn.Parameter, *, is_embedding: bool) -> list[torch.Tensor]:
+    """bitsandbytes keeps small tensors in float32, and embeddings, as transformers' trainer asks it to."""
+    if p.numel() < _MIN_8BIT or is_embedding:
+        return [torch.empty(p.numel()) for _ in range(2)]
+    blocks = math.ceil(p.numel() / _BLOCK_8BIT)
+    packed = [torch.empty(p.numel(), dtype=torch.uint8) for _ in range(2)]
+    return packed + [torch.empty(blocks) for _ in range(2)]
+
+
+def _adafactor(trained: list[nn.Parameter]) -> Any:
+    """transformers' own, as its trainer makes it, after a first step."""
+    import transformers as typed_transformers
+
+    transformers: Any = typed_transformers
+    optimizer = transformers.Adafactor(trained, lr=1e-4, scale_parameter=False, relative_step=False)
+    for p in trained:
+        state = optimizer.state[p]
+        state["step"], state["RMS"] = 1, torch.zeros(())
+        if p.dim() >= 2:
+            state["exp_avg_sq_row"] = torch.zeros(p.shape[:-1])
+            state["exp_avg_sq_col"] = torch.zeros(p.shape[:-2] + p.shape[-1:])
+        else:
+            state["exp_avg_sq"] = torch.zeros(p.shape)
+    return optimizer
+
+
+_PROMPT = 4
+"""Start, language, task, no timestamps."""
+
+
+@torch.no_grad()
+def evaluate(model: Any, plan: TrainingPlan, dimensions: ModelDimensions, autocast: AutocastRegion) -> None:
+    """What `WhisperTrainer.prediction_step` allocates for a full batch."""
+    whisper = whisper_of(model)
+    whisper.eval()
+    d, batch = dimensions, plan.eval_batch_size
+    dtype = next(p.dtype for p in whisper.parameters() if p.is_floating_point())
+    frames = _FRAMES_PER_POSITION * d.max_source_positions
+    is_pure = plan.precision == "pure_bf16"
+    given = torch.zeros(
+        (batch, d.num_mel_bins, frames), dtype=torch.bfloat16 if is_pure else torch.float32, device="meta"
+    )
+    features = given.to(dtype)
+    labels = torch.zeros(
+        (batch, plan.eval_label_length or plan.label_length), dtype=torch.long, device="meta"
+    )
+    with autocast():
+        encoded = whisper.get_encoder()(features).last_hidden_state
+        # In chunks the model smooths the labels itself, and has no logits.
+        _loss(whisper, encoded, labels, 0.0 if plan.loss_chunk_size else plan.label_smoothing_factor)
+        _write_last_word(whisper, encoded, plan, d)
+
+
+def _loss(whisper: Any, encoded: torch.Tensor, labels: torch.Tensor, smoothing: float) -> None:
+    """Of the labels, given the sound; its logits are gone before a text is written."""
+    from transformers.modeling_outputs import BaseModelOutput
+
+    outputs = whisper(
+        encoder_outputs=BaseModelOutput(last_hidden_state=encoded), labels=labels, use_cache=False
+    )
+    if smoothing:
+        logits = outputs.logits.view(-1, outputs.logits.shape[-1])
+        functional.cross_entropy(logits, labels.view(-1), label_smoothing=smoothing)
+
+
+def _write_last_word(whisper: Any, encoded: torch.Tensor, plan: TrainingPlan, d: ModelDimensions) -> None:
+    """A step of `generate` with the caches of all that was written before."""
+    from transformers.cache_utils import DynamicCache, EncoderDecoderCache
+
+    beams = plan.generation_num_beams
+    if beams > 1:
+        encoded = encoded.repeat_interleave(beams, dim=0)
+    rows = plan.eval_batch_size * beams
+    cache: Any = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    decoder = whisper.get_decoder()
+    prompt = torch.zeros((rows, _PROMPT), dtype=torch.long, device="meta")
+    decoder(input_ids=prompt, encoder_hidden_states=encoded, past_key_values=cache, use_cache=True)
+    before = min(_PROMPT + plan.generation_max_length, d.max_target_positions) - 1
+    for layer in cache.self_attention_cache.layers:
+        for name in ("keys", "values"):
+            grown = getattr(layer, name)
+            setattr(layer, name, grown.new_empty((*grown.shape[:2], before, grown.shape[3])))
+            del grown
+    if beams > 1:
+        _choose_beams(cache, rows)
+    word = torch.zeros((rows, 1), dtype=torch.long, device="meta")
+    states = decoder(input_ids=word, encoder_hidden_states=encoded, past_key_values=cache, use_cache=True)
+    logits = whisper.proj_out(states.last_hidden_state)
+    scores = logits[:, -1, :].to(copy=True, dtype=torch.float32)
+    if beams > 1:
+        scores = functional.log_softmax(scores, dim=-1)
+        scores = scores.clone() + scores.new_empty((rows, 1))
+        torch.topk(scores.view(plan.eval_batch_size, -1), 2 * beams)
+    else:
+        torch.argmax(scores, dim=-1)
+
+
+def _choose_beams(cache: Any, rows: int) -> None:
+    """Every beam goes on from another one: its caches are copied layer by layer."""
+    cache.reorder_cache(torch.zeros(rows, dtype=torch.long, device="meta"))
+
 
 _FRAMES_PER_POSITION = 2
 _HALF = (torch.float16, torch.bfloat16)

@@ -9,8 +9,8 @@ import sys
 import warnings
 from typing import Any, TextIO
 
-from studio.leaving import leave
 from studio.memory.plan import TrainingPlan
+from studio.process_exit import leave
 from studio.registry.spec import ModelDimensions
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from studio.dataset.example import Example
-from studio.training.collator import Features, FeatureSource
-from studio.training.data import WINDOW_SECONDS, Clip
+from studio.training.data.clips import WINDOW_SECONDS, Clip
+from studio.training.data.collator import Features, FeatureSource
 
 _TOKEN = 2
 

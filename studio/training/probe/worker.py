@@ -17,10 +17,10 @@ from typing import Any
 
 from studio.errors import StudioError
 from studio.files import read_json, write_json
-from studio.leaving import leave
 from studio.memory.measure import PeakMeter
 from studio.memory.overhead import step_figures
 from studio.options.training import TrainingConfig
+from studio.process_exit import leave
 from studio.training.probe.question import STEPS, ProbeQuestion
 
 QUESTION, ANSWER = "question.json", "answer.json"
@@ -103,8 +103,8 @@ def _trainer(
     import transformers as typed_transformers
 
     from studio.training.callback import RunCallback
-    from studio.training.collator import Collator
-    from studio.training.data import TrainingData
+    from studio.training.data.clips import TrainingData
+    from studio.training.data.collator import Collator
     from studio.training.events import EventLog
     from studio.training.learning_rate import learning_rate_for
     from studio.training.probe.clips import Silence, worst_clips

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from studio.doctor.examine import examine
-from studio.memory.claims import claims
+from studio.memory.myths import claims
 from studio.memory.oom import explain
 from studio.memory.plan import LABEL_LENGTH
 from studio.memory.trace.store import traced

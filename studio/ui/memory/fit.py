@@ -12,9 +12,9 @@ from gradio.blocks import Block
 
 from studio.errors import StudioError
 from studio.memory.advice import advise
-from studio.memory.claims import claims
 from studio.memory.fit import LARGEST_BATCH, cards_for
 from studio.memory.gpus import card, usable_bytes, verdict
+from studio.memory.myths import claims
 from studio.options.choices import METHODS, or_auto
 from studio.registry.store import ModelRegistry
 from studio.training.fitting import AUTO, LARGEST_LABEL, FitAnswer, FitQuestion, check_between, find_fit

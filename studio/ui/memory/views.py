@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from studio.doctor.report import Check, DoctorReport, Health
-from studio.memory.claims import Claim
 from studio.memory.fit import FitResult
 from studio.memory.gpus import Gpu, Verdict
 from studio.memory.ladder import Rung
+from studio.memory.myths import Claim
 from studio.memory.oom import OomDiagnosis
 from studio.memory.oom_text import OomKind
 from studio.memory.savings import Saving

@@ -13,7 +13,7 @@ from studio.options.choices import ALL_LINEAR
 from studio.options.training import FIELDS, GROUPS, TrainingConfig
 from studio.runs.manager import with_absolute_paths
 from studio.settings import Settings
-from studio.training.slurm import slurm_script
+from studio.training.distributed.slurm import slurm_script
 from studio.ui.shared.errors import explain
 from studio.ui.shared.i18n import _, request_locale
 

@@ -18,9 +18,9 @@ from studio.settings import Settings
 from studio.transcription.batch import Asked, Batch
 from studio.transcription.captions import LAYOUT_BOUNDS, CaptionLayout
 from studio.transcription.engine import Progress
-from studio.transcription.many import groups, recordings_named, transcribe_many
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.transcriber import WINDOWS_TOGETHER
+from studio.transcription.transcription_jobs import groups, recordings_named, transcribe_many
 from studio.ui.shared.access import require_public_data
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET, opened, wire_cancel

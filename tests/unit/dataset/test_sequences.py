@@ -71,8 +71,8 @@ from pathlib import Path
 import psutil
 from studio.dataset.manifest import read_manifest
 from studio.options.training import TrainingConfig
-from studio.training.data import label_data
-from studio.training.sources import read_source
+from studio.training.data.clips import label_data
+from studio.training.data.sources import read_source
 from studio.transcription.special_tokens import SpecialTokens
 process = psutil.Process()
 import numpy

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from studio.doctor.examine import examine, reaches_hub_soon
+from studio.doctor.examine import LibraryState, examine, installed_versions, reaches_hub_soon, try_libraries
 from studio.doctor.gpu import GpuProcess, GpuState, gpu_states
-from studio.doctor.libraries import LibraryState, installed_versions, try_libraries
 from studio.doctor.report import Check, Health
 from studio.settings import Settings
 from studio.units import GIB

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from studio.memory.trace.remembered import _MADE_ANEW, RememberedResults
+from studio.memory.trace.tracker import _MADE_ANEW, RememberedResults
 
 aten = torch.ops.aten
 

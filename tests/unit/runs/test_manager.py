@@ -19,7 +19,7 @@ from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
 from studio.runs import process
 from studio.runs.manager import JobManager, JobState
-from studio.runs.queue import RunQueue
+from studio.runs.starter import RunQueue
 from studio.settings import Settings
 from studio.training.events import EventLog
 from studio.training.run_dir import RunDir

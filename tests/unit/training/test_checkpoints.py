@@ -11,8 +11,8 @@ from transformers import Seq2SeqTrainingArguments, TrainerCallback, WhisperForCo
 
 from studio.errors import RunError
 from studio.training.checkpoints import WRITING, complete_checkpoints, last_checkpoint, put_in_place
+from studio.training.distributed.world import World
 from studio.training.guarded_trainer import GuardedTrainer
-from studio.training.world import World
 from tests.unit.training.attempts import Runs
 
 

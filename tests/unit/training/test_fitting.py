@@ -6,9 +6,9 @@ import pytest
 
 from studio.errors import ConfigError, ModelNotFoundError
 from studio.memory.advice import advise
-from studio.memory.claims import claims
 from studio.memory.gpus import usable_bytes
 from studio.memory.inference_plan import ENGINES
+from studio.memory.myths import claims
 from studio.registry.spec import ModelKind, ModelSource, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings

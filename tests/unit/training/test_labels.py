@@ -13,14 +13,13 @@ from studio.dataset.example import Example, TextSegment
 from studio.dataset.manifest import read_manifest
 from studio.options.training import TrainingConfig
 from studio.training import adapters
-from studio.training.augmentation import Augmentation, Draw
-from studio.training.collator import Collator, FeatureSource
-from studio.training.data import Clip
-from studio.training.made_times import cut_like, with_made_times
-from studio.training.packing import packed
+from studio.training.data.augmentation import Augmentation, Draw
+from studio.training.data.clips import Clip
+from studio.training.data.collator import Collator, FeatureSource
+from studio.training.data.preparation import cut_like, packed, with_made_times
 from tests.micro import make_tones
 from tests.unit.training.attempts import Runs, assert_same_weights, told
-from tests.unit.training.test_data import labelled, source_of, spelled, tokenizer
+from tests.unit.training.data.test_clips import labelled, source_of, spelled, tokenizer
 
 __all__ = ["tokenizer"]
 

@@ -15,8 +15,8 @@ from studio.training import adapters
 from studio.training.after_check import CHECK_NAMES, MadeModel, measure_after
 from studio.training.attempt import Attempt
 from studio.training.callback import RunCallback
-from studio.training.collator import Collator, FeatureSource
-from studio.training.data import Clip, TrainingData
+from studio.training.data.clips import Clip, TrainingData
+from studio.training.data.collator import Collator, FeatureSource
 from studio.training.events import EventLog, read_events
 from studio.training.outcome import Outcome
 from studio.training.stop import StopSignal

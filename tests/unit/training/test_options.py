@@ -12,10 +12,10 @@ from studio.options.choices import SCHEDULERS
 from studio.options.schedulers import scheduler_values
 from studio.options.training import TrainingConfig
 from studio.training import adapters
-from studio.training.label_smoothing import smoothed_loss
 from studio.training.plan import base_dtype_of, precision_of
 from studio.training.record import evaluations
 from studio.training.run_dir import RunDir
+from studio.training.trainer import smoothed_loss
 from tests.unit.training.attempts import Runs, losses, told
 
 

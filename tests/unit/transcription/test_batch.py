@@ -11,8 +11,8 @@ from studio.errors import DataError
 from studio.transcription.batch import Asked, Batch
 from studio.transcription.captions import FORMATS, CaptionLayout
 from studio.transcription.engine import EngineChoice, TranscribeOptions, Transcript
-from studio.transcription.many import distinct_stems, groups, transcribe_many
 from studio.transcription.model_cache import ModelCache
+from studio.transcription.transcription_jobs import distinct_stems, groups, transcribe_many
 from tests.unit.transcription.small_models import Sample
 
 ASKED = Asked("demo", TranscribeOptions(), EngineChoice())

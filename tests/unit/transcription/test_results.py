@@ -7,10 +7,10 @@ import pytest
 
 from studio.errors import ConfigError
 from studio.transcription.engine import TranscribeOptions
-from studio.transcription.many import transcribe_many
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.ranks import share_of
 from studio.transcription.results import ResultsFile
+from studio.transcription.transcription_jobs import transcribe_many
 from tests.unit.transcription.small_models import Sample
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from studio.dataset.audio import read_audio
+from studio.transcription.engines.transformers import Forbidden
 from studio.transcription.loaded_base import LoadedBase
-from studio.transcription.token_rules import Forbidden
 from studio.transcription.window_model import Search
 
 

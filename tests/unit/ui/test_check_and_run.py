@@ -13,9 +13,9 @@ from studio.options.training import TrainingConfig
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.adapters import Base, choose_precision, load_base
+from studio.training.data.preparation import prepare
+from studio.training.data.sources import read_source
 from studio.training.events import EventLog
-from studio.training.preparation import prepare
-from studio.training.sources import read_source
 from studio.training.stop import StopSignal
 from studio.ui.data_check import CheckAnswer, CheckQuestion, check
 from tests.micro import SAMPLING_RATE, make_tones

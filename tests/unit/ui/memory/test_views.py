@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from studio.doctor.report import Check, DoctorReport, Health
-from studio.memory.claims import claims
 from studio.memory.fit import cards_for, fit
 from studio.memory.gpus import GPUS
+from studio.memory.myths import claims
 from studio.memory.oom import explain
 from studio.memory.plan import TrainingPlan
 from studio.registry.catalog import find_released

@@ -1,0 +1,1 @@
+"""From rows to batches: what is read, checked, cut, packed, changed and put together."""

@@ -1,0 +1,201 @@
+"""Rehearsal: windows that the base has read, learned again beside the clips of the run.
+
+Who learns new words forgets what is not practised. So beside each batch there is a window of something
+else, with what the base itself writes of it, times included: pseudo-rehearsal (Robins 1995, Catastrophic
+forgetting, rehearsal and pseudorehearsal, Connection Science 7). Nobody has to know what is said in it.
+"""
+
+import hashlib
+import logging
+import random
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from studio.dataset.example import Example
+from studio.dataset.manifest import read_manifest
+from studio.errors import AudioError, ConfigError
+from studio.files import read_json, write_json
+from studio.options.training import TrainingConfig
+from studio.settings import PASSAGES
+from studio.training.data.clips import WINDOW_SECONDS, Clip
+from studio.training.data.collator import Features
+from studio.training.plan import WINDOW_LABEL_LENGTH
+from studio.training.short_audio.audio_context import padded
+from studio.transcription.engines.transformers import TransformersModel
+from studio.transcription.languages import resolve_language
+from studio.transcription.loops import is_loop
+from studio.transcription.window_model import Search
+
+REPLAY_WEIGHT = 2.4
+"""Of the loss of a window, divided by the clips of its batch (0.3 beside eight): so it stays the same however
+a step is divided. With more, small models learn less (the demo model of its speech: at 1 beside eight 21 % of
+words wrong, at 0.3 8 %), and whisper-tiny keeps no more."""
+_MOST_TOKENS = WINDOW_LABEL_LENGTH - 4
+"""Beside language, task and end."""
+_MOST_WINDOWS = 200
+"""Of long recordings: an hour and a half."""
+_LEAST_LOGPROB = -1.0
+"""A text of which the base is less sure is not worth keeping."""
+_BATCH_SIZE = 4
+_VERSION = 1
+log = logging.getLogger("studio.training")
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Which windows are learned beside which batch: in turn, in an order that seed and round decide."""
+
+    clips: Sequence[Clip]
+    per_batch: float
+    """Windows for each batch of a process; below 1, only some batches have one."""
+    seed: int
+
+    def beside(self, batch: int, rank: int = 0, size: int = 1) -> list[Clip]:
+        """Those of the batch of that number, counted over all epochs from 0, in the process `rank` of `size`.
+
+        All processes have as many, each its own: they learn from them together.
+        """
+        if not self.clips:
+            return []
+        first, after = int(batch * self.per_batch), int((batch + 1) * self.per_batch)
+        return [self._window(place * size + rank) for place in range(first, after)]
+
+    def _window(self, place: int) -> Clip:
+        round_, within = divmod(place, len(self.clips))
+        order = list(range(len(self.clips)))
+        random.Random(self.seed + round_).shuffle(order)
+        return self.clips[order[within]]
+
+
+def passages(config: TrainingConfig) -> Sequence[Example]:
+    """What a run rehearses, before anybody has read it: the user's recordings in windows, or the passages
+    that come with the studio.
+
+    Raises:
+        ManifestError: if the recordings cannot be used.
+    """
+    source = config.replay_data or str(PASSAGES)
+    cache_dir = Path(config.cache_dir) if config.cache_dir else None
+    local_only = config.local_files_only
+    found = read_manifest(source, cache_dir=cache_dir, local_files_only=local_only, needs_text=False)
+    windows = [window for example in found.examples for window in _windows_of(example)]
+    if len(windows) > _MOST_WINDOWS:
+        windows = random.Random(config.seed).sample(windows, _MOST_WINDOWS)
+    return windows
+
+
+def _windows_of(example: Example) -> Iterator[Example]:
+    """The clip in equal parts of at most 30 s."""
+    seconds, start = example.duration_seconds or WINDOW_SECONDS, example.start_seconds or 0.0
+    count = ceil(seconds / WINDOW_SECONDS)
+    if count == 1:
+        yield example
+        return
+    length = seconds / count
+    for number in range(count):
+        begins = start + number * length
+        yield replace(
+            example,
+            start_seconds=begins,
+            end_seconds=begins + length,
+            duration_seconds=length,
+            segments=(),
+        )
+
+
+def read_by_base(
+    examples: Sequence[Example],
+    decoder: TransformersModel,
+    features: Callable[[Clip], Features],
+    kept: Path,
+    on_batch: Callable[[int, int], None],
+) -> tuple[Clip, ...]:
+    """Windows with what the base writes of them for labels; `kept` has what was read before, or gets it.
+
+    Left out are those that cannot be read, and texts that the base is not sure of, that repeat themselves or
+    find no end. `on_batch` is told how many windows of how many are read, and may raise.
+
+    Raises:
+        StorageError: if `kept` cannot be written.
+    """
+    path = kept / f"{_fingerprint(examples)}.json"
+    rows: list[list[int]] | None = None
+    if path.is_file():
+        rows = read_json(path)["labels"]
+    if rows is None:
+        rows = []
+        for first in range(0, len(examples), _BATCH_SIZE):
+            on_batch(first, len(examples))
+            rows += _read(examples[first : first + _BATCH_SIZE], decoder, features)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, {"schema_version": _VERSION, "labels": rows})
+    codes = {token: code for code, token in decoder.tokens.languages.items()}
+    clips = tuple(
+        Clip(example, codes.get(row[0], "en"), "transcribe", tuple(row))
+        for example, row in zip(examples, rows, strict=True)
+        if row
+    )
+    log.info("%s of %s windows are rehearsed.", len(clips), len(examples))
+    return clips
+
+
+def _read(
+    examples: Sequence[Example], decoder: TransformersModel, features: Callable[[Clip], Features]
+) -> list[list[int]]:
+    """The label of each window; none for what is not worth keeping."""
+    tokens = decoder.tokens
+    labels: list[list[int]] = [[] for _ in examples]
+    sounds: dict[int, torch.Tensor] = {}
+    known = tokens.languages or ("en",)
+    for place, example in enumerate(examples):
+        if example.language and not _language(example, known):
+            continue  # the base would read it as another language
+        try:
+            found = features(Clip(example, "", "", ()))
+        except AudioError as error:
+            log.info("Line %s is not rehearsed: %s", example.line, error)
+            continue
+        sounds[place] = padded(torch.from_numpy(found).float())
+    if not sounds:
+        return labels
+    with torch.no_grad():
+        given = torch.stack(list(sounds.values())).to(decoder.model.device, decoder.model.dtype)
+        encoded = decoder.model.get_encoder()(given).last_hidden_state
+        heard = decoder.detect_language(encoded) if tokens.languages else [{"en": 1.0}] * len(sounds)
+        languages = [
+            _language(examples[place], known) or next(iter(odds))
+            for place, odds in zip(sounds, heard, strict=True)
+        ]
+        prompts = [tokens.prompt(code, "transcribe", with_times=True) for code in languages]
+        # Whoever asks for a threshold is told how sure a text is.
+        search = Search(max_new_tokens=_MOST_TOKENS, logprob_threshold=0.0)
+        written = decoder.generate(encoded, prompts, search)
+    for place, prompt, text in zip(sounds, prompts, written, strict=True):
+        said = decoder.text_of([token for token in text.tokens if token < tokens.end])
+        has_end = len(text.tokens) < _MOST_TOKENS
+        is_sure = text.average_logprob >= _LEAST_LOGPROB
+        if said.strip() and has_end and is_sure and not is_loop(said, text.tokens, tokens, was_cut=False):
+            labels[place] = [*prompt[1:], *text.tokens, tokens.end]
+    return labels
+
+
+def _language(example: Example, known: Collection[str]) -> str:
+    """Code of the language that is named, if the base has it; else nothing."""
+    try:
+        code = resolve_language(example.language or "", known)
+    except ConfigError:
+        return ""
+    return code if code in known else ""
+
+
+def _fingerprint(examples: Sequence[Example]) -> str:
+    """Of what is read: names and sizes of the files, and the places in them."""
+    rows: list[Any] = [
+        (e.audio_path.name, e.audio_bytes, e.start_seconds, e.end_seconds, e.language) for e in examples
+    ]
+    return hashlib.sha256(repr((_VERSION, rows)).encode()).hexdigest()[:24]

@@ -1,0 +1,47 @@
+"""Lists of recordings."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from studio.errors import ConfigError, DataError
+from studio.transcription.engine import TranscribeOptions, Transcript
+from studio.transcription.model_cache import ModelCache
+from studio.transcription.transcription_jobs import transcribe_many
+from tests.unit.transcription.small_models import Sample
+
+PLAIN = TranscribeOptions(timestamps="none")
+
+
+def test_a_file_that_cannot_be_used_has_an_error_and_stops_nothing(
+    engines: ModelCache, command: Sample, tmp_path: Path
+) -> None:
+    told: list[tuple[dict[str, Any], Transcript | DataError]] = []
+    rows = transcribe_many(
+        engines,
+        "demo",
+        [tmp_path / "missing.wav", command.path],
+        PLAIN,
+        lambda row, transcript: told.append((row, transcript)),
+    )
+    assert [row["audio_path"] for row in rows] == [str(tmp_path / "missing.wav"), str(command.path)]
+    assert "missing.wav" in rows[0]["error"]
+    assert (rows[1]["text"], rows[1]["error"]) == (command.text, None)
+    assert rows[0].keys() == rows[1].keys()
+    assert [row for row, _ in told] == rows
+    assert isinstance(told[0][1], DataError) and isinstance(told[1][1], Transcript)
+
+
+def test_a_stop_gives_the_rows_so_far(engines: ModelCache, command: Sample) -> None:
+    paths = [command.path] * 3
+    done: list[Any] = []
+    rows = transcribe_many(
+        engines, "demo", paths, PLAIN, lambda row, _: done.append(row), lambda: len(done) == 1
+    )
+    assert len(rows) == 1
+
+
+def test_a_language_the_model_lacks_is_refused_at_once(engines: ModelCache, command: Sample) -> None:
+    with pytest.raises(ConfigError, match="does not know the language"):
+        transcribe_many(engines, "demo", [command.path], TranscribeOptions(language="Cantonese"))
