@@ -19,7 +19,8 @@ from studio.settings import environment_variables
 from tests.studio_process import ROOT, copy_checkout, free_port, wait_for_page
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCUMENTS = [path for path in (*ROOT.glob("*.md"), *ROOT.glob("assets/*.md")) if path.is_file()]
+MEASURED = ROOT / "tests" / "benchmarks" / "reports" / "README.md"
+DOCUMENTS = [path for path in (*ROOT.glob("*.md"), *ROOT.glob("assets/*.md"), MEASURED) if path.is_file()]
 FORWARDED = {"train", "estimate", "explain-oom", "probe"}
 """Commands that hand the options of `TrainingConfig` on to its own parser."""
 

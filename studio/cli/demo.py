@@ -78,7 +78,7 @@ def _listen(services: Services, adapter: str, story: Story) -> list[dict[str, st
     story("")
     story("3. Listen: recordings that neither model has heard")
     heard = []
-    for example in read_manifest("demo:test", max_rows=_SAMPLES).examples:
+    for example in read_manifest("demo:test", max_rows=_SAMPLES, cache_dir=services.settings.cache).examples:
         row = {"audio_path": str(example.audio_path), "reference": example.text}
         for name, model in (("base", DEMO_ID), ("adapter", adapter)):
             row[name] = services.engines.transcribe(model, example.audio_path, _options(example)).text.strip()

@@ -88,6 +88,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             normalizer=_normalizer(given),
             seconds=(given.min_audio_len, given.max_audio_len),
             local_files_only=given.local_files_only,
+            cache_dir=services.settings.cache,
             split=given.split,
             max_samples=given.max_samples,
             choice=choice,

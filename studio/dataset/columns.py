@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from studio.errors import ManifestError
@@ -37,6 +38,8 @@ class Wanted:
     audio_column: str = ""
     """The one column that holds the sounds; empty: the well-known names."""
     text_column: str = ""
+    stored_in: Path | None = None
+    """Folder of the rows that are too many for the memory; None: the studio's cache."""
 
     @property
     def named(self) -> dict[str, str]:

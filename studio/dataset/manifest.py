@@ -70,7 +70,7 @@ def read_manifest(
     name = str(source)
     options: dict[str, Any] = {"split": split, "max_rows": max_rows, "cache_dir": cache_dir}
     options |= {"local_files_only": local_files_only}
-    options |= {"wanted": Wanted(needs_text, audio_column, text_column)}
+    options |= {"wanted": Wanted(needs_text, audio_column, text_column, cache_dir)}
     parts = sources_of(name)
     if len(parts) == 1:
         return _read_one(name, **options)
@@ -260,7 +260,7 @@ def _collect(
             else:
                 problems.append(result)
 
-    examples = store(islice(good(), max_rows), Settings.from_env().cache / "rows")
+    examples = store(islice(good(), max_rows), (wanted.stored_in or Settings.from_env().cache) / "rows")
     if not examples:
         raise _nothing_usable(source, problems)
     return Manifest(source, format_name, examples, tuple(problems))

@@ -4,7 +4,8 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +93,7 @@ def evaluate(
     max_samples: int | None = None,
     seconds: tuple[float, float] = (0.0, math.inf),
     local_files_only: bool = False,
+    cache_dir: Path | None = None,
     choice: EngineChoice | None = None,
     on_step: "OnStep | None" = None,
     on_progress: OnProgress | None = None,
@@ -111,7 +113,8 @@ def evaluate(
         ModelError, HubUnreachableError: if a model cannot be loaded.
     """
     _check(model_ids, normalizer)
-    manifest = read_manifest(source, split=split, max_rows=max_samples, local_files_only=local_files_only)
+    reading: dict[str, Any] = {"local_files_only": local_files_only, "cache_dir": cache_dir}
+    manifest = read_manifest(source, split=split, max_rows=max_samples, **reading)
     shortest, longest = seconds
     clips = [clip for clip in manifest.examples if shortest <= (clip.duration_seconds or 0.0) <= longest]
     if not clips:

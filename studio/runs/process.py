@@ -196,11 +196,18 @@ def _reporting(run: RunDir, config: TrainingConfig) -> dict[str, str]:
         "WANDB_RESUME": "allow",
         "WANDB_SILENT": "true",
     }
-    netrc = Path.home() / ".netrc"
-    has_account = "WANDB_API_KEY" in os.environ or (netrc.is_file() and "wandb" in netrc.read_text("utf-8"))
-    if not has_account:  # it would ask for a key where nobody can answer
+    if not _has_wandb_account():  # it would ask for a key where nobody can answer
         ours["WANDB_MODE"] = "offline"
     return {name: os.environ.get(name, value) for name, value in ours.items()}
+
+
+def _has_wandb_account() -> bool:
+    if "WANDB_API_KEY" in os.environ:
+        return True
+    try:
+        return b"wandb" in (Path.home() / ".netrc").read_bytes()
+    except OSError:  # there is none, or it is not for this user
+        return False
 
 
 def _place(run: RunDir) -> dict[str, str]:

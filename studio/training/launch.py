@@ -240,13 +240,14 @@ def _accelerate(words: list[str], config: TrainingConfig, wait_seconds: float) -
 
 
 def _exit_code(error: Exception, run: RunDir) -> int:
-    """That of the process that failed first, a signal's number if it was killed; 0 if all was stopped."""
+    """That of the process that failed first, as a shell tells it of a signal; 0 if all was stopped."""
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
     if isinstance(error, ChildFailedError):
         rank, failure = error.get_first_failure()
         log.info("Process %s failed first, with exit code %s.", rank, failure.exitcode)
-        return abs(failure.exitcode) or 1
+        code: int = failure.exitcode
+        return 128 - code if code < 0 else code or 1
     return 0 if run.result.exists() else 1
 
 

@@ -124,6 +124,7 @@ class RunEndpoints:
             options=options,
             normalizer=normalizer,
             max_samples=max_samples or None,
+            cache_dir=self._services.settings.cache,
             choice=EngineChoice(engine, precision),
         )
         return {**plain(found.to_json()), "notes": notes}

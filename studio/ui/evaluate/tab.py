@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -131,7 +132,9 @@ def _wire(
     @shows_errors
     def run(request: gr.Request, **values: Any) -> Iterator[list[Any]]:
         require_public_data(settings, values["data"])
-        yield from _evaluate(engines, stops, values, str(request.session_hash), request_locale(request))
+        yield from _evaluate(
+            engines, settings.cache, stops, values, str(request.session_hash), request_locale(request)
+        )
 
     tab.select(refresh, form["models"], [form["models"], form["language"], start], **QUIET)
     start.click(run, inputs_kwargs=form, outputs=results.all(), **{**QUIET, "concurrency_limit": 1})
@@ -139,7 +142,7 @@ def _wire(
 
 
 def _evaluate(
-    engines: ModelCache, stops: Stops, values: dict[str, Any], visitor: str, locale: str
+    engines: ModelCache, cache_dir: Path, stops: Stops, values: dict[str, Any], visitor: str, locale: str
 ) -> Iterator[list[Any]]:
     """Runs one evaluation and shows how far it is, then what came out."""
     models = values["models"] or []
@@ -156,6 +159,7 @@ def _evaluate(
             options=TranscribeOptions(language=values["language"], timestamps="none"),
             normalizer=values["normalizer"],
             max_samples=int(values["max_samples"] or 0) or None,
+            cache_dir=cache_dir,
             choice=EngineChoice(values["engine"], values["precision"]),
             on_step=lambda doing, share: report(Step(doing, share)),
             on_progress=lambda *step: report(step),

@@ -40,8 +40,8 @@ def field_component(name: str, **more: Any) -> Block:
 
 
 def choices_of(choices: Mapping[str, str]) -> list[tuple[Any, str]]:
-    """Label and value of each word that an option may be."""
-    return [(_(label), value) for value, label in choices.items()]
+    """Label and value of each word that an option may be; fp16 and the like are called so everywhere."""
+    return [(value if label == value else _(label), value) for value, label in choices.items()]
 
 
 def _help(name: str) -> Any:

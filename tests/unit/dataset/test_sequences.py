@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
 
 from studio.dataset import sequences
 from studio.dataset.example import Example, TextSegment
+from studio.dataset.manifest import read_manifest
 from studio.dataset.sequences import Chosen, Joined, Made, StoredExamples, store
 from studio.errors import StorageError
 from tests.studio_process import ROOT
@@ -29,6 +32,15 @@ def test_many_examples_come_back_from_their_file_as_they_were(tmp_path: Path) ->
     assert list(stored) == [example(number) for number in range(COUNT)]
     assert [row.line for row in stored[5:8]] == [5, 6, 7]
     assert pickle.loads(pickle.dumps(stored))[3] == example(3)  # noqa: S301
+
+
+def test_rows_that_are_many_are_kept_where_the_reader_says(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "a.wav", np.full(16_000, 0.1), 16_000)
+    listed = tmp_path / "many.csv"
+    listed.write_text("audio,text,duration\n" + "a.wav,eins,1.0\n" * COUNT, encoding="utf-8")
+    manifest = read_manifest(listed, cache_dir=tmp_path / "cache")
+    assert len(manifest.examples) == COUNT
+    assert len(list((tmp_path / "cache" / "rows").iterdir())) == 1
 
 
 def test_the_file_goes_with_its_last_reader(tmp_path: Path) -> None:

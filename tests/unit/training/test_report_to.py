@@ -59,6 +59,7 @@ def test_wandb_has_the_curves_without_a_network_or_an_account(
 ) -> None:
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".netrc").write_bytes("machine example.org login jos\u00e9 password x\n".encode("latin-1"))
     run = reported(runs, "wandb")
     from wandb.proto import wandb_internal_pb2
 
