@@ -76,6 +76,7 @@ def _act(services: Services, action: str, names: Sequence[str], is_sure: bool, a
 def as_dict(spec: ModelSpec) -> dict[str, Any]:
     """A row of the registry as JSON takes it."""
     row = dataclasses.asdict(spec) | {"is_local": spec.is_local, "card": dict(spec.card)}
+    row["problem"] = str(spec.problem or "")
     return row | {"path": str(spec.path) if spec.path else None}
 
 
@@ -87,7 +88,7 @@ def _list(specs: Sequence[ModelSpec]) -> str:
             spec.source.value,
             spec.base_model or "",
             format_bytes(spec.size_bytes) if spec.size_bytes else "",
-            spec.problem,
+            str(spec.problem or ""),
         )
         for spec in specs
     ]
@@ -110,7 +111,7 @@ def _description(spec: ModelSpec) -> str:
         "license": released.license if released else "",
         "size": format_bytes(spec.size_bytes) if spec.size_bytes else "",
         "made": spec.created,
-        "problem": spec.problem,
+        "problem": str(spec.problem or ""),
     }
     dimensions = dataclasses.asdict(spec.dimensions) if spec.dimensions else {}
     lines = {**{name: value for name, value in facts.items() if value}, **dimensions}

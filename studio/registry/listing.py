@@ -15,6 +15,7 @@ from studio.registry.hub import HUB_ID, cached_snapshots
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.registry.tensors import read_json_object
 from studio.registry.validate import FolderContent, check_adapter, guess_kind, inspect_folder
+from studio.sentences import Sentence
 
 _Signature = tuple[tuple[str, int, int], ...]
 
@@ -48,7 +49,7 @@ class ScannedFolder:
             is_multilingual=content.is_multilingual if content else True,
             size_bytes=self.size_bytes,
             created=str(card.get("created") or self.modified),
-            problem=str(self.error) if self.error else "",
+            problem=_said(self.error),
             card=card,
         )
 
@@ -267,18 +268,25 @@ class Listing:
         if spec.kind is ModelKind.EXPORT:
             return found
         if base.problem:
-            problem = f"Its base model {base.id} cannot be used: {base.problem}"
+            problem = Sentence(
+                "Its base model {base} cannot be used: {problem}", base=base.id, problem=base.problem
+            )
             return dataclasses.replace(found, problem=problem)
         if base.dimensions is not None:
             error = self.scanner.adapter_error(self.scanner.scan(spec.path), base.dimensions)
-            return dataclasses.replace(found, problem=str(error)) if error else found
+            return dataclasses.replace(found, problem=_said(error))
         return found
 
 
-def _missing_base(spec: ModelSpec) -> str:
+def _said(error: StudioError | None) -> Sentence | None:
+    return Sentence(error.template, **error.values) if error else None
+
+
+def _missing_base(spec: ModelSpec) -> Sentence:
     if not spec.base_model:
-        return "It does not say which base model it belongs to: add base_model to its model.json."
-    return (
-        f"Its base model {spec.base_model} is not there: put that model back, or name its base in "
-        "base_model of its model.json."
+        return Sentence("It does not say which base model it belongs to: add base_model to its model.json.")
+    return Sentence(
+        "Its base model {base} is not there: put that model back, or name its base in base_model of its "
+        "model.json.",
+        base=spec.base_model,
     )

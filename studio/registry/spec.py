@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.errors import ModelBrokenError
+from studio.sentences import Sentence
 
 CARD_FILE = "model.json"
 """The studio's own card beside the ecosystem's files in a model folder."""
@@ -89,7 +90,7 @@ class ModelSpec:
     """Of the files on this disk."""
     created: str = ""
     """ISO 8601, in UTC; empty if unknown."""
-    problem: str = ""
+    problem: Sentence | None = None
     """What is wrong with the folder, as a sentence; empty if nothing is."""
     card: Mapping[str, Any] = field(default_factory=dict)
     """`model.json`: configuration, data, metrics, how it was made."""

@@ -186,7 +186,11 @@ class JobManager:
         """
         run = self.folder(run_id)
         is_in_hand = self._starter.has_to_see_to(run)
-        return self._completed(view(run, self._histories.read(run.events)), is_in_hand)
+        was_over = run.result.exists()
+        shown = view(run, self._histories.read(run.events))
+        if shown.state not in ACTIVE and not was_over:  # it ended in between: what it told last, too
+            shown = view(run, self._histories.read(run.events))
+        return self._completed(shown, is_in_hand)
 
     def runs(self) -> tuple[RunStatus, ...]:
         """All runs, newest first; those that have ended without their curves."""

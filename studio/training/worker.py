@@ -122,10 +122,10 @@ def _train_and_measure(run: RunDir, stop: StopSignal, outcome: Outcome) -> None:
 
 
 def _reason_of(run: RunDir, error: Exception) -> StudioError | None:
-    """Why the run failed; None if it is short of memory and is left to a fresh process."""
+    """Why the run failed; None if that is left to a fresh process, or to be told by the launcher."""
     lost = _lost(run, error)
     if lost is not None:  # if that one was short of memory, it has seen to the rest
-        return None if run.queue_entry.exists() else lost
+        return None if run.queue_entry.exists() or _is_told_by_launcher(run) else lost
     shortage = _shortage(run, error)
     if shortage is not None and _goes_on(run, shortage):
         return None
@@ -160,6 +160,11 @@ def _is_shared(run: RunDir) -> bool:
         return read_config(run.config).num_processes > 1
     except StudioError:
         return False
+
+
+def _is_told_by_launcher(run: RunDir) -> bool:
+    """Whether a process of this machine ended without a word: how, only the one that started it knows."""
+    return not run.failure.exists() and read_config(run.config).num_machines == 1
 
 
 def _lost(run: RunDir, error: Exception) -> StudioError | None:

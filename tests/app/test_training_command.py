@@ -18,7 +18,7 @@ from tests.studio_process import command, words_of
 UNEVALUATED = ["--eval_strategy", "no", "--eval_on_start", "False", "--max_eval_samples", "2"]
 ALONE = ["--replay_share", "0"]
 SHORT = ["--max_steps", "2", *ALONE, *UNEVALUATED]
-LONG = ["--max_steps", "100", "--lora_r", "4", "--per_device_train_batch_size", "2", *ALONE, *UNEVALUATED]
+LONG = ["--max_steps", "400", "--lora_r", "4", "--per_device_train_batch_size", "2", *ALONE, *UNEVALUATED]
 
 
 def run_id_of(text: str) -> str:

@@ -60,7 +60,7 @@ def long_run(micro_model: Path, tones: Path) -> TrainingConfig:
         train_data=str(tones),
         lora_r=4,
         per_device_train_batch_size=2,
-        max_steps=60,
+        max_steps=6000,  # it never gets there
         save_steps=3,
         eval_strategy="no",
         logging_steps=1,
@@ -114,9 +114,10 @@ def test_a_killed_worker_is_followed_by_one_that_takes_less_and_the_queue_goes_o
     settings: Settings, long_run: TrainingConfig, new_studio: NewStudio
 ) -> None:
     jobs = new_studio(settings, truly=2)
-    killed = jobs.submit(replace(long_run, per_device_train_batch_size=1, max_steps=30))
+    slow = replace(long_run, per_device_train_batch_size=1, gradient_accumulation_steps=12, max_steps=12)
+    killed = jobs.submit(slow)
     following = jobs.submit(replace(long_run, max_steps=2))
-    for attempt, step in ((1, 5), (2, 10)):
+    for attempt, step in ((1, 3), (2, 7)):
         wait_for(jobs, killed, after_step(step))
         os.kill(pid_of(settings, killed), signal.SIGKILL)
         status = wait_for(jobs, killed, in_attempt(attempt + 1))
@@ -126,14 +127,14 @@ def test_a_killed_worker_is_followed_by_one_that_takes_less_and_the_queue_goes_o
     ]
     assert "killed at step" in str(status.retries[0].sentences()[0])
     status = wait_for(jobs, killed, until(JobState.FINISHED))
-    assert status.model_id and list(dict(status.loss_points)) == list(range(1, 31))
+    assert status.model_id and list(dict(status.loss_points)) == list(range(1, 13))
     assert starts_of(settings, killed) == 3
     assert wait_for(jobs, following, until(JobState.FINISHED)).model_id
 
-    unbroken = jobs.submit(replace(long_run, per_device_train_batch_size=1, max_steps=30))
+    unbroken = jobs.submit(slow)
     wait_for(jobs, unbroken, until(JobState.FINISHED))
     weights = [
-        load_file(settings.runs / run_id / "checkpoints" / "checkpoint-30" / "adapter_model.safetensors")
+        load_file(settings.runs / run_id / "checkpoints" / "checkpoint-12" / "adapter_model.safetensors")
         for run_id in (killed, unbroken)
     ]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
@@ -191,7 +192,7 @@ def test_on_a_full_disk_the_last_checkpoint_stays_and_the_run_resumes_after_room
     settings: Settings, long_run: TrainingConfig, new_studio: NewStudio
 ) -> None:
     jobs = new_studio(settings)
-    full = jobs.submit(replace(long_run, method="full", max_steps=20))
+    full = jobs.submit(replace(long_run, method="full", max_steps=60))
     following = jobs.submit(replace(long_run, max_steps=1))
     wait_for(jobs, full, after_step(7))
     psutil.Process(pid_of(settings, full)).rlimit(psutil.RLIMIT_FSIZE, (400_000, 400_000))
@@ -207,7 +208,7 @@ def test_on_a_full_disk_the_last_checkpoint_stays_and_the_run_resumes_after_room
     assert jobs.remove_checkpoints(full) > 0 and last_checkpoint(kept.parent) == kept
     jobs.resume(full)
     finished = wait_for(jobs, full, until(JobState.FINISHED))
-    assert list(dict(finished.loss_points)) == list(range(1, 21))
+    assert list(dict(finished.loss_points)) == list(range(1, 61))
     assert jobs.remove_checkpoints(full) > 0 and not list(kept.parent.iterdir())
 
 

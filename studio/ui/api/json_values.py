@@ -42,7 +42,7 @@ def run_row(status: RunStatus) -> dict[str, Any]:
 
 def model_row(spec: ModelSpec) -> dict[str, Any]:
     """A row of the registry; its `path` as `folder`, since Gradio's clients fetch whatever has a `path`."""
-    row: dict[str, Any] = plain(spec)
+    row: dict[str, Any] = {**plain(spec), "problem": str(spec.problem or "")}
     return {("folder" if name == "path" else name): value for name, value in row.items()}
 
 

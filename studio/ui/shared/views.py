@@ -182,7 +182,7 @@ def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
     if spec.base_model:
         below.append(tag("div", tr("on {base}", locale, base=spec.base_model), class_="subdued"))
     if spec.problem:
-        below.append(tag("div", spec.problem, class_="problem"))
+        below.append(tag("div", said(spec.problem, locale), class_="problem"))
     kind = badge(tr("Broken", locale), "bad") if spec.problem else tr(KIND_NAMES[spec.kind], locale)
     return [
         tag("div", name, below),
@@ -221,7 +221,7 @@ def model_details(spec: ModelSpec, locale: str) -> Html:
         (tr("Folder", locale), tag("code", str(spec.path)) if spec.path else None),
         (tr("Made", locale), spec.created[:16].replace("T", " ") or None),
     ]
-    problem = note(spec.problem, "bad") if spec.problem else None
+    problem = note(said(spec.problem, locale), "bad") if spec.problem else None
     return tag(
         "div",
         tag("h3", spec.title),
