@@ -18,7 +18,17 @@ from tests.studio_process import command, words_of
 UNEVALUATED = ["--eval_strategy", "no", "--eval_on_start", "False", "--max_eval_samples", "2"]
 ALONE = ["--replay_share", "0"]
 SHORT = ["--max_steps", "2", *ALONE, *UNEVALUATED]
-LONG = ["--max_steps", "400", "--lora_r", "4", "--per_device_train_batch_size", "2", *ALONE, *UNEVALUATED]
+STEPS = 400
+LONG = [
+    "--max_steps",
+    str(STEPS),
+    "--lora_r",
+    "4",
+    "--per_device_train_batch_size",
+    "2",
+    *ALONE,
+    *UNEVALUATED,
+]
 
 
 def run_id_of(text: str) -> str:
@@ -77,7 +87,7 @@ def test_ctrl_c_saves_a_checkpoint_and_resume_ends_the_run(
     resumed = run_studio("runs", "resume", run_id, "--json")
     assert resumed.returncode == 0, resumed.stderr
     answer = json.loads(resumed.stdout)
-    assert answer["state"] == "finished" and answer["step"] == 100 and answer["model"]
+    assert answer["state"] == "finished" and answer["step"] == STEPS and answer["model"]
 
 
 def test_a_killed_worker_is_followed_by_one_that_takes_less_memory(
