@@ -43,7 +43,7 @@ def test_a_run_leaves_an_adapter_with_its_card(finished: Finished, micro_model: 
     runs, _run, outcome = finished
     assert (outcome.state, outcome.model_id) == ("finished", "my-tones")
     spec = runs.registry.get("my-tones")
-    assert spec.problem == "" and spec.base_model == str(micro_model)
+    assert spec.problem is None and spec.base_model == str(micro_model)
     folder = runs.settings.models / "my-tones"
     assert {"adapter_config.json", "adapter_model.safetensors", "model.json"} <= {
         file.name for file in folder.iterdir()
@@ -181,7 +181,7 @@ def test_the_model_that_is_kept_is_the_checkpoint_that_was_evaluated_best(method
     assert outcome.metrics["best_step"] == best["step"]
     model = runs.settings.models / outcome.model_id
     assert_same_weights(model, run.checkpoints / f"checkpoint-{best['step']}")
-    assert runs.registry.get(outcome.model_id).problem == ""
+    assert runs.registry.get(outcome.model_id).problem is None
 
 
 def test_a_run_killed_after_its_model_was_kept_makes_no_second_one(runs: Runs) -> None:

@@ -33,7 +33,7 @@ def test_an_adapter_is_trained_on_from_where_it_was(
     assert first.keys() == second.keys()
     assert all(torch.allclose(first[name], second[name], atol=1e-6) for name in first)
     spec = registry.get("second")
-    assert spec.problem == "" and spec.base_model == str(micro_model)
+    assert spec.problem is None and spec.base_model == str(micro_model)
     made = spec.card["config"]
     assert (made["lora_r"], made["lora_alpha"], made["target_modules"]) == (4, 8, ["q_proj", "v_proj"])
 

@@ -28,7 +28,7 @@ def test_an_adapter_its_merged_model_and_its_export_write_the_same_tokens(regist
     steps: list[tuple[str, float]] = []
     request = ExportRequest("accent", quantization="float32")
     made = Exporter(registry).export(request, lambda step, share: steps.append((str(step), share)))
-    assert (made.kind, made.base_model, made.problem) == (ModelKind.EXPORT, "demo", "")
+    assert (made.kind, made.base_model, made.problem) == (ModelKind.EXPORT, "demo", None)
     assert made.card["source"] == "accent"
     assert [(row["a"], row["b"], row["equal"]) for row in made.card["parity"]] == [
         ("adapter", "merged", True),
@@ -64,7 +64,7 @@ def test_an_export_is_made_once_and_again_when_its_model_has_changed(
 
 def test_a_merged_model_stands_alone_and_writes_the_same(registry: ModelRegistry) -> None:
     made = Exporter(registry).export(ExportRequest("accent", "merged", name="whole"))
-    assert (made.id, made.kind, made.problem) == ("whole", ModelKind.MERGED, "")
+    assert (made.id, made.kind, made.problem) == ("whole", ModelKind.MERGED, None)
     assert [row["b"] for row in made.card["parity"]] == ["merged"]
     assert made.path and (made.path / "model.safetensors").is_file()
     assert Exporter(registry).ensure("whole").card["parity"][0]["equal"]

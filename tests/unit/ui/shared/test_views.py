@@ -82,7 +82,7 @@ def test_the_memory_table_adds_up_and_shows_formulas() -> None:
 
 
 def test_a_broken_model_is_listed_with_what_is_wrong() -> None:
-    shown = text_of(views.models_table([spec(problem="config.json is missing")], "en"))
+    shown = text_of(views.models_table([spec(problem=Sentence("config.json is missing"))], "en"))
     assert "Broken" in shown and "config.json is missing" in shown
 
 
