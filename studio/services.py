@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from studio.publishing.export import Exporter
 from studio.registry.store import ModelRegistry
 from studio.runs.manager import JobManager
 from studio.runs.probe import Prober
@@ -18,6 +19,7 @@ class Services:
     registry: ModelRegistry
     jobs: JobManager
     engines: ModelCache
+    exporter: Exporter
     prober: Prober
 
     @classmethod
@@ -38,16 +40,18 @@ class Services:
             hf_cache=settings.hf_cache,
             in_use=lambda: jobs.models_in_use(),
         )
+        exporter = Exporter(registry)
         engines = ModelCache(
             registry,
             idle_seconds=settings.model_idle_seconds,
             threads=settings.threads,
             device=device,
             sharing=Sharing(settings.cache / "transcribing", lambda: jobs.at_work()),
+            exports=exporter,
         )
         jobs = JobManager(settings, registry, before_start=engines.make_room)
         prober = Prober(settings, busy=jobs.running, before_start=engines.make_room)
-        return cls(settings, registry, jobs, engines, prober)
+        return cls(settings, registry, jobs, engines, exporter, prober)
 
     def close(self) -> None:
         """Stops the threads, a measurement, and frees the models. Runs go on in processes of their own."""

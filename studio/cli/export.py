@@ -10,6 +10,7 @@ from studio.cli.output import ProgressLine, require_place, say, show, show_json
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
 from studio.files import storage_errors
+from studio.publishing.formats import FORMATS, USUAL_FORMAT
 from studio.registry.spec import ModelSpec
 from studio.sentences import Sentence
 from studio.services import Services
@@ -18,6 +19,8 @@ from studio.training.after_check import loss_of
 from studio.units import format_bytes
 
 SCHEMA_VERSION = 1
+_MERGED = "merged"
+"""What `--lora_model` means."""
 
 
 def parser() -> Parser:
@@ -25,7 +28,7 @@ def parser() -> Parser:
     made = Parser("export", "Export a model for faster-whisper, or merge an adapter into its base.")
     made.add_argument("model", nargs="?", default="", metavar="MODEL", help="Registry id, folder or Hub id.")
     made.option("lora_model", "An adapter to merge: the same as MODEL --format merged.", default="")
-    made.option("format", "ctranslate2 (for faster-whisper; unless given) or merged.")
+    made.option("format", f"{', '.join(FORMATS)} (unless given: {USUAL_FORMAT}, for faster-whisper).")
     made.option("quantization", "auto, float32, float16, bfloat16, int8 …", default="auto")
     made.option("name", "Of the new model (default: made of the model's).", default="")
     made.option("output_dir", "Folder to copy the new model into, too.", kind=Path)
@@ -39,19 +42,19 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     given = parser().read(arguments)
     if given.model and given.lora_model:
         raise ConfigError("export takes one model: name it, or give --lora_model.")
-    if given.lora_model and given.format not in (None, "merged"):
+    if given.lora_model and given.format not in (None, _MERGED):
         raise ConfigError(
             "--lora_model merges an adapter: leave out --format {form}, or export {model} --format {form}.",
             form=given.format,
             model=given.lora_model,
         )
     model = given.model or given.lora_model
-    form = "merged" if given.lora_model else given.format or "ctranslate2"
+    form = _MERGED if given.lora_model else given.format or USUAL_FORMAT
     if given.output_dir:
         require_place(given.output_dir / "any")
     if not model:
         raise ConfigError("export needs a model: name one of the Models tab, a folder or a Hub id.")
-    from studio.transcription.export import ExportRequest
+    from studio.publishing.export import ExportRequest
 
     services = Services.open(settings)
     line = ProgressLine()
@@ -59,7 +62,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         if given.local_files_only:
             services.registry.local_path(model, local_files_only=True)
         request = ExportRequest(model, form, given.quantization, given.name)
-        made = services.engines.exporter.export(request, on_step(line))
+        made = services.exporter.export(request, on_step(line))
     finally:
         line.end()
         services.close()

@@ -7,6 +7,7 @@ from studio.cli.parsing import Parser
 from studio.memory.fit import FitResult, cards_for
 from studio.memory.gpus import read_otherwise, usable_bytes
 from studio.memory.myths import claims
+from studio.methods import METHODS
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.fitting import AUTO, FitAnswer, FitQuestion, find_fit
@@ -28,7 +29,7 @@ def parser() -> Parser:
         default=AUTO,
     )
     made.option("hours", "Hours of transcribed speech, for advice on the method.", kind=float, default=0.0)
-    made.option("method", "auto, lora, dora, adalora, full or frozen_encoder.", default=AUTO)
+    made.option("method", f"auto, {', '.join(METHODS)}.", default=AUTO)
     made.option(
         "effective_batch_size",
         "Clips that one optimizer step learns from.",

@@ -18,12 +18,11 @@ from studio.evaluation.metrics import error_rates, paired_bootstrap, utterance_e
 from studio.evaluation.result import ComparisonRow, Evaluation, ModelRow, ProblemRow, UtteranceRow
 from studio.evaluation.scripts import scripts_of
 from studio.options.choices import NORMALIZERS
-from studio.transcription.engine import EngineChoice, ShouldStop, TranscribeOptions
+from studio.transcription.engine import EngineChoice, OnStep, ShouldStop, TranscribeOptions
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.model_cache import ModelCache
 
 if TYPE_CHECKING:
-    from studio.transcription.export import OnStep
     from studio.transcription.transcriber import Transcriber
 
 BATCH_SIZE = 8
@@ -95,7 +94,7 @@ def evaluate(
     local_files_only: bool = False,
     cache_dir: Path | None = None,
     choice: EngineChoice | None = None,
-    on_step: "OnStep | None" = None,
+    on_step: OnStep | None = None,
     on_progress: OnProgress | None = None,
     should_stop: ShouldStop | None = None,
 ) -> Evaluation:

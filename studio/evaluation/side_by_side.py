@@ -3,22 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from studio.errors import ConfigError
 from studio.evaluation.metrics import AlignedPiece, align, error_rates
 from studio.transcription.engine import (
     EngineChoice,
     OnProgress,
+    OnStep,
     Progress,
     ShouldStop,
     TranscribeOptions,
     Transcript,
 )
 from studio.transcription.model_cache import ModelCache
-
-if TYPE_CHECKING:
-    from studio.transcription.export import OnStep
 
 SCHEMA_VERSION = 1
 
@@ -74,7 +72,7 @@ def hear_side_by_side(
     should_stop: ShouldStop | None = None,
     *,
     choice: EngineChoice | None = None,
-    on_step: "OnStep | None" = None,
+    on_step: OnStep | None = None,
 ) -> SideBySide:
     """Transcribes one recording with each model in turn; `on_progress` counts the sound once a model.
 

@@ -16,6 +16,7 @@ from studio.memory.gpus import GPUS, LARGEST_MEMORY_GIB, Gpu, Verdict, usable_by
 from studio.memory.ladder import Rung, estimate_of, ladder, sized
 from studio.memory.plan import MemoryEstimate, TrainingPlan
 from studio.memory.savings import Saving, savings
+from studio.methods import METHODS
 from studio.registry.spec import ModelDimensions
 from studio.units import GIB, format_bytes
 
@@ -153,9 +154,10 @@ def _kinds(wish: TrainingPlan, keep: Collection[str]) -> Iterator[TrainingPlan]:
         plan = replace(plan, precision="bf16", base_dtype="bf16" if plan.is_adapter else "fp32")
         yield plan
     if "method" not in keep:
-        for method in _SMALLER_METHODS.get(plan.method, ()):
-            base_dtype = plan.precision.removeprefix("pure_") if method == "lora" else plan.base_dtype
-            plan = replace(plan, method=method, base_dtype=base_dtype)
+        for method in METHODS[plan.method].smaller:
+            plan = replace(plan, method=method)
+            if plan.is_adapter:
+                plan = replace(plan, base_dtype=plan.precision.removeprefix("pure_"))
             yield plan
     if not plan.is_adapter:
         return
@@ -167,7 +169,6 @@ def _kinds(wish: TrainingPlan, keep: Collection[str]) -> Iterator[TrainingPlan]:
             yield replace(plan, quantization=bits, use_reentrant=bits == "8bit")
 
 
-_SMALLER_METHODS = {"full": ("frozen_encoder", "lora"), "frozen_encoder": ("lora",), "dora": ("lora",)}
 _FEWER_BITS: dict[str, tuple[str, ...]] = {"none": ("8bit", "4bit"), "8bit": ("4bit",), "4bit": ()}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from studio.memory.calibration import Calibration
 from studio.memory.plan import MemoryEstimate, TrainingPlan
 from studio.memory.training import estimate_training
+from studio.methods import METHODS
 from studio.registry.spec import ModelDimensions
 from studio.sentences import Sentence
 
@@ -78,7 +79,9 @@ def _changes(here: TrainingPlan, plan: TrainingPlan) -> Iterator[tuple[TrainingP
         cost = Sentence("The same result; about a third more time.")
         yield here, Sentence("Gradient checkpointing on"), cost
     if plan.method != here.method:
-        change, cost = _METHODS[plan.method]
+        told = METHODS[plan.method].instead
+        assert told is not None, f"{plan.method} takes the place of no method"
+        change, cost = told
         here = replace(here, method=plan.method, base_dtype=plan.base_dtype)
         yield here, change, cost
     if plan.target_modules != here.target_modules:
@@ -112,16 +115,6 @@ def _batch_cost(plan: TrainingPlan) -> Sentence:
     return Sentence("The same result; slower, because small batches leave a GPU waiting.")
 
 
-_METHODS = {
-    "frozen_encoder": (
-        Sentence("Train the decoder only"),
-        Sentence("The encoder stays as it is: less can be learned about new voices, noise and channels."),
-    ),
-    "lora": (
-        Sentence("LoRA instead"),
-        Sentence("Less can be learned from much data; with little data, less is forgotten."),
-    ),
-}
 _BITS = {
     "8bit": (
         Sentence("Frozen weights in 8 bits"),

@@ -7,6 +7,7 @@ from studio.memory.operators import Shape
 from studio.memory.plan import TrainingPlan
 from studio.memory.segments import Segment, end_region, play_backward, without
 from studio.memory.tape import Moment, Tape, Tensor
+from studio.methods import METHODS
 from studio.registry.spec import ModelDimensions
 
 
@@ -67,7 +68,7 @@ class Pieces:
         self.states = 2 if plan.precision == "pure_bf16" else 4
         """Bytes of a number in the encoder's states, which a layer norm gives out."""
         self._before_activation = _ZERO
-        self.trains_encoder = plan.method != "frozen_encoder"
+        self.trains_encoder = METHODS[plan.method].trains_encoder
 
     def layer(self, half: str, *, needs: bool) -> Segment:
         """A layer that keeps its activations; `needs`: whether its input needs a gradient."""

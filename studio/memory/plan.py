@@ -7,13 +7,12 @@ from typing import Any
 
 from studio.errors import ConfigError
 from studio.memory.bounds import BOUNDS, require_between, require_choice
+from studio.methods import METHODS
 from studio.options.checks import check_types
 from studio.options.choices import (
-    ADAPTER_METHODS,
     ALL_LINEAR,
     ATTENTIONS,
     DTYPES,
-    METHODS,
     OPTIMIZERS,
     PRECISIONS,
     QUANTIZATIONS,
@@ -175,7 +174,7 @@ class TrainingPlan:
     @property
     def is_adapter(self) -> bool:
         """Whether an adapter is trained beside frozen weights."""
-        return self.method in ADAPTER_METHODS
+        return METHODS[self.method].is_adapter
 
     @property
     def is_autocast(self) -> bool:

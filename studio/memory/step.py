@@ -12,6 +12,7 @@ from studio.memory.plan import Part, Phase, TrainingPlan
 from studio.memory.segments import Segment
 from studio.memory.tape import Moment
 from studio.memory.weights import DTYPE_BYTES, StaticBytes, static_bytes
+from studio.methods import METHODS
 from studio.registry.parameters import linear_layers
 from studio.registry.spec import ModelDimensions
 
@@ -61,8 +62,8 @@ class Step:
     embedding_gradient: float
     states: float
     """The encoder's states."""
-    orthogonality: float
-    """AdaLoRA's regularisation keeps a square matrix of the rank for each of its matrices."""
+    regularization: float
+    """What the method's own term of the loss keeps of each matrix of an adapter."""
     encoder_forward: float
     """A frozen encoder's layer at work."""
     embedded_audio: float
@@ -73,10 +74,10 @@ def measure(plan: TrainingPlan, dimensions: ModelDimensions) -> Step:
     """Plays one segment of each kind."""
     d = dimensions
     pieces = Pieces(plan, d)
-    is_frozen = plan.method == "frozen_encoder"
+    is_frozen = not METHODS[plan.method].trains_encoder
     first, encoder, decoder = _layers(plan, pieces, d)
     head, logits = pieces.head()
-    rank_bytes = DTYPE_BYTES[plan.arithmetic_dtype] * plan.lora_r**2
+    kept = METHODS[plan.method].regularization_numbers(plan.lora_r) * DTYPE_BYTES[plan.arithmetic_dtype]
     adapted = sum(2 * row.count for row in linear_layers(d) if row.name in plan.target_modules)
     tokens = float(plan.batch_size * plan.label_length)
     static = static_bytes(plan, d)
@@ -97,7 +98,7 @@ def measure(plan: TrainingPlan, dimensions: ModelDimensions) -> Step:
         if plan.is_adapter
         else float(d.vocab_size * d.d_model * DTYPE_BYTES[plan.weights_dtype]),
         states=float(plan.batch_size * plan.positions(d) * d.d_model * pieces.states),
-        orthogonality=float(adapted * rank_bytes) if plan.method == "adalora" else 0.0,
+        regularization=float(adapted * kept),
         encoder_forward=pieces.untaped_layer("encoder") if is_frozen else 0.0,
         embedded_audio=float(
             plan.batch_size * plan.positions(d) * d.d_model * DTYPE_BYTES[plan.arithmetic_dtype]
@@ -113,7 +114,7 @@ def _layers(plan: TrainingPlan, pieces: Pieces, d: ModelDimensions) -> tuple[Str
         decoder = pieces.layer("decoder", needs=True)
     has_first = plan.is_adapter and not plan.gradient_checkpointing
     first = pieces.layer("encoder", needs=False) if has_first else _NOTHING
-    if plan.method == "frozen_encoder":
+    if not METHODS[plan.method].trains_encoder:
         encoder = _NOTHING
     elif plan.gradient_checkpointing:
         encoder = pieces.recomputed_layer("encoder")
@@ -159,12 +160,12 @@ class Walk:
         self._add(step.encoder_norm.kept, 1)
         cached += step.decoder.segment.cached * step.decoder.count
         self._rise(step.decoder, cached, step.states)
-        live = self.base.live + step.head.forward + step.states + cached + step.orthogonality
+        live = self.base.live + step.head.forward + step.states + cached + step.regularization
         casts = self.base.casts + cached + step.head.kept.casts
         self._note(Phase.FORWARD, live, logits=step.logits, casts=casts)
         self._add(step.head.kept, 1)
         self.base = Moment(
-            self.base.live + step.orthogonality + self._kept_states, self.base.casts, self.base.gradients
+            self.base.live + step.regularization + self._kept_states, self.base.casts, self.base.gradients
         )
 
     def _rise(self, stretch: Stretch, cached: float, held: float) -> None:
@@ -183,7 +184,7 @@ class Walk:
     def _backward(self) -> None:
         step = self.step
         self._play(Stretch(step.head, 1))
-        self.base = Moment(self.base.live - step.orthogonality, self.base.casts, self.base.gradients)
+        self.base = Moment(self.base.live - step.regularization, self.base.casts, self.base.gradients)
         self._play(step.decoder)
         if not step.decoder.segment.pins_states:
             self.base = Moment(self.base.live - self._kept_states, self.base.casts, self.base.gradients)

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from studio.memory.plan import TrainingPlan
+from studio.methods import METHODS
 from studio.registry.parameters import TensorGroup, linear_layers, tensors
 from studio.registry.spec import ModelDimensions
 
@@ -12,8 +13,6 @@ DTYPE_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
 _BLOCK_8BIT_OPTIMIZER = 256
 _MIN_8BIT_OPTIMIZER = 4096
 """bitsandbytes keeps smaller tensors, and embeddings, in float32 states."""
-_IMPORTANCES = 3
-"""AdaLoRA keeps importance, its mean and its uncertainty of each number (PEFT's `RankAllocator`)."""
 _BLOCK_4BIT = 64
 _BLOCK_4BIT_NESTED = 256
 
@@ -34,19 +33,14 @@ class StaticBytes:
 
 
 def adapter_tensors(plan: TrainingPlan, dimensions: ModelDimensions) -> tuple[TensorGroup, ...]:
-    """The trainable tensors that PEFT adds to the plan's target modules (LoRA, DoRA, AdaLoRA)."""
-    rank = plan.lora_r
-    rows: list[TensorGroup] = []
-    for linear in linear_layers(dimensions):
-        if linear.name not in plan.target_modules:
-            continue
-        rows.append(TensorGroup(linear.half, "lora_A", (rank, linear.in_features), linear.count))
-        rows.append(TensorGroup(linear.half, "lora_B", (linear.out_features, rank), linear.count))
-        if plan.method == "dora":
-            rows.append(TensorGroup(linear.half, "magnitude", (linear.out_features,), linear.count))
-        if plan.method == "adalora":
-            rows.append(TensorGroup(linear.half, "lora_E", (rank, 1), linear.count))
-    return tuple(rows)
+    """The trainable tensors that PEFT adds to the plan's target modules."""
+    method = METHODS[plan.method]
+    return tuple(
+        TensorGroup(linear.half, name, shape, linear.count)
+        for linear in linear_layers(dimensions)
+        if linear.name in plan.target_modules
+        for name, shape in method.added_tensors(plan.lora_r, linear.in_features, linear.out_features)
+    )
 
 
 def trainable_tensors(plan: TrainingPlan, dimensions: ModelDimensions) -> tuple[TensorGroup, ...]:
@@ -56,7 +50,7 @@ def trainable_tensors(plan: TrainingPlan, dimensions: ModelDimensions) -> tuple[
     return tuple(
         group
         for group in tensors(dimensions)
-        if not (group.half == "encoder" and (plan.method == "frozen_encoder" or group.is_embedding))
+        if not (group.half == "encoder" and (not METHODS[plan.method].trains_encoder or group.is_embedding))
     )
 
 
@@ -71,17 +65,18 @@ def static_bytes(plan: TrainingPlan, dimensions: ModelDimensions) -> StaticBytes
     held = DTYPE_BYTES[plan.weights_dtype]
     frozen = base if plan.is_adapter else base - trainable
     is_quantized = plan.quantization != "none"
-    # AdaLoRA also holds the rank of each of its layers, one number that is not trained.
-    ranks = sum(group.count for group in trained if group.name == "lora_E")
+    method = METHODS[plan.method]
+    adapted = sum(row.count for row in linear_layers(dimensions) if row.name in plan.target_modules)
+    fixed = method.fixed_numbers * adapted
     return StaticBytes(
         trainable_parameters=trainable,
-        all_parameters=base + (trainable + ranks if plan.is_adapter else 0),
+        all_parameters=base + (trainable + fixed if plan.is_adapter else 0),
         weights_trainable=trainable * width,
-        weights_frozen=(frozen - (linear if is_quantized else 0)) * held + 4 * ranks,
+        weights_frozen=(frozen - (linear if is_quantized else 0)) * held + 4 * fixed,
         weights_quantized=quantized_bytes(plan.quantization, dimensions),
         gradients=trainable * width,
         optimizer_states=sum(_states(plan.optimizer, group, width) * group.count for group in trained)
-        + (_IMPORTANCES * 4 * trainable if plan.method == "adalora" else 0),
+        + method.state_bytes * trainable,
         optimizer_temporaries=_optimizer_temporaries(plan.optimizer, trained, width),
     )
 

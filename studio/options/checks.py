@@ -8,7 +8,8 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from studio.errors import ConfigError
-from studio.options.choices import ADAPTER_METHODS, ALL_LINEAR
+from studio.methods import METHODS
+from studio.options.choices import ADAPTERS, ALL_LINEAR
 from studio.options.schedulers import scheduler_options
 from studio.options.sources import sources_of
 
@@ -87,11 +88,12 @@ def _check_method(config: "TrainingConfig") -> None:
         )
     scheduler_options(config.lr_scheduler_type, config.lr_scheduler_kwargs)
     _check_optimizer(config)
-    if config.adapter and config.method not in ("lora", "dora"):
+    if config.adapter and not METHODS[config.method].can_go_on:
         raise ConfigError(
-            "An adapter can be trained on with method lora or dora, got {method}: leave adapter out, or "
+            "An adapter can be trained on with method {known}, got {method}: leave adapter out, or "
             "change the method.",
             name="adapter",
+            known=", ".join(key for key, method in METHODS.items() if method.can_go_on),
             method=config.method,
         )
     check_types(
@@ -139,9 +141,10 @@ def _check_distilled(config: "TrainingConfig") -> None:
         )
     if not config.is_adapter:
         raise ConfigError(
-            "distill makes an adapter, got method {method}: choose lora, dora or adalora.",
+            "distill makes an adapter, got method {method}: choose one of {known}.",
             name="method",
             method=config.method,
+            known=ADAPTERS,
         )
     if config.short_audio == "off":
         raise ConfigError("distill is for short audio: set short_audio to auto.", name="short_audio")
@@ -223,7 +226,7 @@ def check_types(*, method: str, quantization: str, precision: str, base_dtype: s
     Raises:
         ConfigError: its value `name` is the option to change.
     """
-    _check_weights(method in ADAPTER_METHODS, quantization, base_dtype)
+    _check_weights(METHODS[method].is_adapter, quantization, base_dtype)
     _check_arithmetic(quantization, precision, base_dtype)
     if attention == "flash_attention_2" and precision == "fp32":
         raise ConfigError(
@@ -238,10 +241,11 @@ def _check_weights(is_adapter: bool, quantization: str, base_dtype: str) -> None
         return
     if quantization != "none":
         raise ConfigError(
-            "{quantization} weights cannot be trained themselves: use method lora, dora or adalora, or "
+            "{quantization} weights cannot be trained themselves: use one of the methods {known}, or "
             "quantization none.",
             name="quantization",
             quantization=quantization,
+            known=ADAPTERS,
         )
     if base_dtype == "fp16":
         raise ConfigError(

@@ -1,13 +1,10 @@
 """Words that an option may be, and what they are called: value → English label."""
 
-METHODS = {
-    "lora": "LoRA (small adapter)",
-    "dora": "DoRA (adapter with magnitudes)",
-    "adalora": "AdaLoRA (adapter with moving ranks)",
-    "full": "All weights",
-    "frozen_encoder": "Decoder only (encoder frozen)",
-}
-ADAPTER_METHODS = ("lora", "dora", "adalora")
+from studio.methods import METHODS
+
+METHOD_LABELS = {key: method.label for key, method in METHODS.items()}
+ADAPTERS = ", ".join(key for key, method in METHODS.items() if method.is_adapter)
+"""Methods that make an adapter, for sentences."""
 ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")
 """The linear layers of Whisper, which may get an adapter."""
 QUANTIZATIONS = {"none": "None", "8bit": "8 bits", "4bit": "4 bits"}

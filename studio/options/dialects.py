@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.errors import ConfigError
+from studio.methods import METHODS
 from studio.options.foreign import Foreign
 from studio.options.script_flags import SCRIPTS
 from studio.options.sources import has_splits
@@ -23,9 +24,7 @@ SWITCHES: dict[str, tuple[str, Any]] = {
     "load_in_8bit": ("quantization", "8bit"),
     "use_4bit": ("quantization", "4bit"),
     "load_in_4bit": ("quantization", "4bit"),
-    "use_dora": ("method", "dora"),
-    "use_adalora": ("method", "adalora"),
-    "freeze_encoder": ("method", "frozen_encoder"),
+    **{flag: ("method", key) for key, method in METHODS.items() for flag in method.switches},
     "use_wandb": ("report_to", "wandb"),
     "use_tensorboard": ("report_to", "tensorboard"),
     "do_lower_case": ("normalizer", "lowercase"),

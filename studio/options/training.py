@@ -8,13 +8,13 @@ This module imports nothing heavy.
 from dataclasses import Field, dataclass, fields
 from typing import Any
 
+from studio.methods import METHODS
 from studio.options.checks import check, weights_of
 from studio.options.choices import (
-    ADAPTER_METHODS,
     ALL_LINEAR,
     ATTENTIONS,
     DTYPES,
-    METHODS,
+    METHOD_LABELS,
     METRICS,
     NORMALIZERS,
     OPTIMIZERS,
@@ -281,7 +281,7 @@ class TrainingConfig:
     )
 
     # method
-    method: str = option("lora", "method", "Method", "Which weights are trained.", choices=METHODS)
+    method: str = option("lora", "method", "Method", "Which weights are trained.", choices=METHOD_LABELS)
     lora_r: int = option(
         32, "method", "LoRA rank", "Rank of the adapter.", low=1, high=1024, aliases=("lora_rank",)
     )
@@ -782,7 +782,7 @@ class TrainingConfig:
     @property
     def is_adapter(self) -> bool:
         """Whether the run makes an adapter rather than a whole model."""
-        return self.method in ADAPTER_METHODS
+        return METHODS[self.method].is_adapter
 
     @property
     def is_reentrant(self) -> bool:

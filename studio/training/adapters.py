@@ -1,7 +1,4 @@
-"""The methods: which weights are trained, in which precision, on which base.
-
-LoRA, DoRA and AdaLoRA on a base that may be quantised; full fine-tuning; decoder alone (frozen encoder).
-"""
+"""The base model of a run and what of it is trained: precision, quantisation, and the method's weights."""
 
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -12,6 +9,8 @@ import torch
 from safetensors import SafetensorError
 
 from studio.errors import ConfigError, ModelBrokenError
+from studio.methods import METHODS
+from studio.methods.method import AdapterSettings
 from studio.options.training import TrainingConfig
 from studio.sentences import Sentence
 from studio.training.plan import base_dtype_of, initial_rank, precision_of
@@ -175,12 +174,9 @@ def prepare_method(model: Any, config: TrainingConfig, max_steps: int, start: Pa
     `max_steps` are the run's optimizer steps, which AdaLoRA plans its ranks by; `start` is the folder of an
     adapter whose weights are the first ones.
     """
-    if config.method == "frozen_encoder":
-        model.freeze_encoder()
-        return model
-    if config.method == "full":
-        # Whisper's sinusoids are no weights, but transformers 5 loads them as if they were.
-        model.get_encoder().embed_positions.requires_grad_(False)
+    method = METHODS[config.method]
+    if not method.is_adapter:
+        method.mark_trained(model)
         return model
     import peft as typed_peft
 
@@ -190,7 +186,7 @@ def prepare_method(model: Any, config: TrainingConfig, max_steps: int, start: Pa
         model = peft.prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
     if config.quantization == "4bit":
         _never_pack(model)
-    if config.quantization == "8bit" and config.method == "dora":
+    if config.quantization == "8bit" and method.reads_base_weights:
         _keep_scales(model)
     if config.gradient_checkpointing:
         require_input_gradients(model)
@@ -199,7 +195,15 @@ def prepare_method(model: Any, config: TrainingConfig, max_steps: int, start: Pa
         kept = peft.PeftConfig.from_pretrained(start)
         kept.lora_dropout = config.lora_dropout
         return peft.PeftModel.from_pretrained(model, start, is_trainable=True, config=kept)
-    return peft.get_peft_model(model, _peft_config(config, max_steps))
+    settings = AdapterSettings(
+        rank=initial_rank(config),
+        final_rank=config.lora_r,
+        alpha=config.lora_alpha,
+        dropout=config.lora_dropout,
+        target_modules=config.target_modules,
+        total_steps=max_steps,
+    )
+    return peft.get_peft_model(model, method.peft_config(settings))
 
 
 def _keep_scales(model: Any) -> None:
@@ -231,29 +235,6 @@ def require_input_gradients(model: Any) -> None:
 
     model.get_encoder().conv2.register_forward_hook(require)
     model.get_decoder().embed_tokens.register_forward_hook(require)
-
-
-def _peft_config(config: TrainingConfig, max_steps: int) -> Any:
-    """No task type: PEFT's sequence-to-sequence one hands `input_ids` to the model, which Whisper lacks."""
-    from peft import AdaLoraConfig, LoraConfig
-
-    shared: dict[str, Any] = {
-        "lora_alpha": config.lora_alpha,
-        "lora_dropout": config.lora_dropout,
-        "target_modules": list(config.target_modules),
-        "bias": "none",
-    }
-    if config.method != "adalora":
-        return LoraConfig(r=config.lora_r, use_dora=config.method == "dora", **shared)
-    return AdaLoraConfig(
-        init_r=initial_rank(config),
-        target_r=config.lora_r,
-        total_step=max_steps,
-        tinit=max_steps // 10,
-        tfinal=max_steps * 3 // 10,
-        deltaT=1,  # ranks are cut at every step, so that a checkpoint is exactly what was evaluated
-        **shared,
-    )
 
 
 def count_parameters(model: Any) -> tuple[int, int]:

@@ -12,6 +12,7 @@ import torch
 
 from studio.dataset.example import Example
 from studio.dataset.shared import shared_clips
+from studio.methods import METHODS
 from studio.options.arguments import read_config
 from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
@@ -202,6 +203,7 @@ class Attempt:
             lambda: trainer.texts,
             config.per_device_train_batch_size * config.gradient_accumulation_steps * world.size,
             len(ready.data.evaluation),
+            METHODS[config.method],
             ready.memory.look,
             world,
         )

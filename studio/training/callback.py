@@ -10,6 +10,7 @@ import psutil
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from studio.methods.method import Method
 from studio.training.distributed.world import World
 from studio.training.events import EventLog, Phase
 from studio.training.stop import StopRequested, StopSignal
@@ -32,6 +33,7 @@ class RunCallback(TrainerCallback):
         texts: Callable[[], list[tuple[str, str]]],
         clips_per_step: int,
         eval_clips: int,
+        method: Method,
         look_at_memory: Callable[[], None] = lambda: None,
         world: World | None = None,
     ) -> None:
@@ -46,6 +48,7 @@ class RunCallback(TrainerCallback):
         self._texts = texts
         self._clips_per_step = clips_per_step
         self._eval_clips = eval_clips
+        self._method = method
         self._look_at_memory = look_at_memory
         self._evaluated = 0
         self._eval_seconds = 0.0
@@ -77,10 +80,8 @@ class RunCallback(TrainerCallback):
         model: Any = None,
         **kwargs: Any,
     ) -> None:
-        """AdaLoRA moves ranks between layers after each optimizer step, while the gradients are there."""
-        allocate = getattr(getattr(model, "base_model", None), "update_and_allocate", None)
-        if allocate is not None:
-            allocate(state.global_step + 1)
+        """What the method does while the gradients are there, such as moving ranks between layers."""
+        self._method.after_optimizer_step(model, state.global_step + 1)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any

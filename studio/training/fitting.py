@@ -14,7 +14,7 @@ from studio.memory.gpus import Gpu, card, usable_bytes
 from studio.memory.inference_plan import InferencePlan
 from studio.memory.plan import LABEL_LENGTH
 from studio.options.arguments import command_line, config_to_dict
-from studio.options.choices import ALL_LINEAR, METHODS
+from studio.options.choices import ALL_LINEAR, METHOD_LABELS
 from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
@@ -166,11 +166,11 @@ def inference_plan(
 
 def _advice(question: FitQuestion) -> Advice:
     advice = advise(question.hours)
-    if question.method not in (AUTO, *METHODS):
+    if question.method not in (AUTO, *METHOD_LABELS):
         raise ConfigError(
             "{name} must be one of {choices}, got {value!r}.",
             name="method",
-            choices=", ".join((AUTO, *METHODS)),
+            choices=", ".join((AUTO, *METHOD_LABELS)),
             value=question.method,
         )
     return advice if question.method == AUTO else replace(advice, method=question.method)

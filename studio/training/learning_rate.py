@@ -2,25 +2,15 @@
 
 from dataclasses import replace
 
+from studio.methods import METHODS
 from studio.options.training import TrainingConfig
-
-_ADAPTER_RATES = ((0, 2e-3), (384, 3e-4))
-"""Least `d_model` and rate. With 1e-3, with which PEFT's own guide trains large-v2, whisper-tiny learns as
-much and forgets far more (`tests/benchmarks/reports/recipe.md`); models narrower than tiny, such as the demo,
-take more."""
-_ADALORA_RATES = ((0, 2e-3), (384, 1e-3))
-"""It begins with its regularisation and prunes as it goes: it learns more slowly."""
-_FULL_RATES = ((0, 5e-4), (384, 3.75e-5), (512, 2.5e-5), (768, 1.25e-5), (1024, 6.25e-6), (1280, 5e-6))
-"""A fortieth of what OpenAI pre-trained each size with (Whisper paper, table 17), as its authors advise."""
 
 
 def learning_rate_for(config: TrainingConfig, d_model: int) -> float:
     """The peak learning rate of a run on a model of width `d_model`: its own, or one that suits both."""
     if config.learning_rate is not None:
         return config.learning_rate
-    rates = _ADAPTER_RATES if config.is_adapter else _FULL_RATES
-    if config.method == "adalora":
-        rates = _ADALORA_RATES
+    rates = METHODS[config.method].learning_rates
     return next(rate for width, rate in reversed(rates) if d_model >= width)
 
 

@@ -3,19 +3,17 @@
 from dataclasses import replace
 
 from studio.memory.plan import TrainingPlan
+from studio.methods import METHODS
 from studio.options.training import TrainingConfig
 from studio.whisper.audio_context import POSITIONS, positions_of
 
 WINDOW_LABEL_LENGTH = 225
 """Tokens of a window that is rehearsed, at most: more than anybody says in half a minute."""
-_EXTRA_RANK = 1.5
 
 
 def initial_rank(config: TrainingConfig) -> int:
-    """Rank that an adapter is built with: AdaLoRA begins higher, and ends with `lora_r` on average."""
-    if config.method != "adalora":
-        return config.lora_r
-    return max(config.lora_r + 1, round(_EXTRA_RANK * config.lora_r))
+    """Rank that an adapter is built with."""
+    return METHODS[config.method].initial_rank(config.lora_r)
 
 
 def precision_of(config: TrainingConfig, has_gpu: bool, *, has_bf16: bool = True) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch.nn import functional
 from torch.utils.data import DataLoader
 from transformers import Seq2SeqTrainingArguments
@@ -16,7 +15,7 @@ from transformers.trainer_callback import PrinterCallback, TrainerCallback, Trai
 from transformers.trainer_utils import EvalLoopOutput
 
 from studio.evaluation.metrics import error_rates
-from studio.files import read_json, write_json
+from studio.methods import METHODS
 from studio.options.training import TrainingConfig
 from studio.training.callback import RunCallback
 from studio.training.checkpoints import STATE_FILE, complete_checkpoints
@@ -66,39 +65,6 @@ def gathered(shares: Sequence[Share], world: World) -> tuple[list[tuple[str, str
     rates = error_rates([text for text, _ in texts], [text for _, text in texts])
     loss = sum(share["loss_sum"] for share in all_shares) / sum(share["tokens"] for share in all_shares)
     return texts, {"eval_wer": rates.wer, "eval_cer": rates.cer, "eval_loss": loss}
-
-
-_STATE = "adalora.safetensors"
-_RANKS = "adalora.json"
-
-
-def save_adalora(model: Any, folder: Path) -> None:
-    """Writes the weights at full rank, the importance of each, and the ranks.
-
-    PEFT's own checkpoint has the weights cut to the ranks of the moment, which the optimizer's do not fit.
-    """
-    allocator, inner = model.base_model.rankallocator, model.base_model.model
-    tensors = {f"weight.{name}": p.detach() for name, p in inner.named_parameters() if "lora_" in name}
-    for kind in ("ipt", "exp_avg_ipt", "exp_avg_unc"):
-        tensors |= {f"{kind}.{name}": tensor for name, tensor in getattr(allocator, kind).items()}
-    save_file({name: tensor.contiguous().clone() for name, tensor in tensors.items()}, folder / _STATE)
-    write_json(folder / _RANKS, model.peft_config["default"].rank_pattern)
-
-
-def load_adalora(model: Any, folder: Path) -> None:
-    """Puts back what `save_adalora` saved."""
-    allocator = model.base_model.rankallocator
-    parameters = dict(model.base_model.model.named_parameters())
-    allocator.reset_ipt()
-    for full_name, tensor in load_file(folder / _STATE).items():
-        kind, _, name = full_name.partition(".")
-        parameter = parameters[name]
-        if kind == "weight":
-            with torch.no_grad():
-                parameter.copy_(tensor)
-        else:
-            getattr(allocator, kind)[name] = tensor.to(parameter.device)
-    model.peft_config["default"].rank_pattern = read_json(folder / _RANKS)
 
 
 def smoothed_loss(model: Any, inputs: dict[str, torch.Tensor], config: Any, factor: float) -> torch.Tensor:
@@ -376,13 +342,10 @@ class WhisperTrainer(GuardedTrainer):
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)
-        if self._config.method == "adalora":
-            save_adalora(self.model, Path(output_dir))
+        METHODS[self._config.method].save_beside(self.model, Path(output_dir))
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        if self._config.method == "adalora":
-            load_adalora(self.model, Path(resume_from_checkpoint))
-        else:
+        if not METHODS[self._config.method].load_instead(self.model, Path(resume_from_checkpoint)):
             super()._load_from_checkpoint(resume_from_checkpoint, model)
 
     def _prompt(self, labels: list[int]) -> list[int]:

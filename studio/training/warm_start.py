@@ -6,6 +6,7 @@ from typing import Any
 
 from studio.errors import AdapterMismatchError, ConfigError
 from studio.files import read_json
+from studio.methods import METHODS
 from studio.options.choices import ALL_LINEAR
 from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelKind
@@ -66,9 +67,9 @@ def _options_of(folder: Path, adapter: str) -> dict[str, Any]:
     """Method, rank, scale and layers, under the names of `TrainingConfig`."""
     saved = read_json(folder / "adapter_config.json")
     modules = saved.get("target_modules")
-    is_plain = saved.get("peft_type") == "LORA" and not saved.get("rank_pattern")
+    method = next((key for key, row in METHODS.items() if row.can_go_on and row.goes_on_from(saved)), None)
     is_known = isinstance(modules, list) and bool(modules) and set(modules) <= set(ALL_LINEAR)
-    if not is_plain or not is_known or saved.get("modules_to_save"):
+    if method is None or saved.get("rank_pattern") or not is_known or saved.get("modules_to_save"):
         raise ConfigError(
             "The adapter {adapter} ({kind}) cannot be trained on: choose a LoRA or DoRA adapter of one rank "
             "on some of {known}.",
@@ -78,7 +79,7 @@ def _options_of(folder: Path, adapter: str) -> dict[str, Any]:
             known=", ".join(ALL_LINEAR),
         )
     return {
-        "method": "dora" if saved.get("use_dora") else "lora",
+        "method": method,
         "lora_r": int(saved["r"]),
         "lora_alpha": int(saved["lora_alpha"]),
         "target_modules": tuple(name for name in ALL_LINEAR if name in modules),

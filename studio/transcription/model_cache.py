@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from studio.errors import ConfigError
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.sentences import Sentence
@@ -19,6 +20,7 @@ from studio.transcription.engine import (
     TRANSFORMERS,
     EngineChoice,
     OnProgress,
+    OnStep,
     ShouldStop,
     TranscribeOptions,
     Transcript,
@@ -29,7 +31,6 @@ from studio.transcription.transcriber import Transcriber
 from studio.transcription.windows import WindowLengths
 
 if TYPE_CHECKING:
-    from studio.transcription.export import Exporter, OnStep
     from studio.transcription.loaded_base import LoadedBase
     from studio.transcription.loaded_export import LoadedExport
 
@@ -68,6 +69,13 @@ class _Entry:
     loading: threading.Lock = field(default_factory=threading.Lock)
 
 
+class Exports(Protocol):
+    """Whoever makes, of any model, the form that faster-whisper plays."""
+
+    def ensure(self, model_id: str, on_step: OnStep | None = None) -> ModelSpec:
+        """That form of the model as it is now; made if there is none."""
+
+
 class ModelCache:
     """Lends engines. A base is loaded once, for all users and adapters. Safe to share by threads."""
 
@@ -80,16 +88,16 @@ class ModelCache:
         device: str = "auto",
         load: Load | None = None,
         sharing: Sharing | None = None,
+        exports: Exports | None = None,
     ) -> None:
         """A base idle for `idle_seconds` leaves memory (0: as soon as nobody uses it).
 
         `threads` are those of a CPU (0: the libraries decide), `device` is one of `DEVICES`, `load` replaces
         the function that loads a model from its folder, `sharing` says how runs and transcripts share the
-        machine (None: nobody trains on it).
+        machine (None: nobody trains on it), `exports` makes what faster-whisper plays.
         """
         self._registry = registry
-        self._exporter: Exporter | None = None
-        self._making = threading.Lock()
+        self._exports = exports
         self._idle_seconds = idle_seconds
         self._device = device
         self._sharing = sharing
@@ -100,19 +108,9 @@ class ModelCache:
         self._watcher: threading.Thread | None = None
         self._is_closed = False
 
-    @property
-    def exporter(self) -> "Exporter":
-        """Makes what faster-whisper plays."""
-        with self._making:
-            if self._exporter is None:
-                from studio.transcription.export import Exporter
-
-                self._exporter = Exporter(self._registry)
-            return self._exporter
-
     @contextmanager
     def lease(
-        self, model_id: str, choice: EngineChoice | None = None, on_step: "OnStep | None" = None
+        self, model_id: str, choice: EngineChoice | None = None, on_step: OnStep | None = None
     ) -> Iterator[Transcriber]:
         """An engine for a model of any kind, loaded if need be, for one block.
 
@@ -129,7 +127,7 @@ class ModelCache:
         choice = choice or EngineChoice()
         spec = self._registry.get(model_id)
         kind = engine_of(spec, choice)
-        played = self.exporter.ensure(spec.id, on_step) if kind == FASTER_WHISPER else spec
+        played = self._playable(spec, on_step) if kind == FASTER_WHISPER else spec
         folder = self._registry.local_path(played.id)
         adapter = spec.id if played.kind is ModelKind.ADAPTER else None
         base_id = played.base_model or "" if adapter else played.id
@@ -146,6 +144,14 @@ class ModelCache:
                     engine.release()
                 self._give_back(entry)
 
+    def _playable(self, spec: ModelSpec, on_step: OnStep | None) -> ModelSpec:
+        """The form of a model that faster-whisper plays."""
+        if spec.kind is ModelKind.EXPORT:
+            return spec
+        if self._exports is None:
+            raise ConfigError("{model} has no form for faster-whisper: export it first.", model=spec.id)
+        return self._exports.ensure(spec.id, on_step)
+
     def transcribe(
         self,
         model_id: str,
@@ -155,7 +161,7 @@ class ModelCache:
         should_stop: ShouldStop | None = None,
         *,
         choice: EngineChoice | None = None,
-        on_step: "OnStep | None" = None,
+        on_step: OnStep | None = None,
     ) -> Transcript:
         """Transcribes with a model lent for just so long; raises what `lease` and the engine raise."""
         with self.lease(model_id, choice, on_step) as engine:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from studio.dataset.audio import SOUND_FILES, audio_duration, read_audio
 from studio.errors import ConfigError, DataError, StudioError
@@ -10,6 +10,7 @@ from studio.transcription.engine import (
     SCHEMA_VERSION,
     EngineChoice,
     OnProgress,
+    OnStep,
     ShouldStop,
     TranscribeOptions,
     Transcript,
@@ -17,9 +18,6 @@ from studio.transcription.engine import (
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.transcriber import WINDOWS_TOGETHER, Transcriber
 from studio.transcription.windows import WINDOW_SECONDS
-
-if TYPE_CHECKING:
-    from studio.transcription.export import OnStep
 
 OnResult = Callable[[dict[str, Any], Transcript | DataError], None]
 """Told of each recording when it is done: its row, and the transcript, or why there is none."""
@@ -35,7 +33,7 @@ def transcribe_many(
     on_progress: OnProgress | None = None,
     *,
     choice: EngineChoice | None = None,
-    on_step: "OnStep | None" = None,
+    on_step: OnStep | None = None,
 ) -> list[dict[str, Any]]:
     """The rows of `--output_file`, in the order of `paths`; a recording that cannot be used has an `error`.
 

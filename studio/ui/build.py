@@ -77,7 +77,7 @@ def build_app(services: Services) -> gr.Blocks:
             with gr.Tab(_("Evaluate"), id="evaluate") as tab:
                 build_evaluate_tab(services.settings, services.registry, services.engines, tab)
             with gr.Tab(_("Models"), id="models") as tab:
-                build_models_tab(services.settings, services.registry, services.engines, tab)
+                build_models_tab(services.settings, services.registry, services.exporter, tab)
         for target, step in steps.items():
             step.click(lambda target=target: gr.Tabs(selected=target), None, tabs, **QUIET)
         wire_handovers(memory.handovers, train.form, tabs, "train")

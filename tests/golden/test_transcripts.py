@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio
+from studio.publishing.export import Exporter
 from studio.registry.store import ModelRegistry
 from studio.settings import DEMO_MODEL
 from studio.transcription.engine import ENGINES, EngineChoice, TranscribeOptions
@@ -28,7 +29,7 @@ MOST_SECONDS = 0.02
 @pytest.fixture(scope="module")
 def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelCache]:
     registry = ModelRegistry(tmp_path_factory.mktemp("models"), demo=DEMO_MODEL, hf_cache=None)
-    made = ModelCache(registry, idle_seconds=300, device="cpu", threads=1)
+    made = ModelCache(registry, idle_seconds=300, device="cpu", threads=1, exports=Exporter(registry))
     yield made
     made.close()
 

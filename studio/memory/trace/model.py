@@ -9,12 +9,14 @@ from torch import nn
 
 from studio.memory.plan import TrainingPlan
 from studio.memory.trace.cuda import AutocastRegion
+from studio.methods import METHODS
+from studio.methods.method import AdapterSettings
 from studio.registry.spec import ModelDimensions
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 _ALPHA_PER_RANK = 2
 _TOTAL_STEPS = 1000
-"""AdaLoRA's plan of ranks; no size depends on it."""
+"""Of the run; no size depends on them."""
 
 
 def arithmetic_dtype(plan: TrainingPlan) -> torch.dtype:
@@ -38,11 +40,10 @@ def build_model(plan: TrainingPlan, dimensions: ModelDimensions) -> Any:
     with torch.device("meta"), _no_initialization():
         model = transformers.WhisperForConditionalGeneration(config)
         model.tie_weights()
-        model.model.encoder.embed_positions.requires_grad_(False)
-        if plan.method == "frozen_encoder":
-            model.freeze_encoder()
         if plan.is_adapter:
             model = _with_adapter(model, plan)
+        else:
+            METHODS[plan.method].mark_trained(model)
     return model
 
 
@@ -65,23 +66,15 @@ def _with_adapter(model: Any, plan: TrainingPlan) -> Any:
         from studio.memory.trace.quantized import quantize
 
         quantize(model, plan.quantization, arithmetic_dtype(plan))
-    shared: dict[str, Any] = {
-        "lora_alpha": _ALPHA_PER_RANK * plan.lora_r,
-        "lora_dropout": plan.lora_dropout,
-        "target_modules": list(plan.target_modules),
-        "bias": "none",
-    }
-    if plan.method == "adalora":
-        config = peft.AdaLoraConfig(
-            init_r=plan.lora_r,
-            target_r=max(1, plan.lora_r // 2),
-            total_step=_TOTAL_STEPS,
-            tinit=_TOTAL_STEPS // 10,
-            tfinal=_TOTAL_STEPS * 3 // 10,
-            **shared,
-        )
-    else:
-        config = peft.LoraConfig(r=plan.lora_r, use_dora=plan.method == "dora", **shared)
+    settings = AdapterSettings(
+        rank=plan.lora_r,
+        final_rank=plan.lora_r,
+        alpha=_ALPHA_PER_RANK * plan.lora_r,
+        dropout=plan.lora_dropout,
+        target_modules=plan.target_modules,
+        total_steps=_TOTAL_STEPS,
+    )
+    config = METHODS[plan.method].peft_config(settings)
     return peft.get_peft_model(model, config, low_cpu_mem_usage=True)
 
 

@@ -25,6 +25,7 @@ from studio.memory.trace.model import (
 from studio.memory.trace.result import Trace
 from studio.memory.trace.tracker import StorageTracker, Workspace
 from studio.memory.training import worst_batch
+from studio.methods import METHODS
 from studio.registry.spec import ModelDimensions
 from studio.whisper.audio_context import allow_short_audio
 from studio.whisper.loss import use_chunked_loss
@@ -58,7 +59,7 @@ class TracedOptimizer:
         if self._adafactor is not None:
             for state in self._adafactor.state.values():
                 yield from (value for value in state.values() if isinstance(value, torch.Tensor))
-        yield from self._importance()
+        yield from METHODS[self._plan.method].traced_states(self._model)
 
     def step(self) -> None:
         """What one step allocates beside its states."""
@@ -71,21 +72,9 @@ class TracedOptimizer:
 
     def zero_grad(self) -> None:
         """Gradients are given up, not zeroed."""
-        if self._plan.method == "adalora":
-            self._model.base_model.rankallocator.update_ipt(self._model.base_model.model)
+        METHODS[self._plan.method].end_traced_step(self._model)
         for p in self._trained:
             p.grad = None
-
-    def _importance(self) -> Iterable[torch.Tensor]:
-        """AdaLoRA keeps an importance, its mean and its uncertainty of each number of the adapter."""
-        if self._plan.method != "adalora":
-            return
-        allocator = self._model.base_model.rankallocator
-        for name, p in self._model.base_model.model.named_parameters():
-            if "lora_" in name and allocator.adapter_name in name:
-                for kept in (allocator.ipt, allocator.exp_avg_ipt, allocator.exp_avg_unc):
-                    kept[name] = torch.zeros_like(p)
-                    yield kept[name]
 
 
 def _states_8bit(p: nn.Parameter, *, is_embedding: bool) -> list[torch.Tensor]:

@@ -19,6 +19,7 @@ from studio.errors import StudioError
 from studio.files import read_json, write_json
 from studio.memory.measure import PeakMeter
 from studio.memory.overhead import step_figures
+from studio.methods import METHODS
 from studio.options.training import TrainingConfig
 from studio.process_exit import leave
 from studio.training.probe.question import STEPS, ProbeQuestion
@@ -83,7 +84,7 @@ def _measure(question: ProbeQuestion, folder: Path, precision: Any) -> int | Non
     config = question.run_config()
     write_blank_model(folder / "model", question.dimensions)
     model = load_model(folder / "model", config, precision)
-    if config.method == "dora":
+    if METHODS[config.method].reads_base_weights:
         fill_weights(model)
     if config.loss_chunk_size:
         use_chunked_loss(model, config.loss_chunk_size, config.label_smoothing_factor)
@@ -119,7 +120,8 @@ def _trainer(
         config, rate, STEPS, folder / "checkpoints", precision, "wer", "probe"
     )
     arguments.save_strategy = "no"
-    callback = RunCallback(EventLog(folder / "events.jsonl"), StopSignal(folder / "stop"), list, 1, 0)
+    events, stop = EventLog(folder / "events.jsonl"), StopSignal(folder / "stop")
+    callback = RunCallback(events, stop, list, 1, 0, METHODS[config.method])
     # Of a decoder, the trainer asks for more only when it evaluates.
     decoder: Any = SimpleNamespace(
         extractor=transformers.WhisperFeatureExtractor(feature_size=d.num_mel_bins),

@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from studio.errors import ConfigError
+from studio.methods import METHODS
+from studio.publishing.formats import FORMATS
 
 ARGUMENTS = {
     "attn_implementation": "How attention is computed: auto, sdpa, eager or flash_attention_2.",
@@ -31,7 +33,7 @@ ARGUMENTS = {
     "lora_r": "Rank of the adapter.",
     "memory_gib": "GPU memory that is free, in GiB, instead of a card; 0: the card says.",
     "max_rows": "Check at most this many rows; 0: all.",
-    "method": "lora, dora, adalora, full or frozen_encoder; where auto is the default, the data decide.",
+    "method": f"{', '.join(METHODS)}; where auto is the default, the data decide.",
     "max_samples": "Use at most this many clips; 0: all.",
     "models": "Models with commas between them: ids as `models` lists them, folders or Hub ids.",
     "model": "A model's id as `models` lists it, a folder or a Hub id.",
@@ -57,7 +59,7 @@ ARGUMENTS = {
     "batch_size": "Windows decoded together; 0: those of a recording in turn.",
     "compression_ratio_threshold": "Above this compression ratio a text repeats itself.",
     "condition_on_prev_tokens": "Whether each window is told what was said before.",
-    "format": "ctranslate2 (for faster-whisper), or merged: an adapter in its base.",
+    "format": f"One of {', '.join(FORMATS)}: for faster-whisper, or an adapter in its base.",
     "hotwords": "Words to expect in every window.",
     "logprob_threshold": "Below this mean log-probability a text is unsure.",
     "max_new_tokens": "Longest text of a window; 0: no limit.",

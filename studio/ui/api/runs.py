@@ -5,9 +5,10 @@ from typing import Any
 
 from studio.evaluation.compare import evaluate
 from studio.options.arguments import config_from_dict
+from studio.publishing.export import ExportRequest
+from studio.publishing.formats import USUAL_FORMAT
 from studio.services import Services
 from studio.transcription.engine import EngineChoice, TranscribeOptions
-from studio.transcription.export import ExportRequest
 from studio.ui.api.json_values import SCHEMA_VERSION, model_row, notes_on, plain, run_row
 from studio.ui.data_check import CheckQuestion, check
 from studio.ui.shared.access import require_public_data, require_training
@@ -41,14 +42,14 @@ class RunEndpoints:
         }
 
     def export(
-        self, model: str, format: str = "ctranslate2", quantization: str = "auto", name: str = ""
+        self, model: str, format: str = USUAL_FORMAT, quantization: str = "auto", name: str = ""
     ) -> dict[str, Any]:
         """Exports a model for faster-whisper, or merges an adapter; its card has the proof under `parity`."""
         require_training(self._services.settings)
         request = ExportRequest(model, format, quantization, name)
         return {
             "schema_version": SCHEMA_VERSION,
-            **model_row(self._services.engines.exporter.export(request)),
+            **model_row(self._services.exporter.export(request)),
         }
 
     def start_run(self, config: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from studio.memory.advice import advise
 from studio.memory.fit import LARGEST_BATCH, cards_for
 from studio.memory.gpus import card, usable_bytes, verdict
 from studio.memory.myths import claims
-from studio.options.choices import METHODS, or_auto
+from studio.options.choices import METHOD_LABELS, or_auto
 from studio.registry.store import ModelRegistry
 from studio.training.fitting import AUTO, LARGEST_LABEL, FitAnswer, FitQuestion, check_between, find_fit
 from studio.training.presets import PRESETS, Preset, preset, preset_answers
@@ -122,7 +122,7 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
         elem_id="fit-hours",
     )
     form["method"] = gr.Dropdown(
-        choices_of(or_auto(METHODS)),
+        choices_of(or_auto(METHOD_LABELS)),
         value=AUTO,
         label=_("Method"),
         elem_id="fit-method",

@@ -8,7 +8,7 @@ from gradio.blocks import Block
 
 from studio.memory.inference_plan import ENGINES, INTEGERS
 from studio.memory.plan import LABEL_LENGTH
-from studio.options.choices import DTYPES, METHODS, PRECISIONS, QUANTIZATIONS, SHARDINGS, or_auto
+from studio.options.choices import DTYPES, METHOD_LABELS, PRECISIONS, QUANTIZATIONS, SHARDINGS, or_auto
 from studio.registry.store import ModelRegistry
 from studio.transcription.engine import FASTER_WHISPER, USUAL_BEAMS
 from studio.ui.shared.following import AT_ONCE, QUIET, offered
@@ -33,7 +33,7 @@ def build_form(registry: ModelRegistry) -> tuple[dict[str, Block], gr.Accordion]
         [(_("Train it"), TRAIN), (_("Transcribe with it"), TRANSCRIBE)], value=TRAIN, label=_("Use")
     )
     form["gpu"] = gpu_field()
-    form["method"] = gr.Dropdown(choices_of(METHODS), value="lora", label=LABELS["method"])
+    form["method"] = gr.Dropdown(choices_of(METHOD_LABELS), value="lora", label=LABELS["method"])
     form["engine"] = gr.Radio(list(ENGINES), value="transformers", label=_("Engine"), visible=False)
     form["per_device_train_batch_size"] = gr.Slider(
         1, 64, value=8, step=1, label=LABELS["per_device_train_batch_size"]

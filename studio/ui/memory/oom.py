@@ -10,7 +10,7 @@ from gradio.blocks import Block
 from studio.memory.oom import explain as explain_oom
 from studio.memory.oom_text import LONGEST_TEXT
 from studio.options.arguments import config_from_dict, config_to_dict
-from studio.options.choices import METHODS, QUANTIZATIONS
+from studio.options.choices import METHOD_LABELS, QUANTIZATIONS
 from studio.registry.store import ModelRegistry
 from studio.runs.oom import EndedRun
 from studio.training.fitting import FitQuestion, shape_of
@@ -91,7 +91,7 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
     )
     with gr.Row():
         form["method"] = gr.Dropdown(
-            choices_of(METHODS),
+            choices_of(METHOD_LABELS),
             value="lora",
             label=LABELS["method"],
             min_width=140,

@@ -10,7 +10,7 @@ from studio.memory.myths import Claim
 from studio.memory.oom import OomDiagnosis
 from studio.memory.oom_text import OomKind
 from studio.memory.savings import Saving
-from studio.options.choices import METHODS, QUANTIZATIONS
+from studio.options.choices import METHOD_LABELS, QUANTIZATIONS
 from studio.training.fitting import FitAnswer, ModelFit
 from studio.training.presets import Preset
 from studio.ui.shared.i18n import N_, said, tr
@@ -99,7 +99,7 @@ def models_view(models: Sequence[ModelFit], chosen: str, locale: str) -> Html:
             [
                 name,
                 mark,
-                tr(METHODS[plan.method], locale) + bits,
+                tr(METHOD_LABELS[plan.method], locale) + bits,
                 format_bytes(row.result.estimate.device_bytes),
             ]
         )
@@ -162,7 +162,7 @@ def presets_view(rows: Sequence[tuple[Preset, FitAnswer]], locale: str) -> Html:
         [
             said(row.title, locale),
             answer.base_model.rpartition("/")[2],
-            tr(METHODS[answer.result.plan.method], locale),
+            tr(METHOD_LABELS[answer.result.plan.method], locale),
             tr(
                 "{size} of {usable}",
                 locale,

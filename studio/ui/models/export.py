@@ -1,4 +1,4 @@
-"""The Models tab's export: a model for faster-whisper, or an adapter merged into its base, with its proof."""
+"""The Models tab's export: a model in another form, with its proof."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,20 +7,22 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.registry.spec import ModelKind, ModelSpec
+from studio.publishing.export import Exporter, ExportRequest
+from studio.publishing.formats import FORMATS, USUAL_FORMAT
+from studio.publishing.formats.export_format import offered
+from studio.registry.spec import ModelSpec
 from studio.sentences import Sentence
 from studio.settings import Settings
-from studio.transcription.conversion import QUANTIZATIONS
-from studio.transcription.export import ExportRequest
-from studio.transcription.model_cache import ModelCache
 from studio.ui.shared.access import require_training
 from studio.ui.shared.errors import shows_errors
-from studio.ui.shared.following import QUIET, UNCHECKED
+from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED
+from studio.ui.shared.forms import choices_of
 from studio.ui.shared.i18n import N_, _, request_locale, tr
 from studio.ui.shared.markup import Html, tag
 from studio.ui.shared.streaming import Worked
 from studio.ui.shared.views import loss_note, note, progress_bar
 
+_AS_THEY_ARE = N_("As they are")
 _SAME = N_("Proof: both write the same {tokens} tokens ({clips} clips).")
 _DIFFERENT = N_("Measured: {different_tokens} of {tokens} tokens differ ({clips} clips).")
 
@@ -47,17 +49,14 @@ def export_parts() -> ExportParts:
     with gr.Group(visible=False) as group:
         with gr.Row():
             format_ = gr.Dropdown(
-                [
-                    (_("For faster-whisper (CTranslate2)"), "ctranslate2"),
-                    (_("Merged into its base"), "merged"),
-                ],
-                value="ctranslate2",
+                choices_of({key: form.label for key, form in FORMATS.items()}),
+                value=USUAL_FORMAT,
                 label=_("Export as"),
                 min_width=150,
                 elem_id="models-export-format",
             )
             quantization = gr.Dropdown(
-                [(_("As they are"), "auto"), *((name, name) for name in QUANTIZATIONS["ctranslate2"])],
+                [(_(_AS_THEY_ARE), "auto"), *_weights(USUAL_FORMAT)],
                 value="auto",
                 label=_("Weights"),
                 min_width=120,
@@ -68,9 +67,7 @@ def export_parts() -> ExportParts:
     return ExportParts(group, format_, quantization, start, status)
 
 
-def wire_export(
-    parts: ExportParts, choice: Block, settings: Settings, engines: ModelCache, show: Any
-) -> None:
+def wire_export(parts: ExportParts, choice: Block, settings: Settings, exporter: Exporter, show: Any) -> None:
     """Export starts at the button; `show` is the handler that then shows the models there are, and its
     outputs. The chosen model stays so."""
 
@@ -81,13 +78,21 @@ def wire_export(
         locale = request_locale(request)
         asked = ExportRequest(model, format_, quantization)
         work: Worked[_Step, ModelSpec] = Worked(
-            lambda report: engines.exporter.export(asked, lambda doing, share: report(_Step(doing, share)))
+            lambda report: exporter.export(asked, lambda doing, share: report(_Step(doing, share)))
         )
         yield progress_bar(0.0, tr("Reading {model} …", locale, model=model))
         for step in work:
             yield progress_bar(step.share, tr(step.doing.template, locale, **step.doing.values))
         yield proof(work.result, locale)
 
+    def offer_weights(format_: str, chosen: str, request: gr.Request) -> Any:
+        choices = [(tr(_AS_THEY_ARE, request_locale(request)), "auto"), *_weights(format_)]
+        stays = chosen if chosen in {value for _label, value in choices} else "auto"
+        return gr.update(choices=choices, value=stays)
+
+    parts.format.change(
+        offer_weights, [parts.format, parts.quantization], parts.quantization, **AT_ONCE, **UNCHECKED
+    )
     handler, outputs = show
     parts.start.click(
         make_export,
@@ -97,17 +102,16 @@ def wire_export(
     ).success(handler, choice, outputs, **QUIET, **UNCHECKED)
 
 
-def can_export(spec: ModelSpec | None) -> bool:
-    """Whether the model has another form."""
-    return spec is not None and spec.kind is not ModelKind.EXPORT and not spec.problem
+def export_formats(spec: ModelSpec | None, locale: str) -> list[Any]:
+    """Updates of the form and of the formats in it: those that the chosen model can have."""
+    forms = offered(spec, FORMATS) if spec else {}
+    choices = [(tr(form.label, locale), key) for key, form in forms.items()]
+    return [gr.Group(visible=bool(forms)), gr.Dropdown(choices=choices, value=next(iter(forms), None))]
 
 
-def export_formats(spec: ModelSpec | None, locale: str) -> Any:
-    """Formats of the chosen model: only an adapter can be merged."""
-    choices = [(tr("For faster-whisper (CTranslate2)", locale), "ctranslate2")]
-    if spec is not None and spec.kind is ModelKind.ADAPTER:
-        choices.append((tr("Merged into its base", locale), "merged"))
-    return gr.Dropdown(choices=choices, value="ctranslate2")
+def _weights(format_: str) -> list[tuple[str, str]]:
+    """How the weights of a format may be kept."""
+    return [(name, name) for name in FORMATS[format_].quantizations]
 
 
 def proof(spec: ModelSpec, locale: str) -> Html:

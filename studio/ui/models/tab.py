@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.publishing.export import Exporter
 from studio.registry.spec import ModelSource
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
-from studio.transcription.model_cache import ModelCache
-from studio.ui.models.export import ExportParts, can_export, export_formats, export_parts, wire_export
+from studio.ui.models.export import ExportParts, export_formats, export_parts, wire_export
 from studio.ui.shared.access import is_public, require_own_models
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import UNCHECKED, offered
@@ -38,8 +38,8 @@ class _Parts:
         return [*shown, self.export.group, self.export.format]
 
 
-def build_models_tab(settings: Settings, registry: ModelRegistry, engines: ModelCache, tab: gr.Tab) -> None:
-    """The tab's content; everything it shares are settings, registry and loaded models."""
+def build_models_tab(settings: Settings, registry: ModelRegistry, exporter: Exporter, tab: gr.Tab) -> None:
+    """The tab's content; everything it shares are settings, registry and exporter."""
     gr.Markdown(
         _("Every model this studio knows. What you train appears here and in the Transcribe tab by itself."),
         elem_classes="lead",
@@ -63,7 +63,7 @@ def build_models_tab(settings: Settings, registry: ModelRegistry, engines: Model
                     keep = gr.Button(_("Keep it"), size="sm")
     parts = _Parts(table, choice, details, change, new_name, confirm, export)
     show = _wire(settings, registry, tab, parts, rename, ask, delete, keep)
-    wire_export(export, choice, settings, engines, (show, parts.all()))
+    wire_export(export, choice, settings, exporter, (show, parts.all()))
 
 
 def _wire(
@@ -145,6 +145,5 @@ def _show(
         gr.Group(visible=ours),
         spec.id if spec and ours else "",
         gr.Group(visible=False),
-        gr.Group(visible=can_export(spec)),
-        export_formats(spec, locale),
+        *export_formats(spec, locale),
     ]

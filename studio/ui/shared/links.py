@@ -13,7 +13,7 @@ from studio.memory.inference_plan import ENGINES, INTEGERS
 from studio.options.choices import (
     ATTENTIONS,
     DTYPES,
-    METHODS,
+    METHOD_LABELS,
     OPTIMIZERS,
     PRECISIONS,
     QUANTIZATIONS,
@@ -30,7 +30,7 @@ FIT = "fit"
 _LONGEST = 200
 _CHOICES: dict[str, Collection[str]] = {
     "use": (TRAIN, TRANSCRIBE),
-    "method": METHODS,
+    "method": METHOD_LABELS,
     "quantization": QUANTIZATIONS,
     "precision": ("auto", *PRECISIONS, *INTEGERS),
     "engine": ENGINES,
@@ -63,7 +63,7 @@ def linked_values(query: Mapping[str, str]) -> tuple[str, dict[str, str | int | 
     section = query.get(SECTION, "")
     kind = FitQuestion if section == FIT else Question
     kinds = {f.name: f.type for f in fields(kind)}
-    choices = {**_CHOICES, **({"method": (AUTO, *METHODS)} if section == FIT else {})}
+    choices = {**_CHOICES, **({"method": (AUTO, *METHOD_LABELS)} if section == FIT else {})}
     values = {name: _value(name, kinds[name], text, choices) for name, text in query.items() if name in kinds}
     return section, values
 

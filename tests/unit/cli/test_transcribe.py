@@ -9,9 +9,9 @@ import pytest
 
 from studio.cli import transcribe
 from studio.errors import StudioError
+from studio.publishing.export import Exporter
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
-from studio.transcription.export import Exporter
 from tests.unit.transcription.small_models import save_adapter
 
 Refused = Callable[..., str]

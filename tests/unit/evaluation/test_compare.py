@@ -11,6 +11,7 @@ from studio.dataset.audio import read_audio, save_pcm
 from studio.errors import ConfigError, ManifestError, ModelNotFoundError
 from studio.evaluation.compare import evaluate
 from studio.evaluation.side_by_side import hear_side_by_side
+from studio.publishing.export import Exporter
 from studio.registry.store import ModelRegistry
 from studio.transcription.engine import FASTER_WHISPER, EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
@@ -61,7 +62,7 @@ def test_models_are_compared_as_faster_whisper_plays_them(
 ) -> None:
     """Each is exported once, and says so."""
     registry = ModelRegistry(tmp_path / "models", demo=demo_model, hf_cache=None)
-    cache = ModelCache(registry, idle_seconds=300, device="cpu")
+    cache = ModelCache(registry, idle_seconds=300, device="cpu", exports=Exporter(registry))
     doing: list[str] = []
     choice, clips = EngineChoice(FASTER_WHISPER, "int8"), str(manifest)
     found = evaluate(

@@ -10,6 +10,7 @@ import torch
 from peft import AdaLoraModel
 
 from studio.dataset.example import Example
+from studio.methods import METHODS
 from studio.options.training import TrainingConfig
 from studio.training import adapters
 from studio.training.after_check import CHECK_NAMES, MadeModel, measure_after
@@ -64,7 +65,7 @@ def test_two_gpus_that_one_process_sees_are_never_shared_out_behind_it(
     arguments._n_gpu = 2  # what transformers would set on a machine with two
     example = Example(tmp_path / "clip.wav", "text", "en", None, None, None, 1.0, (), 1)
     clip = Clip(example, "en", "transcribe", (1, 2))
-    callback = RunCallback(EventLog(None), StopSignal(tmp_path / "stop"), list, 1, 1)
+    callback = RunCallback(EventLog(None), StopSignal(tmp_path / "stop"), list, 1, 1, METHODS["lora"])
     collator = Collator(FeatureSource(base.decoder.extractor, keep=False), 3000, lambda _text: None)
     data = TrainingData((clip,), (clip,), ())
     parts = TrainerParts(base.decoder.model, arguments, config, data, collator, base.decoder, callback)

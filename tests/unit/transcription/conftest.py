@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from studio.publishing.export import Exporter
 from studio.registry.store import ModelRegistry
-from studio.transcription.export import Exporter
 from studio.transcription.loaded_base import LoadedBase, load_base
 from studio.transcription.model_cache import ModelCache
 from tests.unit.transcription.small_models import CountingLoader, Sample, save_adapter
@@ -45,7 +45,7 @@ def cache(registry: ModelRegistry, loader: CountingLoader) -> Iterator[ModelCach
 @pytest.fixture(scope="session")
 def engines(registry: ModelRegistry) -> Iterator[ModelCache]:
     """A cache that tests share which only transcribe."""
-    made = ModelCache(registry, idle_seconds=300, device="cpu")
+    made = ModelCache(registry, idle_seconds=300, device="cpu", exports=Exporter(registry))
     yield made
     made.close()
 

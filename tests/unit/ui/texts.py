@@ -7,6 +7,7 @@ from typing import Any
 
 from studio import errors
 from studio.options.training import FIELDS, GROUPS
+from studio.publishing.formats import FORMATS
 from studio.registry.catalog import RELEASED
 
 STUDIO = Path(errors.__file__).parent
@@ -19,7 +20,8 @@ def page_texts() -> set[str]:
     of released models."""
     marked = {text for path in (STUDIO / "ui").rglob("*.py") for text in _first_arguments(path, MARKERS)}
     marked |= {text for path in STUDIO.rglob("*.py") for text in _first_arguments(path, {"Sentence"})}
-    return marked | option_texts() | {model.note for model in RELEASED}
+    forms = {form.label for form in FORMATS.values()}
+    return marked | option_texts() | forms | {model.note for model in RELEASED}
 
 
 def option_texts() -> set[str]:

@@ -15,9 +15,9 @@ from faster_whisper import WhisperModel
 
 from studio.dataset.audio import read_audio, save_pcm
 from studio.errors import ConfigError, ModelBrokenError
+from studio.publishing.export import Exporter
 from studio.registry.store import ModelRegistry
 from studio.transcription.engine import EngineChoice, Progress, TranscribeOptions
-from studio.transcription.export import Exporter
 from studio.transcription.loaded_base import LoadedBase
 from studio.transcription.loaded_export import LoadedExport, load_export
 from studio.transcription.model_cache import ModelCache
@@ -41,7 +41,7 @@ FASTER = EngineChoice("faster-whisper")
 def cache(demo_model: Path, demo_export: Path) -> Iterator[ModelCache]:
     """A cache of its own, whose registry has the export."""
     registry = ModelRegistry(demo_export.parent, demo=demo_model, hf_cache=None)
-    made = ModelCache(registry, idle_seconds=300, device="cpu")
+    made = ModelCache(registry, idle_seconds=300, device="cpu", exports=Exporter(registry))
     yield made
     made.close()
 
@@ -280,4 +280,3 @@ def test_what_is_loaded_is_one_export_for_all_who_ask(cache: ModelCache, demo_ex
         assert isinstance(one._lent, LoadedExport)
         assert one._lent is two._lent
     assert [row.id for row in cache.loaded() if row.engine == "faster-whisper"] == [demo_export.name]
-    assert isinstance(cache.exporter, Exporter)

@@ -1,4 +1,4 @@
-"""A model in another form: an adapter merged into its base, or CTranslate2 for faster-whisper, with a proof.
+"""A model in another form (`studio.publishing.formats`), with a proof.
 
 The new form is written aside and moved among the models in one step, so that one cut short is never listed.
 Its card names what it was made from and the hash of that: a model that changed is exported again.
@@ -8,110 +8,32 @@ import re
 import shutil
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from filelock import FileLock, Timeout
-from numpy.typing import NDArray
 
-from studio.dataset.audio import read_audio
 from studio.errors import ConfigError, ModelBrokenError
 from studio.files import require_free_space, storage_errors
+from studio.publishing.companions import copy_companions
+from studio.publishing.formats import FORMATS, USUAL_FORMAT
+from studio.publishing.parity import Decoded, Parity, compare, decode_with, proof_clips
 from studio.registry.fingerprint import Fingerprint, fingerprint
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
-from studio.settings import DEMO_SPEECH
-from studio.transcription.conversion import QUANTIZATIONS, convert, copy_companions, save_merged, stored_dtype
+from studio.transcription.engine import OnStep
 from studio.transcription.loaded_base import LoadedBase, load_base
-from studio.transcription.loaded_export import load_export
-from studio.transcription.window_model import Search, WindowModel
 
-MOST_TOKENS = 96
-"""Of a clip: enough for a difference to show, and written within minutes by a large model on a CPU."""
-_CLIPS = ("samples/kitchen-light.flac", "audio/test-000.ogg", "audio/test-001.ogg")
-
-
-@dataclass(frozen=True)
-class Decoded:
-    """What one form of a model wrote, for each clip the tokens behind the prompt."""
-
-    form: str
-    """`model`, `adapter`, `merged` or `export`."""
-    rows: tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True)
-class Parity:
-    """How much two forms of a model differ."""
-
-    a: str
-    b: str
-    clips: int
-    tokens: int
-    """Written by the first."""
-    different_tokens: int
-    """Changes that make the second's tokens of the first's: inserted, deleted or replaced."""
-
-    @property
-    def is_equal(self) -> bool:
-        """Whether not one token differs."""
-        return self.different_tokens == 0
-
-    def to_json(self) -> dict[str, Any]:
-        """As the card has it."""
-        return {**asdict(self), "equal": self.is_equal}
-
-
-def proof_clips() -> list[NDArray[np.float32]]:
-    """A few seconds of speech each, from the demo speech; mono samples at 16 kHz."""
-    return [read_audio(DEMO_SPEECH / name) for name in _CLIPS]
-
-
-def decode_with(model: WindowModel, clips: Sequence[NDArray[np.float32]], form: str) -> Decoded:
-    """What a model writes greedily, whatever library plays it."""
-    prompt = model.tokens.prompt(_language(model.tokens.languages), "transcribe", with_times=False)
-    search = Search(max_new_tokens=MOST_TOKENS)
-    rows = [model.generate(model.encode([clip]), [prompt], search)[0].tokens for clip in clips]
-    return Decoded(form, tuple(map(tuple, rows)))
-
-
-def compare(a: Decoded, b: Decoded) -> Parity:
-    """Edit distance between the tokens of two forms of a model, summed over the clips."""
-    different = sum(_distance(left, right) for left, right in zip(a.rows, b.rows, strict=True))
-    return Parity(a.form, b.form, len(a.rows), sum(map(len, a.rows)), different)
-
-
-def _language(known: Collection[str]) -> str:
-    """That of the clips, if the model knows it; an English-only model is told none."""
-    return "en" if "en" in known else next(iter(known), "")
-
-
-def _distance(a: Sequence[int], b: Sequence[int]) -> int:
-    """Levenshtein's."""
-    row = list(range(len(b) + 1))
-    for i, left in enumerate(a, start=1):
-        above = row
-        row = [i]
-        for j, right in enumerate(b, start=1):
-            row.append(min(row[-1] + 1, above[j] + 1, above[j - 1] + (left != right)))
-    return row[-1]
-
-
-FORMATS = ("ctranslate2", "merged")
 STAGING = ".export-"
 LOCK = "exports.lock"
 """Beside the models' folder; whoever makes an export in this home holds it. It ends with its process."""
 _INHERITED = ("languages", "audio_context", "clip_seconds", "long_recordings", "short_audio", "capabilities")
 """What the card of a model says that is as true of its export."""
-
-OnStep = Callable[[Sentence, float], None]
-"""What is being done now, and the share that is done."""
 
 
 @dataclass(frozen=True)
@@ -120,9 +42,9 @@ class ExportRequest:
 
     model: str
     """Registry id, folder or Hub id."""
-    format: str = "ctranslate2"
+    format: str = USUAL_FORMAT
     quantization: str = "auto"
-    """How the weights are kept: `auto` as they are, or one of `QUANTIZATIONS`."""
+    """How the weights are kept: `auto` as they are, or one of the format's."""
     name: str = ""
     """Of the new model; empty: made of the old one's."""
 
@@ -208,11 +130,11 @@ class Exporter:
         try:
             with storage_errors(staged):
                 staged.mkdir(parents=True)
-            quantization, proofs = _write(request, spec, folder, base_folder, staged, tell)
+            quantization, proofs, weights_bytes = _write(request, spec, folder, base_folder, staged, tell)
             tell(Sentence("Adding it to the models …"), 0.95)
             card = self._card(spec, request, quantization, proofs, is_automatic=is_automatic)
-            if request.format == "ctranslate2":
-                card["weights_bytes"] = (staged / "model.bin").stat().st_size
+            if weights_bytes is not None:
+                card["weights_bytes"] = weights_bytes
             made = self._registry.add(_name(request, spec, quantization), staged, card)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
@@ -232,13 +154,13 @@ class Exporter:
         is_automatic: bool,
     ) -> dict[str, Any]:
         source = self._fingerprint(spec)
-        is_export = request.format == "ctranslate2"
+        form = FORMATS[request.format]
         inherited = {name: spec.card[name] for name in _INHERITED if name in spec.card}
         title = spec.title if spec.title != spec.id else Path(spec.id).name
         return {
             **inherited,
-            "kind": ModelKind.EXPORT if is_export else ModelKind.MERGED,
-            "title": f"{title}, for faster-whisper" if is_export else f"{title}, merged",
+            "kind": form.kind,
+            "title": f"{title}, {form.title}",
             "base_model": spec.base_model if spec.kind is ModelKind.ADAPTER else spec.id,
             "source": spec.id,
             "source_hash": source.hash,
@@ -283,11 +205,12 @@ def _check(request: ExportRequest, spec: ModelSpec) -> None:
         )
     if spec.kind is ModelKind.EXPORT:
         raise ConfigError("{model} is an export already.", model=spec.id)
-    if request.format == "merged" and spec.kind is not ModelKind.ADAPTER:
+    form = FORMATS[request.format]
+    if form.for_adapters_only and spec.kind is not ModelKind.ADAPTER:
         raise ConfigError(
             "{model} is a whole model: only an adapter can be merged into its base.", model=spec.id
         )
-    known = ("auto", *QUANTIZATIONS[request.format])
+    known = ("auto", *form.quantizations)
     if request.quantization not in known:
         raise ConfigError(
             "quantization must be one of {known}, got {given!r}.",
@@ -298,8 +221,9 @@ def _check(request: ExportRequest, spec: ModelSpec) -> None:
 
 def _write(
     request: ExportRequest, spec: ModelSpec, folder: Path, base_folder: Path, staged: Path, tell: OnStep
-) -> tuple[str, list[Parity]]:
-    """The new form in `staged`; gives how its weights are kept, and how it compares."""
+) -> tuple[str, list[Parity], int | None]:
+    """The new form in `staged`; gives how its weights are kept, how it compares, and `ExportFormat.write`."""
+    form = FORMATS[request.format]
     quantization = stored_dtype(base_folder) if request.quantization == "auto" else request.quantization
     clips = proof_clips()
     tell(Sentence("Loading {model} …", model=spec.id), 0.05)
@@ -309,37 +233,39 @@ def _write(
         tell(Sentence("Merging the adapter …"), 0.3)
         base.merge(spec.id)
         with base.using(None) as decoder:
-            forms.append(decode_with(decoder, clips, "merged"))
+            forms.append(decode_with(decoder, clips, ModelKind.MERGED))
     with base.using(None) as decoder:
         copy_companions(base_folder, staged, decoder)
-        if request.format == "merged":
-            tell(Sentence("Writing the merged model …"), 0.5)
-            save_merged(decoder, staged, quantization, folder)
-            forms[-1:] = [_reloaded(staged, clips, tell)]
-        else:
-            tell(Sentence("Converting to CTranslate2 …"), 0.5)
-            convert(decoder, staged, quantization)
-            tell(Sentence("Comparing what both write …"), 0.8)
-            export = load_export(staged, device="cpu").model
-            _require_same_languages(export.tokens.languages, decoder.tokens.languages)
-            forms.append(decode_with(export, clips, "export"))
-    return quantization, [compare(forms[0], form) for form in forms[1:]]
+        tell(form.doing, 0.5)
+        weights_bytes = form.write(decoder, staged, quantization, folder)
+        tell(Sentence("Comparing what both write …"), 0.8)
+        with form.reopened(staged) as made:
+            _require_same_languages(made.tokens.languages, decoder.tokens.languages)
+            if forms[-1].form == form.kind:
+                del forms[-1]  # it counts as it comes from the disk
+            forms.append(decode_with(made, clips, form.kind))
+    return quantization, [compare(forms[0], form) for form in forms[1:]], weights_bytes
 
 
-def _decoded(base: LoadedBase, spec: ModelSpec, folder: Path, clips: Any, tell: OnStep) -> Any:
+def stored_dtype(folder: Path) -> str:
+    """How the weights of a folder are kept: `float32`, `float16` or `bfloat16`, by most of its tensors."""
+    from safetensors import safe_open
+
+    names = {"F16": "float16", "BF16": "bfloat16"}
+    kinds: list[str] = []
+    for file in sorted(folder.glob("model*.safetensors")):
+        with safe_open(file, framework="np") as tensors:
+            kinds += [tensors.get_slice(name).get_dtype() for name in tensors.keys()]  # noqa: SIM118
+    return names.get(max(set(kinds), key=kinds.count), "float32") if kinds else "float32"
+
+
+def _decoded(base: LoadedBase, spec: ModelSpec, folder: Path, clips: Any, tell: OnStep) -> Decoded:
     is_adapter = spec.kind is ModelKind.ADAPTER
     if is_adapter:
         base.add_adapter(spec.id, folder)
     tell(Sentence("Listening to {clips} clips …", clips=len(clips)), 0.15)
     with base.using(spec.id if is_adapter else None) as decoder:
         return decode_with(decoder, clips, "adapter" if is_adapter else "model")
-
-
-def _reloaded(staged: Path, clips: Any, tell: OnStep) -> Any:
-    """What the merged model writes once it comes from the disk."""
-    tell(Sentence("Comparing what both write …"), 0.8)
-    with load_base(staged, device="cpu", precision="float32").using(None) as decoder:
-        return decode_with(decoder, clips, "merged")
 
 
 def _require_same_languages(export: Any, model: Any) -> None:
@@ -355,7 +281,7 @@ def _require_same_languages(export: Any, model: Any) -> None:
 def _name(request: ExportRequest, spec: ModelSpec, quantization: str) -> str:
     if request.name:
         return request.name
-    ending = "merged" if request.format == "merged" else "ct2"
+    ending = FORMATS[request.format].ending
     ending += "" if request.quantization == "auto" else f"-{quantization}"
     stem = re.sub(r"[^\w.-]+", "-", Path(spec.id).name).strip("-.") or "model"
     return f"{stem[: 79 - len(ending)]}-{ending}"

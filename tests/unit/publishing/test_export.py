@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from studio.errors import ConfigError, ModelBrokenError, ModelError
+from studio.publishing.export import STAGING, Exporter, ExportRequest
 from studio.registry.spec import ModelKind
 from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
 from studio.training.after_check import loss_of
-from studio.transcription.export import STAGING, Exporter, ExportRequest
 from studio.ui.models.export import proof
 from tests.unit.transcription.small_models import save_adapter
 

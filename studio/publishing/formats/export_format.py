@@ -1,0 +1,61 @@
+"""What a form is that a model can be exported to."""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+from studio.lazy_imports import transformers_library
+from studio.registry.spec import ModelKind, ModelSpec
+from studio.sentences import Sentence
+from studio.transcription.engines.transformers import TransformersModel
+from studio.transcription.window_model import WindowModel
+
+
+class ExportFormat(Protocol):
+    """A form of a model: what it is called, who can have it, how it is written and how it is played."""
+
+    key: str
+    """The value of the option `format`."""
+    label: str
+    """Its name on the page, in English; a key of the translations."""
+    kind: ModelKind
+    """Of the new model."""
+    title: str
+    """Behind the title of the model that it was made of, such as `merged`."""
+    ending: str
+    """Of the new model's name."""
+    quantizations: tuple[str, ...]
+    """How its weights may be kept; asked for by nobody, they are kept as they are."""
+    for_adapters_only: bool
+    doing: Sentence
+    """What is told while it is written."""
+
+    def write(self, decoder: TransformersModel, target: Path, quantization: str, source: Path) -> int | None:
+        """Writes the weights into the folder `target`, in which the tokenizer's files are; `source` is the
+        model's folder, or the adapter's. Gives the bytes of the weights where they are not safetensors.
+        """
+
+    def reopened(self, folder: Path) -> AbstractContextManager[WindowModel]:
+        """The new form as it comes from the disk, to be compared with the model."""
+
+
+def offered(spec: ModelSpec, formats: dict[str, ExportFormat]) -> dict[str, ExportFormat]:
+    """The forms that a model can have: an export none."""
+    if spec.kind is ModelKind.EXPORT or spec.problem:
+        return {}
+    is_adapter = spec.kind is ModelKind.ADAPTER
+    return {key: row for key, row in formats.items() if is_adapter or not row.for_adapters_only}
+
+
+def generation_config(decoder: TransformersModel) -> Any:
+    """What the model said, with the tokenizer's languages: a config that was made anew has lost them."""
+    make = transformers_library().GenerationConfig
+    said = {name: value for name, value in decoder.settings.items() if name != "_from_model_config"}
+    tokens = decoder.tokens
+    if tokens.languages:
+        said["lang_to_id"] = {f"<|{code}|>": id_ for code, id_ in tokens.languages.items()}
+        said["task_to_id"] = dict(tokens.tasks)
+    said["is_multilingual"] = bool(tokens.languages)
+    said["no_timestamps_token_id"] = tokens.no_timestamps
+    said["decoder_start_token_id"] = tokens.start
+    return make.from_dict(said)

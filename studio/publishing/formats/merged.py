@@ -1,0 +1,48 @@
+"""An adapter merged into its base: a whole model that any program loads."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from studio.files import read_json, storage_errors, write_json
+from studio.publishing.formats.export_format import ExportFormat, generation_config
+from studio.registry.spec import ModelKind
+from studio.sentences import Sentence
+from studio.transcription.engines.transformers import TransformersModel
+from studio.transcription.loaded_base import load_base
+from studio.transcription.window_model import WindowModel
+
+
+class Merged(ExportFormat):
+    """A folder of transformers, its weights as safetensors."""
+
+    key = "merged"
+    label = "Merged into its base"
+    kind = ModelKind.MERGED
+    title = "merged"
+    ending = "merged"
+    quantizations = ("float32", "float16", "bfloat16")
+    for_adapters_only = True
+    doing = Sentence("Writing the merged model …")
+
+    def write(self, decoder: TransformersModel, target: Path, quantization: str, source: Path) -> int | None:
+        """With the generation config of base and adapter."""
+        import torch
+
+        model = decoder.model.to(getattr(torch, quantization))
+        model.generation_config = generation_config(decoder)
+        with storage_errors(target):
+            model.save_pretrained(target)
+        own = source / "generation_config.json"
+        if own.is_file():
+            said = read_json(own)
+            kept = {name: said[name] for name in ("language", "task") if said.get(name)}
+            merged = read_json(target / "generation_config.json")
+            write_json(target / "generation_config.json", {**merged, **kept})
+        return None
+
+    @contextmanager
+    def reopened(self, folder: Path) -> Iterator[WindowModel]:
+        """As transformers loads it."""
+        with load_base(folder, device="cpu", precision="float32").using(None) as decoder:
+            yield decoder
