@@ -43,7 +43,7 @@ STORIES = {
     "studio/training/": "faults/test_processes faults/test_two_machines",
     "studio/ui": "app/test_page browser/test_tabs golden/test_interfaces",
     "studio/ui/api": "app/test_mcp",
-    "studio/ui/locales": "browser/test_memory browser/test_train browser/test_transcribe browser/test_live",
+    "studio/locales": "browser/test_memory browser/test_train browser/test_transcribe browser/test_live",
     "studio/ui/memory": "browser/test_memory browser/test_measured",
     "studio/ui/serve": "app/test_space app/test_mcp",
     "studio/ui/shared/access": "app/test_space",

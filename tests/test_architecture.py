@@ -18,6 +18,7 @@ from tests.studio_process import ROOT
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("sentences",),
+    ("translation",),
     ("units", "lazy_imports", "process_exit"),
     ("files",),
     ("settings",),
@@ -28,7 +29,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("evaluation", "publishing", "doctor"),
     ("training",),
     ("runs",),
+    ("reports",),
     ("services",),
+    ("actions",),
     ("ui",),
     ("cli",),
     ("__main__",),
@@ -124,6 +127,18 @@ def test_tabs_never_import_one_another() -> None:
         for name in imported_names(node)
         if (other := re.match(r"studio\.ui\.(\w+)\.", name))
         and other[1] in rooms - {path.parent.name} - ({"shared"} if path.parent.name != "shared" else set())
+    ]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_the_command_line_knows_nothing_of_the_page() -> None:
+    """But for the command that opens it."""
+    wrong = [
+        f"{place(path, node)} imports {name}"
+        for path, node in nodes()
+        if path.is_relative_to(ROOT / "studio" / "cli") and path.name != "app.py"
+        for name in imported_names(node)
+        if name.startswith("studio.ui")
     ]
     assert not wrong, "\n" + "\n".join(wrong)
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from studio.actions.check_data import TRANSCRIBING, CheckAnswer, CheckQuestion, check
 from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json
 from studio.cli.parsing import Parser
 from studio.dataset.report import WARNINGS
@@ -13,7 +14,6 @@ from studio.files import write_text
 from studio.options.choices import NORMALIZERS
 from studio.services import Services
 from studio.settings import Settings
-from studio.ui.data_check import TRANSCRIBING, CheckAnswer, CheckQuestion, check
 from studio.units import format_duration, format_percent
 
 _SHOWN_LABELS = 10
@@ -76,7 +76,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     )
     answer = _answer(question, settings, given.quarantine)
     if given.html:
-        from studio.ui.shared.data_report import html_report
+        from studio.reports.data_report import html_report
 
         write_text(given.html, html_report(answer.report, answer.labels, answer.examples, "en"))
         say(f"The report is in {given.html}.")

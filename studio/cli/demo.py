@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from studio.cli.estimate import training_estimate
+from studio.actions.estimate import Question, answer
 from studio.cli.follow import as_dict, before_and_after, follow, tell
 from studio.cli.output import say, show, show_json
 from studio.cli.parsing import PROGRAM, Parser
@@ -58,8 +58,10 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
 def _size(services: Services, story: Story) -> None:
     story("1. Size: what does training need?")
     for model in (DEMO_ID, *_FOR_SCALE):
-        estimate = training_estimate(services, TrainingConfig(base_model=model))
-        story(f"   {model.ljust(16)}{format_bytes(estimate.device_bytes).rjust(10)}, LoRA, batches of 8")
+        found = answer(Question(model), services.registry)
+        story(
+            f"   {model.ljust(16)}{format_bytes(found.estimate.device_bytes).rjust(10)}, LoRA, batches of 8"
+        )
     story(f"   Part by part: {PROGRAM} estimate --base_model small --gpu 'RTX 4090'")
 
 

@@ -1,30 +1,23 @@
 """`estimate`: what the Memory tab tells: bytes of a training run or of a transcription, part by part."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from typing import Any
 
+from studio.actions.estimate import Sizes, inference_plan, run_sizes, shape_of, transcription_sizes
 from studio.cli.decoding import BEAMS_HELP
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser, run_options
 from studio.errors import ConfigError
-from studio.memory.calibration import calibrate
-from studio.memory.fit import cards_for, largest_within
-from studio.memory.gpus import Gpu, card, read_otherwise, usable_bytes, verdict
-from studio.memory.inference import estimate_inference
+from studio.memory.fit import cards_for
+from studio.memory.gpus import Gpu, card, read_otherwise
 from studio.memory.inference_plan import ENGINES
-from studio.memory.plan import LABEL_LENGTH, MemoryEstimate, Part, TrainingPlan
-from studio.memory.savings import Saving, savings
+from studio.memory.plan import LABEL_LENGTH, MemoryEstimate, Part
 from studio.memory.trace.result import Trace
 from studio.memory.trace.store import traced
-from studio.memory.training import estimate_training
 from studio.options.arguments import help_text
 from studio.options.choices import QUANTIZATIONS
-from studio.options.training import TrainingConfig
-from studio.registry.spec import ModelDimensions
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.fitting import inference_plan, shape_of
 from studio.training.plan import planned
 from studio.training.warm_start import warm_started
 from studio.units import format_bytes, format_count
@@ -87,79 +80,39 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         say(guessed)
     services = Services.open(settings)
     try:
+        trace = None
         if given.inference or given.use == "transcribe":
-            sized = _inference_sizes(services, rest)
+            sizes = _transcription_sizes(services, rest)
         else:
             config = run_options(rest)
             config = warm_started(config, services.registry)
             plan = planned(config, given.label_length)
             dimensions = shape_of(config.base_model, services.registry)
-            sized = _training_sizes(services, plan, dimensions, gpu)
+            sizes = run_sizes(plan, dimensions, gpu, settings.calibration)
             if given.trace:
                 say("tracing one training step")
-                sized = replace(sized, traced=traced(plan, dimensions, settings))
+                trace = traced(plan, dimensions, settings)
     finally:
         services.close()
     if given.json:
-        cards = {row.name: said for row, said in cards_for(sized.elsewhere)} if given.cards else None
-        trace = {"trace": sized.traced.to_json()} if sized.traced else {}
+        cards = {row.name: said for row, said in cards_for(sizes.elsewhere)} if given.cards else None
         show_json(
             {
-                **sized.estimate.to_json(),
-                **_fit(sized, gpu),
-                "savings": [row.to_json() for row in sized.savings],
+                **sizes.estimate.to_json(),
+                **_fit(sizes, gpu),
+                "savings": [row.to_json() for row in sizes.savings],
                 **({"cards": cards} if cards else {}),
-                **trace,
+                **({"trace": trace.to_json()} if trace else {}),
             }
         )
     else:
-        show(_summary(sized, gpu))
+        show(_summary(sizes, gpu, trace))
         if given.cards:
-            show(_cards(sized.elsewhere))
+            show(_cards(sizes.elsewhere))
     return 0
 
 
-@dataclass(frozen=True)
-class _Sized:
-    """An estimate, and how to make it for another batch."""
-
-    estimate: MemoryEstimate
-    elsewhere: MemoryEstimate
-    """Without what was measured on the card asked about."""
-    for_batch: Callable[[int], MemoryEstimate]
-    savings: tuple[Saving, ...] = ()
-    """Of a training run."""
-    traced: Trace | None = None
-
-
-def _training_sizes(
-    services: Services, plan: TrainingPlan, dimensions: ModelDimensions, gpu: Gpu | None = None
-) -> _Sized:
-    known = calibrate(gpu, services.settings.calibration)
-
-    def size_run(batch_size: int) -> MemoryEstimate:
-        sized = replace(plan, batch_size=batch_size)
-        estimate = estimate_training(sized, dimensions)
-        return known.correct(estimate, sized, dimensions) if known else estimate
-
-    saved = savings(plan, dimensions, known)
-    return _Sized(size_run(plan.batch_size), estimate_training(plan, dimensions), size_run, saved)
-
-
-def training_estimate(
-    services: Services, config: TrainingConfig, *, label_length: int = LABEL_LENGTH
-) -> MemoryEstimate:
-    """Memory of a run on a GPU.
-
-    Raises:
-        ConfigError: if the model's dimensions are not known before a download.
-        ModelNotFoundError: if there is no such model.
-    """
-    dimensions = shape_of(config.base_model, services.registry)
-    return estimate_training(planned(config, label_length), dimensions)
-
-
-def _inference_sizes(services: Services, arguments: Sequence[str]) -> _Sized:
+def _transcription_sizes(services: Services, arguments: Sequence[str]) -> Sizes:
     given = _inference().read(arguments)
     bits = [name for name, is_on in (("8bit", given.use_8bit), ("4bit", given.use_4bit)) if is_on]
     types = [name for name, is_on in (("fp16", given.fp16), ("bf16", given.bf16)) if is_on]
@@ -173,11 +126,7 @@ def _inference_sizes(services: Services, arguments: Sequence[str]) -> _Sized:
         batch_size=given.batch_size,
         num_beams=given.num_beams,
     )
-    dimensions = shape_of(given.base_model, services.registry)
-    estimate = estimate_inference(plan, dimensions)
-    return _Sized(
-        estimate, estimate, lambda size: estimate_inference(replace(plan, batch_size=size), dimensions)
-    )
+    return transcription_sizes(plan, shape_of(given.base_model, services.registry))
 
 
 def _one_of(name: str, value: str | None, default: str, switches: list[str]) -> str:
@@ -196,15 +145,15 @@ def _one_of(name: str, value: str | None, default: str, switches: list[str]) -> 
     return str(next(iter(said), default))
 
 
-def _fit(sized: _Sized, gpu: Gpu | None) -> dict[str, Any]:
+def _fit(sizes: Sizes, gpu: Gpu | None) -> dict[str, Any]:
     if gpu is None:
         return {"gpu": None, "usable_bytes": None, "verdict": None, "largest_batch_size": None}
-    usable = usable_bytes(gpu)
+    found = sizes.on(gpu)
     return {
         "gpu": gpu.name,
-        "usable_bytes": usable,
-        "verdict": verdict(sized.estimate, usable),
-        "largest_batch_size": largest_within(sized.for_batch, usable),
+        "usable_bytes": found.usable_bytes,
+        "verdict": found.verdict,
+        "largest_batch_size": found.largest_batch_size,
     }
 
 
@@ -213,8 +162,8 @@ def _cards(estimate: MemoryEstimate) -> str:
     return table(("CARD", "MEMORY", "THIS"), rows)
 
 
-def _summary(sized: _Sized, gpu: Gpu | None) -> str:
-    estimate = sized.estimate
+def _summary(sizes: Sizes, gpu: Gpu | None, trace: Trace | None) -> str:
+    estimate = sizes.estimate
     rows = [
         (
             part.value.replace("_", " "),
@@ -235,16 +184,16 @@ def _summary(sized: _Sized, gpu: Gpu | None) -> str:
         f"{format_count(estimate.trainable_parameters)} of {format_count(estimate.all_parameters)} "
         "parameters are trained",
     ]
-    lines += [str(row.sentence) for row in sized.savings]
+    lines += [str(row.sentence) for row in sizes.savings]
     if estimate.measurements:
         lines.append(f"corrected by {estimate.measurements} measurements on this card")
-    if sized.traced is not None:
-        lines.append(_traced_line(sized.traced, estimate))
+    if trace is not None:
+        lines.append(_traced_line(trace, estimate))
     if gpu is not None:
-        usable = usable_bytes(gpu)
-        largest = largest_within(sized.for_batch, usable)
+        found = sizes.on(gpu)
+        largest = found.largest_batch_size
         lines.append(
-            f"{gpu.name}: {_VERDICTS[verdict(estimate, usable)]} into {format_bytes(usable)} that can be used"
+            f"{gpu.name}: {_VERDICTS[found.verdict]} into {format_bytes(found.usable_bytes)} that can be used"
             f"; {f'the largest batch that fits is {largest}' if largest else 'no batch fits'}"
         )
     return "\n".join(lines)

@@ -2,23 +2,21 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from studio.actions.explain_oom import OomAnswer, OomQuestion, explain_oom, question_of_run
+from studio.actions.fit import LARGEST_LABEL, check_between
 from studio.cli.fit import ladder_table
 from studio.cli.output import say, show, show_json
 from studio.cli.parsing import Parser, run_options
 from studio.errors import ConfigError, StorageError
-from studio.memory.oom import OomDiagnosis, explain
+from studio.memory.oom import explain
 from studio.memory.oom_text import LONGEST_TEXT, OomKind
-from studio.options.arguments import command_line, help_text
-from studio.options.training import TrainingConfig
-from studio.registry.spec import ModelDimensions
-from studio.runs.oom import USUAL_LABEL_LENGTH, ended_run
+from studio.memory.plan import LABEL_LENGTH
+from studio.options.arguments import help_text
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.fitting import LARGEST_LABEL, check_between, shape_of
-from studio.training.plan import config_of, planned
 
 _LARGEST_FILE_BYTES = 64 * 2**20
 
@@ -46,17 +44,30 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         raise ConfigError(
             "--run brings its own log and options: leave {words} out.", words=_others(file, options)
         )
-    asked = _of_run(given.run, settings) if given.run else _of_text(file, options, settings)
-    label_length = asked.label_length if given.label_length is None else given.label_length
-    check_between("label_length", label_length, 1, LARGEST_LABEL)
-    config = asked.config
-    plan = planned(config, label_length) if config else None
-    diagnosis = explain(asked.text, plan, asked.dimensions)
+    if given.label_length is not None:
+        check_between("label_length", given.label_length, 1, LARGEST_LABEL)
+    answer = _answer(given, file, options, settings)
     if given.json:
-        show_json({**diagnosis.to_json(), "command": _command(diagnosis, config)})
+        show_json({**answer.diagnosis.to_json(), "command": answer.command})
     else:
-        show(_summary(diagnosis, config))
-    return 1 if diagnosis.report.kind is OomKind.UNKNOWN else 0
+        show(_summary(answer))
+    return 1 if answer.diagnosis.report.kind is OomKind.UNKNOWN else 0
+
+
+def _answer(given: Any, file: str, options: Sequence[str], settings: Settings) -> OomAnswer:
+    """A text alone needs no studio."""
+    if not given.run and not options:
+        return OomAnswer(explain(_text(file)), None)
+    config = run_options(options) if options else None
+    services = Services.open(settings)
+    try:
+        if given.run:
+            question = question_of_run(given.run, services, given.label_length)
+        else:
+            question = OomQuestion(_text(file), config, given.label_length or LABEL_LENGTH)
+        return explain_oom(question, services.registry)
+    finally:
+        services.close()
 
 
 def _file_first(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -82,55 +93,13 @@ def _text(file: str) -> str:
         raise StorageError("{path} cannot be read: {reason}.", path=file, reason=error.strerror) from error
 
 
-def _run(options: Sequence[str], settings: Settings) -> tuple[TrainingConfig, ModelDimensions]:
-    config = run_options(options)
-    services = Services.open(settings)
-    try:
-        return config, shape_of(config.base_model, services.registry)
-    finally:
-        services.close()
-
-
 def _others(file: str, options: Sequence[str]) -> str:
     return " ".join([*([file] if file != "-" else []), *options])
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """What is to be explained, and by which run it was said."""
-
-    text: str
-    label_length: int
-    config: TrainingConfig | None = None
-    dimensions: ModelDimensions | None = None
-
-
-def _of_text(file: str, options: Sequence[str], settings: Settings) -> _Asked:
-    if not options:
-        return _Asked(_text(file), USUAL_LABEL_LENGTH)
-    config, dimensions = _run(options, settings)
-    return _Asked(_text(file), USUAL_LABEL_LENGTH, config, dimensions)
-
-
-def _of_run(run_id: str, settings: Settings) -> _Asked:
-    services = Services.open(settings)
-    try:
-        ended = ended_run(services.jobs, run_id)
-        shape = shape_of(ended.config.base_model, services.registry)
-        return _Asked(ended.text, ended.label_length, ended.config, shape)
-    finally:
-        services.close()
-
-
-def _command(diagnosis: OomDiagnosis, config: TrainingConfig | None) -> str | None:
-    if config is None or diagnosis.repaired is None or not diagnosis.repaired.fits:
-        return None
-    return command_line(config_of(diagnosis.repaired.plan, config))
-
-
-def _summary(diagnosis: OomDiagnosis, config: TrainingConfig | None) -> str:
+def _summary(answer: OomAnswer) -> str:
+    diagnosis = answer.diagnosis
     lines = [str(sentence) for sentence in diagnosis.sentences]
     if diagnosis.repaired is not None and diagnosis.repaired.rungs:
         lines += ["", ladder_table(diagnosis.repaired)]
-    command = _command(diagnosis, config)
-    return "\n".join(lines + (["", command] if command else []))
+    return "\n".join(lines + (["", answer.command] if answer.command else []))

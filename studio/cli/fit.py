@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from studio.actions.fit import AUTO, FitAnswer, FitQuestion, find_fit
+from studio.actions.presets import PRESETS, Preset, preset, preset_answers, preset_row
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.memory.fit import FitResult, cards_for
@@ -10,8 +12,6 @@ from studio.memory.myths import claims
 from studio.methods import METHODS
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.fitting import AUTO, FitAnswer, FitQuestion, find_fit
-from studio.training.presets import PRESETS, Preset, preset, preset_answers, preset_row
 from studio.units import format_bytes
 
 _DEFAULTS = FitQuestion()

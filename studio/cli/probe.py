@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from studio.actions.estimate import shape_of
+from studio.actions.fit import LARGEST_LABEL, check_between
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser, run_options
 from studio.memory.gpus import detected_gpus
@@ -10,7 +12,6 @@ from studio.options.arguments import help_text
 from studio.runs.probe import PATIENCE_SECONDS
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.fitting import LARGEST_LABEL, check_between, shape_of
 from studio.training.probe.question import ProbeQuestion
 from studio.units import format_bytes
 

@@ -6,9 +6,11 @@ from typing import Any
 
 import gradio as gr
 
+from studio.reports.markup import Html, tag
 from studio.runs.oom import ended_run
 from studio.services import Services
 from studio.settings import ASSETS, DEMO_SPEECH
+from studio.translation import LOCALES
 from studio.ui.api.endpoints import build_api
 from studio.ui.evaluate.tab import build_evaluate_tab
 from studio.ui.memory.tab import OOM, MemoryTab, build_memory_tab
@@ -16,8 +18,7 @@ from studio.ui.models.tab import build_models_tab
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.handover import wire_handovers
-from studio.ui.shared.i18n import COOKIE, LOCALES, LocaleMiddleware, _, page_translations
-from studio.ui.shared.markup import Html, tag
+from studio.ui.shared.i18n import COOKIE, LocaleMiddleware, _, page_translations
 from studio.ui.shared.theme import studio_theme
 from studio.ui.train.tab import TrainTab, build_train_tab
 from studio.ui.transcribe.tab import build_playground_tab

@@ -3,21 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
+from studio.actions.estimate import Question, answer, shape_of, traced_run
+from studio.actions.explain_oom import OomQuestion, explain_oom, question_of_run
+from studio.actions.fit import LARGEST_LABEL, FitQuestion, check_between, find_fit
+from studio.actions.presets import preset_answers, preset_row
 from studio.doctor.examine import examine
 from studio.memory.myths import claims
-from studio.memory.oom import explain
 from studio.memory.plan import LABEL_LENGTH
-from studio.memory.trace.store import traced
-from studio.options.arguments import config_from_dict, config_to_dict
-from studio.runs.oom import ended_run
+from studio.options.arguments import config_from_dict
 from studio.services import Services
-from studio.training.fitting import LARGEST_LABEL, FitQuestion, check_between, find_fit, shape_of
-from studio.training.plan import config_of, planned
-from studio.training.presets import preset_answers, preset_row
 from studio.training.probe.question import ProbeQuestion
 from studio.ui.api.json_values import SCHEMA_VERSION
 from studio.ui.shared.access import require_training
-from studio.ui.shared.sizing import Question, answer
 
 
 class MemoryEndpoints:
@@ -93,18 +90,11 @@ class MemoryEndpoints:
         `run_id` names a run of this studio instead, which brings its own log and options.
         """
         if run_id:
-            ended = ended_run(self._services.jobs, run_id)
-            text, config = ended.text, config_to_dict(ended.config)
-            label_length = ended.label_length
-        if not config:
-            return explain(text).to_json()
-        run = config_from_dict(config)
-        diagnosis = explain(
-            text, planned(run, label_length), shape_of(run.base_model, self._services.registry)
-        )
-        repaired = diagnosis.repaired
-        fitting = config_of(repaired.plan, run) if repaired and repaired.fits else None
-        return {**diagnosis.to_json(), "config": config_to_dict(fitting) if fitting else None}
+            question = question_of_run(run_id, self._services)
+        else:
+            question = OomQuestion(text, config_from_dict(config) if config else None, label_length)
+        found = explain_oom(question, self._services.registry)
+        return found.to_json() if question.config else found.diagnosis.to_json()
 
     def memory_claims(self) -> dict[str, Any]:
         """What common guides say about memory, and what is true."""
@@ -125,9 +115,7 @@ class MemoryEndpoints:
 
         `config` holds options of `python -m studio train`.
         """
-        run = config_from_dict(config)
-        dimensions = shape_of(run.base_model, self._services.registry)
-        return traced(planned(run, label_length), dimensions, self._services.settings).to_json()
+        return traced_run(config_from_dict(config), label_length, self._services).to_json()
 
     def probe(self, config: dict[str, Any], label_length: int = 448) -> dict[str, Any]:
         """Measures two real steps of a run on this machine, with texts of so many tokens; waits for it.

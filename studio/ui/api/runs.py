@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from studio.actions.check_data import CheckQuestion, check
 from studio.evaluation.compare import evaluate
 from studio.options.arguments import config_from_dict
 from studio.publishing.export import ExportRequest
@@ -10,7 +11,6 @@ from studio.publishing.formats import USUAL_FORMAT
 from studio.services import Services
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.ui.api.json_values import SCHEMA_VERSION, model_row, notes_on, plain, run_row
-from studio.ui.data_check import CheckQuestion, check
 from studio.ui.shared.access import require_public_data, require_training
 
 

@@ -14,22 +14,23 @@ from studio.evaluation.compare import evaluate
 from studio.evaluation.result import Evaluation
 from studio.options.choices import NORMALIZERS
 from studio.registry.store import ModelRegistry
+from studio.reports.language_names import language_choices
+from studio.reports.markup import Html, join
+from studio.reports.pieces import note, progress_bar
 from studio.settings import Settings
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
+from studio.translation import tr
 from studio.ui.shared.access import require_public_data
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.evaluation_views import comparison_sentences, rates_table, script_note, utterance_table
 from studio.ui.shared.following import QUIET, compared_models, wire_cancel
 from studio.ui.shared.forms import choices_of
-from studio.ui.shared.i18n import _, request_locale, tr
-from studio.ui.shared.language_names import language_choices
-from studio.ui.shared.markup import Html, join
+from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
 from studio.ui.shared.streaming import Stops, Worked
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.under_way import Step, shared_note, step_bar
-from studio.ui.shared.views import note, progress_bar
 
 
 @dataclass(frozen=True)

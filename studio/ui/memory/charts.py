@@ -6,8 +6,9 @@ from typing import Any
 from gradio.components.plot import PlotData
 
 from studio.memory.trace.ledger import PARTS
-from studio.ui.shared.charts import BLUE, GREY, PART_COLOURS, ROSE, TEAL, axis, figure
-from studio.ui.shared.i18n import tr
+from studio.reports.pieces import BLUE, GREY, ROSE, TEAL
+from studio.translation import tr
+from studio.ui.shared.charts import PART_COLOURS, axis, figure
 from studio.units import GIB
 
 Point = tuple[int, int, int, int]

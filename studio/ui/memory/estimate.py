@@ -9,11 +9,22 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.actions.estimate import (
+    TRAIN,
+    Answer,
+    Question,
+    answer,
+    batch_curve,
+    estimate_command,
+    training_config,
+)
 from studio.errors import ConfigError
 from studio.memory.fit import cards_for
 from studio.memory.gpus import GPUS
 from studio.memory.inference_plan import INTEGERS
 from studio.registry.store import ModelRegistry
+from studio.reports.markup import Html, join, tag
+from studio.reports.pieces import note
 from studio.services import Services
 from studio.settings import Settings
 from studio.ui.memory.charts import batch_chart
@@ -27,18 +38,8 @@ from studio.ui.shared.following import AT_ONCE, changes_of, copyable, follow_for
 from studio.ui.shared.handover import Handover, handed, handover
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.links import plan_link
-from studio.ui.shared.markup import Html, join, tag
-from studio.ui.shared.sizing import (
-    TRAIN,
-    Answer,
-    Question,
-    answer,
-    batch_curve,
-    estimate_command,
-    training_config,
-)
 from studio.ui.shared.transcript_views import download_links
-from studio.ui.shared.views import memory_table, memory_verdict, note, part_names
+from studio.ui.shared.views import memory_table, memory_verdict, part_names
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.actions.fit import AUTO, LARGEST_LABEL, FitAnswer, FitQuestion, check_between, find_fit
+from studio.actions.presets import PRESETS, Preset, preset, preset_answers
 from studio.errors import StudioError
 from studio.memory.advice import advise
 from studio.memory.fit import LARGEST_BATCH, cards_for
@@ -17,8 +19,9 @@ from studio.memory.gpus import card, usable_bytes, verdict
 from studio.memory.myths import claims
 from studio.options.choices import METHOD_LABELS, or_auto
 from studio.registry.store import ModelRegistry
-from studio.training.fitting import AUTO, LARGEST_LABEL, FitAnswer, FitQuestion, check_between, find_fit
-from studio.training.presets import PRESETS, Preset, preset, preset_answers
+from studio.reports.markup import Html, join, tag
+from studio.reports.pieces import note
+from studio.translation import N_, said
 from studio.ui.memory.form import gpu_field
 from studio.ui.memory.views import (
     cards_view,
@@ -34,11 +37,10 @@ from studio.ui.shared.errors import explain, shows_errors
 from studio.ui.shared.following import QUIET, copyable, follow_form, follow_models
 from studio.ui.shared.forms import choices_of, field_marks
 from studio.ui.shared.handover import Handover, handed, handover
-from studio.ui.shared.i18n import N_, _, request_locale, said
+from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.links import plan_link
-from studio.ui.shared.markup import Html, join, tag
 from studio.ui.shared.transcript_views import download_links
-from studio.ui.shared.views import memory_verdict, model_choices, note
+from studio.ui.shared.views import memory_verdict, model_choices
 
 _DEFAULTS = FitQuestion()
 _OWN = ""

@@ -6,6 +6,7 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.actions.estimate import TRAIN, TRANSCRIBE, Question, default_gpu, gpus, question_plan
 from studio.memory.inference_plan import ENGINES, INTEGERS
 from studio.memory.plan import LABEL_LENGTH
 from studio.options.choices import DTYPES, METHOD_LABELS, PRECISIONS, QUANTIZATIONS, SHARDINGS, or_auto
@@ -14,7 +15,6 @@ from studio.transcription.engine import FASTER_WHISPER, USUAL_BEAMS
 from studio.ui.shared.following import AT_ONCE, QUIET, offered
 from studio.ui.shared.forms import LABELS, choices_of, field_component, validator
 from studio.ui.shared.i18n import _
-from studio.ui.shared.sizing import TRAIN, TRANSCRIBE, Question, default_gpu, gpus, question_plan
 from studio.ui.shared.views import model_choices
 from studio.units import format_bytes
 

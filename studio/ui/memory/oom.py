@@ -7,20 +7,20 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.memory.oom import explain as explain_oom
+from studio.actions.explain_oom import OomQuestion, explain_oom
 from studio.memory.oom_text import LONGEST_TEXT
+from studio.memory.plan import LABEL_LENGTH
 from studio.options.arguments import config_from_dict, config_to_dict
 from studio.options.choices import METHOD_LABELS, QUANTIZATIONS
 from studio.registry.store import ModelRegistry
 from studio.runs.oom import EndedRun
-from studio.training.fitting import FitQuestion, shape_of
-from studio.training.plan import config_of, planned
+from studio.translation import N_
 from studio.ui.memory.views import diagnosis_view
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import AT_ONCE, follow_form, follow_models
 from studio.ui.shared.forms import LABELS, choices_of
 from studio.ui.shared.handover import Handover, handed, handover
-from studio.ui.shared.i18n import N_, _, request_locale
+from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.views import model_choices
 
 _UNKNOWN = ""
@@ -122,15 +122,13 @@ def _wire(
         """The diagnosis; with a model also a run that fits, made of `run` if that is of the same model."""
         if not text.strip():
             return [gr.skip(), *handed(None)]
-        if values["base_model"] == _UNKNOWN:
-            return [diagnosis_view(explain_oom(text), request_locale(request)), *handed(None)]
-        is_of_run = run.get("config", {}).get("base_model") == values["base_model"]
-        config = config_from_dict({**(run["config"] if is_of_run else {}), **values})
-        plan = planned(config, run["label_length"] if is_of_run else FitQuestion().label_length)
-        diagnosis = explain_oom(text, plan, shape_of(config.base_model, registry))
-        repaired = diagnosis.repaired
-        fitting = config_of(repaired.plan, config) if repaired and repaired.fits else None
-        return [diagnosis_view(diagnosis, request_locale(request)), *handed(fitting)]
+        question = OomQuestion(text)
+        if values["base_model"] != _UNKNOWN:
+            is_of_run = run.get("config", {}).get("base_model") == values["base_model"]
+            config = config_from_dict({**(run["config"] if is_of_run else {}), **values})
+            question = OomQuestion(text, config, run["label_length"] if is_of_run else LABEL_LENGTH)
+        found = explain_oom(question, registry)
+        return [diagnosis_view(found.diagnosis, request_locale(request)), *handed(found.config)]
 
     follow_models(registry, tab, form["base_model"], (_ANOTHER, _UNKNOWN))
     asked = {"text": text, "run": section.run}

@@ -7,20 +7,20 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.actions.estimate import TRAIN, Question, shape_of, training_config
 from studio.errors import StudioError
 from studio.memory.gpus import detected_gpus
 from studio.memory.receipts import CPU, Receipt
+from studio.reports.markup import Html, tag
+from studio.reports.pieces import note
 from studio.services import Services
-from studio.training.fitting import shape_of
 from studio.training.probe.question import ProbeQuestion
+from studio.translation import N_, tr
 from studio.ui.shared.access import require_training
 from studio.ui.shared.errors import explain
 from studio.ui.shared.following import AT_ONCE, QUIET
-from studio.ui.shared.i18n import N_, _, request_locale, tr
-from studio.ui.shared.markup import Html, tag
+from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.run_memory import memory_comparison
-from studio.ui.shared.sizing import TRAIN, Question, training_config
-from studio.ui.shared.views import note
 
 NOT_A_RUN = N_("Only a training run can be measured: choose Train it.")
 

@@ -6,6 +6,7 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.actions.estimate import TRAIN, Question, shape_of, training_plan_of
 from studio.errors import ConfigError
 from studio.memory.plan import TrainingPlan
 from studio.memory.trace.result import Trace
@@ -13,15 +14,15 @@ from studio.memory.trace.store import traced
 from studio.memory.training import estimate_training
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
+from studio.reports.markup import Html
+from studio.reports.pieces import note
 from studio.settings import Settings
-from studio.training.fitting import shape_of
+from studio.translation import tr
 from studio.ui.memory.charts import step_chart
 from studio.ui.memory.views import STEP_PHASES
 from studio.ui.shared.errors import shows_errors
-from studio.ui.shared.i18n import _, request_locale, tr
-from studio.ui.shared.markup import Html
-from studio.ui.shared.sizing import TRAIN, Question, training_plan_of
-from studio.ui.shared.views import note, part_names
+from studio.ui.shared.i18n import _, request_locale
+from studio.ui.shared.views import part_names
 from studio.units import format_bytes
 
 

@@ -9,18 +9,19 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.doctor.examine import examine
+from studio.reports.pieces import note
 from studio.services import Services
 from studio.settings import Settings
+from studio.translation import tr
 from studio.ui.memory.estimate import EstimateSection, build_estimate
 from studio.ui.memory.fit import FitSection, build_fit
 from studio.ui.memory.oom import OomSection, build_oom
 from studio.ui.memory.views import doctor_view
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.handover import Handover
-from studio.ui.shared.i18n import _, request_locale, tr
+from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.links import FIT, linked_values
 from studio.ui.shared.transcript_views import download_links
-from studio.ui.shared.views import note
 
 
 def build_doctor(settings: Settings, tab: gr.Tab) -> None:

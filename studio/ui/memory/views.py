@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from studio.actions.fit import FitAnswer, ModelFit
+from studio.actions.presets import Preset
 from studio.doctor.report import Check, DoctorReport, Health
 from studio.memory.fit import FitResult
 from studio.memory.gpus import Gpu, Verdict
@@ -11,11 +13,9 @@ from studio.memory.oom import OomDiagnosis
 from studio.memory.oom_text import OomKind
 from studio.memory.savings import Saving
 from studio.options.choices import METHOD_LABELS, QUANTIZATIONS
-from studio.training.fitting import FitAnswer, ModelFit
-from studio.training.presets import Preset
-from studio.ui.shared.i18n import N_, said, tr
-from studio.ui.shared.markup import Child, Html, join, table, tag
-from studio.ui.shared.views import badge, facts, note
+from studio.reports.markup import Child, Html, join, table, tag
+from studio.reports.pieces import badge, facts, note
+from studio.translation import N_, said, tr
 from studio.units import format_bytes
 
 _VERDICT_NAMES = {

@@ -11,16 +11,18 @@ from studio.publishing.export import Exporter, ExportRequest
 from studio.publishing.formats import FORMATS, USUAL_FORMAT
 from studio.publishing.formats.export_format import offered
 from studio.registry.spec import ModelSpec
+from studio.reports.markup import Html, tag
+from studio.reports.pieces import note, progress_bar
 from studio.sentences import Sentence
 from studio.settings import Settings
+from studio.translation import N_, tr
 from studio.ui.shared.access import require_training
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED
 from studio.ui.shared.forms import choices_of
-from studio.ui.shared.i18n import N_, _, request_locale, tr
-from studio.ui.shared.markup import Html, tag
+from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.streaming import Worked
-from studio.ui.shared.views import loss_note, note, progress_bar
+from studio.ui.shared.views import loss_note
 
 _AS_THEY_ARE = N_("As they are")
 _SAME = N_("Proof: both write the same {tokens} tokens ({clips} clips).")

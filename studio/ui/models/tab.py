@@ -9,15 +9,17 @@ from gradio.blocks import Block
 from studio.publishing.export import Exporter
 from studio.registry.spec import ModelSource
 from studio.registry.store import ModelRegistry
+from studio.reports.markup import Html
+from studio.reports.pieces import note
 from studio.settings import Settings
+from studio.translation import tr
 from studio.ui.models.export import ExportParts, export_formats, export_parts, wire_export
 from studio.ui.shared.access import is_public, require_own_models
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import UNCHECKED, offered
-from studio.ui.shared.i18n import _, request_locale, tr
-from studio.ui.shared.markup import Html
+from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.picking import picked_id, picking_table
-from studio.ui.shared.views import model_choices, model_details, models_table, note
+from studio.ui.shared.views import model_choices, model_details, models_table
 
 
 @dataclass(frozen=True)

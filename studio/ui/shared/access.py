@@ -6,7 +6,7 @@ from studio.dataset.formats.webdataset import shards_of
 from studio.errors import ConfigError, RunError
 from studio.options.sources import folder_and_splits, sources_of
 from studio.settings import Settings
-from studio.ui.shared.i18n import N_
+from studio.translation import N_
 
 TRAINING_IS_OFF = N_(
     "Training is switched off on this Space: it is shared, its processor is slow, and its disk is not "

@@ -10,11 +10,11 @@ from typing import Any
 
 from gradio.components.plot import PlotData
 
+from studio.reports.pieces import AMBER, BLUE, GREY, ROSE, TEAL, VIOLET
 from studio.runs.status import RunStatus
-from studio.ui.shared.i18n import tr
+from studio.translation import tr
 from studio.units import GIB
 
-BLUE, AMBER, TEAL, ROSE, VIOLET, GREY = "#3b82c4", "#d9912b", "#1d9f8e", "#cf4f74", "#7f6bc9", "#8c9aa5"
 PART_COLOURS = {
     "weights_trainable": "#1f5f99",
     "weights_frozen": "#3b82c4",

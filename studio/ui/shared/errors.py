@@ -9,7 +9,8 @@ from typing import Any
 import gradio as gr
 
 from studio.errors import StudioError
-from studio.ui.shared.i18n import request_locale, tr
+from studio.translation import tr
+from studio.ui.shared.i18n import request_locale
 
 
 def explain(error: StudioError, locale: str) -> str:

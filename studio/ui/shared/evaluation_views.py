@@ -7,8 +7,8 @@ from typing import Any
 from studio.evaluation.metrics import AlignedPiece, align
 from studio.evaluation.scripts import script_sentences
 from studio.evaluation.side_by_side import SideBySide
-from studio.ui.shared.i18n import N_, said, tr
-from studio.ui.shared.markup import Child, Html, table, tag
+from studio.reports.markup import Child, Html, table, tag
+from studio.translation import N_, said, tr
 from studio.units import format_percent
 
 

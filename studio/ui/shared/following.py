@@ -9,7 +9,8 @@ from gradio.events import Dependency
 
 from studio.registry.spec import ModelKind
 from studio.registry.store import DEMO_ID, ModelRegistry
-from studio.ui.shared.i18n import request_locale, tr
+from studio.translation import tr
+from studio.ui.shared.i18n import request_locale
 from studio.ui.shared.streaming import Stops
 from studio.ui.shared.views import model_choices
 

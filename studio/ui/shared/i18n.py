@@ -1,4 +1,4 @@
-"""The page in three languages. The English text itself is the key of its translations.
+"""The page in the visitor's language; see `studio.translation`.
 
 Two ways a text reaches the visitor:
 
@@ -12,64 +12,22 @@ Both sides agree because `LocaleMiddleware` tells the page which language the se
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 import gradio as gr
 from gradio.i18n import I18nData
 
-from studio.errors import StudioError
-from studio.sentences import Listing, Sentence
+from studio.translation import DEFAULT_LOCALE, LOCALES, tr
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
 Receive = Callable[[], Awaitable[Message]]
 AsgiApp = Callable[[Message, Receive, Send], Awaitable[None]]
 
-LOCALES: Mapping[str, str] = {"en": "English", "zh-CN": "简体中文", "zh-TW": "繁體中文"}
-"""Locale and its name for people. These spellings are the ones that Gradio's front end knows."""
-DEFAULT_LOCALE = "en"
 COOKIE = "studio_locale"
 
-_FOLDER = Path(__file__).parent.parent / "locales"
 _TRADITIONAL = ("zh-tw", "zh-hk", "zh-mo", "zh-hant")
-
-
-@lru_cache
-def catalogue(locale: str) -> Mapping[str, str]:
-    """English text → text in `locale`; empty for English."""
-    path = _FOLDER / f"{locale}.json"
-    if locale not in LOCALES or not path.is_file():
-        return {}
-    translations: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
-    return translations
-
-
-def tr(text: str, locale: str, /, **values: object) -> str:
-    """`text` in `locale` with its `{fields}` filled in; English where there is no translation."""
-    template = catalogue(locale).get(text, text)
-    return template.format(**{k: _said(value, locale) for k, value in values.items()}) if values else template
-
-
-def _said(value: object, locale: str) -> object:
-    """A value of a sentence; one that is a sentence itself in the same language."""
-    if isinstance(value, Sentence | StudioError):
-        return tr(value.template, locale, **value.values)
-    if isinstance(value, Listing):
-        return tr(N_(", "), locale).join(str(_said(item, locale)) for item in value.items)
-    return value
-
-
-def said(sentence: Sentence, locale: str) -> str:
-    """A sentence in the visitor's language."""
-    return tr(sentence.template, locale, **sentence.values)
-
-
-def N_(text: str) -> str:
-    """Marks an English text that is translated elsewhere, where it is a variable; gives it back as it is."""
-    return text
 
 
 _marked: dict[str, str] = {}

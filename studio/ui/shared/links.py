@@ -8,6 +8,8 @@ from urllib.parse import urlencode
 
 import gradio as gr
 
+from studio.actions.estimate import ASKED_OF, TRAIN, TRANSCRIBE, Question, gpu_named
+from studio.actions.fit import AUTO, FitQuestion
 from studio.errors import ConfigError
 from studio.memory.inference_plan import ENGINES, INTEGERS
 from studio.options.choices import (
@@ -20,10 +22,8 @@ from studio.options.choices import (
     SHARDINGS,
     SHORT_AUDIO,
 )
-from studio.training.fitting import AUTO, FitQuestion
-from studio.ui.shared.i18n import tr
-from studio.ui.shared.markup import Html, tag
-from studio.ui.shared.sizing import ASKED_OF, TRAIN, TRANSCRIBE, Question, gpu_named
+from studio.reports.markup import Html, tag
+from studio.translation import tr
 
 SECTION = "section"
 FIT = "fit"

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from studio.ui.shared.i18n import N_, tr
-from studio.ui.shared.markup import Html, tag
+from studio.reports.markup import Html, tag
+from studio.translation import N_, tr
 from studio.units import format_bytes
 
 _ON_CARD = (

@@ -16,8 +16,9 @@ from studio.transcription.engine import (
 )
 from studio.transcription.loaded_export import compute_types
 from studio.transcription.options import BATCHED_WINDOWS_ALONE, parse_numbers, parse_tokens
+from studio.translation import N_, tr
 from studio.ui.shared.following import QUIET, offered
-from studio.ui.shared.i18n import N_, _, request_locale, tr
+from studio.ui.shared.i18n import _, request_locale
 
 _USUAL = TranscribeOptions()
 _WHOLE_NUMBERS = ("num_beams", "max_new_tokens", "batch_size")

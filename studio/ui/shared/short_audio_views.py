@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from studio.ui.shared.i18n import N_, tr
-from studio.ui.shared.markup import Child, Html, table, tag
+from studio.reports.markup import Child, Html, table, tag
+from studio.translation import N_, tr
 from studio.units import format_percent
 
 _CONTEXTS = {"full": N_("30 seconds"), "short": N_("As long as the sound")}

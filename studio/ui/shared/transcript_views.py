@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+from studio.reports.language_names import language_name
+from studio.reports.markup import Child, Html, tag
+from studio.reports.pieces import facts
 from studio.transcription.engine import Segment, Transcript, Word
-from studio.ui.shared.i18n import N_, tr
-from studio.ui.shared.language_names import language_name
-from studio.ui.shared.markup import Child, Html, tag
-from studio.ui.shared.views import facts
+from studio.translation import N_, tr
 from studio.units import format_clock, format_duration, format_percent
 
 SURENESS = (0.9, 0.7, 0.4)

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
+from studio.reports.markup import Html
+from studio.reports.pieces import note, progress_bar
 from studio.sentences import Sentence
 from studio.transcription.model_cache import ModelCache
-from studio.ui.shared.i18n import tr
-from studio.ui.shared.markup import Html
-from studio.ui.shared.views import note, progress_bar
+from studio.translation import tr
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ from typing import Any
 from studio.memory.plan import MemoryEstimate
 from studio.registry.catalog import ReleasedModel, find_released
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
+from studio.reports.language_names import language_name
+from studio.reports.markup import Child, Html, table, tag
+from studio.reports.pieces import badge, definition_list, note
 from studio.sentences import Sentence
 from studio.training.after_check import loss_of
-from studio.ui.shared.i18n import N_, said, tr
-from studio.ui.shared.language_names import language_name
-from studio.ui.shared.markup import Child, Html, table, tag
+from studio.translation import N_, said, tr
 from studio.ui.shared.short_audio_views import short_audio_table
 from studio.units import format_bytes, format_percent
 
@@ -60,30 +61,6 @@ DIMENSION_NAMES = {
 def part_names(locale: str) -> dict[str, str]:
     """Part → its name in the visitor's language."""
     return {part: tr(name, locale) for part, name in PART_NAMES.items()}
-
-
-def note(text: str, kind: str = "info") -> Html:
-    """A framed remark; `kind` is info, good, warning or bad."""
-    return tag("div", text, class_=f"note note-{kind}", role="status")
-
-
-def facts(pairs: Iterable[tuple[str, Child]]) -> Html:
-    """A row of small figures, each with its name."""
-    cells = [
-        tag(
-            "div",
-            tag("span", name, class_="fact-name"),
-            tag("span", value, class_="fact-value"),
-            class_="fact",
-        )
-        for name, value in pairs
-    ]
-    return tag("div", cells, class_="facts")
-
-
-def badge(text: str, kind: str = "plain") -> Html:
-    """A short word in a pill; `kind` is plain, good, warning, bad or busy."""
-    return tag("span", text, class_=f"badge badge-{kind}")
 
 
 # ---------------------------------------------------------------------- memory
@@ -245,12 +222,6 @@ def _languages(spec: ModelSpec, released: ReleasedModel | None, locale: str) -> 
     return tr(N_(", "), locale).join(names) or tr(N_("many"), locale)
 
 
-def definition_list(pairs: Iterable[tuple[str, Child]]) -> Html:
-    """Names and values; those without a value are left out."""
-    items = [[tag("dt", name), tag("dd", value)] for name, value in pairs if value not in (None, "")]
-    return tag("dl", items, class_="details")
-
-
 def _dimensions(dimensions: ModelDimensions | None, locale: str) -> Html | None:
     if dimensions is None:
         return None
@@ -298,23 +269,3 @@ def _choice_label(spec: ModelSpec, locale: str) -> str:
     if not spec.is_local:
         return tr("{title} (download)", locale, title=spec.title)
     return spec.title
-
-
-def progress_bar(share: float, doing: str, amount: str = "") -> Html:
-    """A bar filled to `share` (0 to 1) under a line of words."""
-    percent = round(100 * min(1.0, max(0.0, share)), 1)
-    return tag(
-        "div",
-        tag("div", tag("span", doing), tag("span", amount), class_="bar-text"),
-        tag(
-            "div",
-            tag("div", class_="bar-fill", style=f"width:{percent}%"),
-            class_="bar",
-            role="progressbar",
-            aria_valuenow=percent,
-            aria_valuemin=0,
-            aria_valuemax=100,
-            aria_label=doing,
-        ),
-        class_="progress",
-    )

@@ -3,24 +3,29 @@
 import json
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 from gradio.blocks import Block
+from gradio.components.plot import PlotData
 
+from studio.actions.check_data import TRANSCRIBING, CheckAnswer, CheckQuestion, check
+from studio.dataset.report import DatasetReport, Histogram
+from studio.reports.data_report import html_report, label_title, report_view
+from studio.reports.markup import Html, join
+from studio.reports.pieces import BLUE, TEAL, note, progress_bar
 from studio.services import Services
-from studio.ui.data_check import TRANSCRIBING, CheckAnswer, CheckQuestion, check
+from studio.translation import N_, tr
 from studio.ui.shared.access import require_public_data
-from studio.ui.shared.data_report import duration_chart, html_report, label_chart, report_view
+from studio.ui.shared.charts import axis, figure
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET, wire_cancel
-from studio.ui.shared.i18n import N_, _, request_locale, tr
-from studio.ui.shared.markup import Html, join
+from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.streaming import Stops, Worked
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.under_way import shared_note
-from studio.ui.shared.views import note, progress_bar
 from studio.units import format_duration
 
 _ASKED = (
@@ -118,3 +123,26 @@ def _whole(answer: CheckAnswer, locale: str) -> list[Any]:
         gr.Plot(label_chart(report, locale), visible=has_rows),
         view,
     ]
+
+
+def duration_chart(report: DatasetReport, locale: str) -> PlotData:
+    """How long the usable clips are."""
+    return _bars(report.durations, tr("Length of the clips (seconds)", locale), BLUE)
+
+
+def label_chart(report: DatasetReport, locale: str) -> PlotData:
+    """How long their labels are."""
+    return _bars(report.label_lengths, label_title(report, locale), TEAL)
+
+
+def _bars(histogram: Histogram, title: str, colour: str) -> PlotData:
+    bins = list(pairwise(histogram.edges))
+    bars = {
+        "type": "bar",
+        "x": [(low + high) / 2 for low, high in bins],
+        "y": list(histogram.counts),
+        "width": [high - low for low, high in bins],
+        "marker": {"color": colour, "line": {"width": 1, "color": "rgba(255,255,255,0.4)"}},
+        "hovertemplate": "%{x:.1f}: %{y}<extra></extra>",
+    }
+    return figure([bars], height=220, xaxis=axis(title), yaxis=axis(), showlegend=False, bargap=0)

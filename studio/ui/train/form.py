@@ -8,17 +8,19 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.actions.presets import MACHINE, PRESETS, preset_config
 from studio.dataset.manifest import read_manifest
 from studio.errors import StudioError
 from studio.options.arguments import command_line, read_config
 from studio.registry.spec import ModelKind
 from studio.registry.store import ModelRegistry
+from studio.reports.data_views import manifest_preview
+from studio.reports.language_names import language_choices
+from studio.reports.markup import Html
 from studio.runs.disk import free_bytes
 from studio.settings import Settings
 from studio.training.launch import launch_command
-from studio.training.presets import MACHINE, PRESETS, preset_config
 from studio.ui.shared.access import require_public_data
-from studio.ui.shared.data_views import manifest_preview
 from studio.ui.shared.errors import explain, shows_errors
 from studio.ui.shared.following import QUIET, copyable, follow_form
 from studio.ui.shared.forms import (
@@ -32,8 +34,6 @@ from studio.ui.shared.forms import (
 )
 from studio.ui.shared.handover import PLAN_OPTIONS
 from studio.ui.shared.i18n import _, request_locale
-from studio.ui.shared.language_names import language_choices
-from studio.ui.shared.markup import Html
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.views import model_choices
 from studio.ui.train.run_views import disk_note

@@ -10,13 +10,14 @@ from gradio.blocks import Block
 from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.dataset.recordings import Session, begin_session, keep_clip, open_session, sessions
 from studio.errors import AudioError, ConfigError
+from studio.reports.markup import Html, tag
+from studio.reports.pieces import note, progress_bar
 from studio.settings import Settings
+from studio.translation import tr
 from studio.ui.shared.access import require_training
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET
-from studio.ui.shared.i18n import _, request_locale, tr
-from studio.ui.shared.markup import Html, tag
-from studio.ui.shared.views import note, progress_bar
+from studio.ui.shared.i18n import _, request_locale
 
 _LARGEST_LIST_BYTES = 2**20
 

@@ -5,14 +5,15 @@ from typing import Any
 
 import gradio as gr
 
+from studio.reports.markup import Child, Html, table
 from studio.runs.comparison import best_rates, differing_options, require_several
 from studio.runs.manager import JobManager
 from studio.runs.status import RunStatus
+from studio.translation import N_, tr
 from studio.ui.shared.charts import runs_chart
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET, UNCHECKED
-from studio.ui.shared.i18n import N_, _, request_locale, tr
-from studio.ui.shared.markup import Child, Html, table
+from studio.ui.shared.i18n import _, request_locale
 from studio.ui.train.run_views import run_title
 from studio.units import format_percent
 

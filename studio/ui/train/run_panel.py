@@ -8,13 +8,14 @@ import gradio as gr
 from gradio.blocks import Block
 from gradio.components.plot import PlotData
 
+from studio.reports.markup import Html, tag
 from studio.runs.manager import JobManager
 from studio.runs.oom import ran_out
 from studio.runs.status import ACTIVE, JobState, RunStatus
 from studio.training.after_check import loss_of
+from studio.translation import N_, tr
 from studio.ui.shared.charts import error_chart, loss_chart
-from studio.ui.shared.i18n import N_, _, tr
-from studio.ui.shared.markup import Html, tag
+from studio.ui.shared.i18n import _
 from studio.ui.shared.picking import picking_table
 from studio.ui.shared.run_memory import memory_comparison
 from studio.ui.train.run_views import (

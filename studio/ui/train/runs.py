@@ -12,11 +12,12 @@ from studio.runs.status import RunStatus
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.learning_rate import gentler
+from studio.translation import N_, tr
 from studio.ui.shared.access import require_training
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.forms import form_config, form_updates
-from studio.ui.shared.i18n import N_, _, request_locale, tr
+from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.picking import picked_id
 from studio.ui.train.run_panel import RunPanel, Seen, render
 from studio.ui.train.run_views import prune_question

@@ -12,19 +12,20 @@ from gradio.blocks import Block
 from studio.errors import AudioError, ConfigError, StudioError
 from studio.evaluation.side_by_side import SideBySide, hear_side_by_side
 from studio.registry.store import ModelRegistry
+from studio.reports.language_names import language_choices
+from studio.reports.markup import Html, join
+from studio.reports.pieces import note, progress_bar
 from studio.transcription.engine import EngineChoice, Progress, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
+from studio.translation import tr
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.evaluation_views import side_by_side_view
 from studio.ui.shared.following import QUIET, compared_models, opened, wire_cancel
-from studio.ui.shared.i18n import _, request_locale, tr
-from studio.ui.shared.language_names import language_choices
-from studio.ui.shared.markup import Html, join
+from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
 from studio.ui.shared.streaming import Stops, Worked
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.under_way import Step, shared_note, step_bar, waiting_note
-from studio.ui.shared.views import note, progress_bar
 from studio.ui.shared.waiting import Line
 from studio.ui.transcribe.form import language_and_task, sample_buttons
 

@@ -12,10 +12,11 @@ from studio.dataset.audio import SAMPLING_RATE
 from studio.files import read_json
 from studio.registry.spec import ModelKind, ModelSource
 from studio.registry.store import DEMO_ID, ModelRegistry
+from studio.reports.language_names import language_choices
 from studio.settings import DEMO_SPEECH
+from studio.translation import N_
 from studio.ui.shared.following import QUIET, offered
-from studio.ui.shared.i18n import N_, _
-from studio.ui.shared.language_names import language_choices
+from studio.ui.shared.i18n import _
 from studio.ui.shared.views import model_choices
 
 SAMPLES = DEMO_SPEECH / "samples"

@@ -9,14 +9,15 @@ from gradio.blocks import Block
 
 from studio.errors import StudioError
 from studio.registry.store import ModelRegistry
+from studio.reports.markup import Html, tag
 from studio.settings import ASSETS
 from studio.transcription.captions import FORMATS, render
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
+from studio.translation import N_, tr
 from studio.ui.shared.errors import explain, shows_errors
 from studio.ui.shared.following import QUIET
-from studio.ui.shared.i18n import N_, _, request_locale, tr
-from studio.ui.shared.markup import Html, tag
+from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.under_way import Step, shared_note

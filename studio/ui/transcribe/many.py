@@ -14,6 +14,8 @@ from gradio.blocks import Block
 from studio.dataset.audio import SOUND_FILES
 from studio.errors import AudioError, ConfigError, StudioError
 from studio.registry.store import ModelRegistry
+from studio.reports.markup import Child, Html, join, table, tag
+from studio.reports.pieces import badge, note, progress_bar
 from studio.settings import Settings
 from studio.transcription.batch import Asked, Batch
 from studio.transcription.captions import LAYOUT_BOUNDS, CaptionLayout
@@ -21,17 +23,16 @@ from studio.transcription.engine import Progress
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.transcriber import WINDOWS_TOGETHER
 from studio.transcription.transcription_jobs import groups, recordings_named, transcribe_many
+from studio.translation import N_, tr
 from studio.ui.shared.access import require_public_data
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET, opened, wire_cancel
-from studio.ui.shared.i18n import N_, _, request_locale, tr
-from studio.ui.shared.markup import Child, Html, join, table, tag
+from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.pace import Pace
 from studio.ui.shared.search_options import chosen, search_options
 from studio.ui.shared.streaming import Stops, Worked
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.under_way import Step, shared_note, step_bar, waiting_note
-from studio.ui.shared.views import badge, note, progress_bar
 from studio.ui.shared.waiting import Line
 from studio.ui.transcribe.form import (
     NO_MODEL,

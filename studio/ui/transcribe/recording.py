@@ -15,20 +15,21 @@ from studio.dataset.waveform import waveform_peaks
 from studio.errors import AudioError, ConfigError, StudioError
 from studio.evaluation.reading_short import cost_of
 from studio.registry.store import ModelRegistry
+from studio.reports.markup import Html, join
+from studio.reports.pieces import note, progress_bar
 from studio.sentences import Sentence
 from studio.transcription.captions import LAYOUT_BOUNDS, CaptionLayout
 from studio.transcription.engine import EngineChoice, Progress, TranscribeOptions, Transcript
 from studio.transcription.model_cache import ModelCache
+from studio.translation import tr
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET
-from studio.ui.shared.i18n import _, request_locale, tr
-from studio.ui.shared.markup import Html, join
+from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.pace import Pace
 from studio.ui.shared.search_options import chosen, search_options
 from studio.ui.shared.streaming import Stops, Worked
 from studio.ui.shared.transcript_views import segment_list
 from studio.ui.shared.under_way import Step, shared_note, step_bar, waiting_note
-from studio.ui.shared.views import note, progress_bar
 from studio.ui.shared.waiting import Line
 from studio.ui.transcribe.form import (
     NO_MODEL,

@@ -8,17 +8,18 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.errors import DataError
+from studio.reports.markup import Html
+from studio.reports.pieces import note
 from studio.sentences import Sentence
 from studio.settings import ASSETS
 from studio.transcription.captions import FORMATS, LAYOUT_BOUNDS, CaptionLayout, render
 from studio.transcription.corrections import corrected
 from studio.transcription.engine import Transcript
+from studio.translation import said, tr
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET
-from studio.ui.shared.i18n import _, request_locale, said, tr
-from studio.ui.shared.markup import Html
+from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.transcript_views import download_links, segment_list, transcript_facts
-from studio.ui.shared.views import note
 
 SCRIPT = ASSETS / "transcript.js"
 KEPT_SECONDS = 3600.0

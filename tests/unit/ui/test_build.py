@@ -4,18 +4,18 @@ from urllib.parse import parse_qsl
 
 import pytest
 
+from studio.actions.estimate import Question, answer, batch_curve, estimate_command
+from studio.actions.fit import FitQuestion
 from studio.errors import ConfigError, RunError
 from studio.options.choices import ALL_LINEAR
 from studio.options.training import FIELDS, GROUPS, TrainingConfig
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.fitting import FitQuestion
 from studio.ui.build import VISITORS_KEPT, build_app, launch_options
 from studio.ui.shared.access import require_public_data, require_training, why_training_is_off
 from studio.ui.shared.forms import field_component, form_config, shown_value
 from studio.ui.shared.handover import handed
 from studio.ui.shared.links import link_query, linked_values
-from studio.ui.shared.sizing import Question, answer, batch_curve, estimate_command
 
 PUBLIC = {
     *("fit", "explain_oom", "presets", "memory_claims", "doctor", "trace", "probe"),

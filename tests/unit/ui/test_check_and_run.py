@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from studio.actions.check_data import CheckAnswer, CheckQuestion, check
 from studio.dataset.report import WARNINGS
 from studio.options.training import TrainingConfig
 from studio.services import Services
@@ -17,7 +18,6 @@ from studio.training.data.preparation import prepare
 from studio.training.data.sources import read_source
 from studio.training.events import EventLog
 from studio.training.stop import StopSignal
-from studio.ui.data_check import CheckAnswer, CheckQuestion, check
 from tests.micro import SAMPLING_RATE, make_tones
 
 TONE = (0.3 * np.sin(np.arange(40 * SAMPLING_RATE) / 3)).astype(np.float32)

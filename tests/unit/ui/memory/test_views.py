@@ -12,6 +12,7 @@ from studio.memory.oom import explain
 from studio.memory.plan import TrainingPlan
 from studio.registry.catalog import find_released
 from studio.sentences import Sentence
+from studio.translation import LOCALES, catalogue
 from studio.ui.memory.views import (
     cards_view,
     claims_view,
@@ -21,7 +22,6 @@ from studio.ui.memory.views import (
     no_fit,
     said,
 )
-from studio.ui.shared.i18n import LOCALES, catalogue
 from studio.units import GIB
 
 MODEL = find_released("large-v3")

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from studio.translation import tr
 from studio.ui.shared.i18n import (
     LocaleMiddleware,
     _,
@@ -11,7 +12,6 @@ from studio.ui.shared.i18n import (
     choose_locale,
     match_locale,
     page_translations,
-    tr,
 )
 from tests.event_loop import run_in_loop
 

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from studio.actions.fit import FitAnswer, FitQuestion, find_fit
 from studio.errors import ConfigError
 from studio.memory.gpus import card
 from studio.memory.myths import Claim, claim
 from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
 from studio.sentences import Sentence
-from studio.training.fitting import FitAnswer, FitQuestion, find_fit
 
 MACHINE = "machine"
 """Key of the preset for the machine that the studio runs on."""

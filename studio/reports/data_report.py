@@ -1,19 +1,16 @@
-"""What the check of a data set found: tables and charts on the page, and a report in one HTML file."""
+"""What the check of a data set found: as part of a page, and as a report in one HTML file."""
 
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from gradio.components.plot import PlotData
-
 from studio.dataset.report import WARNINGS, DatasetReport, Histogram
 from studio.evaluation.suspicious import HeardLabel
-from studio.ui.shared.charts import BLUE, TEAL, axis, figure
-from studio.ui.shared.data_views import problems_table
-from studio.ui.shared.i18n import N_, said, tr
-from studio.ui.shared.language_names import language_name
-from studio.ui.shared.markup import Child, Html, join, table, tag
-from studio.ui.shared.views import facts, note
+from studio.reports.data_views import problems_table
+from studio.reports.language_names import language_name
+from studio.reports.markup import Child, Html, join, table, tag
+from studio.reports.pieces import BLUE, TEAL, facts, note
+from studio.translation import N_, said, tr
 from studio.units import format_percent
 
 KIND_NAMES = {
@@ -116,34 +113,12 @@ def before_and_after(examples: Sequence[tuple[str, str]], locale: str) -> Html:
     return tag("div", tag("h4", tr("Text normalisation", locale)), table(headers, rows))
 
 
-def duration_chart(report: DatasetReport, locale: str) -> PlotData:
-    """How long the usable clips are."""
-    return _bars(report.durations, tr("Length of the clips (seconds)", locale), BLUE)
-
-
-def label_chart(report: DatasetReport, locale: str) -> PlotData:
-    """How long their labels are."""
-    return _bars(report.label_lengths, _label_title(report, locale), TEAL)
-
-
-def _label_title(report: DatasetReport, locale: str) -> str:
+def label_title(report: DatasetReport, locale: str) -> str:
+    """What the lengths of labels are counted in."""
     in_tokens = report.label_unit == "tokens"
     return tr(
         N_("Length of the labels (tokens)") if in_tokens else N_("Length of the labels (characters)"), locale
     )
-
-
-def _bars(histogram: Histogram, title: str, colour: str) -> PlotData:
-    bins = list(pairwise(histogram.edges))
-    bars = {
-        "type": "bar",
-        "x": [(low + high) / 2 for low, high in bins],
-        "y": list(histogram.counts),
-        "width": [high - low for low, high in bins],
-        "marker": {"color": colour, "line": {"width": 1, "color": "rgba(255,255,255,0.4)"}},
-        "hovertemplate": "%{x:.1f}: %{y}<extra></extra>",
-    }
-    return figure([bars], height=220, xaxis=axis(title), yaxis=axis(), showlegend=False, bargap=0)
 
 
 def html_report(
@@ -153,7 +128,7 @@ def html_report(
     title = f"{tr('Check of the data', locale)}: {Path(report.source).name}"
     charts = [
         _drawn(report.durations, tr("Length of the clips (seconds)", locale), BLUE),
-        _drawn(report.label_lengths, _label_title(report, locale), TEAL),
+        _drawn(report.label_lengths, label_title(report, locale), TEAL),
     ]
     view = report_view(report, labels, examples, locale)
     body = join([tag("h1", title), tag("p", report.source), tag("div", charts, class_="charts"), view])

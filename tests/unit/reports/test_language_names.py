@@ -3,8 +3,8 @@
 import pytest
 
 from studio.registry.languages import LANGUAGES
-from studio.ui.shared.i18n import LOCALES
-from studio.ui.shared.language_names import language_choices, language_name
+from studio.reports.language_names import language_choices, language_name
+from studio.translation import LOCALES
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 
 from studio.dataset.example import Example, Manifest, RowProblem
-from studio.ui.shared.i18n import N_, tr
-from studio.ui.shared.markup import Child, Html, table, tag
-from studio.ui.shared.views import note
+from studio.reports.markup import Child, Html, table, tag
+from studio.reports.pieces import note
+from studio.translation import N_, tr
 from studio.units import format_clock
 
 

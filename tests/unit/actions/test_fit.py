@@ -4,6 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from studio.actions.estimate import inference_plan
+from studio.actions.fit import FitQuestion, find_fit
+from studio.actions.presets import PRESETS, preset
 from studio.errors import ConfigError, ModelNotFoundError
 from studio.memory.advice import advise
 from studio.memory.gpus import usable_bytes
@@ -12,9 +15,7 @@ from studio.memory.myths import claims
 from studio.registry.spec import ModelKind, ModelSource, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
-from studio.training.fitting import FitQuestion, find_fit, inference_plan
 from studio.training.plan import training_plan
-from studio.training.presets import PRESETS, preset
 from studio.transcription.engine import USUAL_BEAMS
 
 TURBO = "openai/whisper-large-v3-turbo"

@@ -6,8 +6,8 @@ from functools import cache
 
 import pytest
 
-from studio.ui.shared.i18n import LOCALES, catalogue
-from tests.unit.ui.texts import error_texts, page_texts
+from studio.translation import LOCALES, catalogue
+from tests.unit.texts import error_texts, page_texts
 
 CHINESE = [locale for locale in LOCALES if locale != "en"]
 

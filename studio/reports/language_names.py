@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from studio.registry.languages import LANGUAGES
-from studio.ui.shared.i18n import tr
+from studio.translation import tr
 
 _BABEL_LOCALES = {"zh-CN": "zh_Hans", "zh-TW": "zh_Hant"}
 _BABEL_CODES = {"jw": "jv"}

@@ -1,25 +1,22 @@
 """From a GPU, a model and hours of speech to the run that fits: what `fit` and the page's form ask."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from studio.actions.estimate import shape_of
 from studio.errors import ConfigError
-from studio.files import read_json
 from studio.memory.advice import MODELS, Advice, advise
 from studio.memory.calibration import Calibration, calibrate
 from studio.memory.fit import LARGEST_BATCH, FitResult, cards_for, fit, for_card
 from studio.memory.gpus import Gpu, card, usable_bytes
-from studio.memory.inference_plan import InferencePlan
 from studio.memory.plan import LABEL_LENGTH
 from studio.options.arguments import command_line, config_to_dict
-from studio.options.choices import ALL_LINEAR, METHOD_LABELS
+from studio.options.choices import METHOD_LABELS
 from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
 from studio.training.plan import config_of, planned
-from studio.transcription.engine import USUAL_BEAMS
 
 AUTO = "auto"
 LARGEST_LABEL = 448
@@ -116,52 +113,6 @@ def find_fit(question: FitQuestion, registry: ModelRegistry, receipts: Path | No
     dimensions = shape_of(base_model, registry)
     result, config = _fit(question, base_model, dimensions, gpu, advice, known)
     return FitAnswer(gpu, base_model, advice, result, config, models)
-
-
-def shape_of(model: str, registry: ModelRegistry) -> ModelDimensions:
-    """The shape of a model, known without a download for released ones.
-
-    Raises:
-        ConfigError: if its dimensions are not known.
-        ModelNotFoundError: if there is no such model.
-    """
-    spec = registry.get(model)
-    if spec.dimensions is None:
-        raise ConfigError(
-            "The dimensions of {model} are not known yet: download it first, or choose one from the list.",
-            model=model,
-        )
-    return spec.dimensions
-
-
-_COMPUTE_TYPES = {"auto": "fp16", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
-"""Names of CTranslate2 and torch for what is written shorter here; half precision unless told otherwise."""
-
-
-def inference_plan(
-    model: str, registry: ModelRegistry, *, adapter: str = "", precision: str = "auto", **options: Any
-) -> InferencePlan:
-    """A plan of transcribing with a model; an adapter made here, or one beside it, brings rank and layers.
-
-    `num_beams` 0, or none, is what a recording is heard with.
-
-    Raises:
-        ConfigError: if an option cannot be.
-        ModelNotFoundError: if there is no such model.
-    """
-    options["precision"] = _COMPUTE_TYPES.get(precision, precision)
-    options["num_beams"] = options.get("num_beams") or USUAL_BEAMS
-    spec = registry.get(adapter or model)
-    made = spec.card.get("config") if spec.base_model else None
-    if adapter and spec.path is not None and not isinstance(made, Mapping):
-        saved = read_json(spec.path / "adapter_config.json")
-        made = {"lora_r": saved.get("r"), "target_modules": saved.get("target_modules")}
-    rank = made.get("lora_r") if isinstance(made, Mapping) else None
-    if not isinstance(made, Mapping) or not isinstance(rank, int):
-        return InferencePlan(**options)
-    modules = made.get("target_modules")
-    known = tuple(name for name in modules if name in ALL_LINEAR) if isinstance(modules, list) else ()
-    return InferencePlan(**options, adapter_rank=rank, adapter_modules=known or ALL_LINEAR)
 
 
 def _advice(question: FitQuestion) -> Advice:

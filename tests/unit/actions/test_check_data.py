@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from studio.actions.check_data import LISTENING, TRANSCRIBING, CheckQuestion, check
 from studio.errors import ManifestError
+from studio.reports.data_report import html_report, report_view
 from studio.services import Services
 from studio.settings import DEMO_SPEECH, Settings
-from studio.ui.data_check import LISTENING, TRANSCRIBING, CheckQuestion, check
-from studio.ui.shared.data_report import html_report, report_view
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Text becomes markup in one place, and is escaped there."""
 
-from studio.ui.shared.markup import Html, join, table, tag
+from studio.reports.markup import Html, join, table, tag
 
 
 def test_text_and_attributes_are_escaped() -> None:

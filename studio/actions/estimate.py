@@ -1,20 +1,28 @@
-"""What the Memory tab asks: values of its form in, the calculator's answer out."""
+"""How much memory a run or a transcription takes: what is asked, and what is answered."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from studio.errors import ConfigError
+from studio.files import read_json
 from studio.memory.calibration import calibrate
 from studio.memory.fit import largest_within
 from studio.memory.gpus import GPUS, Gpu, card, detected_gpus, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
+from studio.memory.inference_plan import InferencePlan
 from studio.memory.plan import LABEL_LENGTH, MemoryEstimate, TrainingPlan
 from studio.memory.savings import Saving, savings
+from studio.memory.trace.result import Trace
+from studio.memory.trace.store import traced
 from studio.memory.training import estimate_training
+from studio.options.choices import ALL_LINEAR
 from studio.options.training import TrainingConfig
+from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
-from studio.training.fitting import inference_plan, shape_of
+from studio.services import Services
 from studio.training.plan import planned
 from studio.transcription.engine import USUAL_BEAMS
 
@@ -49,20 +57,37 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The estimate, and what it means on the GPU asked about."""
+class Sizes:
+    """An estimate, and how to make it for another batch."""
 
     estimate: MemoryEstimate
-    """Corrected by what was measured on that GPU, if it is in this machine."""
+    """Corrected by what was measured on the GPU asked about, if that is in this machine."""
     elsewhere: MemoryEstimate
     """As it is for any other GPU."""
-    gpu: Gpu
-    usable_bytes: int
-    verdict: str
     for_batch: Callable[[int], MemoryEstimate]
     """The same for another batch size."""
     savings: tuple[Saving, ...] = ()
     """What short audio and the loss in chunks save, in training."""
+
+    def on(self, gpu: Gpu) -> "Answer":
+        """What it means on a GPU."""
+        usable = usable_bytes(gpu)
+        said = verdict(self.estimate, usable)
+        return Answer(self.estimate, self.elsewhere, self.for_batch, self.savings, gpu, usable, said)
+
+
+@dataclass(frozen=True)
+class Answer(Sizes):
+    """The estimate, and what it means on the GPU asked about."""
+
+    gpu: Gpu = DEFAULT_GPU
+    usable_bytes: int = 0
+    verdict: str = ""
+
+    @property
+    def largest_batch_size(self) -> int:
+        """The largest batch that fits; 0 if none does."""
+        return largest_within(self.for_batch, self.usable_bytes)
 
 
 def answer(question: Question, registry: ModelRegistry, receipts: Path | None = None) -> Answer:
@@ -73,53 +98,59 @@ def answer(question: Question, registry: ModelRegistry, receipts: Path | None = 
         ModelNotFoundError: if there is no such model.
     """
     gpu = gpu_named(question.gpu)
-    sizes = _sizes(question, registry, gpu, receipts)
-    size = question.per_device_train_batch_size
-    estimate = sizes(size)
-    elsewhere = _sizes(question, registry)(size) if estimate.measurements else estimate
-    usable = usable_bytes(gpu)
-    said = verdict(estimate, usable)
-    return Answer(estimate, elsewhere, gpu, usable, said, sizes, _savings(question, registry, gpu, receipts))
-
-
-def _savings(
-    question: Question, registry: ModelRegistry, gpu: Gpu, receipts: Path | None
-) -> tuple[Saving, ...]:
-    if question.use != TRAIN:
-        return ()
-    known = calibrate(gpu, receipts) if receipts else None
-    return savings(training_plan_of(question), shape_of(question.base_model, registry), known)
-
-
-def _sizes(
-    question: Question, registry: ModelRegistry, gpu: Gpu | None = None, receipts: Path | None = None
-) -> Callable[[int], MemoryEstimate]:
-    """The estimate for any batch size, on a GPU that may have been measured."""
     dimensions = shape_of(question.base_model, registry)
     if question.use == TRAIN:
-        plan = training_plan_of(question)
-        known = calibrate(gpu, receipts) if receipts else None
-
-        def size_run(batch_size: int) -> MemoryEstimate:
-            sized = replace(plan, batch_size=batch_size)
-            estimate = estimate_training(sized, dimensions)
-            return known.correct(estimate, sized, dimensions) if known else estimate
-
-        return size_run
-    transcribing = inference_plan(
+        return run_sizes(training_plan_of(question), dimensions, gpu, receipts).on(gpu)
+    plan = inference_plan(
         question.base_model,
         registry,
         engine=question.engine,
         precision=question.precision,
         quantization=question.quantization if question.engine == "transformers" else "none",
+        batch_size=question.per_device_train_batch_size,
         num_beams=question.num_beams,
     )
-    return lambda size: estimate_inference(replace(transcribing, batch_size=size), dimensions)
+    return transcription_sizes(plan, dimensions).on(gpu)
+
+
+def run_sizes(
+    plan: TrainingPlan, dimensions: ModelDimensions, gpu: Gpu | None = None, receipts: Path | None = None
+) -> Sizes:
+    """Memory of a run, on a GPU that may have been measured; `receipts` is the folder of what was."""
+    known = calibrate(gpu, receipts) if receipts else None
+
+    def size_run(batch_size: int) -> MemoryEstimate:
+        sized = replace(plan, batch_size=batch_size)
+        estimate = estimate_training(sized, dimensions)
+        return known.correct(estimate, sized, dimensions) if known else estimate
+
+    estimate = size_run(plan.batch_size)
+    elsewhere = estimate_training(plan, dimensions) if estimate.measurements else estimate
+    return Sizes(estimate, elsewhere, size_run, savings(plan, dimensions, known))
+
+
+def transcription_sizes(plan: InferencePlan, dimensions: ModelDimensions) -> Sizes:
+    """Memory of a transcription."""
+    estimate = estimate_inference(plan, dimensions)
+    return Sizes(
+        estimate, estimate, lambda size: estimate_inference(replace(plan, batch_size=size), dimensions)
+    )
+
+
+def traced_run(config: TrainingConfig, label_length: int, services: Services) -> Trace:
+    """One training step of a run on tensors without memory.
+
+    Raises:
+        ConfigError: if nothing is known about the model's dimensions.
+        ModelNotFoundError: if there is no such model.
+    """
+    dimensions = shape_of(config.base_model, services.registry)
+    return traced(planned(config, label_length), dimensions, services.settings)
 
 
 def batch_curve(question: Question, found: Answer) -> tuple[list[tuple[int, int, int, int]], int]:
     """Batch size with low, middle and high bytes; and the largest batch that fits, 0 if none does."""
-    largest = largest_within(found.for_batch, found.usable_bytes)
+    largest = found.largest_batch_size
     sizes = sorted({*_BATCHES, question.per_device_train_batch_size, min(max(1, largest), _BATCHES[-1])})
     estimates = [(size, found.for_batch(size)) for size in sizes]
     return [(size, each.low_bytes, each.device_bytes, each.high_bytes) for size, each in estimates], largest
@@ -209,3 +240,49 @@ def estimate_command(question: Question) -> str:
         if name in _ALWAYS_SAID or value != getattr(defaults, name):
             words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
     return shlex.join(words)
+
+
+def shape_of(model: str, registry: ModelRegistry) -> ModelDimensions:
+    """The shape of a model, known without a download for released ones.
+
+    Raises:
+        ConfigError: if its dimensions are not known.
+        ModelNotFoundError: if there is no such model.
+    """
+    spec = registry.get(model)
+    if spec.dimensions is None:
+        raise ConfigError(
+            "The dimensions of {model} are not known yet: download it first, or choose one from the list.",
+            model=model,
+        )
+    return spec.dimensions
+
+
+_COMPUTE_TYPES = {"auto": "fp16", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
+"""Names of CTranslate2 and torch for what is written shorter here; half precision unless told otherwise."""
+
+
+def inference_plan(
+    model: str, registry: ModelRegistry, *, adapter: str = "", precision: str = "auto", **options: Any
+) -> InferencePlan:
+    """A plan of transcribing with a model; an adapter made here, or one beside it, brings rank and layers.
+
+    `num_beams` 0, or none, is what a recording is heard with.
+
+    Raises:
+        ConfigError: if an option cannot be.
+        ModelNotFoundError: if there is no such model.
+    """
+    options["precision"] = _COMPUTE_TYPES.get(precision, precision)
+    options["num_beams"] = options.get("num_beams") or USUAL_BEAMS
+    spec = registry.get(adapter or model)
+    made = spec.card.get("config") if spec.base_model else None
+    if adapter and spec.path is not None and not isinstance(made, Mapping):
+        saved = read_json(spec.path / "adapter_config.json")
+        made = {"lora_r": saved.get("r"), "target_modules": saved.get("target_modules")}
+    rank = made.get("lora_r") if isinstance(made, Mapping) else None
+    if not isinstance(made, Mapping) or not isinstance(rank, int):
+        return InferencePlan(**options)
+    modules = made.get("target_modules")
+    known = tuple(name for name in modules if name in ALL_LINEAR) if isinstance(modules, list) else ()
+    return InferencePlan(**options, adapter_rank=rank, adapter_modules=known or ALL_LINEAR)

@@ -1,0 +1,1 @@
+"""What can be done with the studio: page, command line and programs ask it here."""

@@ -1,0 +1,1 @@
+"""What is shown as HTML, on the page and in files."""

@@ -1,0 +1,50 @@
+"""Texts in three languages. The English text itself is the key of its translations."""
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from studio.errors import StudioError
+from studio.sentences import Listing, Sentence
+
+LOCALES: Mapping[str, str] = {"en": "English", "zh-CN": "简体中文", "zh-TW": "繁體中文"}
+"""Locale and its name for people. These spellings are the ones that Gradio's front end knows."""
+DEFAULT_LOCALE = "en"
+
+_FOLDER = Path(__file__).parent / "locales"
+
+
+@lru_cache
+def catalogue(locale: str) -> Mapping[str, str]:
+    """English text → text in `locale`; empty for English."""
+    path = _FOLDER / f"{locale}.json"
+    if locale not in LOCALES or not path.is_file():
+        return {}
+    translations: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    return translations
+
+
+def tr(text: str, locale: str, /, **values: object) -> str:
+    """`text` in `locale` with its `{fields}` filled in; English where there is no translation."""
+    template = catalogue(locale).get(text, text)
+    return template.format(**{k: _said(value, locale) for k, value in values.items()}) if values else template
+
+
+def _said(value: object, locale: str) -> object:
+    """A value of a sentence; one that is a sentence itself in the same language."""
+    if isinstance(value, Sentence | StudioError):
+        return tr(value.template, locale, **value.values)
+    if isinstance(value, Listing):
+        return tr(N_(", "), locale).join(str(_said(item, locale)) for item in value.items)
+    return value
+
+
+def said(sentence: Sentence, locale: str) -> str:
+    """A sentence in the visitor's language."""
+    return tr(sentence.template, locale, **sentence.values)
+
+
+def N_(text: str) -> str:
+    """Marks an English text that is translated elsewhere, where it is a variable; gives it back as it is."""
+    return text
