@@ -1,7 +1,7 @@
 """Models side by side on one test set: error rates, whether the difference is real, and every clip's diff."""
 
 import json
-from collections.abc import Iterator
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,22 +15,21 @@ from studio.evaluation.result import Evaluation
 from studio.options.choices import NORMALIZERS
 from studio.registry.store import ModelRegistry
 from studio.reports.language_names import language_choices
-from studio.reports.markup import Html, join
+from studio.reports.markup import join
 from studio.reports.pieces import note, progress_bar
 from studio.settings import Settings
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from studio.translation import tr
 from studio.ui.shared.access import require_public_data
-from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.evaluation_views import comparison_sentences, rates_table, script_note, utterance_table
 from studio.ui.shared.following import QUIET, compared_models, wire_cancel
 from studio.ui.shared.forms import choices_of
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
-from studio.ui.shared.streaming import Stops, Worked
+from studio.ui.shared.tasks import Pace, Step, Task, Tasks, paced_bar, step_bar, tells_steps
 from studio.ui.shared.transcript_views import download_links
-from studio.ui.shared.under_way import Step, shared_note, step_bar
+from studio.ui.shared.waiting import Line
 
 
 @dataclass(frozen=True)
@@ -123,37 +122,44 @@ def _wire(
     start: gr.Button,
     cancel: gr.Button,
 ) -> None:
-    stops = Stops()
+    tasks = Tasks(Line(at_once=1))
 
     def refresh(chosen: list[str] | None, request: gr.Request) -> list[Any]:
         locale = request_locale(request)
         languages = gr.Dropdown(choices=language_choices(locale))
         return [compared_models(registry, chosen, locale), languages, gr.Button(interactive=True)]
 
-    @shows_errors
-    def run(request: gr.Request, **values: Any) -> Iterator[list[Any]]:
+    def evaluation(locale: str, **values: Any) -> Task[Any, Evaluation]:
         require_public_data(settings, values["data"])
-        yield from _evaluate(
-            engines, settings.cache, stops, values, str(request.session_hash), request_locale(request)
-        )
+        return _evaluation(engines, settings.cache, values, locale)
 
     tab.select(refresh, form["models"], [form["models"], form["language"], start], **QUIET)
-    start.click(run, inputs_kwargs=form, outputs=results.all(), **{**QUIET, "concurrency_limit": 1})
-    wire_cancel(cancel, stops, results.status)
+    start.click(tasks.handler(evaluation), inputs_kwargs=form, outputs=results.all(), **QUIET)
+    wire_cancel(cancel, tasks.stops, results.status)
 
 
-def _evaluate(
-    engines: ModelCache, cache_dir: Path, stops: Stops, values: dict[str, Any], visitor: str, locale: str
-) -> Iterator[list[Any]]:
-    """Runs one evaluation and shows how far it is, then what came out."""
+def _evaluation(
+    engines: ModelCache, cache_dir: Path, values: dict[str, Any], locale: str
+) -> Task[Step | tuple[int, int], Evaluation]:
+    """One evaluation: how far it is, then what came out."""
     models = values["models"] or []
     if not models:
         raise ConfigError("No model is chosen: choose one, or two to compare them.")
-    event = stops.begin(visitor)
+    pace: list[Pace] = []
 
-    def work(report: Any) -> Evaluation:
-        """In a thread of its own."""
-        return evaluate(
+    def show(step: Step | tuple[int, int] | None) -> list[Any] | None:
+        if step is None:
+            return None
+        if isinstance(step, Step):
+            return [step_bar(step, locale), *[gr.skip()] * 4]
+        done, total = step
+        pace[:] = pace or [Pace(time.monotonic())]
+        pace[0].note(done, time.monotonic())
+        text = tr("Transcribed {done} of {total} clips", locale, done=done, total=total)
+        return [paced_bar(text, done, total, pace[0], locale), *[gr.skip()] * 4]
+
+    return Task(
+        work=lambda report, should_stop: evaluate(
             engines,
             models,
             values["data"],
@@ -162,29 +168,16 @@ def _evaluate(
             max_samples=int(values["max_samples"] or 0) or None,
             cache_dir=cache_dir,
             choice=EngineChoice(values["engine"], values["precision"]),
-            on_step=lambda doing, share: report(Step(doing, share)),
+            on_step=tells_steps(report),
             on_progress=lambda *step: report(step),
-            should_stop=event.is_set,
-        )
-
-    running: Worked[Any, Evaluation] = Worked(work)
-    try:
-        told = shared_note(engines, locale)
-        bar = progress_bar(0.0, tr("Loading the models and the data …", locale))
-        yield [join([told, bar]), "", "", "", ""]
-        for step in running:
-            yield [join([told, _progress(step, locale)]), *[gr.skip()] * 4]
-        yield _whole(running.result.to_json(), event.is_set(), locale)
-    finally:
-        stops.end(visitor, event)
-
-
-def _progress(step: Any, locale: str) -> Html:
-    if isinstance(step, Step):
-        return step_bar(step, locale)
-    done, total = step
-    text = tr("Transcribed {done} of {total} clips", locale, done=done, total=total)
-    return progress_bar(done / total if total else 0.0, text)
+            should_stop=should_stop,
+        ),
+        begun=progress_bar(0.0, tr("Loading the models and the data …", locale)),
+        show=show,
+        finish=lambda found, was_stopped: _whole(found.to_json(), was_stopped, locale),
+        blank=[""] * 4,
+        engines=engines,
+    )
 
 
 def _whole(found: dict[str, Any], was_stopped: bool, locale: str) -> list[Any]:

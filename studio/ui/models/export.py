@@ -1,6 +1,6 @@
 """The Models tab's export: a model in another form, with its proof."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,22 +17,16 @@ from studio.sentences import Sentence
 from studio.settings import Settings
 from studio.translation import N_, tr
 from studio.ui.shared.access import require_training
-from studio.ui.shared.errors import shows_errors
-from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED
+from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED, wire_cancel
 from studio.ui.shared.forms import choices_of
 from studio.ui.shared.i18n import _, request_locale
-from studio.ui.shared.streaming import Worked
+from studio.ui.shared.tasks import Step, Task, Tasks, step_bar
 from studio.ui.shared.views import loss_note
+from studio.ui.shared.waiting import Line
 
 _AS_THEY_ARE = N_("As they are")
 _SAME = N_("Proof: both write the same {tokens} tokens ({clips} clips).")
 _DIFFERENT = N_("Measured: {different_tokens} of {tokens} tokens differ ({clips} clips).")
-
-
-@dataclass(frozen=True)
-class _Step:
-    doing: Sentence
-    share: float
 
 
 @dataclass(frozen=True)
@@ -43,6 +37,7 @@ class ExportParts:
     format: gr.Dropdown
     quantization: gr.Dropdown
     start: gr.Button
+    cancel: gr.Button
     status: gr.HTML
 
 
@@ -64,28 +59,21 @@ def export_parts() -> ExportParts:
                 min_width=120,
                 elem_id="models-export-quantization",
             )
-        start = gr.Button(_("Export"), size="sm", elem_id="models-export")
+        with gr.Row():
+            start = gr.Button(_("Export"), size="sm", elem_id="models-export")
+            cancel = gr.Button(_("Cancel"), size="sm", elem_id="models-export-cancel")
     status = gr.HTML(elem_id="models-export-status")
-    return ExportParts(group, format_, quantization, start, status)
+    return ExportParts(group, format_, quantization, start, cancel, status)
 
 
 def wire_export(parts: ExportParts, choice: Block, settings: Settings, exporter: Exporter, show: Any) -> None:
     """Export starts at the button; `show` is the handler that then shows the models there are, and its
     outputs. The chosen model stays so."""
+    tasks = Tasks(Line(at_once=1))
 
-    @shows_errors
-    def make_export(request: gr.Request, model: str, format_: str, quantization: str) -> Iterator[Html]:
-        """Tells how far it is, at the end the proof."""
+    def export(locale: str, model: str, form: str, quantization: str) -> Task[Step, ModelSpec | None]:
         require_training(settings)
-        locale = request_locale(request)
-        asked = ExportRequest(model, format_, quantization)
-        work: Worked[_Step, ModelSpec] = Worked(
-            lambda report: exporter.export(asked, lambda doing, share: report(_Step(doing, share)))
-        )
-        yield progress_bar(0.0, tr("Reading {model} …", locale, model=model))
-        for step in work:
-            yield progress_bar(step.share, tr(step.doing.template, locale, **step.doing.values))
-        yield proof(work.result, locale)
+        return _export(exporter, ExportRequest(model, form, quantization), locale)
 
     def offer_weights(format_: str, chosen: str, request: gr.Request) -> Any:
         choices = [(tr(_AS_THEY_ARE, request_locale(request)), "auto"), *_weights(format_)]
@@ -95,13 +83,47 @@ def wire_export(parts: ExportParts, choice: Block, settings: Settings, exporter:
     parts.format.change(
         offer_weights, [parts.format, parts.quantization], parts.quantization, **AT_ONCE, **UNCHECKED
     )
+    wire_cancel(parts.cancel, tasks.stops)
     handler, outputs = show
     parts.start.click(
-        make_export,
-        [choice, parts.format, parts.quantization],
-        parts.status,
-        **{**QUIET, **UNCHECKED, "concurrency_limit": 1},
+        tasks.handler(export),
+        inputs_kwargs={"model": choice, "form": parts.format, "quantization": parts.quantization},
+        outputs=[parts.status],
+        **QUIET,
+        **UNCHECKED,
     ).success(handler, choice, outputs, **QUIET, **UNCHECKED)
+
+
+def _export(exporter: Exporter, asked: ExportRequest, locale: str) -> Task[Step, ModelSpec | None]:
+    """One export; cancelled, it ends before its next step, and nothing of it is left."""
+
+    def work(report: Callable[[Step], None], should_stop: Callable[[], bool]) -> ModelSpec | None:
+        def tell(doing: Sentence, share: float) -> None:
+            if should_stop():
+                raise _Cancelled
+            report(Step(doing, share))
+
+        try:
+            return exporter.export(asked, tell)
+        except _Cancelled:
+            return None
+
+    def finish(made: ModelSpec | None, _was_stopped: bool) -> list[Any]:
+        if made is None:
+            return [note(tr("Cancelled: nothing was exported.", locale), "warning")]
+        return [proof(made, locale)]
+
+    return Task(
+        work=work,
+        begun=progress_bar(0.0, tr("Reading {model} …", locale, model=asked.model)),
+        show=lambda step: [step_bar(step, locale)] if step else None,
+        finish=finish,
+        outlives=True,
+    )
+
+
+class _Cancelled(Exception):
+    """Ends an export between two of its steps."""
 
 
 def export_formats(spec: ModelSpec | None, locale: str) -> list[Any]:

@@ -11,7 +11,7 @@ from studio.registry.spec import ModelKind
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.translation import tr
 from studio.ui.shared.i18n import request_locale
-from studio.ui.shared.streaming import Stops
+from studio.ui.shared.tasks import Stops
 from studio.ui.shared.views import model_choices
 
 QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_limit": None}
@@ -60,13 +60,14 @@ def opened(tab: gr.Tab) -> list[Any]:
     return [tab.select, around.select] if isinstance(around, gr.Tab) else [tab.select]
 
 
-def wire_cancel(cancel: gr.Button, stops: Stops, status: Block) -> None:
-    """The button asks the visitor's work to stop, which then says so in `status`; where nothing is at work,
-    nothing may stand there as if.
+def wire_cancel(cancel: gr.Button, stops: Stops, status: Block | None = None) -> None:
+    """The button asks the visitor's work to stop, which then says so; where nothing is at work, nothing may
+    stand in `status` as if.
     """
 
     def stop(request: gr.Request) -> Any:
-        return gr.skip() if stops.cancel(str(request.session_hash)) else ""
+        was_at_work = stops.cancel(str(request.session_hash))
+        return None if status is None else gr.skip() if was_at_work else ""
 
     cancel.click(stop, None, status, **QUIET)
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-_LOOK_SECONDS = 2.0
+_LOOK_SECONDS = 0.5
 """Who waits is heard of so often even if nothing moves: so it is seen when they leave."""
 
 

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,19 +13,17 @@ from gradio.components.plot import PlotData
 from studio.actions.check_data import TRANSCRIBING, CheckAnswer, CheckQuestion, check
 from studio.dataset.report import DatasetReport, Histogram
 from studio.reports.data_report import html_report, label_title, report_view
-from studio.reports.markup import Html, join
+from studio.reports.markup import join
 from studio.reports.pieces import BLUE, TEAL, note, progress_bar
 from studio.services import Services
 from studio.translation import N_, tr
 from studio.ui.shared.access import require_public_data
 from studio.ui.shared.charts import axis, figure
-from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET, wire_cancel
-from studio.ui.shared.i18n import _, request_locale
-from studio.ui.shared.streaming import Stops, Worked
+from studio.ui.shared.i18n import _
+from studio.ui.shared.tasks import Pace, Task, Tasks, paced_bar
 from studio.ui.shared.transcript_views import download_links
-from studio.ui.shared.under_way import shared_note
-from studio.units import format_duration
+from studio.ui.shared.waiting import Line
 
 _ASKED = (
     *("train_data", "test_data", "audio_column", "text_column"),
@@ -53,53 +50,51 @@ def build_data_doctor(services: Services, form: dict[str, Block]) -> None:
         durations = gr.Plot(show_label=False, visible=False, elem_id="data-durations")
         lengths = gr.Plot(show_label=False, visible=False, elem_id="data-labels")
         found = gr.HTML(elem_id="data-doctor-report")
-    stops = Stops()
+    tasks = Tasks(Line(at_once=1))
 
-    @shows_errors
-    def run(request: gr.Request, transcribe: float | None, **values: Any) -> Iterator[list[Any]]:
+    def checked(locale: str, transcribe: float | None, **values: Any) -> Task[Any, CheckAnswer]:
         for name in ("train_data", "test_data"):
             require_public_data(services.settings, values[name])
         question = CheckQuestion(transcribe=int(transcribe or 0), **{name: values[name] for name in _ASKED})
-        yield from _run(services, stops, question, request)
+        return _check(services, question, locale)
 
     start.click(
-        run,
+        tasks.handler(checked),
         inputs_kwargs={"transcribe": transcribe, **{name: form[name] for name in _ASKED}},
         outputs=[status, durations, lengths, found],
-        **{**QUIET, "concurrency_limit": 1},
+        **QUIET,
     )
-    wire_cancel(stop, stops, status)
+    wire_cancel(stop, tasks.stops, status)
 
 
-def _run(
-    services: Services, stops: Stops, question: CheckQuestion, request: gr.Request
-) -> Iterator[list[Any]]:
-    locale, visitor = request_locale(request), str(request.session_hash)
-    event = stops.begin(visitor)
-    running: Worked[tuple[str, int, int], CheckAnswer] = Worked(
-        lambda report: check(
-            question, services, on_progress=lambda *step: report(step), should_stop=event.is_set
-        )
+def _check(
+    services: Services, question: CheckQuestion, locale: str
+) -> Task[tuple[str, int, int], CheckAnswer]:
+    """The check: how far it is, then what was found."""
+    paces: dict[str, Pace] = {}
+
+    def show(step: tuple[str, int, int] | None) -> list[Any] | None:
+        if step is None:
+            return None
+        kind, done, total = step
+        pace = paces.setdefault(kind, Pace(time.monotonic()))
+        pace.note(done, time.monotonic())
+        text = N_("Listened to {done} of {total} clips")
+        if kind == TRANSCRIBING:
+            text = N_("Transcribed {done} of {total} clips")
+        said = tr(text, locale, done=done, total=total)
+        return [paced_bar(said, done, total, pace, locale), *[gr.skip()] * 3]
+
+    return Task(
+        work=lambda report, should_stop: check(
+            question, services, on_progress=lambda *step: report(step), should_stop=should_stop
+        ),
+        begun=progress_bar(0.0, tr(N_("Reading the data"), locale)),
+        show=show,
+        finish=lambda answer, _was_stopped: _whole(answer, locale),
+        blank=[gr.skip()] * 3,
+        engines=services.engines if question.transcribe else None,
     )
-    began: dict[str, float] = {}
-    try:
-        told = shared_note(services.engines, locale) if question.transcribe else ""
-        yield [join([told, progress_bar(0.0, tr(N_("Reading the data"), locale))]), *[gr.skip()] * 3]
-        for kind, done, total in running:
-            seconds = time.monotonic() - began.setdefault(kind, time.monotonic())
-            yield [join([told, _progress(kind, done, total, seconds, locale)]), *[gr.skip()] * 3]
-        yield _whole(running.result, locale)
-    finally:
-        stops.end(visitor, event)
-
-
-def _progress(kind: str, done: int, total: int, seconds: float, locale: str) -> Html:
-    text = N_("Listened to {done} of {total} clips")
-    if kind == TRANSCRIBING:
-        text = N_("Transcribed {done} of {total} clips")
-    left = format_duration(seconds / done * (total - done)) if done and seconds > 1 else ""
-    shown = tr("{time} left", locale, time=left) if left else ""
-    return progress_bar(done / total if total else 0.0, tr(text, locale, done=done, total=total), shown)
 
 
 def _whole(answer: CheckAnswer, locale: str) -> list[Any]:

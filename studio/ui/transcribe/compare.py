@@ -1,31 +1,27 @@
 """Two or three models on one recording: what each wrote, with the differences marked."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.errors import AudioError, ConfigError, StudioError
+from studio.errors import AudioError, ConfigError
 from studio.evaluation.side_by_side import SideBySide, hear_side_by_side
 from studio.registry.store import ModelRegistry
 from studio.reports.language_names import language_choices
-from studio.reports.markup import Html, join
 from studio.reports.pieces import note, progress_bar
 from studio.transcription.engine import EngineChoice, Progress, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from studio.translation import tr
-from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.evaluation_views import side_by_side_view
 from studio.ui.shared.following import QUIET, compared_models, opened, wire_cancel
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
-from studio.ui.shared.streaming import Stops, Worked
+from studio.ui.shared.tasks import Step, Task, Tasks, step_bar, tells_steps
 from studio.ui.shared.transcript_views import download_links
-from studio.ui.shared.under_way import Step, shared_note, step_bar, waiting_note
 from studio.ui.shared.waiting import Line
 from studio.ui.transcribe.form import language_and_task, sample_buttons
 
@@ -88,30 +84,24 @@ def _wire(
     start: gr.Button,
     cancel: gr.Button,
 ) -> None:
-    stops = Stops()
+    tasks = Tasks(line)
 
     def refresh(chosen: list[str] | None, request: gr.Request) -> list[Any]:
         locale = request_locale(request)
         return [compared_models(registry, chosen, locale), gr.Dropdown(choices=language_choices(locale))]
 
-    @shows_errors
-    async def compare(request: gr.Request, **values: Any) -> AsyncIterator[list[Any]]:
-        visitor, locale = str(request.session_hash), request_locale(request)
-        async for step in _compare(engines, line, stops, values, visitor, locale):
-            yield step
-
     gr.on(opened(tab), refresh, form["models"], [form["models"], form["language"]], **QUIET)
-    start.click(compare, inputs_kwargs=form, outputs=outputs, **QUIET)
-    wire_cancel(cancel, stops, outputs[0])
+    start.click(tasks.handler(partial(_comparison, engines)), inputs_kwargs=form, outputs=outputs, **QUIET)
+    wire_cancel(cancel, tasks.stops, outputs[0])
 
 
-def _bar(step: Progress | Step | None, locale: str) -> Html | None:
+def _shown(step: Progress | Step | None, locale: str) -> list[Any] | None:
     """How far it is; None where nothing can be said yet."""
     if isinstance(step, Step):
-        return step_bar(step, locale)
+        return [step_bar(step, locale), "", ""]
     if step is None or not step.total_seconds:
         return None
-    return progress_bar(step.done_seconds / step.total_seconds, tr("Transcribing …", locale))
+    return [progress_bar(step.done_seconds / step.total_seconds, tr("Transcribing …", locale)), "", ""]
 
 
 def _asked(values: dict[str, Any]) -> tuple[Path, list[str]]:
@@ -131,45 +121,33 @@ def _asked(values: dict[str, Any]) -> tuple[Path, list[str]]:
     return Path(values["audio"]), models
 
 
-async def _compare(
-    engines: ModelCache, line: Line, stops: Stops, values: dict[str, Any], visitor: str, locale: str
-) -> AsyncIterator[list[Any]]:
-    """Waits for its turn, hears the recording with each model, and shows the differences."""
+def _comparison(engines: ModelCache, locale: str, **values: Any) -> Task[Progress | Step, SideBySide]:
+    """Hears the recording with each model, and shows the differences."""
     path, models = _asked(values)
     options = TranscribeOptions(language=values["language"], task=values["task"])
     choice = EngineChoice(values["engine"], values["precision"])
-    event, place = stops.begin(visitor), line.join()
-    work: Worked[Progress | Step, SideBySide] = Worked(
-        lambda report: hear_side_by_side(
+
+    def finish(found: SideBySide, was_stopped: bool) -> list[Any]:
+        status = note(tr("Cancelled: these models were done.", locale), "warning") if was_stopped else ""
+        files = {"json": json.dumps(found.to_json(), ensure_ascii=False, indent=2)}
+        return [status, side_by_side_view(found, locale), download_links(files, path.stem, locale)]
+
+    return Task(
+        work=lambda report, should_stop: hear_side_by_side(
             engines,
             models,
             path,
             options,
             values["reference"],
             report,
-            event.is_set,
+            should_stop,
             choice=choice,
-            on_step=lambda doing, share: report(Step(doing, share)),
-        )
+            on_step=tells_steps(report),
+        ),
+        begun=progress_bar(0.0, tr("Loading the models and the recording …", locale)),
+        show=lambda step: _shown(step, locale),
+        finish=finish,
+        blank=["", ""],
+        engines=engines,
+        path=path,
     )
-    try:
-        async for before in place.wait():
-            if event.is_set():
-                yield [note(tr("Cancelled before it began.", locale), "warning"), "", ""]
-                return
-            yield [waiting_note(before, locale), "", ""]
-        told = await asyncio.to_thread(shared_note, engines, locale)
-        yield [join([told, progress_bar(0.0, tr("Loading the models and the recording …", locale))]), "", ""]
-        async for step in work:
-            bar = _bar(step, locale)
-            yield [join([told, bar]), "", ""] if bar else [gr.skip()] * 3
-        found = work.result
-        status = note(tr("Cancelled: these models were done.", locale), "warning") if event.is_set() else ""
-        files = {"json": json.dumps(found.to_json(), ensure_ascii=False, indent=2)}
-        yield [status, side_by_side_view(found, locale), download_links(files, path.stem, locale)]
-    except StudioError as error:
-        named = {name: path.name if str(v) == str(path) else v for name, v in error.values.items()}
-        raise type(error)(error.template, **named) from error
-    finally:
-        place.leave()
-        stops.end(visitor, event)

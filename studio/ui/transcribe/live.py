@@ -19,8 +19,8 @@ from studio.ui.shared.errors import explain, shows_errors
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
+from studio.ui.shared.tasks import Step, shared_note
 from studio.ui.shared.transcript_views import download_links
-from studio.ui.shared.under_way import Step, shared_note
 from studio.ui.transcribe.form import choices, language_and_task, model_field
 from studio.ui.transcribe.live_sessions import LiveSessions
 

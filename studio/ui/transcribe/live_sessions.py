@@ -19,7 +19,7 @@ from studio.transcription.languages import join_texts
 from studio.transcription.live import LiveText, LiveTranscript
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.window_model import WORD_SECONDS
-from studio.ui.shared.under_way import Step
+from studio.ui.shared.tasks import Step
 
 OnStep = Callable[[Sentence, float], None]
 """What is being done to get a model ready, and the share that is done."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Collection
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,11 +28,9 @@ from studio.ui.shared.access import require_public_data
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET, opened, wire_cancel
 from studio.ui.shared.i18n import _, request_locale
-from studio.ui.shared.pace import Pace
 from studio.ui.shared.search_options import chosen, search_options
-from studio.ui.shared.streaming import Stops, Worked
+from studio.ui.shared.tasks import Pace, ShouldStop, Step, Task, Tasks, paced_bar, step_bar, tells_steps
 from studio.ui.shared.transcript_views import download_links
-from studio.ui.shared.under_way import Step, shared_note, step_bar, waiting_note
 from studio.ui.shared.waiting import Line
 from studio.ui.transcribe.form import (
     NO_MODEL,
@@ -52,9 +50,7 @@ def batch_progress(batch: Batch, done_seconds: float, pace: Pace, locale: str) -
     """How many are done, and the time left; `done_seconds` lie behind in the recording at hand."""
     done, total = batch.done_seconds + done_seconds, batch.total_seconds
     text = tr("{done} of {total} recordings are done", locale, done=len(batch.rows), total=len(batch.paths))
-    left = pace.left_seconds(total, time.monotonic())
-    amount = tr("about {left} left", locale, left=format_duration(left)) if left is not None else ""
-    return progress_bar(done / total if total else 0.0, text, amount)
+    return paced_bar(text, done, total, pace, locale)
 
 
 def batch_summary(batch: Batch, before: int, *, was_stopped: bool, locale: str) -> Html:
@@ -138,8 +134,7 @@ class _Studio:
     settings: Settings
     registry: ModelRegistry
     engines: ModelCache
-    line: Line
-    stops: Stops
+    tasks: Tasks
 
 
 def build_many(
@@ -169,7 +164,7 @@ def build_many(
             )
             download = gr.HTML(elem_id="many-download")
             table = gr.HTML(elem_id="many-table")
-    studio = _Studio(settings, registry, engines, line, Stops())
+    studio = _Studio(settings, registry, engines, Tasks(line))
 
     @shows_errors
     async def hear(request: gr.Request, **values: Any) -> AsyncIterator[list[Any]]:
@@ -183,7 +178,7 @@ def build_many(
     outputs = [form["model"], form["language"], known, start]
     gr.on(opened(tab), refresh, [form["model"], known], outputs, **QUIET)
     start.click(hear, inputs_kwargs=form, outputs=[status, download, table], **QUIET)
-    wire_cancel(cancel, studio.stops, status)
+    wire_cancel(cancel, studio.tasks.stops, status)
 
 
 def _file_fields(form: dict[str, Block], *, is_public: bool) -> None:
@@ -227,7 +222,7 @@ async def _hear_all(
     layout = CaptionLayout(*(int(values.pop(name) or 0) for name in LAYOUT_BOUNDS))
     files, place, model = values.pop("files") or [], values.pop("place").strip(), values.pop("model")
     options, choice = chosen(values)
-    event = studio.stops.begin(visitor)
+    event = studio.tasks.stops.begin(visitor)
     try:
         yield [progress_bar(0.0, tr("Reading the recordings …", locale)), "", ""]
         paths = await asyncio.to_thread(_paths, studio.settings, files, place)
@@ -249,7 +244,7 @@ async def _hear_all(
         status = batch_summary(batch, before, was_stopped=event.is_set(), locale=locale)
         yield [status, _downloads(batch, layout, locale), batch_table(batch, (), locale)]
     finally:
-        studio.stops.end(visitor, event)
+        studio.tasks.stops.end(visitor, event)
 
 
 def _paths(settings: Settings, files: list[str], place: str) -> list[Path]:
@@ -266,13 +261,13 @@ def _paths(settings: Settings, files: list[str], place: str) -> list[Path]:
 
 
 async def _hear_group(
-    studio: _Studio, batch: Batch, group: list[Path], pace: Pace, should_stop: Any, locale: str
+    studio: _Studio, batch: Batch, group: list[Path], pace: Pace, should_stop: ShouldStop, locale: str
 ) -> AsyncGenerator[list[Any]]:
     """Waits for a turn, then hears a few recordings."""
-    place = studio.line.join()
     asked = batch.asked
-    work: Worked[Progress | Step, Any] = Worked(
-        lambda report: transcribe_many(
+
+    def work(report: Callable[[Progress | Step], None], should_stop: ShouldStop) -> None:
+        transcribe_many(
             studio.engines,
             asked.model_id,
             group,
@@ -281,28 +276,33 @@ async def _hear_group(
             should_stop=should_stop,
             on_progress=report,
             choice=asked.choice,
-            on_step=lambda doing, share: report(Step(doing, share)),
+            on_step=tells_steps(report),
         )
+
+    def show(step: Progress | Step | None) -> list[Any]:
+        if isinstance(step, Step):
+            return [step_bar(step, locale), gr.skip(), gr.skip()]
+        done = step.done_seconds if step and len(group) == 1 else 0.0
+        return [batch_progress(batch, done, pace, locale), gr.skip(), gr.skip()]
+
+    def finish(_nothing: None, _was_stopped: bool) -> list[Any]:
+        pace.note(batch.done_seconds, time.monotonic())
+        return show(None)
+
+    task: Task[Progress | Step, None] = Task(
+        work=work,
+        begun=batch_progress(batch, 0.0, pace, locale),
+        show=show,
+        finish=finish,
+        blank=[gr.skip()] * 2,
+        filled=["", batch_table(batch, group, locale)],
+        engines=studio.engines,
     )
     try:
-        async for before in place.wait():
-            if should_stop():
-                return
-            yield [waiting_note(before, locale), gr.skip(), gr.skip()]
-        told = await asyncio.to_thread(shared_note, studio.engines, locale)
-        bar = batch_progress(batch, 0.0, pace, locale)
-        yield [join([told, bar]), "", batch_table(batch, group, locale)]
-        async for step in work:
-            if isinstance(step, Step):
-                yield [step_bar(step, locale), gr.skip(), gr.skip()]
-            else:
-                done = step.done_seconds if step and len(group) == 1 else 0.0
-                bar = batch_progress(batch, done, pace, locale)
-                yield [join([told, bar]), gr.skip(), gr.skip()]
-        _ = work.result
-        pace.note(batch.done_seconds, time.monotonic())
+        async with aclosing(studio.tasks.turn(task, should_stop, locale)) as steps:
+            async for step in steps:
+                yield step
     finally:
-        place.leave()
         await asyncio.to_thread(batch.save)
 
 

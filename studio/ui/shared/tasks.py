@@ -1,0 +1,314 @@
+"""Long tasks behind a page: in turn, in a thread, with progress and the time left, until done or cancelled.
+
+A section has its `Tasks`. Each start is a `Task`, whose steps are what the page shows: the place in the line,
+that a run shares the machine, how far it is, and what came of it.
+"""
+
+import asyncio
+import queue
+import threading
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import gradio as gr
+
+from studio.errors import StudioError
+from studio.reports.markup import Html, join
+from studio.reports.pieces import note, progress_bar
+from studio.sentences import Sentence
+from studio.transcription.engine import OnStep
+from studio.transcription.model_cache import ModelCache
+from studio.translation import tr
+from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.i18n import request_locale
+from studio.ui.shared.waiting import Line
+from studio.units import format_duration
+
+Result = TypeVar("Result")
+Report = TypeVar("Report")
+Shown = list[Any]
+"""Values of a section's outputs; the first of them is its status."""
+ShouldStop = Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Task(Generic[Report, Result]):
+    """What a visitor has started."""
+
+    work: Callable[[Callable[[Report], None], ShouldStop], Result]
+    """Runs in a thread; it reports how far it is, and ends soon after it should stop."""
+    begun: Html
+    """The status until the first report."""
+    show: Callable[[Report | None], Shown | None]
+    """What the page shows after a report, or of time that passed without one (None); None: no change."""
+    finish: Callable[[Result, bool], Shown]
+    """What it shows at the end; the second argument tells whether it was cancelled."""
+    blank: Shown = field(default_factory=list)
+    """The outputs behind the status while there is nothing in them."""
+    filled: Shown | None = None
+    """The same once it has begun, if there is something."""
+    engines: ModelCache | None = None
+    """Models that it listens with: they may share the machine with a run, which is told."""
+    outlives: bool = False
+    """Whether it goes on when its visitor leaves: what it makes is for later."""
+    path: Path | None = None
+    """An upload. It lies in a folder of the server, whose name says nothing to the visitor: errors speak of
+    its name alone."""
+
+
+class Tasks:
+    """The long tasks of a section, one a visitor: a new start ends the one before."""
+
+    def __init__(self, line: Line) -> None:
+        """`line` is where those wait who come at once."""
+        self.stops = Stops()
+        self._line = line
+
+    def handler(self, make: Callable[..., Task[Any, Any]]) -> Callable[..., AsyncIterator[Shown]]:
+        """What a button's click calls: `make(locale, **values)` gives the task of a form's values, which are
+        to be passed as `inputs_kwargs`.
+        """
+
+        @shows_errors
+        async def handle(request: gr.Request, **values: Any) -> AsyncIterator[Shown]:
+            task = make(request_locale(request), **values)
+            async with aclosing(self.run(task, request)) as steps:
+                async for step in steps:
+                    yield step
+
+        return handle
+
+    async def run(self, task: Task[Report, Result], request: gr.Request) -> AsyncGenerator[Shown]:
+        """What the page shows of a task, step by step. A visitor who leaves ends it, unless it outlives them.
+
+        Raises: what its work raises.
+        """
+        visitor = str(request.session_hash)
+        stopped = self.stops.begin(visitor)
+        try:
+            async with aclosing(self.turn(task, stopped.is_set, request_locale(request))) as steps:
+                async for step in steps:
+                    yield step
+        except StudioError as error:
+            yield ["", *task.blank]
+            raise _named(error, task.path) from error
+        finally:
+            self.stops.end(visitor, stopped, is_over=not task.outlives)
+
+    async def turn(
+        self, task: Task[Report, Result], should_stop: ShouldStop, locale: str
+    ) -> AsyncGenerator[Shown]:
+        """Waits in the line, then works; for those who see to `stops` themselves."""
+        place = self._line.join()
+        work: Worked[Report, Result] = Worked(lambda report: task.work(report, should_stop))
+        try:
+            async for before in place.wait():
+                if should_stop():
+                    break
+                yield [waiting_note(before, locale), *task.blank]
+            if should_stop():
+                yield [note(tr("Cancelled before it began.", locale), "warning"), *task.blank]
+                return
+            # Before the page hears of it: bringing it the first line takes a while, in which work can go on.
+            work.begin()
+            told = await asyncio.to_thread(shared_note, task.engines, locale) if task.engines else Html("")
+            yield [join([told, task.begun]), *(task.filled or task.blank)]
+            async for report in work:
+                if (shown := task.show(report)) is not None:
+                    yield [join([told, shown[0]]), *shown[1:]]
+            yield task.finish(work.result, should_stop())
+        finally:
+            place.leave()
+
+
+def _named(error: StudioError, path: Path | None) -> StudioError:
+    """The error with an upload's name in place of its path."""
+    if path is None:
+        return error
+    named = {name: path.name if str(v) == str(path) else v for name, v in error.values.items()}
+    return type(error)(error.template, **named)
+
+
+# ---------------------------------------------------------------------- what is shown meanwhile
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far an export is, which faster-whisper needs of a model that it has not played yet."""
+
+    doing: Sentence
+    share: float
+
+
+def tells_steps(report: Callable[[Any], None]) -> OnStep:
+    """For work that makes exports: each of its steps is reported."""
+    return lambda doing, share: report(Step(doing, share))
+
+
+def step_bar(step: Step, locale: str) -> Html:
+    """How far an export is."""
+    return progress_bar(step.share, tr(step.doing.template, locale, **step.doing.values))
+
+
+def paced_bar(doing: str, done: float, total: float, pace: "Pace", locale: str) -> Html:
+    """How far it is, and how long it will take as far as that is known."""
+    left = pace.left_seconds(total, time.monotonic())
+    amount = tr("about {left} left", locale, left=format_duration(left)) if left is not None else ""
+    return progress_bar(done / total if total else 0.0, doing, amount)
+
+
+def waiting_note(before: int, locale: str) -> Html:
+    """What somebody reads whose turn has not come."""
+    if before == 1:
+        return note(tr("One visitor is before you: yours is next.", locale))
+    return note(tr("{count} visitors are before you.", locale, count=before))
+
+
+def shared_note(engines: ModelCache, locale: str) -> Html:
+    """What somebody reads whose model shares the machine with a run; nothing while no run is at work.
+
+    Not for the event loop: whether there is a GPU is known once torch is there.
+    """
+    notice = engines.notice()
+    return note(tr(notice.template, locale, **notice.values), "warning") if notice else Html("")
+
+
+_LEAST_SECONDS = 1.0
+"""A pace is known once it was watched for so long: silence, say, is done with at once."""
+
+
+class Pace:
+    """How fast work of a known amount goes, and how long it will still take. Times are those of one clock,
+    in seconds.
+    """
+
+    def __init__(self, began: float) -> None:
+        """`began` is when the work started; loading a model is part of it and not of its pace."""
+        self._began = began
+        self._first: tuple[float, float] | None = None
+        self._last: tuple[float, float] | None = None
+
+    def note(self, done: float, now: float) -> None:
+        """`done` of the work lies behind at the time `now`."""
+        self._first = self._first or (done, now)
+        self._last = (done, now)
+
+    def left_seconds(self, total: float, now: float) -> float | None:
+        """Seconds until all of `total` is done, counting down between two notes; None while nobody knows."""
+        if self._first is None or self._last is None:
+            return None
+        done, at = self._last
+        amount, since = done - self._first[0], at - self._first[1]
+        if amount <= 0 or since < _LEAST_SECONDS:  # counted from the beginning, which holds the loading, too
+            amount, since = done, at - self._began
+        if amount <= 0:
+            return None
+        return max(0.0, since / amount * (total - done) - (now - at))
+
+
+# ---------------------------------------------------------------------- the thread, and how it is stopped
+
+
+class Stops:
+    """One stop signal a visitor: a new start replaces the old one, Cancel sets it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._events: dict[str, threading.Event] = {}
+
+    def begin(self, visitor: str) -> threading.Event:
+        """A fresh signal; work that this visitor started before is asked to stop."""
+        with self._lock:
+            if visitor in self._events:
+                self._events[visitor].set()
+            event = self._events[visitor] = threading.Event()
+        return event
+
+    def end(self, visitor: str, event: threading.Event, *, is_over: bool = True) -> None:
+        """Sets the signal if the work is over, and forgets it unless newer work has taken its place."""
+        if is_over:
+            event.set()
+        with self._lock:
+            if self._events.get(visitor) is event:
+                del self._events[visitor]
+
+    def cancel(self, visitor: str) -> bool:
+        """Asks the visitor's work to stop; False if there is none."""
+        with self._lock:
+            event = self._events.get(visitor)
+        if event is not None:
+            event.set()
+        return event is not None
+
+
+_LOOK_SECONDS = 1.0
+
+
+class Worked(Generic[Report, Result]):
+    """Runs `work(report)` in a thread. Iterate for its reports (only the latest if they come too fast), then
+    read `result`, which raises what the work raised.
+
+    Nothing waits in a thread for it, and each second without a report gives None: so the page shows that
+    time passes, and it is seen when the visitor leaves.
+    """
+
+    def __init__(self, work: Callable[[Callable[[Report], None]], Result]) -> None:
+        self._reports: queue.SimpleQueue[Report | None] = queue.SimpleQueue()
+        self._result: Result | None = None
+        self._error: BaseException | None = None
+        self._work = work
+        self._tell: Callable[[], object] = lambda: None
+        self._thread = threading.Thread(target=self._run, name="page-work", daemon=True)
+
+    def _run(self) -> None:
+        try:
+            self._result = self._work(self._put)
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits, which raises it
+            self._error = error
+        finally:
+            self._put(None)
+
+    def _put(self, report: Report | None) -> None:
+        self._reports.put(report)
+        with suppress(RuntimeError):  # the loop that listened is closed: the studio is leaving
+            self._tell()
+
+    def begin(self) -> None:
+        """Starts the work now and not at the first look; asking again changes nothing."""
+        if self._thread.ident is None:
+            self._thread.start()
+
+    async def __aiter__(self) -> AsyncIterator[Report | None]:
+        loop, came = asyncio.get_running_loop(), asyncio.Event()
+        self._tell = lambda: loop.call_soon_threadsafe(came.set)
+        came.set()  # for what a thread that had begun already said
+        self.begin()
+        while True:
+            try:
+                await asyncio.wait_for(came.wait(), _LOOK_SECONDS)
+            except TimeoutError:
+                yield None
+                continue
+            came.clear()
+            while not self._reports.empty():
+                if (report := self._latest()) is None:
+                    return
+                yield report
+
+    def _latest(self) -> Report | None:
+        report = self._reports.get()
+        while report is not None and not self._reports.empty():
+            report = self._reports.get()
+        return report
+
+    @property
+    def result(self) -> Result:
+        """What the work returned; call it after the iteration."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._result  # type: ignore[return-value]

@@ -1,0 +1,275 @@
+"""Long work in a thread, its progress in a generator."""
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from studio.errors import AudioError
+from studio.reports.markup import Html
+from studio.ui.shared.tasks import Pace, Stops, Task, Tasks, Worked
+from studio.ui.shared.waiting import Line
+from tests.event_loop import run_in_loop
+
+
+async def reports_of(running: Worked[Any, Any]) -> list[Any]:
+    return [report async for report in running if report is not None]
+
+
+def test_reports_come_in_order_and_the_result_at_the_end() -> None:
+    turn = threading.Semaphore(0)
+
+    def work(report: "object") -> str:
+        for number in range(3):
+            report(number)  # type: ignore[operator]
+            turn.acquire()
+        return "done"
+
+    async def watch() -> list[int | None]:
+        seen = []
+        async for number in running:
+            if number is not None:
+                seen.append(number)
+                turn.release()
+        return seen
+
+    running: Worked[int, str] = Worked(work)
+    assert run_in_loop(watch()) == [0, 1, 2] and running.result == "done"
+
+
+def test_work_may_begin_before_anybody_looks_and_nothing_it_said_is_lost() -> None:
+    said, go_on = threading.Event(), threading.Event()
+
+    def work(report: "object") -> str:
+        report("first")  # type: ignore[operator]
+        said.set()
+        go_on.wait(60)
+        return "done"
+
+    async def watch() -> list[str | None]:
+        running.begin()
+        running.begin()
+        assert said.wait(60)
+        seen = []
+        async for step in running:
+            seen.append(step)
+            go_on.set()
+        return seen
+
+    running: Worked[str, str] = Worked(work)
+    assert run_in_loop(watch())[0] == "first" and running.result == "done"
+
+
+def test_reports_that_come_too_fast_are_passed_over() -> None:
+    def work(report: "object") -> None:
+        for number in range(1000):
+            report(number)  # type: ignore[operator]
+
+    running: Worked[int, None] = Worked(work)
+    seen = run_in_loop(reports_of(running))
+    assert len(seen) <= 1000 and seen == sorted(seen)
+
+
+def test_an_error_of_the_work_is_raised_where_the_result_is_read() -> None:
+    def work(report: object) -> None:
+        raise AudioError("{path} is an empty file.", path="a.wav")
+
+    running: Worked[object, None] = Worked(work)
+    assert run_in_loop(reports_of(running)) == []
+    with pytest.raises(AudioError, match=r"a\.wav is an empty file"):
+        _ = running.result
+
+
+def test_cancel_stops_the_work_of_its_visitor_alone() -> None:
+    stops = Stops()
+    mine, theirs = stops.begin("me"), stops.begin("them")
+    stops.cancel("me")
+    assert mine.is_set() and not theirs.is_set()
+
+
+def test_a_new_start_stops_the_visitors_older_work() -> None:
+    stops = Stops()
+    older, newer = stops.begin("me"), stops.begin("me")
+    assert older.is_set() and not newer.is_set()
+    stops.end("me", older)
+    stops.cancel("me")
+    assert newer.is_set()
+
+
+def test_an_event_loop_hears_of_progress_and_of_time_that_passes() -> None:
+    go_on = threading.Event()
+
+    def work(report: "object") -> str:
+        report("begun")  # type: ignore[operator]
+        go_on.wait(20)
+        return "done"
+
+    async def watch() -> list[str | None]:
+        seen = []
+        async for step in running:
+            seen.append(step)
+            if step is None:
+                go_on.set()
+        return seen
+
+    running: Worked[str, str] = Worked(work)
+    assert run_in_loop(watch()) == ["begun", None] and running.result == "done"
+
+
+def test_who_comes_first_is_served_first_and_each_knows_their_place() -> None:
+    async def visit(line: Line, name: str, served: list[str], places: dict[str, list[int]]) -> None:
+        place = line.join()
+        try:
+            places[name] = [before async for before in place.wait()]
+            served.append(name)
+            await asyncio.sleep(0)
+        finally:
+            place.leave()
+
+    async def day() -> tuple[list[str], dict[str, list[int]], int]:
+        line, served, places = Line(at_once=1), [], {}
+        await asyncio.gather(*(visit(line, name, served, places) for name in "abcd"))
+        return served, places, len(line)
+
+    served, places, left = run_in_loop(day())
+    assert served == list("abcd") and left == 0
+    assert places == {"a": [], "b": [1], "c": [2, 1], "d": [3, 2, 1]}
+
+
+def test_who_leaves_the_line_makes_room() -> None:
+    async def day() -> list[int]:
+        line = Line(at_once=1)
+        line.join()
+        impatient, patient = line.join(), line.join()
+        waiting = patient.wait()
+        seen = [await anext(waiting)]
+        impatient.leave()
+        seen.append(await anext(waiting))
+        return seen
+
+    assert run_in_loop(day()) == [2, 1]
+
+
+class Visit:
+    """A request of Gradio's, as far as tasks look at it."""
+
+    def __init__(self, name: str) -> None:
+        self.session_hash = name
+        self.headers: dict[str, str] = {}
+
+
+def task(work: Any, **more: Any) -> Task[int, str]:
+    return Task(
+        work=work,
+        begun=Html("begun"),
+        show=lambda report: None if report is None else [Html(f"at {report}"), "half"],
+        finish=lambda result, was_stopped: [f"{result}, {was_stopped}", "whole"],
+        blank=[""],
+        **more,
+    )
+
+
+def test_a_task_shows_how_far_it_is_and_what_came_of_it() -> None:
+    go_on = threading.Event()
+
+    def work(report: Any, _should_stop: Any) -> str:
+        report(1)
+        go_on.wait(60)
+        return "done"
+
+    async def visit() -> list[list[Any]]:
+        seen = []
+        async for step in Tasks(Line(1)).run(task(work), Visit("me")):  # type: ignore[arg-type]
+            seen.append(step)
+            if step[0] == "at 1":
+                go_on.set()
+        return seen
+
+    assert run_in_loop(visit()) == [["begun", ""], ["at 1", "half"], ["done, False", "whole"]]
+
+
+def test_who_waits_is_told_so_and_may_cancel_before_it_begins() -> None:
+    line = Line(1)
+    tasks = Tasks(line)
+    began = threading.Event()
+
+    async def visit() -> list[list[Any]]:
+        first = line.join()
+        seen = []
+        async for step in tasks.run(task(lambda _report, _stop: began.set()), Visit("me")):  # type: ignore[arg-type]
+            seen.append(step)
+            tasks.stops.cancel("me")
+        first.leave()
+        return seen
+
+    waiting, cancelled = run_in_loop(visit())
+    assert "One visitor is before you" in waiting[0] and "Cancelled before it began." in cancelled[0]
+    assert not began.is_set() and len(line) == 0
+
+
+@pytest.mark.parametrize("outlives", [False, True])
+def test_a_visitor_who_leaves_ends_the_task_unless_it_is_for_later(outlives: bool) -> None:
+    stopped, told, go_on = threading.Event(), threading.Event(), threading.Event()
+
+    def work(report: Any, should_stop: Any) -> str:
+        report(1)
+        assert told.wait(60)
+        if should_stop():
+            stopped.set()
+        go_on.set()
+        return "done"
+
+    async def visit() -> None:
+        steps = Tasks(Line(1)).run(task(work, outlives=outlives), Visit("me"))  # type: ignore[arg-type]
+        async for _step in steps:
+            break
+        await steps.aclose()
+        told.set()
+
+    run_in_loop(visit())
+    assert go_on.wait(60) and stopped.is_set() is not outlives
+
+
+def test_an_error_empties_the_outputs_and_names_an_upload_without_its_folder() -> None:
+    def work(_report: Any, _should_stop: Any) -> str:
+        raise AudioError("{path} is an empty file.", path=Path("/srv/uploads/1f3a/a.wav"))
+
+    async def visit() -> list[list[Any]]:
+        seen = []
+        with pytest.raises(AudioError, match=r"^a\.wav is an empty file"):
+            async for step in Tasks(Line(1)).run(  # type: ignore[arg-type]
+                task(work, path=Path("/srv/uploads/1f3a/a.wav")),
+                Visit("me"),
+            ):
+                seen.append(step)
+        return seen
+
+    assert run_in_loop(visit())[-1] == ["", ""]
+
+
+def test_nobody_knows_before_anything_is_done() -> None:
+    assert Pace(0.0).left_seconds(60.0, 5.0) is None
+
+
+def test_one_note_counts_from_the_beginning_and_two_leave_the_loading_out() -> None:
+    pace = Pace(0.0)
+    pace.note(30.0, 40.0)
+    assert pace.left_seconds(90.0, 40.0) == 80.0
+    pace.note(60.0, 50.0)
+    assert pace.left_seconds(90.0, 50.0) == 10.0
+
+
+def test_it_counts_down_between_two_notes_and_never_below_nothing() -> None:
+    pace = Pace(0.0)
+    pace.note(30.0, 10.0)
+    assert pace.left_seconds(60.0, 14.0) == 6.0
+    assert pace.left_seconds(60.0, 100.0) == 0.0
+
+
+def test_what_went_by_in_no_time_says_nothing_about_the_rest() -> None:
+    pace = Pace(0.0)
+    pace.note(5.0, 2.0)
+    pace.note(10.0, 2.1)  # a recording of silence
+    assert pace.left_seconds(100.0, 2.1) == pytest.approx(18.9)
