@@ -1,8 +1,15 @@
-"""`python -m studio COMMAND`."""
+"""`python -m studio COMMAND`, and `whisper-studio COMMAND` where the package is installed."""
 
 import sys
 
-from studio.cli.main import main
+from studio.cli import main as cli
 from studio.process_exit import leave
 
-leave(main(sys.argv[1:]))
+
+def main() -> None:
+    """Runs the command and ends the process with its exit code."""
+    leave(cli.main(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

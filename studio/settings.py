@@ -16,7 +16,9 @@ import platformdirs
 from studio.errors import ConfigError, StorageError
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
-ASSETS = PROJECT_ROOT / "assets"
+"""What holds the package `studio`: a checkout, or the folder it was installed in."""
+_INSTALLED_ASSETS = Path(__file__).resolve().parent / "assets"
+ASSETS = _INSTALLED_ASSETS if _INSTALLED_ASSETS.is_dir() else PROJECT_ROOT / "assets"
 DEMO_MODEL = ASSETS / "demo-whisper"
 DEMO_SPEECH = ASSETS / "demo-speech"
 PASSAGES = ASSETS / "passages" / "passages.jsonl"

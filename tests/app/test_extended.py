@@ -1,0 +1,170 @@
+"""An option, a method and an export format are added from outside: each is a field or a file, and flag, file,
+form, estimate, training, page and export follow.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.studio_process import ROOT, StudioProcess
+
+OPTION = """
+    label_noise: float = option(
+        0.125, "method", "Label noise", "Share of the tokens that are taught wrong.", low=0.0, high=0.5
+    )
+"""
+METHOD = '''
+"""LoRA whose scale is divided by the root of the rank (Kalajdzievski 2023, arXiv 2312.03732)."""
+
+from typing import Any
+
+from studio.methods.lora import Lora
+from studio.methods.method import AdapterSettings
+
+
+class RankStabilized(Lora):
+    """In PEFT 0.21."""
+
+    key = "rslora"
+    label = "rsLoRA (stable at high ranks)"
+    switches = ("use_rslora",)
+
+    def peft_config(self, settings: AdapterSettings) -> Any:
+        """A `LoraConfig` with `use_rslora`."""
+        from peft import LoraConfig
+
+        return LoraConfig(r=settings.rank, use_rslora=True, **settings.shared)
+'''
+FORMAT = '''
+"""A merged model with its weights in float32 alone, whatever the base has."""
+
+from studio.publishing.formats.merged import Merged
+
+
+class Precise(Merged):
+    """As merged, for programs that read nothing else."""
+
+    key = "precise"
+    label = "Merged, in float32"
+    ending = "precise"
+    quantizations = ("float32",)
+'''
+
+
+def add_line(path: Path, before: str, line: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count(before) == 1, f"{before!r} in {path}"
+    path.write_text(text.replace(before, line + before), encoding="utf-8")
+
+
+def register(package: Path, name: str, kind: str, last: str) -> None:
+    """A file's line among its like: an import, and a place in the table."""
+    module = ".".join(package.relative_to(package.parents[1 if package.name == "methods" else 2]).parts)
+    text = (package / "__init__.py").read_text(encoding="utf-8")
+    assert text.count(last) == 1
+    text = text.replace(last, f"{last[:-1]}, {kind}())")
+    text = text.replace("\n\n", f"\n\nfrom {module}.{name} import {kind}\n", 1)
+    (package / "__init__.py").write_text(text, encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the studio with the three in it."""
+    copy = tmp_path_factory.mktemp("extended")
+    for name in ("studio", "assets"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy2(ROOT / "app.py", copy / "app.py")
+    add_line(copy / "studio" / "options" / "training.py", "    # method\n", OPTION)
+    methods, formats = copy / "studio" / "methods", copy / "studio" / "publishing" / "formats"
+    (methods / "rank_stabilized.py").write_text(METHOD.lstrip(), encoding="utf-8")
+    register(methods, "rank_stabilized", "RankStabilized", "FrozenEncoder())")
+    (formats / "precise.py").write_text(FORMAT.lstrip(), encoding="utf-8")
+    register(formats, "precise", "Precise", "Merged())")
+    return copy
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+Run = Callable[..., str]
+"""Words of a command in, its standard output out."""
+
+
+@pytest.fixture(scope="module")
+def run(extended: Path, home: Path, environ: dict[str, str]) -> Run:
+    return partial(run_in, extended, {**environ, "STUDIO_HOME": str(home)})
+
+
+def run_in(extended: Path, environ: dict[str, str], *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "studio", *arguments],
+        cwd=extended,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def estimate(run: Run, method: str) -> dict[str, Any]:
+    words = ("estimate", "--base_model", "tiny", "--method", method, "--json")
+    return dict(json.loads(run(*words)))
+
+
+def test_help_flags_and_files_know_the_option(extended: Path, home: Path, run: Run) -> None:
+    assert "Share of the tokens that are taught wrong." in run("train", "--help")
+    script = (
+        "import sys; from studio.options.arguments import parse_training_arguments, read_config, write_yaml\n"
+        "from pathlib import Path\n"
+        "config, _ = parse_training_arguments(['--train_data', 'demo', '--label-noise', '0.25'])\n"
+        "Path(sys.argv[1]).write_text(write_yaml(config))\n"
+        "assert read_config(Path(sys.argv[1])) == config and config.label_noise == 0.25\n"
+        "try: parse_training_arguments(['--train_data', 'demo', '--label_noise', '3'])\n"
+        "except Exception as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(home / "run.yaml")],
+        cwd=extended,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == "label_noise must be between 0 and 0.5, got 3.", done.stderr
+
+
+def test_estimate_and_trace_know_the_method(run: Run) -> None:
+    lora, stable = (estimate(run, method) for method in ("lora", "rslora"))
+    assert stable == lora
+    traced = json.loads(run("estimate", "--base_model", "demo", "--use_rslora", "--trace", "--json"))
+    assert abs(max(traced["phases"].values()) / traced["trace"]["peak_bytes"] - 1) < 0.01
+
+
+def test_it_trains_and_its_adapter_is_exported_in_the_format(
+    home: Path, run: Run, micro_model: Path, tones: Path
+) -> None:
+    options = ("--max_steps", "2", "--eval_strategy", "no", "--capability_check", "False")
+    words = ("--base_model", str(micro_model), "--train_data", str(tones), "--method", "rslora")
+    run("train", *words, *options, "--run_name", "stable")
+    (adapter,) = (home / "models").glob("*/adapter_config.json")
+    assert json.loads(adapter.read_text(encoding="utf-8"))["use_rslora"] is True
+    made = json.loads(run("export", adapter.parent.name, "--format", "precise", "--json"))
+    assert made["kind"] == "merged" and made["id"].endswith("-precise")
+    assert all(row["equal"] for row in made["card"]["parity"])
+
+
+def test_the_page_offers_all_three(extended: Path, home: Path, environ: dict[str, str]) -> None:
+    with StudioProcess(home, environ, checkout=extended) as studio:
+        page = urllib.request.urlopen(f"{studio.url}/config", timeout=60).read().decode()
+    for text in ("Label noise", "rsLoRA (stable at high ranks)", "Merged, in float32"):
+        assert text in page, text
