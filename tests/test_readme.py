@@ -20,7 +20,8 @@ from tests.studio_process import ROOT, copy_checkout, free_port, wait_for_page
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MEASURED = ROOT / "tests" / "benchmarks" / "reports" / "README.md"
-DOCUMENTS = [path for path in (*ROOT.glob("*.md"), *ROOT.glob("assets/*.md"), MEASURED) if path.is_file()]
+PAGES = ("*.md", "assets/*.md", "studio/**/*.md")
+DOCUMENTS = [*(path for pattern in PAGES for path in ROOT.glob(pattern)), MEASURED]
 FORWARDED = {"train", "estimate", "explain-oom", "probe"}
 """Commands that hand the options of `TrainingConfig` on to its own parser."""
 
