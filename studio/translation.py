@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from studio.errors import StudioError
-from studio.sentences import Listing, Sentence
+from studio.messages import Joined, Message
 
 LOCALES: Mapping[str, str] = {"en": "English", "zh-CN": "简体中文", "zh-TW": "繁體中文"}
 """Locale and its name for people. These spellings are the ones that Gradio's front end knows."""
@@ -33,14 +33,14 @@ def tr(text: str, locale: str, /, **values: object) -> str:
 
 def _said(value: object, locale: str) -> object:
     """A value of a sentence; one that is a sentence itself in the same language."""
-    if isinstance(value, Sentence | StudioError):
+    if isinstance(value, Message | StudioError):
         return tr(value.template, locale, **value.values)
-    if isinstance(value, Listing):
+    if isinstance(value, Joined):
         return tr(N_(", "), locale).join(str(_said(item, locale)) for item in value.items)
     return value
 
 
-def said(sentence: Sentence, locale: str) -> str:
+def said(sentence: Message, locale: str) -> str:
     """A sentence in the visitor's language."""
     return tr(sentence.template, locale, **sentence.values)
 

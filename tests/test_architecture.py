@@ -17,14 +17,15 @@ from tests.studio_process import ROOT
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("sentences",),
+    ("messages",),
     ("translation",),
     ("units", "lazy_imports", "process_exit"),
     ("files",),
     ("settings",),
+    ("whisper",),
     ("methods",),
     ("options",),
-    ("dataset", "registry", "whisper"),
+    ("dataset", "registry"),
     ("memory", "transcription"),
     ("evaluation", "publishing", "doctor"),
     ("training",),

@@ -17,9 +17,9 @@ from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
 from studio.training.plan import config_of, planned
+from studio.whisper.constants import TEXT_POSITIONS
 
 AUTO = "auto"
-LARGEST_LABEL = 448
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def find_fit(question: FitQuestion, registry: ModelRegistry, receipts: Path | No
     if gpu is None:
         raise ConfigError("There is no GPU in this machine: name a card, or give its memory in GiB.")
     check_between("effective_batch_size", question.effective_batch_size, 1, LARGEST_BATCH)
-    check_between("label_length", question.label_length, 1, LARGEST_LABEL)
+    check_between("label_length", question.label_length, 1, TEXT_POSITIONS)
     advice = _advice(question)
     known = calibrate(gpu, receipts) if receipts else None
     models = tuple(

@@ -8,9 +8,9 @@ from studio.actions.fit import FitAnswer, FitQuestion, find_fit
 from studio.errors import ConfigError
 from studio.memory.gpus import card
 from studio.memory.myths import Claim, claim
+from studio.messages import Message
 from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
-from studio.sentences import Sentence
 
 MACHINE = "machine"
 """Key of the preset for the machine that the studio runs on."""
@@ -21,7 +21,7 @@ class Preset:
     """A question that many have, and what they may have read about it."""
 
     key: str
-    title: Sentence
+    title: Message
     question: FitQuestion
     claim_key: str
 
@@ -93,40 +93,40 @@ def preset(key: str) -> Preset:
 
 
 PRESETS: tuple[Preset, ...] = (
-    Preset("8gb", Sentence("A card with 8 GB"), FitQuestion(gpu="GeForce RTX 4060"), "bits"),
+    Preset("8gb", Message("A card with 8 GB"), FitQuestion(gpu="GeForce RTX 4060"), "bits"),
     Preset(
         "12gb",
-        Sentence("large-v3 on a card with 12 GB"),
+        Message("large-v3 on a card with 12 GB"),
         FitQuestion(gpu="GeForce RTX 3060", base_model="openai/whisper-large-v3"),
         "twelve",
     ),
     Preset(
         "16gb",
-        Sentence("large-v3 on a card with 16 GB"),
+        Message("large-v3 on a card with 16 GB"),
         FitQuestion(gpu="GeForce RTX 4060 Ti 16 GB", base_model="openai/whisper-large-v3"),
         "batch",
     ),
     Preset(
         "24gb",
-        Sentence("All of large-v3 on a card with 24 GB"),
+        Message("All of large-v3 on a card with 24 GB"),
         FitQuestion(gpu="GeForce RTX 4090", base_model="openai/whisper-large-v3", hours=100),
         "full",
     ),
     Preset(
         "minimal",
-        Sentence("Minimal: turbo in 4 GiB"),
+        Message("Minimal: turbo in 4 GiB"),
         FitQuestion(memory_gib=4, base_model="openai/whisper-large-v3-turbo"),
         "audio",
     ),
     Preset(
         "aggressive",
-        Sentence("Aggressive: large-v3 in 3.5 GiB, by every means"),
+        Message("Aggressive: large-v3 in 3.5 GiB, by every means"),
         FitQuestion(memory_gib=3.5, base_model="openai/whisper-large-v3"),
         "half",
     ),
     Preset(
         "breeze",
-        Sentence("Breeze on a card with 8 GB"),
+        Message("Breeze on a card with 8 GB"),
         FitQuestion(gpu="GeForce RTX 4060", base_model="MediaTek-Research/Breeze-ASR-25"),
         "weight",
     ),

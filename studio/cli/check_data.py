@@ -8,13 +8,13 @@ from studio.actions.check_data import TRANSCRIBING, CheckAnswer, CheckQuestion, 
 from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json
 from studio.cli.parsing import Parser
 from studio.dataset.report import WARNINGS
-from studio.dataset.row_checks import MAX_LABEL_TOKENS
 from studio.errors import ConfigError
 from studio.files import write_text
 from studio.options.choices import NORMALIZERS
 from studio.services import Services
 from studio.settings import Settings
 from studio.units import format_duration, format_percent
+from studio.whisper.constants import TEXT_POSITIONS
 
 _SHOWN_LABELS = 10
 _SHOWN = 50
@@ -138,7 +138,7 @@ def _summary(answer: CheckAnswer) -> str:
         lines.append(f"  {kind.replace('_', ' ')}: {count} ({seriousness})")
     if report.uncounted:
         lines.append(
-            f"  label perhaps longer than the {MAX_LABEL_TOKENS} tokens of a model: {report.uncounted} "
+            f"  label perhaps longer than the {TEXT_POSITIONS} tokens of a model: {report.uncounted} "
             "(--base_model has them counted)"
         )
     for problem in report.problems[:_SHOWN]:

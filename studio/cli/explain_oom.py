@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.actions.explain_oom import OomAnswer, OomQuestion, explain_oom, question_of_run
-from studio.actions.fit import LARGEST_LABEL, check_between
+from studio.actions.fit import check_between
 from studio.cli.fit import ladder_table
 from studio.cli.output import say, show, show_json
 from studio.cli.parsing import Parser, run_options
@@ -17,6 +17,7 @@ from studio.memory.plan import LABEL_LENGTH
 from studio.options.arguments import help_text
 from studio.services import Services
 from studio.settings import Settings
+from studio.whisper.constants import TEXT_POSITIONS
 
 _LARGEST_FILE_BYTES = 64 * 2**20
 
@@ -45,7 +46,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             "--run brings its own log and options: leave {words} out.", words=_others(file, options)
         )
     if given.label_length is not None:
-        check_between("label_length", given.label_length, 1, LARGEST_LABEL)
+        check_between("label_length", given.label_length, 1, TEXT_POSITIONS)
     answer = _answer(given, file, options, settings)
     if given.json:
         show_json({**answer.diagnosis.to_json(), "command": answer.command})

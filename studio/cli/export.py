@@ -10,9 +10,9 @@ from studio.cli.output import ProgressLine, require_place, say, show, show_json
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
 from studio.files import storage_errors
+from studio.messages import Message
 from studio.publishing.formats import FORMATS, USUAL_FORMAT
 from studio.registry.spec import ModelSpec
-from studio.sentences import Sentence
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.after_check import loss_of
@@ -81,7 +81,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
 def on_step(line: ProgressLine) -> Any:
     """Tells on the screen how far an export is."""
 
-    def tell(step: Sentence, share: float) -> None:
+    def tell(step: Message, share: float) -> None:
         line.update(f"{step} ({share:.0%})")
 
     return tell

@@ -8,11 +8,11 @@ from typing import Any
 from studio.cli.output import ProgressLine, say, show
 from studio.cli.parsing import PROGRAM
 from studio.evaluation.capabilities import verdict_of
+from studio.messages import Message
 from studio.options.arguments import command_line
 from studio.runs import process
 from studio.runs.disk import LITTLE_SPACE_BYTES
 from studio.runs.manager import JobManager, JobState, RunStatus
-from studio.sentences import Sentence
 from studio.training.after_check import CHECK_NAMES, loss_of, name_of_check
 from studio.training.learning_rate import gentler
 from studio.training.run_dir import RunDir
@@ -32,7 +32,7 @@ def follow(jobs: JobManager, run_id: str) -> RunStatus:
         KeyboardInterrupt: at the second Ctrl-C.
     """
     line = ProgressLine()
-    told: set[Sentence] = set()
+    told: set[Message] = set()
     try:
         return _watch(jobs, run_id, line, told)
     except KeyboardInterrupt:
@@ -45,7 +45,7 @@ def follow(jobs: JobManager, run_id: str) -> RunStatus:
         line.end()
 
 
-def _watch(jobs: JobManager, run_id: str, line: ProgressLine, told: set[Sentence]) -> RunStatus:
+def _watch(jobs: JobManager, run_id: str, line: ProgressLine, told: set[Message]) -> RunStatus:
     """Looks until the run has ended; what it has to note is said when it is known, and once."""
     was_interrupted = False
     while True:

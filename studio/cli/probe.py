@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from studio.actions.estimate import shape_of
-from studio.actions.fit import LARGEST_LABEL, check_between
+from studio.actions.fit import check_between
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser, run_options
 from studio.memory.gpus import detected_gpus
@@ -14,6 +14,7 @@ from studio.services import Services
 from studio.settings import Settings
 from studio.training.probe.question import ProbeQuestion
 from studio.units import format_bytes
+from studio.whisper.constants import TEXT_POSITIONS
 
 _FIGURES = (
     ("tensors", "tensor_bytes"),
@@ -31,7 +32,9 @@ def parser() -> Parser:
         "and keep the receipt: later estimates for this card are corrected by it. Without a GPU, the tensors "
         "of a small model are measured on the processor. Exit code 1: it ran out of memory.",
     )
-    made.option("label_length", "Tokens of every text: the longest of your data.", kind=int, default=448)
+    made.option(
+        "label_length", "Tokens of every text: the longest of your data.", kind=int, default=TEXT_POSITIONS
+    )
     made.option("timeout", "Seconds that it may take.", kind=float, default=PATIENCE_SECONDS)
     made.flag("list", "List the receipts kept so far instead.")
     made.flag("json", "Print JSON.")
@@ -45,7 +48,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     if given.list:
         return _list(settings, as_json=given.json)
     config = run_options(rest)
-    check_between("label_length", given.label_length, 1, LARGEST_LABEL)
+    check_between("label_length", given.label_length, 1, TEXT_POSITIONS)
     services = Services.open(settings)
     try:
         question = ProbeQuestion(config, shape_of(config.base_model, services.registry), given.label_length)

@@ -18,7 +18,7 @@ _FULL_SCALE = 0.999
 
 
 @dataclass(frozen=True)
-class Heard:
+class ClipLevels:
     """What the samples of a clip say."""
 
     duration_seconds: float
@@ -30,7 +30,7 @@ class Heard:
     """The same for the same samples, whatever lossless file they are in."""
 
 
-def listen(example: Example) -> Heard:
+def listen(example: Example) -> ClipLevels:
     """Goes through a clip in blocks, at the file's own rate; what was heard is remembered for a while.
 
     Raises:
@@ -45,7 +45,7 @@ def listen(example: Example) -> Heard:
 
 
 @lru_cache(maxsize=4096)
-def _listened(path: Path, start: float, end: float | None, _state: tuple[int, int]) -> Heard:
+def _listened(path: Path, start: float, end: float | None, _state: tuple[int, int]) -> ClipLevels:
     """A file in another state is another one."""
     count, clipped = 0, 0
     energy = 0.0
@@ -61,4 +61,4 @@ def _listened(path: Path, start: float, end: float | None, _state: tuple[int, in
     if not count:
         raise AudioError("{path} has no sound where the clip is.", path=path)
     rms_db = 10 * math.log10(energy / count) if energy else -math.inf
-    return Heard(count / rate, rms_db, clipped / count, digest.digest())
+    return ClipLevels(count / rate, rms_db, clipped / count, digest.digest())

@@ -12,7 +12,7 @@ from typing import Any
 
 from studio.dataset import text_checks
 from studio.dataset.example import Example, Manifest, RowProblem
-from studio.dataset.listening import Heard
+from studio.dataset.listening import ClipLevels
 from studio.dataset.manifest import read_manifest
 from studio.dataset.row_checks import RowChecks
 from studio.dataset.sequences import Chosen
@@ -205,11 +205,11 @@ def _all_examples(manifest: Manifest, test: Manifest | None) -> Iterator[Example
         yield from test.examples
 
 
-def _hear_all(examples: Iterable[Example]) -> Iterator[tuple[Example, Heard | RowProblem]]:
+def _hear_all(examples: Iterable[Example]) -> Iterator[tuple[Example, ClipLevels | RowProblem]]:
     """Clips in order with what is heard in them; a few are decoded ahead."""
     waiting = iter(examples)
     with ThreadPoolExecutor(_THREADS) as pool:
-        ahead: list[tuple[Example, Future[Heard | RowProblem]]] = [
+        ahead: list[tuple[Example, Future[ClipLevels | RowProblem]]] = [
             (example, pool.submit(hear, example)) for example in islice(waiting, _AHEAD)
         ]
         try:

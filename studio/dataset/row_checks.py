@@ -4,12 +4,11 @@ from array import array
 from collections.abc import Callable, Sequence
 
 from studio.dataset.example import Example, RowProblem
-from studio.dataset.listening import Heard
+from studio.dataset.listening import ClipLevels
 from studio.dataset.usable import judge_heard
 from studio.errors import ConfigError
+from studio.whisper.constants import TEXT_POSITIONS
 
-MAX_LABEL_TOKENS = 448
-"""Positions of Whisper's decoder."""
 _AROUND = 5
 """Tokens of a label beside those of its text, of which each takes a byte at least."""
 CLIPPED_SHARE = 0.001
@@ -48,7 +47,7 @@ class RowChecks:
         self._by_sound: dict[bytes, int] = {}
         self._by_text: dict[int, int] = {}
 
-    def take(self, example: Example, heard: Heard | RowProblem) -> None:
+    def take(self, example: Example, heard: ClipLevels | RowProblem) -> None:
         """Judges the next row."""
         place = self.rows
         self.rows += 1
@@ -57,7 +56,7 @@ class RowChecks:
         if isinstance(length, RowProblem):
             self.problems.append(length)
             return
-        assert isinstance(heard, Heard), "what was not heard is a problem"
+        assert isinstance(heard, ClipLevels), "what was not heard is a problem"
         self.good.append(place)
         if example.text:
             self.spoken.append(place)
@@ -73,7 +72,7 @@ class RowChecks:
             )
         self._look_for_a_copy(place, example, heard)
 
-    def compare_with_test(self, example: Example, heard: Heard | RowProblem) -> None:
+    def compare_with_test(self, example: Example, heard: ClipLevels | RowProblem) -> None:
         """Reports a clip of the test data that is in the training data, too."""
         if isinstance(heard, RowProblem):
             return
@@ -86,7 +85,7 @@ class RowChecks:
             template = "A clip of this text and length is in the test data, too (line {line} there)."
             self._warn(self._examples[same_text], "leakage", template, line=example.line)
 
-    def _look_for_a_copy(self, place: int, example: Example, heard: Heard) -> None:
+    def _look_for_a_copy(self, place: int, example: Example, heard: ClipLevels) -> None:
         same_sound = self._by_sound.setdefault(heard.fingerprint, place)
         same_text = place
         if len(example.text) >= _TELLING_TEXT:
@@ -111,14 +110,14 @@ class RowChecks:
             return RowProblem.from_error(example.line, str(example.audio_path), error)
         if not self.counts_tokens:
             most = len(example.text.encode()) + _AROUND * (1 + len(example.segments))
-            self.uncounted += most > MAX_LABEL_TOKENS
-        elif length > MAX_LABEL_TOKENS:
+            self.uncounted += most > TEXT_POSITIONS
+        elif length > TEXT_POSITIONS:
             return _problem(
                 example,
                 "label_too_long",
                 "The text has {length} tokens, the model can take {most}.",
                 length=length,
-                most=MAX_LABEL_TOKENS,
+                most=TEXT_POSITIONS,
             )
         return length
 
@@ -126,7 +125,7 @@ class RowChecks:
         self.problems.append(_problem(example, kind, template, **values))
 
 
-def _text_key(example: Example, heard: Heard) -> int:
+def _text_key(example: Example, heard: ClipLevels) -> int:
     return hash((example.text, round(1000 * heard.duration_seconds)))
 
 

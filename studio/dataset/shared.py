@@ -8,9 +8,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from studio.dataset.example import Example
-from studio.dataset.listening import Heard
+from studio.dataset.listening import ClipLevels
 from studio.dataset.usable import HEARD_AT_ONCE, hear
-from studio.sentences import Sentence
+from studio.messages import Message
 
 _NAMED = 3
 _LOOKED_AT_BYTES = 2**16
@@ -39,10 +39,10 @@ class Shared:
         return len(self.places)
 
     @property
-    def sentence(self) -> Sentence:
+    def sentence(self) -> Message:
         """What it means, for people."""
         more = " …" if self.count > len(self.names) else ""
-        return Sentence(
+        return Message(
             "{count} of {total} evaluation clips are also trained on: {names}. Their errors show what was "
             "learned by heart: give test_data with other clips.",
             count=self.count,
@@ -113,7 +113,7 @@ def _kinds(example: Example, *, has_text: bool) -> tuple[tuple[int, str], ...]:
 
 def _sound(example: Example) -> bytes | None:
     heard = hear(example)
-    return heard.fingerprint if isinstance(heard, Heard) else None
+    return heard.fingerprint if isinstance(heard, ClipLevels) else None
 
 
 @lru_cache(maxsize=4096)

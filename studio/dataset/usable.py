@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from studio.dataset.audio import file_seconds
 from studio.dataset.example import Example, RowProblem
-from studio.dataset.listening import Heard, listen
+from studio.dataset.listening import ClipLevels, listen
 from studio.dataset.sequences import IN_MEMORY, Made
 from studio.errors import AudioError
 
@@ -20,7 +20,7 @@ Judged = float | RowProblem
 """How many seconds a clip lasts, or why it cannot be used."""
 
 
-def hear(example: Example) -> Heard | RowProblem:
+def hear(example: Example) -> ClipLevels | RowProblem:
     """What is heard in a clip, or why nothing is."""
     try:
         return listen(example)
@@ -28,7 +28,7 @@ def hear(example: Example) -> Heard | RowProblem:
         return RowProblem.from_error(example.line, str(example.audio_path), error)
 
 
-def judge_heard(example: Example, heard: Heard | RowProblem, shortest: float, longest: float) -> Judged:
+def judge_heard(example: Example, heard: ClipLevels | RowProblem, shortest: float, longest: float) -> Judged:
     """By what is heard in the clip; both bounds are seconds."""
     if isinstance(heard, RowProblem):
         return heard

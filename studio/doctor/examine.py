@@ -23,7 +23,7 @@ import psutil
 from studio.doctor.gpu import GpuProcess, GpuState
 from studio.doctor.report import Check, DoctorReport, Health
 from studio.doctor.trying import AUDIO, BITSANDBYTES, GPUS, OK, TORCH
-from studio.sentences import Sentence
+from studio.messages import Message
 from studio.settings import PROJECT_ROOT, Settings
 from studio.units import GIB, format_bytes
 
@@ -174,39 +174,39 @@ def reaches_hub_soon(address: str = "", patience_seconds: float = HUB_PATIENCE_S
 
 def _python() -> Check:
     version = platform.python_version()
-    finding = Sentence("{version} on {system}", version=version, system=platform.platform(terse=True))
+    finding = Message("{version} on {system}", version=version, system=platform.platform(terse=True))
     if (3, 11) <= sys.version_info[:2] < (3, 14):
-        return Check(Sentence("Python"), Health.OK, finding)
-    advice = Sentence("Use Python 3.11, 3.12 or 3.13: the libraries are pinned to what runs there.")
-    return Check(Sentence("Python"), Health.PROBLEM, finding, advice)
+        return Check(Message("Python"), Health.OK, finding)
+    advice = Message("Use Python 3.11, 3.12 or 3.13: the libraries are pinned to what runs there.")
+    return Check(Message("Python"), Health.PROBLEM, finding, advice)
 
 
 def _versions(versions: dict[str, str]) -> Check:
-    name = Sentence("Libraries")
+    name = Message("Libraries")
     missing = [library for library, version in versions.items() if not version]
     if missing:
-        finding = Sentence("missing: {names}", names=", ".join(missing))
-        advice = Sentence("Run pip install -r requirements.txt in the studio's environment.")
+        finding = Message("missing: {names}", names=", ".join(missing))
+        advice = Message("Run pip install -r requirements.txt in the studio's environment.")
         return Check(name, Health.PROBLEM, finding, advice)
     shown = ", ".join(f"{library} {version}" for library, version in versions.items())
-    return Check(name, Health.OK, Sentence("{text}", text=shown))
+    return Check(name, Health.OK, Message("{text}", text=shown))
 
 
 def _gpus(cards: list[GpuState], state: LibraryState) -> list[Check]:
     if state.stuck_at == GPUS:
-        return [_stuck(Sentence("GPU"), state, _RESTART)]
+        return [_stuck(Message("GPU"), state, _RESTART)]
     if not cards:
-        finding = Sentence("no NVIDIA GPU, or no driver for it")
-        advice = Sentence(
+        finding = Message("no NVIDIA GPU, or no driver for it")
+        advice = Message(
             "Everything works on the processor, more slowly. If there is a card, install NVIDIA's driver; in "
             "a container, start it with --gpus all."
         )
-        return [Check(Sentence("GPU"), Health.NOTE, finding, advice)]
+        return [Check(Message("GPU"), Health.NOTE, finding, advice)]
     return [_gpu(card) for card in cards]
 
 
 def _gpu(card: GpuState) -> Check:
-    name = Sentence("GPU {index}", index=card.index)
+    name = Message("GPU {index}", index=card.index)
     held = ", ".join(
         f"{row.name or '?'} {row.pid}" + (f" ({format_bytes(row.held_bytes)})" if row.held_bytes else "")
         for row in card.processes
@@ -219,77 +219,75 @@ def _gpu(card: GpuState) -> Check:
         "cuda": card.cuda,
     }
     if card.total_bytes - card.free_bytes <= _MUCH_HELD * card.total_bytes:
-        finding = Sentence("{name}: {free} of {total} free; driver {driver}, CUDA up to {cuda}", **values)
+        finding = Message("{name}: {free} of {total} free; driver {driver}, CUDA up to {cuda}", **values)
         return Check(name, Health.OK, finding)
     if not held:
-        finding = Sentence(
+        finding = Message(
             "{name}: {free} of {total} free, the rest is held by processes that cannot be seen from here; "
             "driver {driver}, CUDA up to {cuda}",
             **values,
         )
     else:
-        finding = Sentence(
+        finding = Message(
             "{name}: {free} of {total} free, held by {held}; driver {driver}, CUDA up to {cuda}",
             held=held,
             **values,
         )
-    advice = Sentence("Size a run for what is free now, or end those processes if they are yours.")
+    advice = Message("Size a run for what is free now, or end those processes if they are yours.")
     return Check(name, Health.NOTE, finding, advice)
 
 
 def _torch(cards: list[GpuState], state: LibraryState) -> Check:
-    name = Sentence("torch and CUDA")
+    name = Message("torch and CUDA")
     if state.stuck_at == TORCH:
         return _stuck(name, state, _RESTART if cards else _REINSTALL)
     if state.stuck_at in (GPUS, AUDIO):
         return _not_reached(name)
     if state.problem:
-        return Check(name, Health.PROBLEM, Sentence("{text}", text=state.problem), _REINSTALL)
+        return Check(name, Health.PROBLEM, Message("{text}", text=state.problem), _REINSTALL)
     if state.sees_gpu:
         kinds = "bf16, fp16" if state.has_bf16 else "fp16"
-        finding = Sentence(
-            "torch uses the GPU, with CUDA {cuda}: {kinds}", cuda=state.torch_cuda, kinds=kinds
-        )
+        finding = Message("torch uses the GPU, with CUDA {cuda}: {kinds}", cuda=state.torch_cuda, kinds=kinds)
         return Check(name, Health.OK, finding)
     if not cards:
-        return Check(name, Health.OK, Sentence("torch computes on the processor"))
+        return Check(name, Health.OK, Message("torch computes on the processor"))
     if not state.torch_cuda:
-        advice = Sentence("Install a CUDA build of torch, as pytorch.org/get-started/locally describes.")
-        return Check(name, Health.PROBLEM, Sentence("this torch was built without CUDA"), advice)
-    advice = Sentence("Update NVIDIA's driver to one that runs CUDA {cuda}.", cuda=state.torch_cuda)
-    return Check(name, Health.PROBLEM, Sentence("there is a GPU, and torch cannot use it"), advice)
+        advice = Message("Install a CUDA build of torch, as pytorch.org/get-started/locally describes.")
+        return Check(name, Health.PROBLEM, Message("this torch was built without CUDA"), advice)
+    advice = Message("Update NVIDIA's driver to one that runs CUDA {cuda}.", cuda=state.torch_cuda)
+    return Check(name, Health.PROBLEM, Message("there is a GPU, and torch cannot use it"), advice)
 
 
 def _bitsandbytes(cards: list[GpuState], state: LibraryState) -> Check:
-    name = Sentence("8 and 4 bits (bitsandbytes)")
+    name = Message("8 and 4 bits (bitsandbytes)")
     if state.stuck_at == BITSANDBYTES:
         return _stuck(name, state, _WITHOUT_BITS)
     if state.stuck_at:
         return _not_reached(name)
     if state.bitsandbytes == OK:
-        return Check(name, Health.OK, Sentence("both work on the GPU"))
+        return Check(name, Health.OK, Message("both work on the GPU"))
     if state.bitsandbytes:
-        return Check(name, Health.PROBLEM, Sentence("{text}", text=state.bitsandbytes), _WITHOUT_BITS)
+        return Check(name, Health.PROBLEM, Message("{text}", text=state.bitsandbytes), _WITHOUT_BITS)
     health = Health.PROBLEM if cards else Health.NOTE
-    advice = Sentence("8 and 4 bits save memory on NVIDIA GPUs; on the processor they work, slowly.")
-    return Check(name, health, Sentence("not tried: torch sees no GPU"), advice)
+    advice = Message("8 and 4 bits save memory on NVIDIA GPUs; on the processor they work, slowly.")
+    return Check(name, health, Message("not tried: torch sees no GPU"), advice)
 
 
 def _memory(available: int) -> Check:
-    finding = Sentence("{size} available", size=format_bytes(available))
+    finding = Message("{size} available", size=format_bytes(available))
     if available >= _LITTLE_MEMORY:
-        return Check(Sentence("Main memory"), Health.OK, finding)
-    advice = Sentence("Close other programs: loading a large model takes several GiB beside the GPU's.")
-    return Check(Sentence("Main memory"), Health.NOTE, finding, advice)
+        return Check(Message("Main memory"), Health.OK, finding)
+    advice = Message("Close other programs: loading a large model takes several GiB beside the GPU's.")
+    return Check(Message("Main memory"), Health.NOTE, finding, advice)
 
 
 def _disk(free: int, home: Path) -> Check:
-    name = Sentence("Disk")
-    finding = Sentence("{size} free in {folder}", size=format_bytes(free), folder=str(home))
+    name = Message("Disk")
+    finding = Message("{size} free in {folder}", size=format_bytes(free), folder=str(home))
     if free >= _LITTLE_DISK:
         return Check(name, Health.OK, finding)
     health = Health.NOTE if free >= _NO_DISK else Health.PROBLEM
-    advice = Sentence(
+    advice = Message(
         "A run of large-v3 with all weights writes up to 20 GiB a checkpoint, an adapter far less: free "
         "some, or set STUDIO_HOME to another disk."
     )
@@ -297,41 +295,41 @@ def _disk(free: int, home: Path) -> Check:
 
 
 def _audio(state: LibraryState) -> Check:
-    name = Sentence("Reading audio")
+    name = Message("Reading audio")
     if state.stuck_at == AUDIO:
         return _stuck(name, state, _AUDIO_AGAIN)
     if not state.audio:
         return _not_reached(name)
     if state.audio != OK:
-        return Check(name, Health.PROBLEM, Sentence("{text}", text=state.audio), _AUDIO_AGAIN)
-    return Check(name, Health.OK, Sentence("FLAC and OGG were decoded; nothing else has to be installed"))
+        return Check(name, Health.PROBLEM, Message("{text}", text=state.audio), _AUDIO_AGAIN)
+    return Check(name, Health.OK, Message("FLAC and OGG were decoded; nothing else has to be installed"))
 
 
-def _stuck(name: Sentence, state: LibraryState, advice: Sentence) -> Check:
+def _stuck(name: Message, state: LibraryState, advice: Message) -> Check:
     """What hung, or ended the process that tried it."""
     if state.exit_code is None:
-        return Check(name, Health.PROBLEM, Sentence("it did not answer in time"), advice)
-    finding = Sentence("it ended the process that tried it, with exit code {code}", code=state.exit_code)
+        return Check(name, Health.PROBLEM, Message("it did not answer in time"), advice)
+    finding = Message("it ended the process that tried it, with exit code {code}", code=state.exit_code)
     return Check(name, Health.PROBLEM, finding, advice)
 
 
-def _not_reached(name: Sentence) -> Check:
-    advice = Sentence("Mend what ended the check first, then look again.")
-    return Check(name, Health.NOTE, Sentence("not tried: the check ended before"), advice)
+def _not_reached(name: Message) -> Check:
+    advice = Message("Mend what ended the check first, then look again.")
+    return Check(name, Health.NOTE, Message("not tried: the check ended before"), advice)
 
 
-_RESTART = Sentence("Restart the machine or its driver, then ask again; `nvidia-smi` must answer, too.")
-_REINSTALL = Sentence("Install torch again: pip install --force-reinstall -r requirements.txt.")
-_WITHOUT_BITS = Sentence("Train without 8 and 4 bits: gradient checkpointing saves more.")
-_AUDIO_AGAIN = Sentence("Run pip install --force-reinstall -r requirements.txt: av and soundfile bring all.")
+_RESTART = Message("Restart the machine or its driver, then ask again; `nvidia-smi` must answer, too.")
+_REINSTALL = Message("Install torch again: pip install --force-reinstall -r requirements.txt.")
+_WITHOUT_BITS = Message("Train without 8 and 4 bits: gradient checkpointing saves more.")
+_AUDIO_AGAIN = Message("Run pip install --force-reinstall -r requirements.txt: av and soundfile bring all.")
 
 
 def _hub(is_reached: bool) -> Check:
-    name = Sentence("Model hub")
+    name = Message("Model hub")
     if is_reached:
-        return Check(name, Health.OK, Sentence("it answers"))
-    advice = Sentence(
+        return Check(name, Health.OK, Message("it answers"))
+    advice = Message(
         "Without it, use the demo model, models that were downloaded before, or a folder with one; behind a "
         "proxy, set HTTPS_PROXY, or HF_ENDPOINT to a mirror."
     )
-    return Check(name, Health.NOTE, Sentence("it did not answer"), advice)
+    return Check(name, Health.NOTE, Message("it did not answer"), advice)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from studio.sentences import Sentence
+from studio.messages import Message
 
 
 class Health(StrEnum):
@@ -21,10 +21,10 @@ class Health(StrEnum):
 class Check:
     """One thing that was looked at."""
 
-    name: Sentence
+    name: Message
     health: Health
-    finding: Sentence
-    advice: Sentence | None = None
+    finding: Message
+    advice: Message | None = None
     """What to do, unless all is well."""
 
     def to_json(self) -> dict[str, Any]:

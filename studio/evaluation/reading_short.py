@@ -18,7 +18,7 @@ from studio.dataset.example import Example
 from studio.errors import DataError
 from studio.evaluation.metrics import error_rates
 from studio.evaluation.normalize import writes_without_spaces
-from studio.sentences import Sentence
+from studio.messages import Message
 from studio.transcription.engine import AudioContext, ShouldStop, TranscribeOptions
 from studio.transcription.languages import AUTO
 from studio.transcription.model_cache import ModelCache
@@ -154,7 +154,7 @@ def _read(
     return written, seconds
 
 
-def cost_of(card: Mapping[str, Any], asked: str) -> Sentence | None:
+def cost_of(card: Mapping[str, Any], asked: str) -> Message | None:
     """What was measured of a model that is to be read otherwise than it was trained; None if it is not.
 
     `card` is the model's, `asked` what the encoder is to see: `auto`, `full` or `short`.
@@ -169,7 +169,7 @@ def cost_of(card: Mapping[str, Any], asked: str) -> Sentence | None:
         if not row["is_base"]
     }
     if {FULL, SHORT} <= set(rates):
-        return Sentence(
+        return Message(
             "This model is not read as it was trained: {metric} {before} became {after} on {clips} clips.",
             metric=str(report["metric"]).upper(),
             before=f"{rates[trained]:.1%}",
@@ -177,8 +177,8 @@ def cost_of(card: Mapping[str, Any], asked: str) -> Sentence | None:
             clips=report["clips"],
         )
     if asked == SHORT:
-        return Sentence(
+        return Message(
             "This model was trained on 30 seconds: reading only the sound, it may write much that nobody "
             "said."
         )
-    return Sentence("This model was trained on the sound's own length: 30 seconds take it longer.")
+    return Message("This model was trained on the sound's own length: 30 seconds take it longer.")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from studio.sentences import Sentence
+from studio.messages import Message
 from studio.transcription.chinese_script import main_script
 
 _KANA = re.compile(r"[\u3040-\u30ff]")
@@ -24,7 +24,7 @@ def scripts_of(texts: Sequence[str]) -> dict[str, int]:
     return dict(Counter(script for text in texts if (script := main_script(text))))
 
 
-def script_sentences(found: Mapping[str, Any]) -> list[Sentence]:
+def script_sentences(found: Mapping[str, Any]) -> list[Message]:
     """What each model of an evaluation, as JSON, writes; what to do where that makes errors of what is none.
 
     Nothing, unless the references are Chinese.
@@ -33,7 +33,7 @@ def script_sentences(found: Mapping[str, Any]) -> list[Sentence]:
         return []
     writers = [row for row in found["models"] if row["scripts"]]
     said = [
-        Sentence(
+        Message(
             "{model} writes simplified characters in {simplified} clips, traditional ones in {traditional}.",
             model=row["id"],
             simplified=row["scripts"].get("simplified", 0),
@@ -47,7 +47,7 @@ def script_sentences(found: Mapping[str, Any]) -> list[Sentence]:
     return said
 
 
-_CAUTION = Sentence(
+_CAUTION = Message(
     "What is written in another script than the reference counts as wrong: the text normalisation chinese "
     "compares both in one script."
 )

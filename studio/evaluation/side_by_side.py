@@ -22,7 +22,7 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True)
-class Hearing:
+class ModelTranscript:
     """What one model wrote."""
 
     transcript: Transcript
@@ -40,7 +40,7 @@ class SideBySide:
 
     audio_path: str
     reference: str
-    hearings: tuple[Hearing, ...]
+    hearings: tuple[ModelTranscript, ...]
 
     def to_json(self) -> dict[str, Any]:
         """For programs: a row a model with its text, rates and alignment."""
@@ -116,7 +116,9 @@ def side_by_side(transcripts: Sequence[Transcript], reference: str, audio_path: 
         rates = error_rates([reference], [transcript.text]) if reference else None
         pieces = tuple(align(against, transcript.text))
         hearings.append(
-            Hearing(transcript, against, pieces, rates.wer if rates else None, rates.cer if rates else None)
+            ModelTranscript(
+                transcript, against, pieces, rates.wer if rates else None, rates.cer if rates else None
+            )
         )
     return SideBySide(audio_path, reference, tuple(hearings))
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from studio.errors import ConfigError
+from studio.messages import Message
 from studio.registry.catalog import find_released
-from studio.sentences import Sentence
 
 FEW_HOURS, MANY_HOURS = 10.0, 50.0
 MODELS = tuple(
@@ -21,7 +21,7 @@ class Advice:
 
     method: str
     lora_r: int
-    reason: Sentence
+    reason: Message
 
 
 def advise(hours: float) -> Advice:
@@ -41,19 +41,19 @@ def advise(hours: float) -> Advice:
     return Advice("full", 64, _MANY)
 
 
-_UNKNOWN = Sentence(
+_UNKNOWN = Message(
     "Without a number of hours: LoRA, which suits most amounts of speech. Say how many you have for better "
     "advice."
 )
-_FEW = Sentence(
+_FEW = Message(
     "Under 10 hours: LoRA of a low rank. There is too little to move all weights without forgetting what the "
     "model knows, so take the largest model that fits: the more it knows, the less it must be taught."
 )
-_SOME = Sentence(
+_SOME = Message(
     "10 to 50 hours: LoRA on all linear layers. It learns nearly as much as training all weights would, "
     "forgets less, and leaves room for a larger model."
 )
-_MANY = Sentence(
+_MANY = Message(
     "Over 50 hours: enough to train all weights, where they fit. Where they do not, the decoder alone or "
     "LoRA of rank 64 comes close."
 )

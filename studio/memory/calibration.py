@@ -17,8 +17,8 @@ from studio.memory.overhead import STEP_PHASES, step_figures, tensor_error, usua
 from studio.memory.plan import MemoryEstimate, Part, TrainingPlan
 from studio.memory.receipts import Receipt, read_receipts
 from studio.memory.training import estimate_training
+from studio.messages import Message
 from studio.registry.spec import ModelDimensions
-from studio.sentences import Sentence
 from studio.units import format_bytes
 
 
@@ -90,7 +90,7 @@ def _corrected(
     allocated = estimate.allocated_bytes
     reserved = round(allocated * (1 + slack))
     device = reserved + context
-    text = Sentence(
+    text = Message(
         "allocator {slack} + cuBLAS {workspace} + CUDA {context}, as measured {count} times on this card",
         slack=format_bytes(reserved - allocated),
         workspace=format_bytes(workspace),

@@ -10,9 +10,9 @@ from studio.memory.inference_plan import INTEGERS, InferencePlan
 from studio.memory.overhead import assemble
 from studio.memory.plan import MemoryEstimate, Part, Phase, TrainingPlan
 from studio.memory.weights import adapter_tensors, quantized_bytes
+from studio.messages import Message
 from studio.registry.parameters import count_parameters, tensors
 from studio.registry.spec import ModelDimensions
-from studio.sentences import Sentence
 from studio.units import GIB, MIB, format_bytes, format_count
 
 BATCHED_TEXT_TOKENS = 100
@@ -88,10 +88,10 @@ def _transformers(plan: InferencePlan, dimensions: ModelDimensions, length: int)
         Part.WEIGHTS_QUANTIZED: float(packed),
     }
     workspace, how = _quantized_workspace(plan, dimensions)
-    floats = Sentence("{count} parameters × {width} B", count=f"{parameters - linear:,}", width=width)
+    floats = Message("{count} parameters × {width} B", count=f"{parameters - linear:,}", width=width)
     if adapter:
         count = format_count(adapter)
-        floats = Sentence("{formula} + {count} of an adapter × 4 B", formula=floats, count=count)
+        floats = Message("{formula} + {count} of an adapter × 4 B", formula=floats, count=count)
     return assemble(
         [
             (Phase.ENCODING, {**weights, Part.ACTIVATIONS: encoding, Part.TEMPORARIES: workspace}),
@@ -99,7 +99,7 @@ def _transformers(plan: InferencePlan, dimensions: ModelDimensions, length: int)
         ],
         {
             Part.WEIGHTS_FROZEN: floats,
-            Part.WEIGHTS_QUANTIZED: Sentence(
+            Part.WEIGHTS_QUANTIZED: Message(
                 "{count} parameters of linear layers in {quantization}, with their scales: {size}",
                 count=f"{linear:,}",
                 quantization=plan.quantization,
@@ -114,7 +114,7 @@ def _transformers(plan: InferencePlan, dimensions: ModelDimensions, length: int)
     )
 
 
-def _quantized_workspace(plan: InferencePlan, dimensions: ModelDimensions) -> tuple[float, Sentence | None]:
+def _quantized_workspace(plan: InferencePlan, dimensions: ModelDimensions) -> tuple[float, Message | None]:
     """What bitsandbytes needs for the largest product of an encoder layer, and how it comes about.
 
     8 bits: the input in int8, and the product in int32 before it is float16 (`int8_linear_matmul`).
@@ -124,7 +124,7 @@ def _quantized_workspace(plan: InferencePlan, dimensions: ModelDimensions) -> tu
     rows = plan.batch_size * d.max_source_positions
     if plan.quantization == "8bit":
         size = rows * (d.d_model + 4 * d.encoder_ffn_dim)
-        return size, Sentence(
+        return size, Message(
             "the widest product of a layer in int32: {rows} positions × ({width} × 1 B + {inner} × 4 B)",
             rows=f"{rows:,}",
             width=f"{d.d_model:,}",
@@ -133,7 +133,7 @@ def _quantized_workspace(plan: InferencePlan, dimensions: ModelDimensions) -> tu
     if plan.quantization == "4bit":
         width = _WIDTH[plan.precision]
         size = d.d_model * d.encoder_ffn_dim * width
-        return size, Sentence(
+        return size, Message(
             "the largest weight unpacked: {rows} × {columns} × {width} B",
             rows=f"{d.d_model:,}",
             columns=f"{d.encoder_ffn_dim:,}",
@@ -161,14 +161,14 @@ def _ctranslate2(plan: InferencePlan, dimensions: ModelDimensions, length: int) 
     return MemoryEstimate(
         parts={part: parts.get(part, 0) for part in Part},
         formulas={
-            Part.WEIGHTS_FROZEN: Sentence(
+            Part.WEIGHTS_FROZEN: Message(
                 "{size} of {count} parameters held as floats",
                 size=format_bytes(floats),
                 count=f"{parameters:,}",
             ),
-            Part.WEIGHTS_QUANTIZED: Sentence("matrices in int8: {size}", size=format_bytes(quantized)),
+            Part.WEIGHTS_QUANTIZED: Message("matrices in int8: {size}", size=format_bytes(quantized)),
             Part.ACTIVATIONS: _caches_text(plan, dimensions, length, beams_of_audio=1),
-            Part.OVERHEAD: Sentence(
+            Part.OVERHEAD: Message(
                 "{share} of the weights + {context}",
                 share=f"{_CTRANSLATE2_SHARE:.0%}",
                 context=format_bytes(_CTRANSLATE2_CONTEXT_BYTES),
@@ -188,11 +188,11 @@ def _ctranslate2(plan: InferencePlan, dimensions: ModelDimensions, length: int) 
 
 def _caches_text(
     plan: InferencePlan, dimensions: ModelDimensions, length: int, beams_of_audio: int
-) -> Sentence:
+) -> Message:
     """The caches in numbers, for people."""
     width = _WIDTH[plan.precision]
     length = min(length, dimensions.max_target_positions)
-    return Sentence(
+    return Message(
         "batch {batch} × ({audio_beams} × {audio} for the audio + {beams} × {text} for {tokens} tokens), or "
         "one encoder layer at work if that is more",
         batch=plan.batch_size,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from studio.errors import ConfigError
 from studio.memory.bounds import require_between, require_choice
 from studio.options.choices import ALL_LINEAR, QUANTIZATIONS
+from studio.whisper.constants import TEXT_POSITIONS
 
 ENGINES = ("transformers", "faster-whisper")
 INFERENCE_PRECISIONS = ("fp32", "fp16", "bf16", "int8", "int8_float16")
@@ -24,7 +25,7 @@ class InferencePlan:
     adapter_rank: int = 0
     """Rank of an adapter beside the base; 0: none."""
     adapter_modules: tuple[str, ...] = ALL_LINEAR
-    max_length: int = 448
+    max_length: int = TEXT_POSITIONS
     """Longest text of a window, in tokens."""
     quantization: str = "none"
     """Bits of the linear layers, by bitsandbytes; of transformers alone."""
@@ -38,7 +39,7 @@ class InferencePlan:
         require_choice("engine", self.engine, ENGINES)
         require_choice("precision", self.precision, INFERENCE_PRECISIONS)
         require_choice("quantization", self.quantization, QUANTIZATIONS)
-        for name, high in (("batch_size", 1024), ("num_beams", 32), ("max_length", 448)):
+        for name, high in (("batch_size", 1024), ("num_beams", 32), ("max_length", TEXT_POSITIONS)):
             require_between(self, name, 1, high)
         for name in self.adapter_modules:
             require_choice("adapter_modules", name, ALL_LINEAR)

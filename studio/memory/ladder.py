@@ -8,17 +8,17 @@ from typing import Any
 from studio.memory.calibration import Calibration
 from studio.memory.plan import MemoryEstimate, TrainingPlan
 from studio.memory.training import estimate_training
+from studio.messages import Message
 from studio.methods import METHODS
 from studio.registry.spec import ModelDimensions
-from studio.sentences import Sentence
 
 
 @dataclass(frozen=True)
 class Rung:
     """One change on the way from the wish to what fits."""
 
-    change: Sentence
-    cost: Sentence
+    change: Message
+    cost: Message
     """In time or quality."""
     plan: TrainingPlan
     """With this change and all before it."""
@@ -62,13 +62,13 @@ def ladder(
     return tuple(rungs)
 
 
-def _changes(here: TrainingPlan, plan: TrainingPlan) -> Iterator[tuple[TrainingPlan, Sentence, Sentence]]:
+def _changes(here: TrainingPlan, plan: TrainingPlan) -> Iterator[tuple[TrainingPlan, Message, Message]]:
     """Plans that change one thing each, from what costs nothing to what costs quality."""
     if plan.precision != here.precision:
         base_dtype = plan.base_dtype if plan.method == here.method else here.base_dtype
-        change = Sentence("{before} → {after} arithmetic", before=here.precision, after=plan.precision)
+        change = Message("{before} → {after} arithmetic", before=here.precision, after=plan.precision)
         here = replace(here, precision=plan.precision, base_dtype=base_dtype)
-        yield here, change, Sentence("Hardly any difference in the result, and faster.")
+        yield here, change, Message("Hardly any difference in the result, and faster.")
     if plan.batch_size != here.batch_size:
         steps = plan.gradient_accumulation_steps
         before = here.batch_size
@@ -76,8 +76,8 @@ def _changes(here: TrainingPlan, plan: TrainingPlan) -> Iterator[tuple[TrainingP
         yield here, _batch_change(before, plan), _batch_cost(plan)
     if plan.gradient_checkpointing != here.gradient_checkpointing:
         here = replace(here, gradient_checkpointing=True)
-        cost = Sentence("The same result; about a third more time.")
-        yield here, Sentence("Gradient checkpointing on"), cost
+        cost = Message("The same result; about a third more time.")
+        yield here, Message("Gradient checkpointing on"), cost
     if plan.method != here.method:
         told = METHODS[plan.method].instead
         assert told is not None, f"{plan.method} takes the place of no method"
@@ -86,22 +86,22 @@ def _changes(here: TrainingPlan, plan: TrainingPlan) -> Iterator[tuple[TrainingP
         yield here, change, cost
     if plan.target_modules != here.target_modules:
         here = replace(here, target_modules=plan.target_modules)
-        cost = Sentence("A little less can be learned.")
-        yield here, Sentence("Adapters on query and value projections only"), cost
+        cost = Message("A little less can be learned.")
+        yield here, Message("Adapters on query and value projections only"), cost
     if plan.quantization != here.quantization:
         here = replace(here, quantization=plan.quantization, use_reentrant=plan.use_reentrant)
         change, cost = _BITS[plan.quantization]
         yield here, change, cost
     if plan.eval_batch_size != here.eval_batch_size:
-        change = Sentence(
+        change = Message(
             "Batch {before} → {after} in evaluation", before=here.eval_batch_size, after=plan.eval_batch_size
         )
         here = replace(here, eval_batch_size=plan.eval_batch_size)
-        yield here, change, Sentence("Evaluation takes longer; training does not.")
+        yield here, change, Message("Evaluation takes longer; training does not.")
 
 
-def _batch_change(before: int, plan: TrainingPlan) -> Sentence:
-    return Sentence(
+def _batch_change(before: int, plan: TrainingPlan) -> Message:
+    return Message(
         "Batch {before} → {after}, accumulated {steps} times",
         before=before,
         after=plan.batch_size,
@@ -109,19 +109,19 @@ def _batch_change(before: int, plan: TrainingPlan) -> Sentence:
     )
 
 
-def _batch_cost(plan: TrainingPlan) -> Sentence:
+def _batch_cost(plan: TrainingPlan) -> Message:
     if plan.batch_size >= 4:
-        return Sentence("The same result; hardly slower.")
-    return Sentence("The same result; slower, because small batches leave a GPU waiting.")
+        return Message("The same result; hardly slower.")
+    return Message("The same result; slower, because small batches leave a GPU waiting.")
 
 
 _BITS = {
     "8bit": (
-        Sentence("Frozen weights in 8 bits"),
-        Sentence("Hardly any loss of quality; each step takes longer."),
+        Message("Frozen weights in 8 bits"),
+        Message("Hardly any loss of quality; each step takes longer."),
     ),
     "4bit": (
-        Sentence("Frozen weights in 4 bits"),
-        Sentence("A little quality; each step takes longer."),
+        Message("Frozen weights in 4 bits"),
+        Message("A little quality; each step takes longer."),
     ),
 }

@@ -5,7 +5,7 @@ from dataclasses import replace
 from studio.memory.adapter_operators import LayerOperators
 from studio.memory.operators import Shape
 from studio.memory.plan import TrainingPlan
-from studio.memory.segments import Segment, end_region, play_backward, without
+from studio.memory.segments import LayerSegment, end_region, play_backward, without
 from studio.memory.tape import Moment, Tape, Tensor
 from studio.methods import METHODS
 from studio.registry.spec import ModelDimensions
@@ -70,7 +70,7 @@ class Pieces:
         self._before_activation = _ZERO
         self.trains_encoder = METHODS[plan.method].trains_encoder
 
-    def layer(self, half: str, *, needs: bool) -> Segment:
+    def layer(self, half: str, *, needs: bool) -> LayerSegment:
         """A layer that keeps its activations; `needs`: whether its input needs a gradient."""
         tape = Tape()
         operators = LayerOperators(self.plan, tape, has_gradients=self.has_gradients)
@@ -86,7 +86,7 @@ class Pieces:
         segment = play_backward(tape, y, x, states, kept, forward)
         return replace(segment, keeps_states=keeps, pins_states=pins)
 
-    def recomputed_layer(self, half: str) -> Segment:
+    def recomputed_layer(self, half: str) -> LayerSegment:
         """A layer under gradient checkpointing: keeps its input, and is computed again on the way back."""
         tape = Tape()
         operators = LayerOperators(self.plan, tape, has_gradients=self.has_gradients)
@@ -112,7 +112,7 @@ class Pieces:
         leak = sum(t.numbers * t.width for t in own)
         leaks = leak if not self.plan.use_reentrant else 0.0
         passed = states.grad.numbers * states.grad.width if states.grad else 0.0
-        return Segment(
+        return LayerSegment(
             kept=Moment(border.live + leaks, 0.0, 0.0),
             forward=self.untaped_layer(half),
             backward=Moment(tape.peak.live + leaks, tape.peak.casts, tape.peak.gradients),
@@ -135,7 +135,7 @@ class Pieces:
         self._forward(operators, half, x, states)
         return tape.peak.live
 
-    def stem(self) -> Segment:
+    def stem(self) -> LayerSegment:
         """Two convolutions on the features, and the positions."""
         d, plan = self.dimensions, self.plan
         tape = Tape()
@@ -168,7 +168,7 @@ class Pieces:
         segment = play_backward(tape, y, features, self._states(), kept, forward)
         return replace(segment, cached=cached)
 
-    def last_norm(self, half: str, *, needs: bool) -> Segment:
+    def last_norm(self, half: str, *, needs: bool) -> LayerSegment:
         """The layer norm after the last layer."""
         tape = Tape()
         operators = LayerOperators(self.plan, tape)
@@ -181,7 +181,7 @@ class Pieces:
         kept = without(tape.now(), y)
         return play_backward(tape, y, x, self._states(), kept, forward)
 
-    def head(self) -> tuple[Segment, float]:
+    def head(self) -> tuple[LayerSegment, float]:
         """Last layer norm, logits and loss; and what of the forward pass's worst moment is logits."""
         d, plan = self.dimensions, self.plan
         tape = Tape()
@@ -213,7 +213,7 @@ class Pieces:
 
     def _chunked_head(
         self, operators: LayerOperators, x: Tensor, states: Tensor, embedding: Tensor
-    ) -> tuple[Segment, float]:
+    ) -> tuple[LayerSegment, float]:
         """`studio.whisper.loss`: gradients are made in the forward pass, beside the logits of one chunk."""
         tape, plan, d = operators.tape, self.plan, self.dimensions
         width = operators.arithmetic if plan.is_autocast else states.width

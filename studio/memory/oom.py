@@ -8,8 +8,8 @@ from studio.memory.fit import FitResult, fit
 from studio.memory.ladder import estimate_of
 from studio.memory.oom_text import OomKind, OomReport, read_report
 from studio.memory.plan import Part, Phase, TrainingPlan
+from studio.messages import Message
 from studio.registry.spec import ModelDimensions
-from studio.sentences import Sentence
 from studio.units import GIB, format_bytes
 
 _FRAMES: tuple[tuple[Part, str], ...] = (
@@ -77,7 +77,7 @@ class OomDiagnosis:
     """What a message means, and what helps."""
 
     report: OomReport
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[Message, ...]
     """What happened, then what to do; one sentence if nothing was recognised."""
     others_bytes: int | None
     """What other processes hold on the GPU; None if the message does not tell."""
@@ -151,19 +151,19 @@ def _repaired(report: OomReport, others: int, plan: TrainingPlan, dimensions: Mo
 
 def _sentences(
     report: OomReport, others: int | None, part: Part | None, repaired: FitResult | None
-) -> list[Sentence]:
+) -> list[Message]:
     if report.kind is not OomKind.GPU:
         return [*_OTHER_KINDS[report.kind], *_advice(report, others, repaired)]
     return [_happened(report), *_who(report, others), *_where(part), *_advice(report, others, repaired)]
 
 
-def _happened(report: OomReport) -> Sentence:
+def _happened(report: OomReport) -> Message:
     if report.asked_bytes is None:
-        return Sentence("A GPU ran out of memory; the message gives no figures.")
+        return Message("A GPU ran out of memory; the message gives no figures.")
     asked = format_bytes(report.asked_bytes)
     if report.free_bytes is None or report.total_bytes is None:
-        return Sentence("{asked} of GPU memory were asked for, and there was no room for them.", asked=asked)
-    return Sentence(
+        return Message("{asked} of GPU memory were asked for, and there was no room for them.", asked=asked)
+    return Message(
         "{asked} were asked for on GPU {index}; {free} of its {total} were free.",
         asked=asked,
         index=report.gpu_index if report.gpu_index is not None else 0,
@@ -172,12 +172,12 @@ def _happened(report: OomReport) -> Sentence:
     )
 
 
-def _who(report: OomReport, others: int | None) -> list[Sentence]:
+def _who(report: OomReport, others: int | None) -> list[Message]:
     said = []
     if report.allocated_bytes is not None:
         kept = (report.reserved_bytes or report.allocated_bytes) - report.allocated_bytes
         said.append(
-            Sentence(
+            Message(
                 "This process held {allocated} of tensors, and {kept} that its allocator had kept back.",
                 allocated=format_bytes(report.allocated_bytes),
                 kept=format_bytes(kept),
@@ -185,7 +185,7 @@ def _who(report: OomReport, others: int | None) -> list[Sentence]:
         )
     if report.allowed_bytes is not None:
         said.append(
-            Sentence(
+            Message(
                 "A limit of {allowed} had been set for this process.",
                 allowed=format_bytes(report.allowed_bytes),
             )
@@ -194,7 +194,7 @@ def _who(report: OomReport, others: int | None) -> list[Sentence]:
         said.append(_others_sentence(report, others))
     if len(report.gpus) > 1:
         said.append(
-            Sentence(
+            Message(
                 "GPUs {gpus} all ran out: each holds a copy of the model, so that more GPUs of this size do "
                 "not help.",
                 gpus=", ".join(map(str, report.gpus)),
@@ -203,39 +203,39 @@ def _who(report: OomReport, others: int | None) -> list[Sentence]:
     return said
 
 
-def _others_sentence(report: OomReport, others: int) -> Sentence:
+def _others_sentence(report: OomReport, others: int) -> Message:
     if report.holders:
-        return Sentence(
+        return Message(
             "Other processes held {others}: {processes}.",
             others=format_bytes(others),
             processes=", ".join(f"{row.pid} ({format_bytes(row.held_bytes)})" for row in report.holders),
         )
-    return Sentence(
+    return Message(
         "About {others} were held by something else: another process, or a screen.",
         others=format_bytes(others),
     )
 
 
-def _where(part: Part | None) -> list[Sentence]:
+def _where(part: Part | None) -> list[Message]:
     return [] if part is None else [_WANTED[part]]
 
 
-def _advice(report: OomReport, others: int | None, repaired: FitResult | None) -> list[Sentence]:
+def _advice(report: OomReport, others: int | None, repaired: FitResult | None) -> list[Message]:
     said = []
     if others and others > GIB:
-        said.append(Sentence("End the other processes first, if they are yours: `nvidia-smi` names them."))
+        said.append(Message("End the other processes first, if they are yours: `nvidia-smi` names them."))
     free = report.free_bytes
     is_limited = report.allowed_bytes is not None
     if report.asked_bytes and free is not None and free > report.asked_bytes and not is_limited:
         said.append(
-            Sentence(
+            Message(
                 "More was free than was asked for, but not in one piece: a smaller batch makes the pieces "
                 "smaller."
             )
         )
     elif _has_much_kept(report):
         said.append(
-            Sentence(
+            Message(
                 "Much was kept back in pieces of other sizes: set PYTORCH_CUDA_ALLOC_CONF to "
                 "expandable_segments:True before starting."
             )
@@ -246,11 +246,11 @@ def _advice(report: OomReport, others: int | None, repaired: FitResult | None) -
     elif repaired.fits:
         size = format_bytes(repaired.estimate.device_bytes)
         said.append(
-            Sentence("A run that fits takes about {size}: what has to be changed is below.", size=size)
+            Message("A run that fits takes about {size}: what has to be changed is below.", size=size)
         )
     else:
         said.append(
-            Sentence(
+            Message(
                 "However this model is trained, it does not fit there ({size} at least): take a smaller "
                 "model or "
                 "a larger GPU.",
@@ -266,66 +266,66 @@ def _has_much_kept(report: OomReport) -> bool:
     return report.reserved_bytes - report.allocated_bytes > max(report.asked_bytes, GIB // 2)
 
 
-_GENERAL = Sentence(
+_GENERAL = Message(
     "In this order: gradient checkpointing, a smaller batch with gradient accumulation, a smaller batch in "
     "evaluation, LoRA instead of all weights, 4 bits, a smaller model."
 )
 _WANTED = {
-    Part.WEIGHTS_TRAINABLE: Sentence(
+    Part.WEIGHTS_TRAINABLE: Message(
         "It happened while the model was being loaded: the weights alone are too much."
     ),
-    Part.WEIGHTS_FROZEN: Sentence(
+    Part.WEIGHTS_FROZEN: Message(
         "It happened while the model was being loaded: the weights alone are too much."
     ),
-    Part.WEIGHTS_QUANTIZED: Sentence("It happened while weights were being quantised."),
-    Part.WEIGHT_CASTS: Sentence("It was most likely for copies of the weights in half precision."),
-    Part.GRADIENTS: Sentence("It was most likely for gradients, in the backward pass."),
-    Part.OPTIMIZER_STATES: Sentence(
+    Part.WEIGHTS_QUANTIZED: Message("It happened while weights were being quantised."),
+    Part.WEIGHT_CASTS: Message("It was most likely for copies of the weights in half precision."),
+    Part.GRADIENTS: Message("It was most likely for gradients, in the backward pass."),
+    Part.OPTIMIZER_STATES: Message(
         "It was most likely for the optimizer's states, which are made in its first step."
     ),
-    Part.ACTIVATIONS: Sentence("It was most likely for activations, which grow with the batch."),
-    Part.LOGITS_AND_LOSS: Sentence(
+    Part.ACTIVATIONS: Message("It was most likely for activations, which grow with the batch."),
+    Part.LOGITS_AND_LOSS: Message(
         "It was most likely for logits and loss, which grow with batch and text length."
     ),
-    Part.TEMPORARIES: Sentence("It was most likely for what one layer needs for a moment."),
-    Part.OVERHEAD: Sentence("It was most likely for a workspace of CUDA's libraries."),
+    Part.TEMPORARIES: Message("It was most likely for what one layer needs for a moment."),
+    Part.OVERHEAD: Message("It was most likely for a workspace of CUDA's libraries."),
 }
-_OTHER_KINDS: dict[OomKind, tuple[Sentence, ...]] = {
+_OTHER_KINDS: dict[OomKind, tuple[Message, ...]] = {
     OomKind.LIBRARY: (
-        Sentence(
+        Message(
             "cuBLAS or cuDNN found no GPU memory for its workspace: it is the same as running out, only that "
             "the library asked last."
         ),
     ),
     OomKind.BITSANDBYTES: (
-        Sentence("bitsandbytes found no GPU memory for quantised weights or for its optimizer."),
+        Message("bitsandbytes found no GPU memory for quantised weights or for its optimizer."),
     ),
     OomKind.BITSANDBYTES_SETUP: (
-        Sentence(
+        Message(
             "This is not about memory: bitsandbytes cannot use the GPU. Run `python -m studio doctor`, or "
             "train without 8 and 4 bits: gradient checkpointing saves more."
         ),
     ),
     OomKind.CPU: (
-        Sentence(
+        Message(
             "The machine's own memory ran out, not the GPU's: end other programs, read audio with fewer "
             "processes (dataloader_num_workers 0), or take a smaller batch if you train on the CPU."
         ),
     ),
     OomKind.SHARED: (
-        Sentence(
+        Message(
             "Processes that read audio found no shared memory: set dataloader_num_workers to 0, or start the "
             "container with --shm-size=8g or --ipc=host."
         ),
     ),
     OomKind.KILLED: (
-        Sentence(
+        Message(
             "The system ended the process, most likely because the machine's own memory (not the GPU's) was "
             "full: end other programs, set dataloader_num_workers to 0, or give the container more memory."
         ),
     ),
     OomKind.UNKNOWN: (
-        Sentence(
+        Message(
             "Nothing here says that memory ran out: paste the last lines of the log, from the line with "
             "Traceback on."
         ),

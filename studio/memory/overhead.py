@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from studio.memory.plan import MemoryEstimate, Part, Phase, TrainingPlan
-from studio.sentences import Sentence
+from studio.messages import Message
 from studio.units import GIB, MIB, format_bytes
 
 _WORKSPACE_BYTES = round(8.125 * MIB)
@@ -44,7 +44,7 @@ def tensor_error(plan: TrainingPlan) -> tuple[float, float]:
 
 def assemble(
     corners: Sequence[tuple[Phase, Mapping[Part, float]]],
-    formulas: Mapping[Part, Sentence],
+    formulas: Mapping[Part, Message],
     *,
     trainable_parameters: int,
     all_parameters: int,
@@ -82,8 +82,8 @@ def assemble(
     )
 
 
-def _formula(share: float, tensors: int, slack: int) -> Sentence:
-    return Sentence(
+def _formula(share: float, tensors: int, slack: int) -> Message:
+    return Message(
         "allocator {share} of {tensors} = {slack} + cuBLAS {workspace} + CUDA {context}",
         share=f"{share:.0%}",
         tensors=format_bytes(tensors),

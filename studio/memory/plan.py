@@ -7,6 +7,7 @@ from typing import Any
 
 from studio.errors import ConfigError
 from studio.memory.bounds import BOUNDS, require_between, require_choice
+from studio.messages import Message
 from studio.methods import METHODS
 from studio.options.checks import check_types
 from studio.options.choices import (
@@ -19,7 +20,6 @@ from studio.options.choices import (
     SHARDINGS,
 )
 from studio.registry.spec import ModelDimensions
-from studio.sentences import Sentence
 from studio.whisper.audio_context import POSITIONS
 
 SCHEMA_VERSION = 1
@@ -200,7 +200,7 @@ class MemoryEstimate:
 
     parts: Mapping[Part, int]
     """At the peak; they add up to `device_bytes`."""
-    formulas: Mapping[Part, Sentence]
+    formulas: Mapping[Part, Message]
     """The arithmetic of each part, numbers put in."""
     phases: Mapping[Phase, int]
     """Live tensors at the highest moment of each phase, in bytes."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from studio.memory.calibration import Calibration
 from studio.memory.ladder import sized
 from studio.memory.plan import TrainingPlan
+from studio.messages import Message
 from studio.registry.spec import ModelDimensions
-from studio.sentences import Sentence
 from studio.units import format_bytes
 from studio.whisper.audio_context import POSITIONS, positions_of
 
@@ -27,7 +27,7 @@ class Saving:
     """Whether the plan has it."""
     saves_bytes: int
     """Of the device's total, in the middle of its range: with it against without it, all else as it is."""
-    sentence: Sentence
+    sentence: Message
 
     def to_json(self) -> dict[str, object]:
         """For `--json`."""
@@ -68,7 +68,7 @@ def _padded(plan: TrainingPlan) -> TrainingPlan:
 
 def _saving(key: str, is_on: bool, saves: int, plan: TrainingPlan) -> Saving:
     template = _SENTENCES[key, is_on] if saves else _NOTHING[key, is_on]
-    sentence = Sentence(
+    sentence = Message(
         template.template,
         saved=format_bytes(saves),
         count=plan.loss_chunk_size or CHUNK,
@@ -78,28 +78,28 @@ def _saving(key: str, is_on: bool, saves: int, plan: TrainingPlan) -> Saving:
 
 
 _SENTENCES = {
-    ("loss_chunk_size", True): Sentence(
+    ("loss_chunk_size", True): Message(
         "The loss in chunks of {count} tokens saves {saved}, with the same result."
     ),
-    ("loss_chunk_size", False): Sentence(
+    ("loss_chunk_size", False): Message(
         "The loss in chunks of {count} tokens would save {saved}, with the same result."
     ),
-    ("short_audio", True): Sentence(
+    ("short_audio", True): Message(
         "Short audio, with no clip above {seconds} s, saves {saved} against clips padded to 30 s."
     ),
-    ("short_audio", False): Sentence("Short audio would save {saved} if no clip were above {seconds} s."),
+    ("short_audio", False): Message("Short audio would save {saved} if no clip were above {seconds} s."),
 }
 _NOTHING = {
-    ("loss_chunk_size", True): Sentence(
+    ("loss_chunk_size", True): Message(
         "The loss in chunks of {count} tokens saves nothing here: something else is the highest."
     ),
-    ("loss_chunk_size", False): Sentence(
+    ("loss_chunk_size", False): Message(
         "The loss in chunks of {count} tokens would save nothing here: something else is the highest."
     ),
-    ("short_audio", True): Sentence(
+    ("short_audio", True): Message(
         "Short audio, with no clip above {seconds} s, saves nothing here: something else is the highest."
     ),
-    ("short_audio", False): Sentence(
+    ("short_audio", False): Message(
         "Short audio would save nothing here, even if no clip were above {seconds} s."
     ),
 }

@@ -8,7 +8,7 @@ _ZERO = Moment(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
-class Segment:
+class LayerSegment:
     """A piece of the step: bytes that it keeps, and its worst moments, all without the rest of the step."""
 
     kept: Moment
@@ -43,10 +43,12 @@ def without(moment: Moment, y: Tensor) -> Moment:
     return Moment(moment.live - y.numbers * y.width, moment.casts, moment.gradients)
 
 
-def play_backward(tape: Tape, y: Tensor, x: Tensor, states: Tensor, kept: Moment, forward: float) -> Segment:
+def play_backward(
+    tape: Tape, y: Tensor, x: Tensor, states: Tensor, kept: Moment, forward: float
+) -> LayerSegment:
     """Plays the tape with a gradient of `y`, which the next segment holds by now."""
     if not y.needs:
-        return Segment(kept, forward, _ZERO, _ZERO)
+        return LayerSegment(kept, forward, _ZERO, _ZERO)
     tape.drop(y)
     gradient = tape.new(y.numbers, y.width)
     tape.peak = tape.now()
@@ -54,4 +56,4 @@ def play_backward(tape: Tape, y: Tensor, x: Tensor, states: Tensor, kept: Moment
     out = x.grad.numbers * x.grad.width if x.grad else 0.0
     passed = states.grad.numbers * states.grad.width if states.grad else 0.0
     after = Moment(tape.live - out - passed, 0.0, tape.gradients)
-    return Segment(kept, forward, tape.peak, after, passed_on=passed)
+    return LayerSegment(kept, forward, tape.peak, after, passed_on=passed)

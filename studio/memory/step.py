@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from studio.memory.layers import Pieces
 from studio.memory.plan import Part, Phase, TrainingPlan
-from studio.memory.segments import Segment
+from studio.memory.segments import LayerSegment
 from studio.memory.tape import Moment
 from studio.memory.weights import DTYPE_BYTES, StaticBytes, static_bytes
 from studio.methods import METHODS
@@ -20,7 +20,7 @@ Parts = dict[Part, float]
 Corner = tuple[Phase, Parts]
 
 _ZERO = Moment(0.0, 0.0, 0.0)
-_NOTHING = Segment(_ZERO, 0.0, _ZERO, _ZERO)
+_NOTHING = LayerSegment(_ZERO, 0.0, _ZERO, _ZERO)
 _FRAMES_PER_POSITION = 2
 _LABEL_COPIES = 3
 """Labels, decoder inputs and positions: eight bytes a token each."""
@@ -30,7 +30,7 @@ _LABEL_COPIES = 3
 class Stretch:
     """Some segments of one kind, one after the other."""
 
-    segment: Segment
+    segment: LayerSegment
     count: int
 
     @property
@@ -48,15 +48,15 @@ class Step:
     static: StaticBytes
     inputs: float
     """Features and labels of all micro-batches, on the device from the step's beginning."""
-    stem: Segment
+    stem: LayerSegment
     first_layer: Stretch
     """The encoder's first layer, where its input needs no gradient."""
     encoder: Stretch
-    encoder_norm: Segment
+    encoder_norm: LayerSegment
     embedding_bytes: float
     """The decoder's embedded tokens."""
     decoder: Stretch
-    head: Segment
+    head: LayerSegment
     logits: float
     """Logits and loss at the worst moment of the forward pass."""
     embedding_gradient: float

@@ -16,14 +16,14 @@ from studio.memory.sharding import SOURCES, Shares, shares
 from studio.memory.step import Step, Stretch, measure
 from studio.memory.step import corners as step_corners
 from studio.memory.weights import DTYPE_BYTES, StaticBytes, trainable_tensors
+from studio.messages import Joined, Message
 from studio.registry.spec import ModelDimensions
-from studio.sentences import Listing, Sentence
 from studio.units import format_bytes, format_count
 
 
 def formulas(
     plan: TrainingPlan, dimensions: ModelDimensions, step: Step, shared: Shares
-) -> dict[Part, Sentence]:
+) -> dict[Part, Message]:
     """A line for every part but the overhead, which `assemble` adds."""
     return {
         **_weights(plan, step, shared),
@@ -32,24 +32,24 @@ def formulas(
     }
 
 
-def _weights(plan: TrainingPlan, step: Step, shared: Shares) -> dict[Part, Sentence]:
+def _weights(plan: TrainingPlan, step: Step, shared: Shares) -> dict[Part, Message]:
     """What is there through the whole step, and on how many GPUs."""
     static = step.static
     count = f"{static.trainable_parameters:,}"
     width = 4 if plan.is_adapter else DTYPE_BYTES[plan.weights_dtype]
-    trained = Sentence("{count} trained parameters × {width} B", count=count, width=width)
-    frozen = Sentence(
+    trained = Message("{count} trained parameters × {width} B", count=count, width=width)
+    frozen = Message(
         "{count} frozen parameters, {dtype} unless quantised: {size}",
         count=f"{static.all_parameters - static.trainable_parameters:,}",
         dtype=plan.weights_dtype,
         size=format_bytes(static.weights_frozen),
     )
-    gradients = Sentence(
+    gradients = Message(
         "{product} = {size} at the end of the backward pass",
         product=trained,
         size=format_bytes(static.gradients),
     )
-    states = Sentence(
+    states = Message(
         "{optimizer} for {count} weights: {size}",
         optimizer=plan.optimizer,
         count=format_count(static.trainable_parameters),
@@ -58,7 +58,7 @@ def _weights(plan: TrainingPlan, step: Step, shared: Shares) -> dict[Part, Sente
     return {
         Part.WEIGHTS_TRAINABLE: _on_one(plan, trained, shared.weights),
         Part.WEIGHTS_FROZEN: _on_one(plan, frozen, shared.weights),
-        Part.WEIGHTS_QUANTIZED: Sentence(
+        Part.WEIGHTS_QUANTIZED: Message(
             "linear layers in {quantization}: {size}",
             quantization=plan.quantization,
             size=format_bytes(static.weights_quantized),
@@ -68,24 +68,24 @@ def _weights(plan: TrainingPlan, step: Step, shared: Shares) -> dict[Part, Sente
     }
 
 
-def _on_one(plan: TrainingPlan, formula: Sentence, share: float) -> Sentence:
+def _on_one(plan: TrainingPlan, formula: Message, share: float) -> Message:
     """What one GPU of several has of it."""
     if plan.num_gpus == 1:
         return formula
     if share == 1.0:
-        return Sentence("{formula}, whole on each of {count} GPUs", formula=formula, count=plan.num_gpus)
+        return Message("{formula}, whole on each of {count} GPUs", formula=formula, count=plan.num_gpus)
     source = SOURCES[plan.sharding]
-    return Sentence(
+    return Message(
         "({formula}) ÷ {count} GPUs ({source})", formula=formula, count=plan.num_gpus, source=source
     )
 
 
-def _step(plan: TrainingPlan, d: ModelDimensions, step: Step) -> dict[Part, Sentence]:
+def _step(plan: TrainingPlan, d: ModelDimensions, step: Step) -> dict[Part, Message]:
     """What comes and goes within a step."""
     stretches = (step.encoder, step.decoder)
     casts = sum(stretch.count * stretch.segment.kept.casts for stretch in stretches) + step.head.kept.casts
     return {
-        Part.WEIGHT_CASTS: Sentence(
+        Part.WEIGHT_CASTS: Message(
             "copies of weights in the type of the arithmetic that are kept: {size} at the end of the forward "
             "pass",
             size=format_bytes(casts),
@@ -95,9 +95,9 @@ def _step(plan: TrainingPlan, d: ModelDimensions, step: Step) -> dict[Part, Sent
     }
 
 
-def _activations(plan: TrainingPlan, d: ModelDimensions, step: Step) -> Sentence:
+def _activations(plan: TrainingPlan, d: ModelDimensions, step: Step) -> Message:
     """What the layers keep for the backward pass."""
-    layers = Sentence(
+    layers = Message(
         "batch {batch}: {encoder_layers} × {encoder} (encoder layers) + {decoder_layers} × {decoder} "
         "(decoder layers)",
         batch=plan.batch_size,
@@ -107,21 +107,21 @@ def _activations(plan: TrainingPlan, d: ModelDimensions, step: Step) -> Sentence
         decoder=format_bytes(step.decoder.segment.kept.live),
     )
     if step.stem.kept.live:
-        layers = Sentence("{layers} + {size} (input)", layers=layers, size=format_bytes(step.stem.kept.live))
+        layers = Message("{layers} + {size} (input)", layers=layers, size=format_bytes(step.stem.kept.live))
     if plan.gradient_checkpointing:
-        return Sentence("{layers}, and one layer computed again at a time", layers=layers)
+        return Message("{layers}, and one layer computed again at a time", layers=layers)
     return layers
 
 
-def _logits(plan: TrainingPlan, d: ModelDimensions, step: Step) -> Sentence:
+def _logits(plan: TrainingPlan, d: ModelDimensions, step: Step) -> Message:
     """All tokens of a batch, or those of a chunk of the loss."""
     tokens = plan.batch_size * plan.label_length
-    said = Sentence("{clips} clips × {tokens} tokens", clips=plan.batch_size, tokens=plan.label_length)
+    said = Message("{clips} clips × {tokens} tokens", clips=plan.batch_size, tokens=plan.label_length)
     if 0 < plan.loss_chunk_size < tokens:
         tokens = plan.loss_chunk_size
-        said = Sentence("{tokens} tokens of a chunk", tokens=tokens)
+        said = Message("{tokens} tokens of a chunk", tokens=tokens)
     each = step.logits / (tokens * d.vocab_size)
-    return Sentence(
+    return Message(
         "{tokens} × {entries} entries, {width} B each = {size} at the end of the forward pass",
         tokens=said,
         entries=f"{d.vocab_size:,}",
@@ -130,28 +130,28 @@ def _logits(plan: TrainingPlan, d: ModelDimensions, step: Step) -> Sentence:
     )
 
 
-def _temporaries(plan: TrainingPlan, step: Step, shared: Shares) -> Sentence:
+def _temporaries(plan: TrainingPlan, step: Step, shared: Shares) -> Message:
     """The moments that need most beside what is kept; the one at the peak counts."""
     rows = (
-        (Sentence("an encoder layer on its way back"), _passing(step.encoder)),
-        (Sentence("a decoder layer"), _passing(step.decoder)),
-        (Sentence("the logits"), _passing(Stretch(step.head, 1))),
+        (Message("an encoder layer on its way back"), _passing(step.encoder)),
+        (Message("a decoder layer"), _passing(step.decoder)),
+        (Message("the logits"), _passing(Stretch(step.head, 1))),
         (
-            Sentence("a step of {optimizer}", optimizer=plan.optimizer),
+            Message("a step of {optimizer}", optimizer=plan.optimizer),
             float(step.static.optimizer_temporaries),
         ),
     )
-    moments = Listing(
+    moments = Joined(
         tuple(
-            Sentence("{moment} {size}", moment=name, size=format_bytes(size))
+            Message("{moment} {size}", moment=name, size=format_bytes(size))
             for name, size in rows
             if size > 0
         )
     )
-    text = Sentence("whichever is at work at the peak: {moments}", moments=moments)
+    text = Message("whichever is at work at the peak: {moments}", moments=moments)
     if not shared.exchange_bytes:
         return text
-    return Sentence(
+    return Message(
         "{formula}; + exchange between {count} GPUs ({source}): {size}",
         formula=text,
         count=plan.num_gpus,

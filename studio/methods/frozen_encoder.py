@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from studio.messages import Message
 from studio.methods.full import Full
-from studio.sentences import Sentence
 
 
 class FrozenEncoder(Full):
@@ -15,8 +15,8 @@ class FrozenEncoder(Full):
     switches = ("freeze_encoder",)
     smaller = ("lora",)
     instead = (
-        Sentence("Train the decoder only"),
-        Sentence("The encoder stays as it is: less can be learned about new voices, noise and channels."),
+        Message("Train the decoder only"),
+        Message("The encoder stays as it is: less can be learned about new voices, noise and channels."),
     )
 
     def mark_trained(self, model: Any) -> None:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from studio.messages import Message
 from studio.methods.method import AdapterSettings, Method, Operators
-from studio.sentences import Sentence
 
 
 class Lora(Method):
@@ -14,9 +14,9 @@ class Lora(Method):
     learning_rates = ((0, 2e-3), (384, 3e-4))
     """With 1e-3, with which PEFT's own guide trains large-v2, whisper-tiny learns as much and forgets far
     more (`tests/benchmarks/reports/recipe.md`); models narrower than tiny, such as the demo, take more."""
-    instead: tuple[Sentence, Sentence] | None = (
-        Sentence("LoRA instead"),
-        Sentence("Less can be learned from much data; with little data, less is forgotten."),
+    instead: tuple[Message, Message] | None = (
+        Message("LoRA instead"),
+        Message("Less can be learned from much data; with little data, less is forgotten."),
     )
     can_go_on = True
 

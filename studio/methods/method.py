@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from studio.sentences import Sentence
+from studio.messages import Message
 
 RatesByWidth = tuple[tuple[int, float], ...]
 """Least `d_model` and the learning rate from there on, in rising order."""
@@ -91,7 +91,7 @@ class Method:
     learning_rates: RatesByWidth
     smaller: tuple[str, ...] = ()
     """Methods that take less memory, the one nearest in quality first."""
-    instead: tuple[Sentence, Sentence] | None = None
+    instead: tuple[Message, Message] | None = None
     """What is told when a run moves to this method to save memory: the change, and what it costs."""
     can_go_on = False
     """Whether such an adapter can be trained on in another run."""

@@ -6,6 +6,7 @@ distil-whisper's `run_distillation.py`. Those with a meaning are in `TrainingCon
 """
 
 from studio.options.foreign import Foreign, refused, switch, value
+from studio.whisper.constants import TEXT_POSITIONS
 
 _COPIED = "a dataset of the hub is copied to the cache once, and again when the hub has a newer one"
 _PREPARED = "features are made while training; set dataloader_num_workers"
@@ -41,7 +42,9 @@ SCRIPTS: dict[str, Foreign] = {
         is_switch=True,
     ),
     "pad_target_to_multiple_of": value("texts are padded to the longest of their batch"),
-    "max_label_length": refused("a text that the decoder cannot take is left out with its reason", "448"),
+    "max_label_length": refused(
+        "a text that the decoder cannot take is left out with its reason", str(TEXT_POSITIONS)
+    ),
     "do_remove_punctuation": refused("set normalizer to basic, or to no_punctuation", is_switch=True),
     "do_normalize_eval": switch("set normalizer, or compare with python -m studio evaluate --normalizer"),
     "mask_time_min_masks": value(_MASKED),

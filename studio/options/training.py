@@ -30,6 +30,7 @@ from studio.options.choices import (
     or_auto,
 )
 from studio.options.option import option
+from studio.whisper.constants import TEXT_POSITIONS
 
 GROUPS = {
     "data": "More about the data",
@@ -659,7 +660,7 @@ class TrainingConfig:
         "Longest text in evaluation (tokens)",
         "Longest text generated in evaluation, in tokens.",
         low=1,
-        high=448,
+        high=TEXT_POSITIONS,
     )
     generation_num_beams: int = option(
         1, "evaluation", "Beams in evaluation", "Beams in evaluation.", low=1, high=32

@@ -19,13 +19,13 @@ from filelock import FileLock, Timeout
 
 from studio.errors import ConfigError, ModelBrokenError
 from studio.files import require_free_space, storage_errors
+from studio.messages import Message
 from studio.publishing.companions import copy_companions
 from studio.publishing.formats import FORMATS, USUAL_FORMAT
 from studio.publishing.parity import Decoded, Parity, compare, decode_with, proof_clips
 from studio.registry.fingerprint import Fingerprint, fingerprint
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
-from studio.sentences import Sentence
 from studio.transcription.engine import OnStep
 from studio.transcription.loaded_base import LoadedBase, load_base
 
@@ -110,7 +110,7 @@ class Exporter:
                 lock.acquire(timeout=0)
             except Timeout:
                 if on_step:
-                    on_step(Sentence("Waiting for another export to end …"), 0.0)
+                    on_step(Message("Waiting for another export to end …"), 0.0)
                 lock.acquire()
         try:
             yield
@@ -121,7 +121,7 @@ class Exporter:
         tell = on_step or (lambda _sentence, _share: None)
         spec = self._registry.get(request.model)
         _check(request, spec)
-        tell(Sentence("Reading {model} …", model=spec.id), 0.0)
+        tell(Message("Reading {model} …", model=spec.id), 0.0)
         folder = self._registry.local_path(spec.id)
         base_folder = self._base_folder(spec, folder)
         require_free_space(self._registry.models, 2 * _weights_bytes(base_folder))
@@ -131,7 +131,7 @@ class Exporter:
             with storage_errors(staged):
                 staged.mkdir(parents=True)
             quantization, proofs, weights_bytes = _write(request, spec, folder, base_folder, staged, tell)
-            tell(Sentence("Adding it to the models …"), 0.95)
+            tell(Message("Adding it to the models …"), 0.95)
             card = self._card(spec, request, quantization, proofs, is_automatic=is_automatic)
             if weights_bytes is not None:
                 card["weights_bytes"] = weights_bytes
@@ -226,11 +226,11 @@ def _write(
     form = FORMATS[request.format]
     quantization = stored_dtype(base_folder) if request.quantization == "auto" else request.quantization
     clips = proof_clips()
-    tell(Sentence("Loading {model} …", model=spec.id), 0.05)
+    tell(Message("Loading {model} …", model=spec.id), 0.05)
     base = load_base(base_folder, device="cpu", precision="float32")
     forms = [_decoded(base, spec, folder, clips, tell)]
     if spec.kind is ModelKind.ADAPTER:
-        tell(Sentence("Merging the adapter …"), 0.3)
+        tell(Message("Merging the adapter …"), 0.3)
         base.merge(spec.id)
         with base.using(None) as decoder:
             forms.append(decode_with(decoder, clips, ModelKind.MERGED))
@@ -238,7 +238,7 @@ def _write(
         copy_companions(base_folder, staged, decoder)
         tell(form.doing, 0.5)
         weights_bytes = form.write(decoder, staged, quantization, folder)
-        tell(Sentence("Comparing what both write …"), 0.8)
+        tell(Message("Comparing what both write …"), 0.8)
         with form.reopened(staged) as made:
             _require_same_languages(made.tokens.languages, decoder.tokens.languages)
             if forms[-1].form == form.kind:
@@ -263,7 +263,7 @@ def _decoded(base: LoadedBase, spec: ModelSpec, folder: Path, clips: Any, tell: 
     is_adapter = spec.kind is ModelKind.ADAPTER
     if is_adapter:
         base.add_adapter(spec.id, folder)
-    tell(Sentence("Listening to {clips} clips …", clips=len(clips)), 0.15)
+    tell(Message("Listening to {clips} clips …", clips=len(clips)), 0.15)
     with base.using(spec.id if is_adapter else None) as decoder:
         return decode_with(decoder, clips, "adapter" if is_adapter else "model")
 

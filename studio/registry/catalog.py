@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from studio.registry.languages import LANGUAGES
 from studio.registry.parameters import count_parameters
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
+from studio.whisper.constants import ENGLISH_VOCABULARY
 
-_ENGLISH_VOCABULARY = 51864
 _MULTILINGUAL_VOCABULARY = 51865
 _V3_VOCABULARY = 51866
 _LANGUAGES_OF: dict[int, tuple[str, ...]] = {
-    _ENGLISH_VOCABULARY: ("en",),
+    ENGLISH_VOCABULARY: ("en",),
     _MULTILINGUAL_VOCABULARY: tuple(LANGUAGES)[:-1],
     _V3_VOCABULARY: tuple(LANGUAGES),
 }
@@ -44,7 +44,7 @@ class ReleasedModel:
     @property
     def is_multilingual(self) -> bool:
         """Whether it has language tokens; distilled models have them, although trained on English."""
-        return self.dimensions is None or self.dimensions.vocab_size != _ENGLISH_VOCABULARY
+        return self.dimensions is None or self.dimensions.vocab_size != ENGLISH_VOCABULARY
 
     @property
     def few_languages(self) -> tuple[str, ...]:
@@ -126,13 +126,13 @@ def _tuned(
 
 RELEASED: tuple[ReleasedModel, ...] = (
     _openai("tiny", _SIZES["tiny"], "Fastest; for a first try."),
-    _openai("tiny.en", _shape(384, 4, 4, _ENGLISH_VOCABULARY), "Fastest, English only."),
+    _openai("tiny.en", _shape(384, 4, 4, ENGLISH_VOCABULARY), "Fastest, English only."),
     _openai("base", _SIZES["base"], "Small and fast."),
-    _openai("base.en", _shape(512, 6, 6, _ENGLISH_VOCABULARY), "Small and fast, English only."),
+    _openai("base.en", _shape(512, 6, 6, ENGLISH_VOCABULARY), "Small and fast, English only."),
     _openai("small", _SIZES["small"], "A good base for one language."),
-    _openai("small.en", _shape(768, 12, 12, _ENGLISH_VOCABULARY), "A good base for English."),
+    _openai("small.en", _shape(768, 12, 12, ENGLISH_VOCABULARY), "A good base for English."),
     _openai("medium", _SIZES["medium"], "Accurate and slow."),
-    _openai("medium.en", _shape(1024, 24, 24, _ENGLISH_VOCABULARY), "Accurate and slow, English only."),
+    _openai("medium.en", _shape(1024, 24, 24, ENGLISH_VOCABULARY), "Accurate and slow, English only."),
     _openai("large", _LARGE, "The first large model; prefer large-v3.", "large-v1", "whisper-large-v1"),
     _openai("large-v2", _LARGE, "The second large model."),
     _openai("large-v3", _LARGE_V3, "The most accurate."),
@@ -143,8 +143,8 @@ RELEASED: tuple[ReleasedModel, ...] = (
         "turbo",
         "whisper-turbo",
     ),
-    _distil("distil-small.en", _shape(768, 12, 4, _ENGLISH_VOCABULARY), "Small, English only."),
-    _distil("distil-medium.en", _shape(1024, 24, 2, _ENGLISH_VOCABULARY), "Medium, English only."),
+    _distil("distil-small.en", _shape(768, 12, 4, ENGLISH_VOCABULARY), "Small, English only."),
+    _distil("distil-medium.en", _shape(1024, 24, 2, ENGLISH_VOCABULARY), "Medium, English only."),
     _distil("distil-large-v2", _shape(1280, 32, 2, _MULTILINGUAL_VOCABULARY), "Large, trained on English."),
     _distil("distil-large-v3", _DISTIL_V3, "Large, trained on English, good at long recordings."),
     _distil("distil-large-v3.5", _DISTIL_V3, "Large, trained on four times as much English."),

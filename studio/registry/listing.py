@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from studio.errors import ModelBrokenError, ModelNotFoundError, StudioError
+from studio.messages import Message
 from studio.registry.catalog import RELEASED, find_released
 from studio.registry.hub import HUB_ID, cached_snapshots
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.registry.tensors import read_json_object
 from studio.registry.validate import FolderContent, check_adapter, guess_kind, inspect_folder
-from studio.sentences import Sentence
 
 _Signature = tuple[tuple[str, int, int], ...]
 
@@ -268,7 +268,7 @@ class Listing:
         if spec.kind is ModelKind.EXPORT:
             return found
         if base.problem:
-            problem = Sentence(
+            problem = Message(
                 "Its base model {base} cannot be used: {problem}", base=base.id, problem=base.problem
             )
             return dataclasses.replace(found, problem=problem)
@@ -278,14 +278,14 @@ class Listing:
         return found
 
 
-def _said(error: StudioError | None) -> Sentence | None:
-    return Sentence(error.template, **error.values) if error else None
+def _said(error: StudioError | None) -> Message | None:
+    return Message(error.template, **error.values) if error else None
 
 
-def _missing_base(spec: ModelSpec) -> Sentence:
+def _missing_base(spec: ModelSpec) -> Message:
     if not spec.base_model:
-        return Sentence("It does not say which base model it belongs to: add base_model to its model.json.")
-    return Sentence(
+        return Message("It does not say which base model it belongs to: add base_model to its model.json.")
+    return Message(
         "Its base model {base} is not there: put that model back, or name its base in base_model of its "
         "model.json.",
         base=spec.base_model,

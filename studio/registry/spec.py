@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from studio.errors import ModelBrokenError
-from studio.sentences import Sentence
+from studio.messages import Message
+from studio.whisper.constants import TEXT_POSITIONS
 
 CARD_FILE = "model.json"
 """The studio's own card beside the ecosystem's files in a model folder."""
@@ -49,7 +50,7 @@ class ModelDimensions:
     vocab_size: int
     num_mel_bins: int = 80
     max_source_positions: int = 1500
-    max_target_positions: int = 448
+    max_target_positions: int = TEXT_POSITIONS
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "ModelDimensions":
@@ -90,7 +91,7 @@ class ModelSpec:
     """Of the files on this disk."""
     created: str = ""
     """ISO 8601, in UTC; empty if unknown."""
-    problem: Sentence | None = None
+    problem: Message | None = None
     """What is wrong with the folder, as a sentence; empty if nothing is."""
     card: Mapping[str, Any] = field(default_factory=dict)
     """`model.json`: configuration, data, metrics, how it was made."""

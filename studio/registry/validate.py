@@ -10,9 +10,9 @@ from studio.errors import AdapterMismatchError, ModelBrokenError
 from studio.registry.parameters import linear_layers
 from studio.registry.spec import CARD_FILE, ModelDimensions, ModelKind
 from studio.registry.tensors import cut_short, read_all_shapes, read_json_object, read_shapes
+from studio.whisper.constants import ENGLISH_VOCABULARY
 
 _PICKLES = ("pytorch_model*.bin", "adapter_model.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
-_ENGLISH_VOCABULARY = 51864
 _ADAPTER_TENSOR = re.compile(
     r"\.(?P<part>encoder|decoder)\.layers\.(?P<layer>\d+)\.(?:\w+\.)*?"
     r"(?P<name>q_proj|k_proj|v_proj|out_proj|fc1|fc2)\.lora_(?P<side>[AB])(?:\.\w+)*$"
@@ -185,7 +185,7 @@ def _missing(name: str) -> ModelBrokenError:
 def _is_multilingual(folder: Path, dimensions: ModelDimensions) -> bool:
     path = folder / "generation_config.json"
     said = read_json_object(path).get("is_multilingual") if path.is_file() else None
-    return said if isinstance(said, bool) else dimensions.vocab_size != _ENGLISH_VOCABULARY
+    return said if isinstance(said, bool) else dimensions.vocab_size != ENGLISH_VOCABULARY
 
 
 def _inspect_export(folder: Path, card: dict[str, Any]) -> FolderContent:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from studio.messages import Message, from_plain
 from studio.runs.kinds import EVENT, fitting
 from studio.runs.status import EvalPoint
-from studio.sentences import Sentence, from_plain
 from studio.training.events import read_events
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class History:
     learning_rate: float | None = None
     memory: Mapping[str, Any] | None = None
     """The newest `memory` event."""
-    warnings: list[Sentence] = field(default_factory=list)
+    warnings: list[Message] = field(default_factory=list)
 
     def add(self, event: Mapping[str, Any]) -> None:
         """Takes in one event; kinds that are not known (of a newer studio) are passed over."""
@@ -81,7 +81,7 @@ class History:
     def _add_warning(self, event: Mapping[str, Any]) -> None:
         template = str(event.get("template") or "")
         values = from_plain(event["values"]) if template else {"text": event["text"]}
-        sentence = Sentence(template or "{text}", **values)
+        sentence = Message(template or "{text}", **values)
         if sentence not in self.warnings:
             self.warnings.append(sentence)
 

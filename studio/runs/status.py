@@ -8,11 +8,11 @@ from typing import Any
 
 from studio.errors import RunError, StudioError
 from studio.files import read_json
+from studio.messages import Message
 from studio.options.arguments import read_config
 from studio.options.training import TrainingConfig
 from studio.runs import process
 from studio.runs.kinds import RESULT, fitting
-from studio.sentences import Sentence
 from studio.training.retry import Retry
 from studio.training.run_dir import RunDir
 
@@ -56,7 +56,7 @@ class RunStatus:
     state: JobState
     config: TrainingConfig
     phase: str = ""
-    """One of `studio.training.events.Phase`; empty before the worker said anything."""
+    """One of `studio.training.events.RunPhase`; empty before the worker said anything."""
     step: int = 0
     max_steps: int = 0
     epoch: float = 0.0
@@ -100,7 +100,7 @@ class RunStatus:
     """What is left on the disk of the run; None where it was not looked at."""
     data: Mapping[str, Any] | None = None
     """The `data` event."""
-    warnings: tuple[Sentence, ...] = ()
+    warnings: tuple[Message, ...] = ()
     retries: tuple[Retry, ...] = ()
     """Attempts that followed when memory ran out."""
     error: str = ""
@@ -126,13 +126,13 @@ class RunStatus:
         return self.state in RESUMABLE
 
     @property
-    def stop_note(self) -> Sentence:
+    def stop_note(self) -> Message:
         """What is left of a stopped run."""
         if self.has_checkpoint:
-            return Sentence("Stopped; the last checkpoint is kept. Resume goes on from there.")
+            return Message("Stopped; the last checkpoint is kept. Resume goes on from there.")
         if not self.started:
-            return Sentence("Cancelled before it began: nothing was trained. Resume queues it again.")
-        return Sentence("Stopped before its first checkpoint: nothing is kept. Resume begins anew.")
+            return Message("Cancelled before it began: nothing was trained. Resume queues it again.")
+        return Message("Stopped before its first checkpoint: nothing is kept. Resume begins anew.")
 
 
 def read_result(run: RunDir) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from studio.messages import from_plain
 from studio.runs import process
 from studio.runs.disk import checkpoints_bytes, free_bytes, removable_bytes
 from studio.runs.history import History
@@ -17,7 +18,6 @@ from studio.runs.status import (
     read_state,
     why_interrupted,
 )
-from studio.sentences import from_plain
 from studio.training.checkpoints import last_checkpoint
 from studio.training.retry import read_retries
 from studio.training.run_dir import RunDir

@@ -9,15 +9,15 @@ import torch
 from safetensors import SafetensorError
 
 from studio.errors import ConfigError, ModelBrokenError
+from studio.messages import Message
 from studio.methods import METHODS
 from studio.methods.method import AdapterSettings
 from studio.options.training import TrainingConfig
-from studio.sentences import Sentence
 from studio.training.plan import base_dtype_of, initial_rank, precision_of
 from studio.transcription.devices import is_out_of_memory
 from studio.transcription.engines.transformers import TransformersModel
-from studio.transcription.loaded_base import ENGLISH_VOCABULARY
 from studio.transcription.special_tokens import SpecialTokens
+from studio.whisper.constants import ENGLISH_VOCABULARY
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -28,7 +28,7 @@ class Precision:
 
     name: str
     """`fp32`, `fp16`, `bf16` (both under autocast) or `pure_bf16`."""
-    note: Sentence | None = None
+    note: Message | None = None
     """Why it is not what was asked for; None if it is."""
 
     @property
@@ -44,14 +44,14 @@ def choose_precision(config: TrainingConfig, has_gpu: bool) -> Precision:
     if not has_gpu and name == "fp32" and config.precision in ("fp16", "bf16"):
         return Precision(name, _needs_gpu(config.precision))
     if not has_gpu and name == "fp32" and config.base_dtype == "fp16":
-        return Precision(name, Sentence("An fp16 base needs a GPU: this run holds it in fp32."))
+        return Precision(name, Message("An fp16 base needs a GPU: this run holds it in fp32."))
     if name == "bf16" and not has_bf16 and config.base_dtype != "bf16":
-        return Precision("fp16", Sentence("This GPU cannot calculate in bf16: this run calculates in fp16."))
+        return Precision("fp16", Message("This GPU cannot calculate in bf16: this run calculates in fp16."))
     return Precision(name)
 
 
-def _needs_gpu(precision: str) -> Sentence:
-    return Sentence("{precision} needs a GPU: this run calculates in fp32.", precision=precision)
+def _needs_gpu(precision: str) -> Message:
+    return Message("{precision} needs a GPU: this run calculates in fp32.", precision=precision)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def load_model(path: Path, config: TrainingConfig, precision: Precision) -> Any:
     return model
 
 
-def load_base(path: Path, config: TrainingConfig, precision: Precision) -> Base:
+def load_training_base(path: Path, config: TrainingConfig, precision: Precision) -> Base:
     """Loads the base model with its tokenizer and feature extractor; see `load_model`.
 
     Raises:

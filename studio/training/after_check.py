@@ -12,12 +12,12 @@ from studio.dataset.example import Example
 from studio.errors import StudioError
 from studio.evaluation.capabilities import CHECKS, KeptReadings, check_capabilities
 from studio.evaluation.reading_short import measure_short, ways_of
+from studio.messages import Joined, Message
 from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelSpec
 from studio.registry.store import ModelRegistry
-from studio.sentences import Listing, Sentence
 from studio.training.data.sources import other_clips
-from studio.training.events import EventLog, Phase
+from studio.training.events import EventLog, RunPhase
 from studio.training.finished_model import update_copy
 from studio.training.outcome import Outcome
 from studio.training.stop import StopSignal
@@ -37,30 +37,30 @@ _LEAST_CLIP_SECONDS = 4.0
 _KEPT_SECONDS = 3600.0
 """No model leaves between two measures."""
 CHECK_NAMES = {
-    "timestamps": Sentence("Timestamps"),
-    "long_form": Sentence("Long recordings"),
-    "silence": Sentence("Silence stays empty"),
-    "language": Sentence("Language is recognised"),
-    "other_languages": Sentence("Recordings of something else"),
+    "timestamps": Message("Timestamps"),
+    "long_form": Message("Long recordings"),
+    "silence": Message("Silence stays empty"),
+    "language": Message("Language is recognised"),
+    "other_languages": Message("Recordings of something else"),
 }
 """What a check is called; the keys are those of `studio.evaluation.capabilities.CHECKS`."""
-_SYNTHETIC = Sentence("Synthetic English, which can only warn of a collapse")
+_SYNTHETIC = Message("Synthetic English, which can only warn of a collapse")
 
 
-def name_of_check(check: str, found: Mapping[str, Any]) -> Sentence:
+def name_of_check(check: str, found: Mapping[str, Any]) -> Message:
     """What one of the checks in `found`, their JSON, listened to."""
     if check == "other_languages" and found.get("is_synthetic"):
         return _SYNTHETIC
-    return CHECK_NAMES.get(check) or Sentence(check)
+    return CHECK_NAMES.get(check) or Message(check)
 
 
-def loss_of(found: Mapping[str, Any] | None) -> Sentence | None:
+def loss_of(found: Mapping[str, Any] | None) -> Message | None:
     """What a model has lost by a check's JSON (of a run or a card); None if nothing, as far as is known."""
     lost = (found or {}).get("lost") or ()
     names = tuple(CHECK_NAMES[check] for check in CHECKS if check in lost)
     if not names:
         return None
-    return Sentence("The base does better in: {names}. A gentler run keeps more of it.", names=Listing(names))
+    return Message("The base does better in: {names}. A gentler run keeps more of it.", names=Joined(names))
 
 
 @dataclass(frozen=True)
@@ -110,10 +110,10 @@ def measure_after(made: MadeModel, threads: int, load: Load | None = None) -> No
     engines = ModelCache(made.registry, idle_seconds=_KEPT_SECONDS, threads=threads, load=load)
     try:
         if is_checked:
-            with _given_up_with(made, Sentence("What tuning changed could not be measured: {reason}")):
+            with _given_up_with(made, Message("What tuning changed could not be measured: {reason}")):
                 _check_capabilities(made, engines, until)
         if is_checked or made.config.distill:
-            with _given_up_with(made, Sentence("What short windows cost could not be measured: {reason}")):
+            with _given_up_with(made, Message("What short windows cost could not be measured: {reason}")):
                 _measure_short_windows(made, engines, until)
     finally:
         engines.close()
@@ -126,7 +126,7 @@ def _check_capabilities(made: MadeModel, engines: ModelCache, until: float) -> N
         others = other_clips(made.config, spec.card.get("languages") or ())
     except StudioError as error:
         others = []
-        made.events.warn(Sentence("Other languages could not be checked: {reason}", reason=error))
+        made.events.warn(Message("Other languages could not be checked: {reason}", reason=error))
     report = check_capabilities(
         engines,
         spec.id,
@@ -190,19 +190,19 @@ def _measure_short_windows(made: MadeModel, engines: ModelCache, until: float) -
 
 
 def _begin(made: MadeModel, what: str) -> None:
-    made.events.write("phase", phase=Phase.CHECKING)
+    made.events.write("phase", phase=RunPhase.CHECKING)
     log.info("%s", what)
 
 
 @contextmanager
-def _given_up_with(made: MadeModel, sentence: Sentence) -> Iterator[None]:
+def _given_up_with(made: MadeModel, sentence: Message) -> Iterator[None]:
     """If the measurement fails, `sentence` is said with its reason, and the run goes on."""
     try:
         yield
     except Exception as error:
         log.exception("A measurement of the model was given up.")
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        made.events.warn(Sentence(sentence.template, reason=reason))
+        made.events.warn(Message(sentence.template, reason=reason))
 
 
 def _spread(examples: Sequence[Example], most: int) -> list[Example]:

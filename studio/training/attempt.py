@@ -12,10 +12,10 @@ import torch
 
 from studio.dataset.example import Example
 from studio.dataset.shared import shared_clips
+from studio.messages import Message
 from studio.methods import METHODS
 from studio.options.arguments import read_config
 from studio.registry.store import ModelRegistry
-from studio.sentences import Sentence
 from studio.settings import DEMO_MODEL, Settings
 from studio.training import adapters, finished_model
 from studio.training.base_choice import base_path_of, base_spec, check_space
@@ -28,7 +28,7 @@ from studio.training.data.sources import other_clips, read_source
 from studio.training.data.times_file import TimesFile
 from studio.training.distributed.start import Start, shared_options
 from studio.training.distributed.world import World
-from studio.training.events import EventLog, Phase
+from studio.training.events import EventLog, RunPhase
 from studio.training.machine import note_machine, versions
 from studio.training.memory_watch import MemoryWatch
 from studio.training.outcome import Outcome
@@ -102,7 +102,7 @@ class Attempt:
             ready = world.together(self._prepare)
             world.agree({"train_data": ready.fingerprint})
             best = self._train(ready, start)
-            self._phase(Phase.SAVING)
+            self._phase(RunPhase.SAVING)
             world.together(lambda: self._keep(best, ready))
             if world.is_first_here:
                 shutil.rmtree(self.run.cache, ignore_errors=True)
@@ -119,7 +119,7 @@ class Attempt:
         check_logger(config)
         spec = base_spec(config, self.registry)
         config = self.config = warm_started(config, self.registry)
-        self._phase(Phase.READING_DATA)
+        self._phase(RunPhase.READING_DATA)
         source = read_source(config, self.stop.check)
         shared = shared_clips(source.train_examples, source.eval_examples)
         self.learned = frozenset(source.eval_examples[place] for place in shared.places)
@@ -128,7 +128,7 @@ class Attempt:
         other_clips(config)  # what cannot be used is told now, not after the training
         rehearsed = passages(config) if rehearses(config) else ()
         self.stop.check()
-        self._phase(Phase.LOADING_MODEL)
+        self._phase(RunPhase.LOADING_MODEL)
         precision = adapters.choose_precision(config, torch.cuda.is_available())
         if precision.note:
             self._warn(precision.note)
@@ -136,9 +136,9 @@ class Attempt:
         check_space(config, self.run.path, base_path)
         memory = MemoryWatch(self.events)
         self.outcome.memory = memory.to_json
-        base = adapters.load_base(base_path, config, precision)
+        base = adapters.load_training_base(base_path, config, precision)
         self.stop.check()
-        self._phase(Phase.READING_DATA)
+        self._phase(RunPhase.READING_DATA)
         times = self._times_file(base_path) if config.make_timestamps else None
         data, features = prepare(config, source, base, self.events, self.stop, times)
         teacher = None
@@ -165,7 +165,7 @@ class Attempt:
         trainer, callback = self._trainer(model, ready, course)
         trainer.args.eval_on_start = start.evaluates_first(self.config, course.schedule)
         self.outcome.max_steps = max_steps
-        self._phase(Phase.TRAINING)
+        self._phase(RunPhase.TRAINING)
         try:
             self._go_on(trainer, start)
         except StopRequested:
@@ -177,7 +177,7 @@ class Attempt:
             if not trainer.has_ended_early:
                 raise StopRequested
             self._warn(
-                Sentence(
+                Message(
                     "Ended at step {step}: no better result in the last {patience} evaluations.",
                     step=trainer.state.global_step,
                     patience=self.config.early_stopping_patience,
@@ -246,10 +246,10 @@ class Attempt:
         """What the run rehearses, with what the base reads in it; None if there is nothing."""
         config = self.config
         if has_deepspeed(config) and config.replay_share > 0:
-            self._warn(Sentence("With {sharding} nothing is rehearsed.", sharding=config.sharding))
+            self._warn(Message("With {sharding} nothing is rehearsed.", sharding=config.sharding))
         if not rehearsed:
             return None
-        self._phase(Phase.LISTENING)
+        self._phase(RunPhase.LISTENING)
 
         def on_batch(done: int, total: int) -> None:
             self.stop.check()
@@ -260,7 +260,7 @@ class Attempt:
         clips = read_by_base(rehearsed, base.decoder, features, kept, on_batch)
         if not clips and config.replay_data:
             self._warn(
-                Sentence(
+                Message(
                     "Nothing is rehearsed: the base is not sure of anything that it reads in {source}.",
                     source=config.replay_data,
                 )
@@ -340,10 +340,10 @@ class Attempt:
         self.outcome.model_id, self.outcome.state = kept.id, "finished"
         log.info("Finished: the model is %s.", kept.id)
 
-    def _phase(self, phase: Phase) -> None:
+    def _phase(self, phase: RunPhase) -> None:
         self.events.write("phase", phase=phase)
         log.info("%s", phase.replace("_", " "))
 
-    def _warn(self, sentence: Sentence) -> None:
+    def _warn(self, sentence: Message) -> None:
         self.events.warn(sentence)
         log.info("Note: %s", sentence)

@@ -12,7 +12,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from studio.methods.method import Method
 from studio.training.distributed.world import World
-from studio.training.events import EventLog, Phase
+from studio.training.events import EventLog, RunPhase
 from studio.training.stop import StopRequested, StopSignal
 
 log = logging.getLogger("studio.training")
@@ -132,7 +132,7 @@ class RunCallback(TrainerCallback):
     def evaluation_begins(self) -> None:
         """Called by the trainer, which has no callback of its own for this."""
         self._evaluated = 0
-        self._events.write("phase", phase=Phase.EVALUATING)
+        self._events.write("phase", phase=RunPhase.EVALUATING)
         self._events.write("eval_progress", done=0, total=self._eval_clips)
 
     def on_prediction_step(
@@ -183,7 +183,7 @@ class RunCallback(TrainerCallback):
             point["loss"],
         )
         self._look_at_memory()
-        self._events.write("phase", phase=Phase.TRAINING)
+        self._events.write("phase", phase=RunPhase.TRAINING)
         control.should_save = state.global_step > 0
 
     def on_save(

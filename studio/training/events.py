@@ -4,7 +4,7 @@ Kinds and their fields beside `v`, `kind` and `time` (seconds since the epoch):
 
 | kind | fields |
 |---|---|
-| `phase` | `phase`: one of `Phase` |
+| `phase` | `phase`: one of `RunPhase` |
 | `data` | `train_samples`, `eval_samples`, `train_hours`, `eval_source`, `languages`, |
 | | `detected_language`, `made_times`, `skipped_count`, `skipped` (at most 20 of `{line, reason}`) |
 | `plan` | `max_steps`, `num_processes`, `trainable_parameters`, `all_parameters`, `device`, `precision`, |
@@ -32,12 +32,12 @@ from pathlib import Path
 from typing import Any
 
 from studio.files import append_json_line, read_json_lines
-from studio.sentences import Sentence, to_plain
+from studio.messages import Message, to_plain
 
 VERSION = 1
 
 
-class Phase(StrEnum):
+class RunPhase(StrEnum):
     """What the worker is doing."""
 
     STARTING = "starting"
@@ -63,7 +63,7 @@ class EventLog:
             return
         append_json_line(self._path, {"v": VERSION, "kind": kind, "time": time.time(), **fields})
 
-    def warn(self, sentence: Sentence) -> None:
+    def warn(self, sentence: Message) -> None:
         """Appends a `warning`."""
         values = to_plain(sentence.values)
         self.write("warning", text=str(sentence), template=sentence.template, values=values)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
-from studio.sentences import Sentence
+from studio.messages import Message
 from studio.training.events import EventLog, read_events
 from studio.training.run_dir import RunDir
 
@@ -29,13 +29,13 @@ def machine() -> dict[str, Any]:
     }
 
 
-def change_of(before: Mapping[str, Any], now: Mapping[str, Any]) -> Sentence | None:
+def change_of(before: Mapping[str, Any], now: Mapping[str, Any]) -> Message | None:
     """What is different from where a run was begun; None if nothing is."""
     old, new = _flat(before), _flat(now)
     changes = [f"{name} {old[name]} → {new[name]}" for name in new if name in old and old[name] != new[name]]
     if not changes:
         return None
-    return Sentence(
+    return Message(
         "The run was begun on a machine with something else ({changes}): it goes on, but its numbers may "
         "differ from those of an unbroken run.",
         changes=", ".join(changes),
@@ -47,7 +47,7 @@ def _flat(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: value for name, value in facts.items() if name != "versions"}, **libraries}
 
 
-def note_machine(run: RunDir, events: EventLog) -> Sentence | None:
+def note_machine(run: RunDir, events: EventLog) -> Message | None:
     """Records what the numbers depend on; gives back what a resumption has that is something else."""
     now = machine()
     begun = next((event for event in read_events(run.events)[0] if event["kind"] == "machine"), None)

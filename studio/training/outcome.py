@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from studio.errors import StudioError
-from studio.sentences import Sentence, to_plain
+from studio.messages import Message, to_plain
 
 RESULT_VERSION = 1
 
@@ -41,7 +41,7 @@ class Outcome:
         final = found.get(best_step) if best_step else None
         self.metrics = {"metric": metric, "best_step": best_step, "base": found.get(0), "final": final}
 
-    def no_better(self) -> Sentence | None:
+    def no_better(self) -> Message | None:
         """Says so if training came to its end and made nothing better; else None."""
         base, final = self.metrics.get("base"), self.metrics.get("final")
         if self.step < self.max_steps or not base or not final:
@@ -49,7 +49,7 @@ class Outcome:
         metric = self.metrics["metric"]
         if final[metric] < base[metric]:
             return None
-        return Sentence(
+        return Message(
             "No better than the base on the evaluation clips: {metric} {before} before, {after} after.",
             metric=metric.upper(),
             before=f"{base[metric]:.1%}",

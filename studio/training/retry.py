@@ -11,16 +11,16 @@ from typing import Any
 
 from studio.errors import RunError
 from studio.files import read_json, write_json
+from studio.messages import Message
 from studio.options.training import TrainingConfig
-from studio.sentences import Sentence
-from studio.training.events import Phase, read_events
+from studio.training.events import RunPhase, read_events
 from studio.training.run_dir import RunDir
 from studio.units import format_bytes
 
 OUT_OF_MEMORY, KILLED = "out_of_memory", "killed"
 MOST_RETRIES = 10
 """Of one run; a run of ordinary size has tried everything before."""
-_IN_THE_LOOP = (Phase.TRAINING, Phase.EVALUATING)
+_IN_THE_LOOP = (RunPhase.TRAINING, RunPhase.EVALUATING)
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Shortage:
     def __str__(self) -> str:
         return str(self.sentence())
 
-    def sentence(self) -> Sentence:
+    def sentence(self) -> Message:
         """What happened."""
         if self.cause == KILLED:
-            return Sentence("The worker was killed at step {step}, probably for memory.", step=self.step)
+            return Message("The worker was killed at step {step}, probably for memory.", step=self.step)
         if self.asked_bytes is None:
-            return Sentence("Memory ran out at step {step}.", step=self.step)
-        return Sentence(
+            return Message("Memory ran out at step {step}.", step=self.step)
+        return Message(
             "Memory ran out at step {step}: {asked} were asked for, {free} were free.",
             step=self.step,
             asked=format_bytes(self.asked_bytes),
@@ -62,10 +62,10 @@ class Retry:
     """Option → value, over the configuration and the changes before."""
     time: float
 
-    def sentences(self) -> tuple[Sentence, Sentence]:
+    def sentences(self) -> tuple[Message, Message]:
         """What happened, and how the run goes on."""
         changes = ", ".join(f"{name} {self.before[name]} → {self.changes[name]}" for name in self.changes)
-        return self.shortage.sentence(), Sentence("It goes on with {changes}.", changes=changes)
+        return self.shortage.sentence(), Message("It goes on with {changes}.", changes=changes)
 
 
 def read_retries(run: RunDir) -> tuple[Retry, ...]:
@@ -110,7 +110,7 @@ def _changes(config: TrainingConfig, shortage: Shortage) -> dict[str, Any]:
         return {}
     if shortage.cause == KILLED and config.dataloader_num_workers:
         return {"dataloader_num_workers": 0}
-    if shortage.phase == Phase.EVALUATING:
+    if shortage.phase == RunPhase.EVALUATING:
         return _smaller_evaluation(config)
     clips = config.per_device_train_batch_size * config.gradient_accumulation_steps
     half = config.per_device_train_batch_size // 2
@@ -142,13 +142,13 @@ def nothing_left(config: TrainingConfig, shortage: Shortage) -> RunError:
         "quantization 4bit. python -m studio fit finds a run that fits.",
         what=shortage.sentence(),
         batch=config.per_device_train_batch_size,
-        checkpointing=Sentence("on") if config.gradient_checkpointing else Sentence("off"),
+        checkpointing=Message("on") if config.gradient_checkpointing else Message("off"),
         evaluation=config.per_device_eval_batch_size,
     )
 
 
 def last_known(run: RunDir) -> tuple[str, int]:
-    """Phase and step that a worker told of last."""
+    """RunPhase and step that a worker told of last."""
     phase, step = "", 0
     for event in read_events(run.events)[0]:
         if event["kind"] == "phase":

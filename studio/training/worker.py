@@ -19,11 +19,11 @@ from filelock import FileLock, Timeout
 from studio.errors import RunError, StudioError
 from studio.files import read_json, write_json, write_text
 from studio.memory.oom_text import read_report
+from studio.messages import from_plain, to_plain
 from studio.options.arguments import read_config
 from studio.process_exit import leave
-from studio.sentences import from_plain, to_plain
 from studio.settings import Settings, local_rank
-from studio.training.events import EventLog, Phase
+from studio.training.events import EventLog, RunPhase
 from studio.training.machine import machine
 from studio.training.outcome import Outcome
 from studio.training.retry import (
@@ -74,7 +74,7 @@ def _carry_out(run: RunDir, stop: StopSignal, *, keeps_record: bool) -> int:
     """Trains and measures, and closes the record whatever came of it; gives back the exit code of `main`."""
     outcome = Outcome()
     try:
-        EventLog(run.events if keeps_record else None).write("phase", phase=Phase.STARTING)
+        EventLog(run.events if keeps_record else None).write("phase", phase=RunPhase.STARTING)
         log.info("starting")
         if keeps_record:
             write_text(run.reserve, " " * _RESERVE_BYTES)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from studio.sentences import Sentence
+from studio.messages import Message
 
 Timestamps = Literal["none", "segment", "word"]
 AudioContext = Literal["auto", "full", "short"]
@@ -58,7 +58,7 @@ class Transcript:
     audio_path: str = ""
     language_probabilities: Mapping[str, float] = field(default_factory=dict)
     """Code → probability of the likeliest languages, best first; empty if the language was given."""
-    notes: tuple[Sentence, ...] = ()
+    notes: tuple[Message, ...] = ()
     """What is to be known of how it was heard."""
 
     @property
@@ -197,5 +197,5 @@ class Progress:
 
 OnProgress = Callable[[Progress], None]
 ShouldStop = Callable[[], bool]
-OnStep = Callable[[Sentence, float], None]
+OnStep = Callable[[Message, float], None]
 """Told of what has to be made before a model can be played: what is being done now, and the share done."""

@@ -18,11 +18,10 @@ from studio.transcription.engine import TRANSFORMERS
 from studio.transcription.engines.transformers import TransformersModel
 from studio.transcription.special_tokens import SpecialTokens
 from studio.whisper.audio_context import POSITIONS, SECONDS_PER_POSITION
+from studio.whisper.constants import ENGLISH_VOCABULARY
 
 _BITS = ("int8", "int4")
 """Precisions of bitsandbytes."""
-ENGLISH_VOCABULARY = 51864
-"""Tokens of OpenAI's English-only models."""
 
 
 class LoadedBase:

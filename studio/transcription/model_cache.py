@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from studio.errors import ConfigError
+from studio.messages import Message
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import DEMO_ID, ModelRegistry
-from studio.sentences import Sentence
 from studio.transcription.devices import free_memory
 from studio.transcription.engine import (
     FASTER_WHISPER,
@@ -167,7 +167,7 @@ class ModelCache:
         with self.lease(model_id, choice, on_step) as engine:
             return engine.transcribe(audio_path, options, on_progress, should_stop)
 
-    def notice(self) -> Sentence | None:
+    def notice(self) -> Message | None:
         """What somebody who transcribes now is told: that a run is at work; None while none is."""
         return self._sharing.notice(self._device) if self._sharing else None
 

@@ -1,8 +1,8 @@
 """Checks of what was chosen: values, what a model lacks and what an engine lacks, each told in a sentence."""
 
 from studio.errors import ConfigError
+from studio.messages import Message
 from studio.options.choices import TASKS
-from studio.sentences import Sentence
 from studio.transcription.chinese_script import SCRIPTS
 from studio.transcription.engine import (
     AUDIO_CONTEXTS,
@@ -13,7 +13,7 @@ from studio.transcription.engine import (
     TranscribeOptions,
 )
 
-BATCHED_WINDOWS_ALONE = Sentence(
+BATCHED_WINDOWS_ALONE = Message(
     "Windows that are decoded together know nothing of one another, so the text before cannot be given along."
 )
 

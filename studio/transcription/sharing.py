@@ -16,7 +16,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from studio.files import storage_errors
-from studio.sentences import Sentence
+from studio.messages import Message
 from studio.transcription.devices import has_accelerator
 from studio.transcription.engine import FASTER_WHISPER, PRECISIONS
 
@@ -51,18 +51,18 @@ class Sharing:
         is_taken = time.monotonic() < self._gives_way_until or self._run_at_work() is not None
         return "cpu" if is_taken and self._has_gpu() else asked
 
-    def notice(self, asked: str) -> Sentence | None:
+    def notice(self, asked: str) -> Message | None:
         """What somebody who transcribes now is told; None while no run is at work."""
         run = self._run_at_work()
         if run is None:
             return None
         if asked == "auto" and self._has_gpu():
-            return Sentence(
+            return Message(
                 "Run {run} trains on the GPU: until it ends, recordings are transcribed on the CPU, which "
                 "takes longer.",
                 run=run,
             )
-        return Sentence(
+        return Message(
             "Run {run} trains on this machine: both share its processor, so transcribing takes longer.",
             run=run,
         )

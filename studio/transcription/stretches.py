@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
-from studio.sentences import Sentence
+from studio.messages import Message
 from studio.transcription.engine import Segment, Word
 from studio.transcription.unheard import Span
 from studio.transcription.windows import WINDOW_SAMPLES
@@ -29,7 +29,7 @@ class Recording:
     context: list[int] = field(default_factory=list)
     """Tokens of the text and times so far, if the next window is told of them."""
     is_begun: bool = False
-    notes: list[Sentence] = field(default_factory=list)
+    notes: list[Message] = field(default_factory=list)
     """What is to be told with the transcript."""
 
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE, audio_duration, stream_audio
 from studio.errors import RunError
-from studio.sentences import Sentence
+from studio.messages import Message
 from studio.transcription.chinese_script import LANGUAGES as CHINESE
 from studio.transcription.chinese_script import in_one_script
 from studio.transcription.decoding import write
@@ -480,7 +480,7 @@ def _half(windows: int, error: Exception) -> int:
     return windows // 2
 
 
-def _went_on(batch: int, fewer: int) -> Sentence:
-    return Sentence(
+def _went_on(batch: int, fewer: int) -> Message:
+    return Message(
         "Memory ran out over {batch} windows together: {fewer} at a time went on.", batch=batch, fewer=fewer
     )

@@ -182,7 +182,7 @@ def run_plain(home: Path, values: dict[str, Any], meter: Meter) -> str:
     from studio.files import write_json
     from studio.options.training import TrainingConfig
     from studio.settings import DEMO_MODEL, Settings
-    from studio.training.adapters import choose_precision, load_base
+    from studio.training.adapters import choose_precision, load_training_base
     from studio.training.data.collator import FeatureSource, padded_labels
     from studio.training.data.preparation import prepare
     from studio.training.data.sources import read_source
@@ -196,7 +196,7 @@ def run_plain(home: Path, values: dict[str, Any], meter: Meter) -> str:
     run = RunDir(settings.runs / "plain")
     run.path.mkdir(parents=True)
     base_path = DEMO_MODEL if config.base_model == "demo" else Path(config.base_model)
-    base = load_base(base_path, config, choose_precision(config, has_gpu=False))
+    base = load_training_base(base_path, config, choose_precision(config, has_gpu=False))
     stop = StopSignal(run.stop_request)
     clips, _ = prepare(config, read_source(config), base, EventLog(run.events), stop)
     source = FeatureSource(base.decoder.extractor, keep=True)

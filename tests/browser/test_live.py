@@ -45,6 +45,7 @@ def test_who_speaks_with_faster_whisper_is_told_how_far_its_export_is(
     page.locator("button:visible", has_text="Engine").click()
     page.locator("#live-engine input").click()
     page.get_by_role("option", name="faster-whisper").click()
+    page.locator("#live [data-live=status]").wait_for(state="attached")
     page.evaluate(NOTE_STATUS)
     page.get_by_role("button", name="Start listening").click()
     expect(page.locator("#live .live-text")).to_contain_text("kitchen light")

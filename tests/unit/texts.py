@@ -16,11 +16,11 @@ ERRORS = {name for name, kind in vars(errors).items() if isinstance(kind, type) 
 
 
 def page_texts() -> set[str]:
-    """Texts marked in the code of page and reports, every `Sentence`, the help of every training option and
+    """Texts marked in the code of page and reports, every `Message`, the help of every training option and
     what is said of released models."""
     shown = [STUDIO / "translation.py", *(STUDIO / "reports").rglob("*.py"), *(STUDIO / "ui").rglob("*.py")]
     marked = {text for path in shown for text in _first_arguments(path, MARKERS)}
-    marked |= {text for path in STUDIO.rglob("*.py") for text in _first_arguments(path, {"Sentence"})}
+    marked |= {text for path in STUDIO.rglob("*.py") for text in _first_arguments(path, {"Message"})}
     forms = {form.label for form in FORMATS.values()}
     return marked | option_texts() | forms | {model.note for model in RELEASED}
 

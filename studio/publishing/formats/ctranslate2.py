@@ -6,10 +6,10 @@ from pathlib import Path
 
 from studio.errors import ModelBrokenError
 from studio.files import storage_errors
+from studio.messages import Message
 from studio.publishing.companions import COMPANIONS
 from studio.publishing.formats.export_format import ExportFormat, generation_config
 from studio.registry.spec import ModelKind
-from studio.sentences import Sentence
 from studio.transcription.engines.transformers import TransformersModel
 from studio.transcription.loaded_export import load_export
 from studio.transcription.window_model import WindowModel
@@ -28,7 +28,7 @@ class CTranslate2(ExportFormat):
     ending = "ct2"
     quantizations = ("float32", "float16", "bfloat16", "int8", "int8_float32", "int8_float16")
     for_adapters_only = False
-    doing = Sentence("Converting to CTranslate2 …")
+    doing = Message("Converting to CTranslate2 …")
 
     def write(self, decoder: TransformersModel, target: Path, quantization: str, source: Path) -> int | None:
         """Gives the size of `model.bin`.

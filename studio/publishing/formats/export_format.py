@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from studio.lazy_imports import transformers_library
+from studio.messages import Message
 from studio.registry.spec import ModelKind, ModelSpec
-from studio.sentences import Sentence
 from studio.transcription.engines.transformers import TransformersModel
 from studio.transcription.window_model import WindowModel
 
@@ -27,7 +27,7 @@ class ExportFormat(Protocol):
     quantizations: tuple[str, ...]
     """How its weights may be kept; asked for by nobody, they are kept as they are."""
     for_adapters_only: bool
-    doing: Sentence
+    doing: Message
     """What is told while it is written."""
 
     def write(self, decoder: TransformersModel, target: Path, quantization: str, source: Path) -> int | None:

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from studio.files import read_json, storage_errors, write_json
+from studio.messages import Message
 from studio.publishing.formats.export_format import ExportFormat, generation_config
 from studio.registry.spec import ModelKind
-from studio.sentences import Sentence
 from studio.transcription.engines.transformers import TransformersModel
 from studio.transcription.loaded_base import load_base
 from studio.transcription.window_model import WindowModel
@@ -23,7 +23,7 @@ class Merged(ExportFormat):
     ending = "merged"
     quantizations = ("float32", "float16", "bfloat16")
     for_adapters_only = True
-    doing = Sentence("Writing the merged model …")
+    doing = Message("Writing the merged model …")
 
     def write(self, decoder: TransformersModel, target: Path, quantization: str, source: Path) -> int | None:
         """With the generation config of base and adapter."""

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.dataset.features import log_mel
 from studio.dataset.manifest import Example, RowProblem
-from studio.dataset.row_checks import MAX_LABEL_TOKENS
 from studio.dataset.sequences import chosen
 from studio.errors import AudioError
+from studio.messages import Message
 from studio.options.training import TrainingConfig
-from studio.sentences import Sentence
 from studio.training.data.augmentation import Augmentation, Draw
 from studio.training.data.clips import WINDOW_SECONDS, Clip, with_draw
 from studio.training.short_audio.encoder_states import EncoderStates
 from studio.training.short_audio.teacher_states import TeacherStates, padded_states
 from studio.whisper.audio_context import FRAMES_PER_POSITION, positions_for
+from studio.whisper.constants import TEXT_POSITIONS
 
 IGNORED = -100
 CLIPS = "clips"
@@ -127,7 +127,7 @@ class Collator:
         self,
         features: FeatureSource,
         frames: int,
-        on_problem: Callable[[Sentence], None],
+        on_problem: Callable[[Message], None],
         *,
         is_short: bool = False,
         teacher: TeacherStates | None = None,
@@ -166,7 +166,7 @@ class Collator:
                 if clip not in self._left_out:
                     self._left_out.add(clip)
                     self._on_problem(
-                        Sentence("Line {line} is not used: {reason}", line=clip.example.line, reason=error)
+                        Message("Line {line} is not used: {reason}", line=clip.example.line, reason=error)
                     )
         if not read and failure is not None:
             raise failure
@@ -226,7 +226,7 @@ def _taught(clips: Sequence[Clip]) -> dict[str, torch.Tensor]:
 
 def _shortened(before: tuple[int, ...], label_length: int) -> tuple[int, ...]:
     """Leaves out the oldest of the previous text where the decoder has no room for all."""
-    room = MAX_LABEL_TOKENS - label_length
+    room = TEXT_POSITIONS - label_length
     return before if len(before) <= room else (before[0], *before[1:][-(room - 1) :])
 
 

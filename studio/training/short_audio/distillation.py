@@ -19,12 +19,12 @@ from torch.utils.checkpoint import checkpoint
 from studio.dataset.example import RowProblem
 from studio.errors import AudioError, ManifestError
 from studio.files import append_json_line, read_json_lines, require_free_space, storage_errors
+from studio.messages import Message
 from studio.options.training import TrainingConfig
-from studio.sentences import Sentence
 from studio.training.adapters import Base
 from studio.training.data.clips import Clip, TrainingData
 from studio.training.data.collator import Features, FeatureSource
-from studio.training.events import EventLog, Phase
+from studio.training.events import EventLog, RunPhase
 from studio.training.short_audio.audio_context import padded
 from studio.training.short_audio.teacher_states import States, TeacherStates
 from studio.training.stop import StopSignal
@@ -251,7 +251,7 @@ def taught_by_base(
         stop.check()
         events.write("eval_progress", done=done, total=total)
 
-    events.write("phase", phase=Phase.LISTENING)
+    events.write("phase", phase=RunPhase.LISTENING)
     log.info("the base reads the clips, padded to 30 seconds")
     teacher = Teacher(folder, base.decoder, features)
     found, states = teacher.teach(
@@ -269,7 +269,7 @@ def taught_by_base(
         )
     if left_out:
         events.warn(
-            Sentence("{count} clips are left out: the base model finds no end in them.", count=left_out)
+            Message("{count} clips are left out: the base model finds no end in them.", count=left_out)
         )
     return found, states
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from studio.transcription.special_tokens import SECONDS_PER_TOKEN, SpecialTokens
 from studio.transcription.window_model import Search, TokenTimes, Written, pad_word
 from studio.whisper.audio_context import FRAMES_PER_POSITION, POSITIONS, positions_of
+from studio.whisper.constants import TEXT_POSITIONS
 
 _DRAWN = 5
 """Texts that a temperature above zero draws."""
@@ -31,7 +32,7 @@ class CTranslate2Model:
 
     usual_beams = 5
     """faster-whisper's own, and a tenth fewer errors."""
-    text_context = 448
+    text_context = TEXT_POSITIONS
 
     def __init__(self, model: Any, tokens: SpecialTokens, suppressed: tuple[int, ...]) -> None:
         """`suppressed` are the tokens that the model names as never to be written."""

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from studio.evaluation.reading_short import cost_of
+from studio.messages import Message
 from studio.options.arguments import config_to_dict
 from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelSpec
 from studio.runs.status import RunStatus
-from studio.sentences import Sentence
 from studio.services import Services
 from studio.transcription.engine import TranscribeOptions
 
@@ -30,7 +30,7 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, Sentence):
+    if isinstance(value, Message):
         return str(value)
     return str(value) if isinstance(value, Path) else value
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from studio.actions.estimate import Question, answer, shape_of, traced_run
 from studio.actions.explain_oom import OomQuestion, explain_oom, question_of_run
-from studio.actions.fit import LARGEST_LABEL, FitQuestion, check_between, find_fit
+from studio.actions.fit import FitQuestion, check_between, find_fit
 from studio.actions.presets import preset_answers, preset_row
 from studio.doctor.examine import examine
 from studio.memory.myths import claims
@@ -15,6 +15,7 @@ from studio.services import Services
 from studio.training.probe.question import ProbeQuestion
 from studio.ui.api.json_values import SCHEMA_VERSION
 from studio.ui.shared.access import require_training
+from studio.whisper.constants import TEXT_POSITIONS
 
 
 class MemoryEndpoints:
@@ -117,13 +118,13 @@ class MemoryEndpoints:
         """
         return traced_run(config_from_dict(config), label_length, self._services).to_json()
 
-    def probe(self, config: dict[str, Any], label_length: int = 448) -> dict[str, Any]:
+    def probe(self, config: dict[str, Any], label_length: int = TEXT_POSITIONS) -> dict[str, Any]:
         """Measures two real steps of a run on this machine, with texts of so many tokens; waits for it.
 
         `config` holds options of `python -m studio train`. The answer is the receipt that is kept.
         """
         require_training(self._services.settings)
         run = config_from_dict(config)
-        check_between("label_length", label_length, 1, LARGEST_LABEL)
+        check_between("label_length", label_length, 1, TEXT_POSITIONS)
         question = ProbeQuestion(run, shape_of(run.base_model, self._services.registry), label_length)
         return self._services.prober.measure(question)[0].to_json()

@@ -27,7 +27,7 @@ from studio.ui.shared.following import QUIET, compared_models, wire_cancel
 from studio.ui.shared.forms import choices_of
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
-from studio.ui.shared.tasks import Pace, Step, Task, Tasks, paced_bar, step_bar, tells_steps
+from studio.ui.shared.tasks import ExportStep, Pace, Task, Tasks, paced_bar, step_bar, tells_steps
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.waiting import Line
 
@@ -140,17 +140,17 @@ def _wire(
 
 def _evaluation(
     engines: ModelCache, cache_dir: Path, values: dict[str, Any], locale: str
-) -> Task[Step | tuple[int, int], Evaluation]:
+) -> Task[ExportStep | tuple[int, int], Evaluation]:
     """One evaluation: how far it is, then what came out."""
     models = values["models"] or []
     if not models:
         raise ConfigError("No model is chosen: choose one, or two to compare them.")
     pace: list[Pace] = []
 
-    def show(step: Step | tuple[int, int] | None) -> list[Any] | None:
+    def show(step: ExportStep | tuple[int, int] | None) -> list[Any] | None:
         if step is None:
             return None
-        if isinstance(step, Step):
+        if isinstance(step, ExportStep):
             return [step_bar(step, locale), *[gr.skip()] * 4]
         done, total = step
         pace[:] = pace or [Pace(time.monotonic())]

@@ -10,7 +10,7 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.actions.fit import AUTO, LARGEST_LABEL, FitAnswer, FitQuestion, check_between, find_fit
+from studio.actions.fit import AUTO, FitAnswer, FitQuestion, check_between, find_fit
 from studio.actions.presets import PRESETS, Preset, preset, preset_answers
 from studio.errors import StudioError
 from studio.memory.advice import advise
@@ -33,7 +33,7 @@ from studio.ui.memory.views import (
     presets_view,
     savings_view,
 )
-from studio.ui.shared.errors import explain, shows_errors
+from studio.ui.shared.errors import error_text, shows_errors
 from studio.ui.shared.following import QUIET, copyable, follow_form, follow_models
 from studio.ui.shared.forms import choices_of, field_marks
 from studio.ui.shared.handover import Handover, handed, handover
@@ -41,6 +41,7 @@ from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.links import plan_link
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.views import memory_verdict, model_choices
+from studio.whisper.constants import TEXT_POSITIONS
 
 _DEFAULTS = FitQuestion()
 _OWN = ""
@@ -151,7 +152,7 @@ _CHECKS: dict[str, Callable[[Any], object]] = {
     "memory_gib": lambda value: card("", value),
     "hours": advise,
     "effective_batch_size": lambda value: check_between("effective_batch_size", value, 1, LARGEST_BATCH),
-    "label_length": lambda value: check_between("label_length", value, 1, LARGEST_LABEL),
+    "label_length": lambda value: check_between("label_length", value, 1, TEXT_POSITIONS),
 }
 
 
@@ -188,7 +189,7 @@ def _wire(
         locale = request_locale(request)
         wrong = _problems(vars(question))
         if wrong:
-            return [note(explain(next(iter(wrong.values())), locale), "bad"), *[""] * 4, *handed(None)]
+            return [note(error_text(next(iter(wrong.values())), locale), "bad"), *[""] * 4, *handed(None)]
         answer = find_fit(question, registry, receipts)
         link = plan_link(question, request, locale)
         return _show(answer, known(), link, locale)

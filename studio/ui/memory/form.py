@@ -17,6 +17,7 @@ from studio.ui.shared.forms import LABELS, choices_of, field_component, validato
 from studio.ui.shared.i18n import _
 from studio.ui.shared.views import model_choices
 from studio.units import format_bytes
+from studio.whisper.constants import TEXT_POSITIONS
 
 DEFAULT_MODEL = "openai/whisper-small"
 _TRAINING_ONLY = ("method", "gradient_checkpointing", "lora_r", "label_length")
@@ -51,7 +52,7 @@ def build_form(registry: ModelRegistry) -> tuple[dict[str, Block], gr.Accordion]
     form["lora_r"] = gr.Slider(1, 256, value=32, step=1, label=LABELS["lora_r"])
     form["label_length"] = gr.Slider(
         8,
-        448,
+        TEXT_POSITIONS,
         value=LABEL_LENGTH,
         step=8,
         label=_("Longest text (tokens)"),

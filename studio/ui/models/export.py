@@ -7,20 +7,20 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.messages import Message
 from studio.publishing.export import Exporter, ExportRequest
 from studio.publishing.formats import FORMATS, USUAL_FORMAT
 from studio.publishing.formats.export_format import offered
 from studio.registry.spec import ModelSpec
 from studio.reports.markup import Html, tag
 from studio.reports.pieces import note, progress_bar
-from studio.sentences import Sentence
 from studio.settings import Settings
 from studio.translation import N_, tr
 from studio.ui.shared.access import require_training
 from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED, wire_cancel
 from studio.ui.shared.forms import choices_of
 from studio.ui.shared.i18n import _, request_locale
-from studio.ui.shared.tasks import Step, Task, Tasks, step_bar
+from studio.ui.shared.tasks import ExportStep, Task, Tasks, step_bar
 from studio.ui.shared.views import loss_note
 from studio.ui.shared.waiting import Line
 
@@ -71,7 +71,7 @@ def wire_export(parts: ExportParts, choice: Block, settings: Settings, exporter:
     outputs. The chosen model stays so."""
     tasks = Tasks(Line(at_once=1))
 
-    def export(locale: str, model: str, form: str, quantization: str) -> Task[Step, ModelSpec | None]:
+    def export(locale: str, model: str, form: str, quantization: str) -> Task[ExportStep, ModelSpec | None]:
         require_training(settings)
         return _export(exporter, ExportRequest(model, form, quantization), locale)
 
@@ -94,14 +94,14 @@ def wire_export(parts: ExportParts, choice: Block, settings: Settings, exporter:
     ).success(handler, choice, outputs, **QUIET, **UNCHECKED)
 
 
-def _export(exporter: Exporter, asked: ExportRequest, locale: str) -> Task[Step, ModelSpec | None]:
+def _export(exporter: Exporter, asked: ExportRequest, locale: str) -> Task[ExportStep, ModelSpec | None]:
     """One export; cancelled, it ends before its next step, and nothing of it is left."""
 
-    def work(report: Callable[[Step], None], should_stop: Callable[[], bool]) -> ModelSpec | None:
-        def tell(doing: Sentence, share: float) -> None:
+    def work(report: Callable[[ExportStep], None], should_stop: Callable[[], bool]) -> ModelSpec | None:
+        def tell(doing: Message, share: float) -> None:
             if should_stop():
                 raise _Cancelled
-            report(Step(doing, share))
+            report(ExportStep(doing, share))
 
         try:
             return exporter.export(asked, tell)

@@ -13,7 +13,7 @@ from studio.translation import tr
 from studio.ui.shared.i18n import request_locale
 
 
-def explain(error: StudioError, locale: str) -> str:
+def error_text(error: StudioError, locale: str) -> str:
     """The sentence of `error` in the visitor's language."""
     return tr(error.template, locale, **error.values)
 
@@ -80,7 +80,7 @@ def _message(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     request = next((value for value in (*args, *kwargs.values()) if isinstance(value, gr.Request)), None)
     locale = request_locale(request)
     return gr.Error(
-        html.escape(explain(error, locale), quote=False),
+        html.escape(error_text(error, locale), quote=False),
         title=tr("This did not work", locale),
         print_exception=False,
     )

@@ -20,10 +20,10 @@ from gradio.i18n import I18nData
 
 from studio.translation import DEFAULT_LOCALE, LOCALES, tr
 
-Message = MutableMapping[str, Any]
-Send = Callable[[Message], Awaitable[None]]
-Receive = Callable[[], Awaitable[Message]]
-AsgiApp = Callable[[Message, Receive, Send], Awaitable[None]]
+AsgiMessage = MutableMapping[str, Any]
+Send = Callable[[AsgiMessage], Awaitable[None]]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+AsgiApp = Callable[[AsgiMessage, Receive, Send], Awaitable[None]]
 
 COOKIE = "studio_locale"
 
@@ -52,11 +52,12 @@ def page_translations() -> gr.I18n:
 
 
 def match_locale(wanted: str) -> str | None:
-    """`zh-Hant-HK` → `zh-TW`, `en-GB` → `en`, `fr` → None."""
+    """`zh-Hant-HK` → `zh-TW`, `en-GB` → `en`; None for a language that the page does not speak."""
     tag = wanted.strip().lower()
-    if tag.split("-")[0] == "zh":
+    language = tag.split("-")[0]
+    if language == "zh":
         return "zh-TW" if tag.startswith(_TRADITIONAL) else "zh-CN"
-    return DEFAULT_LOCALE if tag.split("-")[0] == "en" else None
+    return next((locale for locale in LOCALES if locale.lower().split("-")[0] == language), None)
 
 
 def choose_locale(cookie: str | None, accept_language: str) -> str:
@@ -93,7 +94,7 @@ class LocaleMiddleware:
     def __init__(self, app: AsgiApp) -> None:
         self._app = app
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
         """Changes the answer to `GET /`; everything else passes through."""
         if scope["type"] != "http" or scope["path"].removeprefix(scope.get("root_path", "")) not in ("", "/"):
             await self._app(scope, receive, send)
@@ -111,10 +112,10 @@ class _PageRewriter:
     def __init__(self, send: Send, locale: str) -> None:
         self._send = send
         self._locale = locale
-        self._start: Message | None = None
+        self._start: AsgiMessage | None = None
         self._body = b""
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: AsgiMessage) -> None:
         """Takes the place of the server's `send`."""
         if message["type"] == "http.response.start" and _is_html(message):
             self._start = message
@@ -125,7 +126,7 @@ class _PageRewriter:
             if not message.get("more_body", False):
                 await self._send_page(self._start)
 
-    async def _send_page(self, start: Message) -> None:
+    async def _send_page(self, start: AsgiMessage) -> None:
         body = add_locale(self._body, self._locale)
         headers = [pair for pair in start["headers"] if pair[0].lower() != b"content-length"]
         headers += [(b"content-length", str(len(body)).encode()), (b"vary", b"Cookie, Accept-Language")]
@@ -133,7 +134,7 @@ class _PageRewriter:
         await self._send({"type": "http.response.body", "body": body})
 
 
-def _is_html(start: Message) -> bool:
+def _is_html(start: AsgiMessage) -> bool:
     return any(
         name.lower() == b"content-type" and value.startswith(b"text/html") for name, value in start["headers"]
     )

@@ -17,9 +17,9 @@ from typing import Any, Generic, TypeVar
 import gradio as gr
 
 from studio.errors import StudioError
+from studio.messages import Message
 from studio.reports.markup import Html, join
 from studio.reports.pieces import note, progress_bar
-from studio.sentences import Sentence
 from studio.transcription.engine import OnStep
 from studio.transcription.model_cache import ModelCache
 from studio.translation import tr
@@ -137,19 +137,19 @@ def _named(error: StudioError, path: Path | None) -> StudioError:
 
 
 @dataclass(frozen=True)
-class Step:
+class ExportStep:
     """How far an export is, which faster-whisper needs of a model that it has not played yet."""
 
-    doing: Sentence
+    doing: Message
     share: float
 
 
 def tells_steps(report: Callable[[Any], None]) -> OnStep:
     """For work that makes exports: each of its steps is reported."""
-    return lambda doing, share: report(Step(doing, share))
+    return lambda doing, share: report(ExportStep(doing, share))
 
 
-def step_bar(step: Step, locale: str) -> Html:
+def step_bar(step: ExportStep, locale: str) -> Html:
     """How far an export is."""
     return progress_bar(step.share, tr(step.doing.template, locale, **step.doing.values))
 

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from studio.memory.plan import MemoryEstimate
+from studio.messages import Message
 from studio.registry.catalog import ReleasedModel, find_released
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.reports.language_names import language_name
 from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import badge, definition_list, note
-from studio.sentences import Sentence
 from studio.training.after_check import loss_of
 from studio.translation import N_, said, tr
 from studio.ui.shared.short_audio_views import short_audio_table
@@ -109,7 +109,7 @@ def memory_verdict(
     )
 
 
-def memory_table(parts: Mapping[str, int], formulas: Mapping[str, Sentence], locale: str) -> Html:
+def memory_table(parts: Mapping[str, int], formulas: Mapping[str, Message], locale: str) -> Html:
     """Part → bytes → how that was worked out."""
     names = part_names(locale)
     rows: list[list[Child]] = [

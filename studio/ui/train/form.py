@@ -21,7 +21,7 @@ from studio.runs.disk import free_bytes
 from studio.settings import Settings
 from studio.training.launch import launch_command
 from studio.ui.shared.access import require_public_data
-from studio.ui.shared.errors import explain, shows_errors
+from studio.ui.shared.errors import error_text, shows_errors
 from studio.ui.shared.following import QUIET, copyable, follow_form
 from studio.ui.shared.forms import (
     LABELS,
@@ -185,7 +185,7 @@ def _describer(settings: Settings) -> Callable[..., Any]:
         try:
             config = form_config(values)
         except StudioError as error:
-            return [explain(error, locale), "", "", disk]
+            return [error_text(error, locale), "", "", disk]
         return [
             command_line(config),
             launch_command(config, "RUN_DIR"),

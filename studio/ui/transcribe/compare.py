@@ -20,7 +20,7 @@ from studio.ui.shared.evaluation_views import side_by_side_view
 from studio.ui.shared.following import QUIET, compared_models, opened, wire_cancel
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
-from studio.ui.shared.tasks import Step, Task, Tasks, step_bar, tells_steps
+from studio.ui.shared.tasks import ExportStep, Task, Tasks, step_bar, tells_steps
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.waiting import Line
 from studio.ui.transcribe.form import language_and_task, sample_buttons
@@ -95,9 +95,9 @@ def _wire(
     wire_cancel(cancel, tasks.stops, outputs[0])
 
 
-def _shown(step: Progress | Step | None, locale: str) -> list[Any] | None:
+def _shown(step: Progress | ExportStep | None, locale: str) -> list[Any] | None:
     """How far it is; None where nothing can be said yet."""
-    if isinstance(step, Step):
+    if isinstance(step, ExportStep):
         return [step_bar(step, locale), "", ""]
     if step is None or not step.total_seconds:
         return None
@@ -121,7 +121,7 @@ def _asked(values: dict[str, Any]) -> tuple[Path, list[str]]:
     return Path(values["audio"]), models
 
 
-def _comparison(engines: ModelCache, locale: str, **values: Any) -> Task[Progress | Step, SideBySide]:
+def _comparison(engines: ModelCache, locale: str, **values: Any) -> Task[Progress | ExportStep, SideBySide]:
     """Hears the recording with each model, and shows the differences."""
     path, models = _asked(values)
     options = TranscribeOptions(language=values["language"], task=values["task"])

@@ -15,11 +15,11 @@ from studio.transcription.captions import FORMATS, render
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from studio.translation import N_, tr
-from studio.ui.shared.errors import explain, shows_errors
+from studio.ui.shared.errors import error_text, shows_errors
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
-from studio.ui.shared.tasks import Step, shared_note
+from studio.ui.shared.tasks import ExportStep, shared_note
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.transcribe.form import choices, language_and_task, model_field
 from studio.ui.transcribe.live_sessions import LiveSessions
@@ -136,7 +136,7 @@ def _server_functions(sessions: LiveSessions) -> list[Any]:
                 str(data["session"]), int(data["rate"]), str(data["sound"]), is_last=bool(data["ends"])
             )
         except StudioError as error:
-            return {"error": explain(error, request_locale(request))}
+            return {"error": error_text(error, request_locale(request))}
         return {"settled": text.settled, "tentative": text.tentative, "seconds": text.heard_seconds}
 
     return [wait_for, feed]
@@ -144,11 +144,11 @@ def _server_functions(sessions: LiveSessions) -> list[Any]:
 
 def _told(error: BaseException, locale: str) -> str:
     if isinstance(error, StudioError):
-        return explain(error, locale)
+        return error_text(error, locale)
     return tr(_WORDS["unready"], locale)
 
 
-def _doing(step: Step, locale: str) -> str:
+def _doing(step: ExportStep, locale: str) -> str:
     """How far an export is, in a line; what is said meanwhile is not heard."""
     doing = tr(step.doing.template, locale, **step.doing.values)
     return tr(

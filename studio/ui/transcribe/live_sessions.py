@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
 from studio.errors import AudioError, ConfigError
-from studio.sentences import Sentence
+from studio.messages import Message
 from studio.transcription.engine import EngineChoice, TranscribeOptions, Transcript, Word
 from studio.transcription.languages import join_texts
 from studio.transcription.live import LiveText, LiveTranscript
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.window_model import WORD_SECONDS
-from studio.ui.shared.tasks import Step
+from studio.ui.shared.tasks import ExportStep
 
-OnStep = Callable[[Sentence, float], None]
+OnStep = Callable[[Message, float], None]
 """What is being done to get a model ready, and the share that is done."""
 
 MOST_AT_ONCE = 4
@@ -36,7 +36,7 @@ _RATES = (8_000, 192_000)
 class Beginning:
     """Somebody who wants to speak, while a model is got ready for them."""
 
-    step: Step | None = None
+    step: ExportStep | None = None
     """How far an export is, if one has to be made."""
     error: BaseException | None = None
     """Why the model cannot be used."""
@@ -80,8 +80,8 @@ class LiveSessions:
         with self._lock:
             self._beginnings[session_id] = beginning
 
-        def told(doing: Sentence, share: float) -> None:
-            beginning.step, beginning.seen = Step(doing, share), time.monotonic()
+        def told(doing: Message, share: float) -> None:
+            beginning.step, beginning.seen = ExportStep(doing, share), time.monotonic()
 
         try:
             with self._lock:

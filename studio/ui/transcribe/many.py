@@ -29,7 +29,7 @@ from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET, opened, wire_cancel
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import chosen, search_options
-from studio.ui.shared.tasks import Pace, ShouldStop, Step, Task, Tasks, paced_bar, step_bar, tells_steps
+from studio.ui.shared.tasks import ExportStep, Pace, ShouldStop, Task, Tasks, paced_bar, step_bar, tells_steps
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.waiting import Line
 from studio.ui.transcribe.form import (
@@ -266,7 +266,7 @@ async def _hear_group(
     """Waits for a turn, then hears a few recordings."""
     asked = batch.asked
 
-    def work(report: Callable[[Progress | Step], None], should_stop: ShouldStop) -> None:
+    def work(report: Callable[[Progress | ExportStep], None], should_stop: ShouldStop) -> None:
         transcribe_many(
             studio.engines,
             asked.model_id,
@@ -279,8 +279,8 @@ async def _hear_group(
             on_step=tells_steps(report),
         )
 
-    def show(step: Progress | Step | None) -> list[Any]:
-        if isinstance(step, Step):
+    def show(step: Progress | ExportStep | None) -> list[Any]:
+        if isinstance(step, ExportStep):
             return [step_bar(step, locale), gr.skip(), gr.skip()]
         done = step.done_seconds if step and len(group) == 1 else 0.0
         return [batch_progress(batch, done, pace, locale), gr.skip(), gr.skip()]
@@ -289,7 +289,7 @@ async def _hear_group(
         pace.note(batch.done_seconds, time.monotonic())
         return show(None)
 
-    task: Task[Progress | Step, None] = Task(
+    task: Task[Progress | ExportStep, None] = Task(
         work=work,
         begun=batch_progress(batch, 0.0, pace, locale),
         show=show,

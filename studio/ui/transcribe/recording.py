@@ -15,10 +15,10 @@ from studio.dataset.audio import stream_audio
 from studio.dataset.waveform import waveform_peaks
 from studio.errors import AudioError, ConfigError
 from studio.evaluation.reading_short import cost_of
+from studio.messages import Message
 from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html
 from studio.reports.pieces import progress_bar
-from studio.sentences import Sentence
 from studio.transcription.captions import LAYOUT_BOUNDS, CaptionLayout
 from studio.transcription.engine import Progress, Transcript
 from studio.transcription.model_cache import ModelCache
@@ -27,7 +27,7 @@ from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET, wire_cancel
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import chosen, search_options
-from studio.ui.shared.tasks import Pace, Step, Task, Tasks, paced_bar, step_bar, tells_steps
+from studio.ui.shared.tasks import ExportStep, Pace, Task, Tasks, paced_bar, step_bar, tells_steps
 from studio.ui.shared.transcript_views import segment_list
 from studio.ui.shared.waiting import Line
 from studio.ui.transcribe.form import (
@@ -38,7 +38,14 @@ from studio.ui.transcribe.form import (
     recording_field,
     timestamps_field,
 )
-from studio.ui.transcribe.results import Heard, Results, build_results, empty, shown, wire_corrections
+from studio.ui.transcribe.results import (
+    Results,
+    ShownTranscript,
+    build_results,
+    empty,
+    shown,
+    wire_corrections,
+)
 from studio.units import format_duration
 
 _WAVE_COLUMNS = 600
@@ -101,7 +108,7 @@ async def _transcribe(
     engines: ModelCache,
     tasks: Tasks,
     values: dict[str, Any],
-    caution: Sentence | None,
+    caution: Message | None,
     request: gr.Request,
 ) -> AsyncGenerator[list[Any]]:
     """Shows a transcription as it grows, at the end first without the picture of the sound."""
@@ -114,13 +121,13 @@ async def _transcribe(
         raise ConfigError(NO_MODEL)
     path = Path(audio)
     options, choice = chosen(values)
-    done: list[tuple[Heard, bool]] = []
+    done: list[tuple[ShownTranscript, bool]] = []
 
     def finish(transcript: Transcript, was_stopped: bool) -> list[Any]:
-        done.append((Heard(transcript, path, caution=caution), was_stopped))
+        done.append((ShownTranscript(transcript, path, caution=caution), was_stopped))
         return shown(done[0][0], layout, was_stopped, locale)
 
-    task: Task[Progress | Step, Transcript] = Task(
+    task: Task[Progress | ExportStep, Transcript] = Task(
         work=lambda report, should_stop: engines.transcribe(
             model, path, options, report, should_stop, choice=choice, on_step=tells_steps(report)
         ),
@@ -147,10 +154,10 @@ class _Growing:
         self._pace: Pace | None = None
         self._latest: Progress | None = None
 
-    def show(self, progress: Progress | Step | None) -> list[Any] | None:
+    def show(self, progress: Progress | ExportStep | None) -> list[Any] | None:
         """What has been heard so far; of time that passes, only the bar."""
         self._pace = self._pace or Pace(time.monotonic())
-        if isinstance(progress, Step):
+        if isinstance(progress, ExportStep):
             return [step_bar(progress, self._locale), *empty()]
         if progress is not None:
             self._latest = progress

@@ -8,9 +8,9 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.errors import DataError
+from studio.messages import Message
 from studio.reports.markup import Html
 from studio.reports.pieces import note
-from studio.sentences import Sentence
 from studio.settings import ASSETS
 from studio.transcription.captions import FORMATS, LAYOUT_BOUNDS, CaptionLayout, render
 from studio.transcription.corrections import corrected
@@ -27,13 +27,13 @@ KEPT_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
-class Heard:
+class ShownTranscript:
     """What the page keeps of a transcription, to correct it and to lay out its captions anew."""
 
     transcript: Transcript
     path: Path
     peaks: tuple[float, ...] = ()
-    caution: Sentence | None = None
+    caution: Message | None = None
     """What to know about the way in which it was heard."""
 
 
@@ -111,7 +111,7 @@ def empty() -> list[Any]:
     return [gr.Textbox("", visible=False), "", gr.Accordion(visible=False), "", "", None]
 
 
-def shown(heard: Heard, layout: CaptionLayout, was_stopped: bool, locale: str) -> list[Any]:
+def shown(heard: ShownTranscript, layout: CaptionLayout, was_stopped: bool, locale: str) -> list[Any]:
     """What is shown at the end."""
     transcript = heard.transcript
     status: Html = Html("")
@@ -133,7 +133,7 @@ def shown(heard: Heard, layout: CaptionLayout, was_stopped: bool, locale: str) -
     ]
 
 
-def _segments(heard: Heard, locale: str) -> Html:
+def _segments(heard: ShownTranscript, locale: str) -> Html:
     return segment_list(
         heard.transcript.segments,
         heard.path,
@@ -143,7 +143,7 @@ def _segments(heard: Heard, locale: str) -> Html:
     )
 
 
-def _downloads(heard: Heard, layout: CaptionLayout, locale: str) -> Html:
+def _downloads(heard: ShownTranscript, layout: CaptionLayout, locale: str) -> Html:
     files = {ending: render(heard.transcript, ending, layout) for ending in FORMATS}
     return download_links(files, heard.path.stem or "transcript", locale)
 
@@ -156,7 +156,7 @@ def wire_corrections(layout: dict[str, Block], results: Results) -> None:
 
     @shows_errors
     def correct(
-        heard: Heard | None, width: float, count: float, event: gr.EventData, request: gr.Request
+        heard: ShownTranscript | None, width: float, count: float, event: gr.EventData, request: gr.Request
     ) -> list[Any]:
         return _corrected_files(
             _remembered(heard), event._data["texts"], width, count, request_locale(request)
@@ -164,7 +164,7 @@ def wire_corrections(layout: dict[str, Block], results: Results) -> None:
 
     @shows_errors
     def finish(
-        heard: Heard | None, width: float, count: float, event: gr.EventData, request: gr.Request
+        heard: ShownTranscript | None, width: float, count: float, event: gr.EventData, request: gr.Request
     ) -> list[Any]:
         heard, locale = _remembered(heard), request_locale(request)
         after = _after(heard, event._data["texts"])
@@ -172,7 +172,7 @@ def wire_corrections(layout: dict[str, Block], results: Results) -> None:
         return [*files, _segments(after, locale), after]
 
     @shows_errors
-    def lay_out(heard: Heard | None, width: float, count: float, request: gr.Request) -> Any:
+    def lay_out(heard: ShownTranscript | None, width: float, count: float, request: gr.Request) -> Any:
         if heard is None:
             return gr.skip()
         return _downloads(heard, _layout(width, count), request_locale(request))
@@ -187,7 +187,7 @@ def wire_corrections(layout: dict[str, Block], results: Results) -> None:
     gr.on([field.change for field in layout.values()], lay_out, inputs, results.downloads, **QUIET)  # type: ignore[attr-defined]
 
 
-def _remembered(heard: Heard | None) -> Heard:
+def _remembered(heard: ShownTranscript | None) -> ShownTranscript:
     if heard is None:
         raise DataError(
             "The studio does not hold this transcript any more, so it cannot be corrected: copy what you "
@@ -200,11 +200,13 @@ def _layout(width: float | None, count: float | None) -> CaptionLayout:
     return CaptionLayout(int(width or 0), int(count or 0))
 
 
-def _after(heard: Heard, texts: list[Any]) -> Heard:
+def _after(heard: ShownTranscript, texts: list[Any]) -> ShownTranscript:
     return replace(heard, transcript=corrected(heard.transcript, [str(text) for text in texts]))
 
 
-def _corrected_files(heard: Heard, texts: list[Any], width: float, count: float, locale: str) -> list[Any]:
+def _corrected_files(
+    heard: ShownTranscript, texts: list[Any], width: float, count: float, locale: str
+) -> list[Any]:
     """The whole text and the files with a person's corrections in them."""
     after = _after(heard, texts)
     return [after.transcript.text.strip(), _downloads(after, _layout(width, count), locale)]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from studio.errors import ConfigError, ModelBrokenError, ModelError
+from studio.messages import Message
 from studio.publishing.export import STAGING, Exporter, ExportRequest
 from studio.registry.spec import ModelKind
 from studio.registry.store import ModelRegistry
-from studio.sentences import Sentence
 from studio.training.after_check import loss_of
 from studio.ui.models.export import proof
 from tests.unit.transcription.small_models import save_adapter
@@ -93,7 +93,7 @@ def test_what_quantization_changes_is_measured(registry: ModelRegistry) -> None:
 
 
 def test_an_export_that_is_interrupted_leaves_nothing(registry: ModelRegistry) -> None:
-    def interrupted(step: Sentence, share: float) -> None:
+    def interrupted(step: Message, share: float) -> None:
         if share > 0.4:
             raise KeyboardInterrupt
 
@@ -105,7 +105,7 @@ def test_an_export_that_is_interrupted_leaves_nothing(registry: ModelRegistry) -
 def _export(models: Path, demo: Path, mine: Path, other: Path) -> None:
     """Tells with the file `mine` that it is at work, and writes only when there is the file `other`."""
 
-    def tell(step: Sentence, share: float) -> None:
+    def tell(step: Message, share: float) -> None:
         if share or "Waiting" in str(step):
             mine.touch()
         while share > 0.4 and not other.exists():

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from studio.messages import Message
 from studio.runs.history import Histories
-from studio.sentences import Sentence
 from studio.training.events import EventLog
 
 
@@ -58,7 +58,7 @@ def test_evaluation_data_and_warnings_are_kept(tmp_path: Path) -> None:
     history = Histories().read(tmp_path / "events.jsonl")
     assert history.data is not None and history.data["train_samples"] == 5
     assert (history.max_steps, history.metric, history.eval_progress) == (7, "cer", (3, 9))
-    assert (history.phase, history.warnings) == ("evaluating", [Sentence("{text}", text="Careful.")])
+    assert (history.phase, history.warnings) == ("evaluating", [Message("{text}", text="Careful.")])
     log.write("phase", phase="training")
     assert Histories().read(tmp_path / "events.jsonl").eval_progress is None
 

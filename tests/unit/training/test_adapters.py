@@ -41,7 +41,7 @@ CASES = [
 
 def prepared(model: Path, **changes: Any) -> tuple[TrainingConfig, adapters.Base, Any]:
     config = TrainingConfig(**{"base_model": str(model), "lora_r": 4, "lora_dropout": 0.0, **changes})
-    base = adapters.load_base(model, config, adapters.choose_precision(config, has_gpu=False))
+    base = adapters.load_training_base(model, config, adapters.choose_precision(config, has_gpu=False))
     wrapped = adapters.prepare_method(base.decoder.model, config, STEPS)
     if config.gradient_checkpointing:
         wrapped.gradient_checkpointing_enable(adapters.checkpointing_options(config))
@@ -166,7 +166,9 @@ def test_what_is_saved_hears_what_was_in_memory(
 
 
 def prepared_base(folder: Path, config: TrainingConfig) -> TransformersModel:
-    return adapters.load_base(folder, config, adapters.choose_precision(config, has_gpu=False)).decoder
+    return adapters.load_training_base(
+        folder, config, adapters.choose_precision(config, has_gpu=False)
+    ).decoder
 
 
 @pytest.mark.parametrize("method", ["lora", "dora", "adalora"])
@@ -178,7 +180,7 @@ def test_a_saved_adapter_is_the_one_in_memory(method: str, micro_model: Path, tm
     train(model)
     model.save_pretrained(tmp_path / "adapter")
     again = PeftModel.from_pretrained(
-        adapters.load_base(micro_model, config, adapters.Precision("fp32")).decoder.model,
+        adapters.load_training_base(micro_model, config, adapters.Precision("fp32")).decoder.model,
         tmp_path / "adapter",
     )
     again.eval()
@@ -250,4 +252,4 @@ def test_parameters_are_counted(micro_model: Path) -> None:
 def test_a_broken_model_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{", encoding="utf-8")
     with pytest.raises(ModelBrokenError, match="cannot be loaded"):
-        adapters.load_base(tmp_path, TrainingConfig(), adapters.Precision("fp32"))
+        adapters.load_training_base(tmp_path, TrainingConfig(), adapters.Precision("fp32"))

@@ -154,7 +154,7 @@ def test_a_text_is_cut_where_the_model_was_and_only_if_it_agrees(
 
 
 def test_the_real_whisper_times_real_speech(whisper_tiny: Path, real_speech: Path) -> None:
-    decoder = adapters.load_base(whisper_tiny, TrainingConfig(), adapters.Precision("fp32")).decoder
+    decoder = adapters.load_training_base(whisper_tiny, TrainingConfig(), adapters.Precision("fp32")).decoder
     text = (
         "And so, my fellow Americans, ask not what your country can do for you, "
         "ask what you can do for your country."

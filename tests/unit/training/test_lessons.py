@@ -29,7 +29,7 @@ from tests.unit.training.attempts import Runs
 
 def loaded(model: Path, **changes: Any) -> Any:
     config = TrainingConfig(base_model=str(model), lora_r=4, **changes)
-    base = adapters.load_base(model, config, adapters.choose_precision(config, has_gpu=False))
+    base = adapters.load_training_base(model, config, adapters.choose_precision(config, has_gpu=False))
     return adapters.prepare_method(base.decoder.model, config, max_steps=4)
 
 
@@ -59,7 +59,7 @@ def test_two_gpus_that_one_process_sees_are_never_shared_out_behind_it(
 ) -> None:
     config = TrainingConfig(base_model=str(micro_model))
     precision = adapters.Precision("fp32")
-    base = adapters.load_base(micro_model, config, precision)
+    base = adapters.load_training_base(micro_model, config, precision)
     arguments = training_arguments(config, 1e-3, 1, tmp_path, precision, "wer", "run")
     assert arguments.n_gpu < 2
     arguments._n_gpu = 2  # what transformers would set on a machine with two

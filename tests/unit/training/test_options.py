@@ -51,7 +51,7 @@ def test_a_smoothed_loss_is_that_of_transformers(micro_model: Path) -> None:
     from transformers.trainer_pt_utils import LabelSmoother
 
     config = TrainingConfig(base_model=str(micro_model))
-    model: Any = adapters.load_base(micro_model, config, adapters.Precision("fp32")).decoder.model
+    model: Any = adapters.load_training_base(micro_model, config, adapters.Precision("fp32")).decoder.model
     labels = torch.tensor([[5, 6, 7], [8, 9, -100]])
     features = torch.randn(2, 80, 3000, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
@@ -174,6 +174,6 @@ def test_types_follow_the_machine(
 def test_a_base_is_loaded_in_the_type_asked_for(micro_model: Path) -> None:
     config = TrainingConfig(base_model=str(micro_model), base_dtype="bf16", attn_implementation="eager")
     precision = adapters.choose_precision(config, has_gpu=False)
-    model: Any = adapters.load_base(micro_model, config, precision).decoder.model
+    model: Any = adapters.load_training_base(micro_model, config, precision).decoder.model
     assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
     assert model.config._attn_implementation == "eager"

@@ -13,7 +13,7 @@ from studio.dataset.report import WARNINGS
 from studio.options.training import TrainingConfig
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.adapters import Base, choose_precision, load_base
+from studio.training.adapters import Base, choose_precision, load_training_base
 from studio.training.data.preparation import prepare
 from studio.training.data.sources import read_source
 from studio.training.events import EventLog
@@ -74,7 +74,7 @@ LISTS: dict[str, tuple[list[tuple[Row, bool]], Row]] = {
 @pytest.fixture(scope="module")
 def base(micro_model: Path) -> Base:
     config = TrainingConfig(base_model=str(micro_model))
-    return load_base(micro_model, config, choose_precision(config, has_gpu=False))
+    return load_training_base(micro_model, config, choose_precision(config, has_gpu=False))
 
 
 @pytest.fixture

@@ -128,7 +128,7 @@ def test_special_tokens_in_a_text_are_text(micro_model: Path, tmp_path: Path) ->
     from studio.training import adapters
 
     config = TrainingConfig()
-    decoder = adapters.load_base(micro_model, config, adapters.Precision("fp32")).decoder
+    decoder = adapters.load_training_base(micro_model, config, adapters.Precision("fp32")).decoder
     assert decoder.tokens.end not in decoder.tokens_of("a <|endoftext|> b")
 
 

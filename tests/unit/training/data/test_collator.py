@@ -10,7 +10,7 @@ from transformers import WhisperFeatureExtractor
 from studio.dataset.audio import read_audio
 from studio.dataset.manifest import read_manifest
 from studio.errors import AudioError
-from studio.sentences import Sentence
+from studio.messages import Message
 from studio.training.data.clips import Clip
 from studio.training.data.collator import Collator, FeatureSource, fits_in_memory, readable
 from tests.micro import make_tones
@@ -53,7 +53,7 @@ def test_an_unreadable_clip_is_left_out_of_its_batch(
     clips: list[Clip], extractor: WhisperFeatureExtractor
 ) -> None:
     clips[1].example.audio_path.write_text("text", encoding="utf-8")
-    told: list[Sentence] = []
+    told: list[Message] = []
     collator = Collator(FeatureSource(extractor, keep=False), 3000, told.append)
     for _ in range(2):
         assert collator(clips)["labels"].tolist() == [list(clips[0].labels), list(clips[2].labels)]

@@ -16,7 +16,7 @@ from studio.options.arguments import read_config
 from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelDimensions
 from studio.settings import DEMO_MODEL, DEMO_SPEECH, PASSAGES, Settings
-from studio.training.adapters import Base, Precision, load_base
+from studio.training.adapters import Base, Precision, load_training_base
 from studio.training.data.clips import Clip
 from studio.training.data.collator import FeatureSource
 from studio.training.data.replay import Windows, _language, passages, read_by_base
@@ -37,7 +37,7 @@ REHEARSED = {
 @pytest.fixture(scope="module")
 def base(demo_model: Path) -> Base:
     """The demo model as a run loads it."""
-    return load_base(demo_model, TrainingConfig(), Precision("fp32"))
+    return load_training_base(demo_model, TrainingConfig(), Precision("fp32"))
 
 
 @pytest.fixture

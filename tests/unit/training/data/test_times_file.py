@@ -20,7 +20,7 @@ from tests.unit.training.attempts import Runs, told
 
 @pytest.fixture(scope="module")
 def decoder(demo_model: Path) -> TransformersModel:
-    return adapters.load_base(demo_model, TrainingConfig(), adapters.Precision("fp32")).decoder
+    return adapters.load_training_base(demo_model, TrainingConfig(), adapters.Precision("fp32")).decoder
 
 
 @pytest.fixture(scope="module")

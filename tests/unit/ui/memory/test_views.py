@@ -10,8 +10,8 @@ from studio.memory.gpus import GPUS
 from studio.memory.myths import claims
 from studio.memory.oom import explain
 from studio.memory.plan import TrainingPlan
+from studio.messages import Message
 from studio.registry.catalog import find_released
-from studio.sentences import Sentence
 from studio.translation import LOCALES, catalogue
 from studio.ui.memory.views import (
     cards_view,
@@ -61,6 +61,6 @@ def test_what_was_pasted_is_shown_as_text() -> None:
 
 
 def test_a_value_that_is_named_text_or_locale_reaches_the_sentence() -> None:
-    check = Check(Sentence("Python"), Health.OK, Sentence("{text}", text=EVIL))
+    check = Check(Message("Python"), Health.OK, Message("{text}", text=EVIL))
     html = doctor_view(DoctorReport((check,), {}), "zh-CN")
     assert "&lt;img" in html and "正常" in html

@@ -12,6 +12,7 @@ from studio.dataset.example import Example, Manifest, RowProblem
 from studio.files import write_json
 from studio.memory.plan import Part, TrainingPlan
 from studio.memory.training import estimate_training
+from studio.messages import Joined, Message
 from studio.options.arguments import config_to_dict
 from studio.options.training import TrainingConfig
 from studio.registry.catalog import RELEASED, find_released
@@ -21,9 +22,8 @@ from studio.reports.markup import Html
 from studio.runs.history import Histories
 from studio.runs.status import EvalPoint, JobState, RunStatus
 from studio.runs.view import view
-from studio.sentences import Listing, Sentence
 from studio.training.after_check import CHECK_NAMES
-from studio.training.events import EventLog, Phase
+from studio.training.events import EventLog, RunPhase
 from studio.training.outcome import Outcome
 from studio.training.retry import OUT_OF_MEMORY, Shortage, nothing_left
 from studio.training.run_dir import RunDir
@@ -62,7 +62,7 @@ def test_all_that_is_counted_and_listed_has_a_name() -> None:
     assert set(views.KIND_NAMES) == set(ModelKind) and set(views.SOURCE_NAMES) == set(ModelSource)
     assert set(views.DIMENSION_NAMES) == set(ModelDimensions.__dataclass_fields__)
     assert set(run_views.STATE_NAMES) == set(JobState)
-    assert set(run_views.PHASE_NAMES) == {"", *(str(phase) for phase in Phase)}
+    assert set(run_views.PHASE_NAMES) == {"", *(str(phase) for phase in RunPhase)}
 
 
 @pytest.mark.parametrize(
@@ -77,13 +77,13 @@ def test_the_verdict_comes_first_and_with_its_range(verdict: str, words: str) ->
 
 
 def test_the_memory_table_adds_up_and_shows_formulas() -> None:
-    sizes, formulas = {"gradients": 2**30, "overhead": 2**30}, {"gradients": Sentence("2 × 3 B")}
+    sizes, formulas = {"gradients": 2**30, "overhead": 2**30}, {"gradients": Message("2 × 3 B")}
     shown = text_of(views.memory_table(sizes, formulas, "en"))
     assert "Gradients 1.00 GiB 2 × 3 B" in shown and "Together 2.00 GiB" in shown
 
 
 def test_a_broken_model_is_listed_with_what_is_wrong() -> None:
-    shown = text_of(views.models_table([spec(problem=Sentence("config.json is missing"))], "en"))
+    shown = text_of(views.models_table([spec(problem=Message("config.json is missing"))], "en"))
     assert "Broken" in shown and "config.json is missing" in shown
 
 
@@ -190,9 +190,9 @@ def test_what_is_said_within_an_error_or_a_warning_is_translated_with_it(locale:
     folder = RunDir(tmp_path)
     write_json(folder.config, config_to_dict(TrainingConfig()))
     events = EventLog(folder.events)
-    lost = Listing((CHECK_NAMES["timestamps"], CHECK_NAMES["silence"]))
+    lost = Joined((CHECK_NAMES["timestamps"], CHECK_NAMES["silence"]))
     template = "The base does better in: {names}. Clips with times, longer clips or fewer epochs help."
-    events.warn(Sentence(template, names=lost))
+    events.warn(Message(template, names=lost))
     error = nothing_left(TrainingConfig(), Shortage(OUT_OF_MEMORY, "training", 7, 2**31, 2**30))
     write_json(folder.result, Outcome(error=error).to_json({}))
     status = view(folder, Histories().read(folder.events))
@@ -205,7 +205,7 @@ def test_what_is_said_within_an_error_or_a_warning_is_translated_with_it(locale:
 
 
 def test_what_comes_from_outside_is_escaped() -> None:
-    told = {"warnings": (Sentence("{text}", text=EVIL),), "samples": ({"reference": EVIL},)}
+    told = {"warnings": (Message("{text}", text=EVIL),), "samples": ({"reference": EVIL},)}
     status = run(JobState.FAILED, name=EVIL, error=EVIL, **told)
     for shown in (
         run_views.run_status(status, "en"),

@@ -1,8 +1,8 @@
-"""Sentences for people that are put together where no language is known yet.
+"""Messages for people that are put together where no language is known yet.
 
-A sentence is a template and its values, as an error is (`studio.errors`): its English template is the key of
-its translation. `str(sentence)` is the English one. A value may be a sentence, an error, or a `Listing` of
-such: it is then said in the same language.
+A message is a template and its values, as an error is (`studio.errors`): its English template is the key of its
+translation. `str(message)` is the English one. A value may be a message, an error, or several of them in a row
+(`Joined`): it is then said in the same language.
 """
 
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from studio.errors import StudioError
 
 Plain = str | list["Plain"] | dict[str, "Plain"]
-"""What of a sentence goes into JSON: texts, and sentences that are values of it."""
+"""What of a message goes into JSON: texts, and messages that are values of it."""
 
 
-class Sentence:
-    """`Sentence("{size} are free.", size="3 GiB")`; compares by what it says."""
+class Message:
+    """`Message("{size} are free.", size="3 GiB")`; compares by what it says."""
 
     def __init__(self, template: str, /, **values: object) -> None:
         """`template` is a `str.format` template in English, `values` what its fields stand for."""
@@ -26,17 +26,17 @@ class Sentence:
         return self.template.format(**self.values)
 
     def __repr__(self) -> str:
-        return f"Sentence({str(self)!r})"
+        return f"Message({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sentence) and (self.template, self.values) == (other.template, other.values)
+        return isinstance(other, Message) and (self.template, self.values) == (other.template, other.values)
 
     def __hash__(self) -> int:
         return hash(self.template)
 
 
 @dataclass(frozen=True)
-class Listing:
+class Joined:
     """Several values in a row, as in "times, silence"."""
 
     items: tuple[object, ...]
@@ -46,7 +46,7 @@ class Listing:
 
 
 def to_plain(values: Mapping[str, object]) -> dict[str, Plain]:
-    """The values of a sentence or an error for JSON; `from_plain` reads them."""
+    """The values of a message or an error for JSON; `from_plain` reads them."""
     return {name: _to_plain(value) for name, value in values.items()}
 
 
@@ -56,15 +56,15 @@ def from_plain(values: Mapping[str, Plain]) -> dict[str, object]:
 
 
 def _to_plain(value: object) -> Plain:
-    if isinstance(value, Sentence | StudioError):
+    if isinstance(value, Message | StudioError):
         return {"template": value.template, "values": to_plain(value.values)}
-    return [_to_plain(item) for item in value.items] if isinstance(value, Listing) else str(value)
+    return [_to_plain(item) for item in value.items] if isinstance(value, Joined) else str(value)
 
 
 def _from_plain(value: Plain) -> object:
     if isinstance(value, list):
-        return Listing(tuple(map(_from_plain, value)))
+        return Joined(tuple(map(_from_plain, value)))
     if isinstance(value, dict):
         inner = value["values"]
-        return Sentence(str(value["template"]), **from_plain(inner if isinstance(inner, dict) else {}))
+        return Message(str(value["template"]), **from_plain(inner if isinstance(inner, dict) else {}))
     return value
