@@ -1,8 +1,8 @@
 """Messages for people that are put together where no language is known yet.
 
-A message is a template and its values, as an error is (`studio.errors`): its English template is the key of its
-translation. `str(message)` is the English one. A value may be a message, an error, or several of them in a row
-(`Joined`): it is then said in the same language.
+A message is a template and its values, as an error is (`studio.errors`): its English template is the key of
+its translation. `str(message)` is the English one. A value may be a message, an error, or several of them in
+a row (`Joined`): it is then said in the same language.
 """
 
 from collections.abc import Mapping
