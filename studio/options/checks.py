@@ -4,6 +4,7 @@ The value `name` of an error is the option to change: the page marks its field.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,6 @@ from studio.options.sources import sources_of
 
 if TYPE_CHECKING:
     from studio.options.training import TrainingConfig
-
-RANGES = (("min_speed_rate", "max_speed_rate"), ("min_snr_db", "max_snr_db"), ("min_gain_db", "max_gain_db"))
-"""Pairs of which the first must not be above the second."""
 
 
 def check(config: "TrainingConfig") -> None:
@@ -66,7 +64,7 @@ def _check_data(config: "TrainingConfig") -> None:
             low=config.min_audio_len,
             high=config.max_audio_len,
         )
-    for first, second in RANGES:
+    for first, second in _ranges(config):
         if getattr(config, first) > getattr(config, second):
             raise ConfigError(
                 "{first} must not be above {second}, got {low:g} and {high:g}.",
@@ -75,6 +73,14 @@ def _check_data(config: "TrainingConfig") -> None:
                 low=getattr(config, first),
                 high=getattr(config, second),
             )
+
+
+def _ranges(config: "TrainingConfig") -> Iterator[tuple[str, str]]:
+    """Pairs of options of which the first must not be above the second."""
+    known = {f.name for f in fields(config)}
+    for name in sorted(known):
+        if name.startswith("min_") and (most := name.replace("min_", "max_", 1)) in known:
+            yield name, most
 
 
 def _check_method(config: "TrainingConfig") -> None:
@@ -119,19 +125,12 @@ def _check_optimizer(config: "TrainingConfig") -> None:
             )
 
 
-_SAYS_OTHERWISE = (
-    *("adapter", "pack_clips", "make_timestamps", "condition_on_prev_probability", "no_speech_share"),
-    *("apply_spec_augment", "speed_prob", "noise_prob", "reverb_prob", "resample_prob", "volume_prob"),
-    *("augment_config_path", "label_smoothing_factor"),
-)
-"""Options that would teach something else than what the base itself hears in the clips."""
-
-
 def _check_distilled(config: "TrainingConfig") -> None:
     """A student learns what its teacher makes of the clips, and nothing else."""
     if not config.distill:
         return
-    wrong = next((name for name in _SAYS_OTHERWISE if getattr(config, name)), None)
+    reteaching = (f.name for f in fields(config) if f.metadata["reteaches"])
+    wrong = next((name for name in reteaching if getattr(config, name)), None)
     if wrong is not None:
         raise ConfigError(
             "{name} {value} does not go with distill, which teaches what the base itself reads: leave it "

@@ -20,6 +20,10 @@ def option(
     for_trainer: bool = False,
     step: float | None = None,
     automatic: str = "",
+    names: str = "",
+    in_plan: bool = False,
+    reteaches: bool = False,
+    of_machine: bool = False,
 ) -> Any:
     """A dataclass field. Its `group` is one of `studio.options.training.GROUPS`.
 
@@ -27,6 +31,10 @@ def option(
     of other scripts that mean the same; of a text that `is_list`, several are separated by commas. `step` is
     what a click in the form adds, `automatic` says there what an empty number stands for. What is
     `for_trainer`, `Seq2SeqTrainingArguments` takes as it is.
+
+    A text `names` a `path`, a `model`, or `data`. What is `in_plan` a plan of the memory decides; what
+    `reteaches` would have a student learn something else than what its teacher reads; what is `of_machine`
+    may differ from machine to machine of a run.
     """
     metadata = {
         "group": group,
@@ -39,5 +47,9 @@ def option(
         "for_trainer": for_trainer,
         "step": step,
         "automatic": automatic,
+        "names": names,
+        "in_plan": in_plan,
+        "reteaches": reteaches,
+        "of_machine": of_machine,
     }
     return field(default=default, metadata=metadata)

@@ -55,6 +55,9 @@ class TrainingConfig:
         "Base model",
         "Model to start from: registry id, folder or Hub id.",
         aliases=("model_name_or_path",),
+        in_plan=True,
+        names="model",
+        of_machine=True,
     )
 
     # data
@@ -65,6 +68,8 @@ class TrainingConfig:
         "Training manifest, audio folder or Hub dataset; several are separated by commas.",
         is_list=True,
         aliases=("train_file",),
+        names="data",
+        of_machine=True,
     )
     test_data: str = option(
         "",
@@ -73,6 +78,8 @@ class TrainingConfig:
         "Manifest for evaluation; empty keeps a share of the training data back.",
         is_list=True,
         aliases=("validation_file",),
+        names="data",
+        of_machine=True,
     )
     train_weights: str = option(
         "",
@@ -139,6 +146,7 @@ class TrainingConfig:
         low=0.1,
         high=30.0,
         aliases=("max_duration_in_seconds",),
+        in_plan=True,
     )
     language: str = option(
         "auto",
@@ -159,12 +167,14 @@ class TrainingConfig:
         "data",
         "Timestamps by the base model",
         "Have the base model time texts without segments, and keep its times where its words are the text's.",
+        reteaches=True,
     )
     pack_clips: bool = option(
         False,
         "data",
         "Pack short clips",
         "Put short clips together to windows of up to max_audio_len, with times between them.",
+        reteaches=True,
     )
     condition_on_prev_probability: float = option(
         0.0,
@@ -173,6 +183,7 @@ class TrainingConfig:
         "Share of clips with known previous text that are taught with it as their prompt.",
         low=0.0,
         high=1.0,
+        reteaches=True,
     )
     normalizer: str = option(
         "none", "data", "Text normalisation", "Normalisation applied to labels.", choices=NORMALIZERS
@@ -184,11 +195,16 @@ class TrainingConfig:
         "Share of clips without speech among the training clips: silence then gives nothing.",
         low=0.0,
         high=0.5,
+        reteaches=True,
     )
 
     # augmentation
     apply_spec_augment: bool = option(
-        False, "augmentation", "SpecAugment", "Mask stretches of the features (SpecAugment), as mask_… say."
+        False,
+        "augmentation",
+        "SpecAugment",
+        "Mask stretches of the features (SpecAugment), as mask_… say.",
+        reteaches=True,
     )
     mask_time_prob: float = option(
         0.05,
@@ -219,11 +235,18 @@ class TrainingConfig:
         "Share of clips that are played slower or faster.",
         low=0.0,
         high=1.0,
+        reteaches=True,
     )
     min_speed_rate: float = option(0.9, "augmentation", "Slowest speed", "Slowest speed.", low=0.5, high=2.0)
     max_speed_rate: float = option(1.1, "augmentation", "Fastest speed", "Fastest speed.", low=0.5, high=2.0)
     noise_prob: float = option(
-        0.0, "augmentation", "Noise: share of clips", "Share of clips that get noise.", low=0.0, high=1.0
+        0.0,
+        "augmentation",
+        "Noise: share of clips",
+        "Share of clips that get noise.",
+        low=0.0,
+        high=1.0,
+        reteaches=True,
     )
     min_snr_db: float = option(
         10.0,
@@ -242,7 +265,11 @@ class TrainingConfig:
         high=100.0,
     )
     noise_dir: str = option(
-        "", "augmentation", "Folder with noise", "Folder with recordings of noise; empty: white noise."
+        "",
+        "augmentation",
+        "Folder with noise",
+        "Folder with recordings of noise; empty: white noise.",
+        names="path",
     )
     reverb_prob: float = option(
         0.0,
@@ -251,6 +278,7 @@ class TrainingConfig:
         "Share of clips that get the echo of a room.",
         low=0.0,
         high=1.0,
+        reteaches=True,
     )
     resample_prob: float = option(
         0.0,
@@ -259,6 +287,7 @@ class TrainingConfig:
         "Share of clips that sound as on a telephone (8 kHz).",
         low=0.0,
         high=1.0,
+        reteaches=True,
     )
     volume_prob: float = option(
         0.0,
@@ -267,6 +296,7 @@ class TrainingConfig:
         "Share of clips that are made louder or softer.",
         low=0.0,
         high=1.0,
+        reteaches=True,
     )
     min_gain_db: float = option(
         -15.0, "augmentation", "Softest (gain in dB)", "Softest: gain in dB.", low=-60.0, high=60.0
@@ -279,15 +309,32 @@ class TrainingConfig:
         "augmentation",
         "Augmentation from a file",
         "JSON list of {type, params, prob}, which wins over the options above.",
+        reteaches=True,
+        names="path",
     )
 
     # method
-    method: str = option("lora", "method", "Method", "Which weights are trained.", choices=METHOD_LABELS)
+    method: str = option(
+        "lora", "method", "Method", "Which weights are trained.", choices=METHOD_LABELS, in_plan=True
+    )
     lora_r: int = option(
-        32, "method", "LoRA rank", "Rank of the adapter.", low=1, high=1024, aliases=("lora_rank",)
+        32,
+        "method",
+        "LoRA rank",
+        "Rank of the adapter.",
+        low=1,
+        high=1024,
+        aliases=("lora_rank",),
+        in_plan=True,
     )
     lora_alpha: int = option(
-        64, "method", "LoRA alpha", "Scale of the adapter, divided by its rank.", low=1, high=4096
+        64,
+        "method",
+        "LoRA alpha",
+        "Scale of the adapter, divided by its rank.",
+        low=1,
+        high=4096,
+        in_plan=True,
     )
     lora_dropout: float = option(
         0.05, "method", "LoRA dropout", "Dropout before the adapter.", low=0.0, high=0.9
@@ -299,6 +346,7 @@ class TrainingConfig:
         "Linear layers that get an adapter, separated by commas; all-linear for all.",
         is_list=True,
         aliases=("lora_target_modules",),
+        in_plan=True,
     )
     adapter: str = option(
         "",
@@ -306,9 +354,16 @@ class TrainingConfig:
         "Go on from an adapter",
         "Adapter to go on training from: registry id or folder. Its method, rank and layers are taken over.",
         aliases=("adapter_name_or_path", "init_adapter"),
+        reteaches=True,
+        names="model",
     )
     quantization: str = option(
-        "none", "method", "Quantization", "Bits of the frozen base.", choices=QUANTIZATIONS
+        "none",
+        "method",
+        "Quantization",
+        "Bits of the frozen base.",
+        choices=QUANTIZATIONS,
+        in_plan=True,
     )
     precision: str = option(
         "auto",
@@ -318,6 +373,7 @@ class TrainingConfig:
         "are trained in bf16, too.",
         choices=or_auto(PRECISIONS),
         aliases=("mixed_precision",),
+        in_plan=True,
     )
     base_dtype: str = option(
         "auto",
@@ -326,6 +382,7 @@ class TrainingConfig:
         "Type in which the base model is held; auto: that of the arithmetic where it is frozen, else fp32.",
         choices=or_auto(DTYPES),
         aliases=("torch_dtype", "dtype"),
+        in_plan=True,
     )
     attn_implementation: str = option(
         "auto",
@@ -333,6 +390,7 @@ class TrainingConfig:
         "Attention",
         "Kernel of attention; auto takes sdpa. eager takes more than twice the memory.",
         choices=or_auto(ATTENTIONS),
+        in_plan=True,
     )
     gradient_checkpointing: bool = option(
         False,
@@ -341,6 +399,7 @@ class TrainingConfig:
         "Compute activations again in the backward pass instead of keeping them.",
         aliases=("activation_checkpointing",),
         for_trainer=True,
+        in_plan=True,
     )
     loss_chunk_size: int = option(
         256,
@@ -349,6 +408,7 @@ class TrainingConfig:
         "Tokens whose logits exist at once; the loss stays the same. 0 computes all of them at once.",
         low=0,
         high=10**6,
+        in_plan=True,
     )
     use_reentrant: str = option(
         "auto",
@@ -356,6 +416,7 @@ class TrainingConfig:
         "Reentrant checkpointing",
         "Variant of checkpointing; auto is true for an 8-bit base, where the other keeps each layer's input.",
         choices=REENTRANT,
+        in_plan=True,
     )
     torch_compile: bool = option(
         False,
@@ -372,6 +433,7 @@ class TrainingConfig:
         "Let the encoder see each batch's own length instead of 30 seconds, in training and afterwards: "
         "faster and smaller on short clips. auto decides by the clips' lengths and the number of steps.",
         choices=SHORT_AUDIO,
+        in_plan=True,
     )
     padded_share: float = option(
         0.0,
@@ -409,6 +471,7 @@ class TrainingConfig:
         "Recordings to rehearse, without texts: manifest or folder; empty: passages in several languages "
         "that come with the studio.",
         is_list=True,
+        names="data",
     )
     distill: bool = option(
         False,
@@ -451,6 +514,7 @@ class TrainingConfig:
         low=1,
         high=1024,
         for_trainer=True,
+        in_plan=True,
     )
     per_device_eval_batch_size: int = option(
         8,
@@ -460,6 +524,7 @@ class TrainingConfig:
         low=1,
         high=1024,
         for_trainer=True,
+        in_plan=True,
     )
     gradient_accumulation_steps: int = option(
         1,
@@ -469,6 +534,7 @@ class TrainingConfig:
         low=1,
         high=4096,
         for_trainer=True,
+        in_plan=True,
     )
     learning_rate: float | None = option(
         None,
@@ -510,6 +576,7 @@ class TrainingConfig:
         "Optimizer. adamw_bnb_8bit keeps its states in 8 bits; adafactor and sgd keep hardly any.",
         choices=OPTIMIZERS,
         for_trainer=True,
+        in_plan=True,
     )
     weight_decay: float = option(
         0.0,
@@ -554,6 +621,7 @@ class TrainingConfig:
         "Share of the loss that is spread over all tokens; 0.1 is common, 0 is off.",
         low=0.0,
         high=0.9,
+        reteaches=True,
     )
     max_grad_norm: float = option(
         1.0,
@@ -653,6 +721,7 @@ class TrainingConfig:
         "Manifest of something else (other languages, or another style), to check that it is kept; empty: "
         "some synthetic English.",
         is_list=True,
+        names="data",
     )
     generation_max_length: int = option(
         225,
@@ -695,9 +764,15 @@ class TrainingConfig:
         low=0,
         high=1023,
         aliases=("node_rank",),
+        of_machine=True,
     )
     main_process_ip: str = option(
-        "", "processes", "Address of machine 0", "Needed by several machines.", aliases=("master_addr",)
+        "",
+        "processes",
+        "Address of machine 0",
+        "Needed by several machines.",
+        aliases=("master_addr",),
+        of_machine=True,
     )
     main_process_port: int = option(
         29500,
@@ -707,6 +782,7 @@ class TrainingConfig:
         low=1,
         high=65535,
         aliases=("master_port",),
+        of_machine=True,
     )
     ddp_timeout: int = option(
         1800,
@@ -728,10 +804,18 @@ class TrainingConfig:
         high=256,
         aliases=("num_workers",),
         for_trainer=True,
+        of_machine=True,
     )
-    run_name: str = option("", "machine", "Name of the run", "Name of the run and of the model it makes.")
+    run_name: str = option(
+        "", "machine", "Name of the run", "Name of the run and of the model it makes.", of_machine=True
+    )
     output_dir: str = option(
-        "", "machine", "Copy the model to", "Copy the finished model to this folder, too."
+        "",
+        "machine",
+        "Copy the model to",
+        "Copy the finished model to this folder, too.",
+        names="path",
+        of_machine=True,
     )
     report_to: str = option(
         "none",
@@ -741,6 +825,7 @@ class TrainingConfig:
         choices=TRACKERS,
         is_list=True,
         for_trainer=True,
+        of_machine=True,
     )
     project: str = option(
         "whisper-studio",
@@ -750,8 +835,12 @@ class TrainingConfig:
         aliases=("wandb_project",),
         for_trainer=True,
     )
-    local_files_only: bool = option(False, "machine", "Never download", "Never ask the model hub.")
-    cache_dir: str = option("", "machine", "Cache folder", "Cache folder for downloads.")
+    local_files_only: bool = option(
+        False, "machine", "Never download", "Never ask the model hub.", of_machine=True
+    )
+    cache_dir: str = option(
+        "", "machine", "Cache folder", "Cache folder for downloads.", names="path", of_machine=True
+    )
 
     def __post_init__(self) -> None:
         """Checks each value where it enters.

@@ -21,7 +21,7 @@ from studio.files import storage_errors, write_json, write_text
 from studio.memory.gpus import detected_gpus
 from studio.options.arguments import config_to_dict
 from studio.options.sources import folder_and_splits, sources_of
-from studio.options.training import TrainingConfig
+from studio.options.training import FIELDS, TrainingConfig
 from studio.registry.store import ModelRegistry
 from studio.runs import process
 from studio.runs.disk import remove_checkpoints
@@ -309,13 +309,11 @@ def _absolute_source(value: str) -> str:
 def with_absolute_paths(config: TrainingConfig) -> TrainingConfig:
     """Paths that hold in any working directory: a run may be resumed from another one."""
     changed: dict[str, Any] = {}
-    for name in ("output_dir", "cache_dir", "noise_dir", "augment_config_path"):
-        if value := getattr(config, name):
-            changed[name] = str(Path(value).expanduser().absolute())
-    for name in ("train_data", "test_data", "other_languages_data", "replay_data"):
-        changed[name] = ",".join(map(_absolute_source, sources_of(getattr(config, name))))
-    for name in ("base_model", "adapter"):
-        model = Path(getattr(config, name)).expanduser()
-        if len(model.parts) > 1 and model.exists():
-            changed[name] = str(model.absolute())
+    for name, field in FIELDS.items():
+        kind, value = field.metadata["names"], getattr(config, name)
+        path = Path(value).expanduser() if kind else Path()
+        if kind == "data":
+            changed[name] = ",".join(map(_absolute_source, sources_of(value)))
+        elif (kind == "path" and value) or (kind == "model" and len(path.parts) > 1 and path.exists()):
+            changed[name] = str(path.absolute())
     return replace(config, **changed)

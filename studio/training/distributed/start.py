@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 from studio.files import storage_errors
 from studio.options.arguments import config_to_dict
-from studio.options.training import TrainingConfig
+from studio.options.training import FIELDS, TrainingConfig
 from studio.training.checkpoints import has_evaluated, last_checkpoint, step_of
 from studio.training.distributed.world import World
 from studio.training.record import evaluations
@@ -77,13 +77,6 @@ def _send(world: World, source: Path, size: int, target: Path | None) -> None:
                 reader.close()
 
 
-_OF_ITS_MACHINE = {
-    *("machine_rank", "main_process_ip", "main_process_port", "base_model", "train_data", "test_data"),
-    *("output_dir", "cache_dir", "run_name", "report_to", "local_files_only", "dataloader_num_workers"),
-}
-"""Options that may differ from machine to machine; the clips themselves are compared once they are read."""
-
-
 @dataclass(frozen=True)
 class Start:
     """As the main process found it."""
@@ -118,5 +111,9 @@ class Start:
 
 
 def shared_options(config: TrainingConfig) -> dict[str, Any]:
-    """What must be the same in all processes of a run."""
-    return {name: value for name, value in config_to_dict(config).items() if name not in _OF_ITS_MACHINE}
+    """What must be the same in all processes of a run; the clips are compared once they are read."""
+    return {
+        name: value
+        for name, value in config_to_dict(config).items()
+        if not FIELDS[name].metadata["of_machine"]
+    }

@@ -12,25 +12,22 @@ from typing import Any
 
 from studio.errors import ConfigError
 from studio.methods import METHODS
+from studio.options.training import FIELDS
 from studio.publishing.formats import FORMATS
 
 ARGUMENTS = {
-    "attn_implementation": "How attention is computed: auto, sdpa, eager or flash_attention_2.",
     "chinese_script": "auto: the one that most is written in; as_heard, simplified, traditional, taiwan.",
     "audio_context": "What the encoder sees: full (30 seconds), short (the sound), auto: as it was trained.",
     "audio": "The recording: an address that everybody can reach, or data:audio/flac;base64,….",
-    "base_dtype": "Type in which frozen weights are held: auto, fp32, fp16 or bf16.",
     "base_model": "A model's id as `models` lists it, a short name such as small, a folder or a Hub id.",
     "config": "Options of `python -m studio train` by name, such as base_model, train_data and method.",
     "effective_batch_size": "Clips that one step of the optimizer learns from.",
     "engine": "What transcribes: transformers or faster-whisper; auto: what the model is for.",
     "gpu": "A card's name, such as RTX 4090, or a size, such as 24GiB; empty: the card of this machine.",
-    "gradient_checkpointing": "Whether activations are computed again instead of being kept.",
     "hours": "Hours of transcribed speech there are to train on; 0: not known.",
     "initial_prompt": "Text that came before the recording.",
     "label_length": "Tokens of the longest text in the data.",
     "language": "Language spoken, as a name or code; auto: the model hears it.",
-    "lora_r": "Rank of the adapter.",
     "memory_gib": "GPU memory that is free, in GiB, instead of a card; 0: the card says.",
     "max_rows": "Check at most this many rows; 0: all.",
     "method": f"{', '.join(METHODS)}; where auto is the default, the data decide.",
@@ -40,13 +37,10 @@ ARGUMENTS = {
     "normalizer": "How texts are normalised: none, basic, english or chinese.",
     "num_beams": "Beams of the search; 0 in transcribing: 5.",
     "num_gpus": "GPUs that train together.",
-    "optim": "The optimizer, as transformers spells it.",
     "per_device_train_batch_size": "Clips a step and device; in transcribing, windows of 30 seconds at once.",
     "precision": "Arithmetic: auto, fp32, fp16 or bf16; in transcribing float32, float16, int8 or int4.",
     "quantization": "Bits of the frozen weights: none, 8bit or 4bit; of an export: auto, float16, int8.",
     "run_id": "Id of a run, as `runs` lists it.",
-    "sharding": "What several GPUs divide among them: ddp, zero1, zero2, zero3 or fsdp.",
-    "loss_chunk_size": "Tokens whose logits exist at once; 0: all.",
     "short_audio": "on: the encoder sees each batch's own length; auto and off count 30 seconds.",
     "max_audio_len": "Longest clip, in seconds; counts with short_audio on.",
     "task": "transcribe, or translate into English.",
@@ -69,13 +63,23 @@ ARGUMENTS = {
     "temperature": "Temperatures with commas: the next is tried when a text repeats itself or is unsure.",
     "vad": "Whether what holds no voice is left out.",
 }
-"""Argument of an endpoint → what it is; the same word means the same everywhere."""
+"""Argument of an endpoint → what it is; the same word means the same everywhere. What is not here is an
+option of a run, whose help says it."""
+
+
+def explained(name: str) -> str:
+    """What an argument is; empty if nobody says."""
+    if name in ARGUMENTS or name not in FIELDS:
+        return ARGUMENTS.get(name, "")
+    metadata = FIELDS[name].metadata
+    choices = f" One of {', '.join(metadata['choices'])}." if metadata["choices"] else ""
+    return str(metadata["help"]) + choices
 
 
 def documented(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with its arguments explained in its docstring, where Gradio looks for that."""
-    known = [name for name in inspect.signature(function).parameters if name in ARGUMENTS]
-    lines = [f"    {name}: {ARGUMENTS[name]}" for name in known]
+    said = {name: explained(name) for name in inspect.signature(function).parameters}
+    lines = [f"    {name}: {words}" for name, words in said.items() if words]
     if lines:
         function.__doc__ = "\n".join([inspect.getdoc(function) or "", "", "Args:", *lines])
     return function

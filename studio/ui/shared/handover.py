@@ -7,17 +7,12 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.options.training import TrainingConfig
+from studio.options.training import FIELDS, TrainingConfig
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.forms import shown_value
 from studio.ui.shared.i18n import _
 
-PLAN_OPTIONS = (
-    *("base_model", "method", "lora_r", "lora_alpha", "target_modules", "quantization", "precision"),
-    *("gradient_checkpointing", "per_device_train_batch_size", "per_device_eval_batch_size"),
-    *("gradient_accumulation_steps", "optim", "attn_implementation", "base_dtype", "use_reentrant"),
-    *("loss_chunk_size", "short_audio", "max_audio_len"),
-)
+PLAN_OPTIONS = tuple(name for name, f in FIELDS.items() if f.metadata["in_plan"])
 """What a plan decides; the data and the rest of the form stay as the visitor has them."""
 
 

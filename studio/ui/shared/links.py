@@ -12,16 +12,8 @@ from studio.actions.estimate import ASKED_OF, TRAIN, TRANSCRIBE, Question, gpu_n
 from studio.actions.fit import AUTO, FitQuestion
 from studio.errors import ConfigError
 from studio.memory.inference_plan import ENGINES, INTEGERS
-from studio.options.choices import (
-    ATTENTIONS,
-    DTYPES,
-    METHOD_LABELS,
-    OPTIMIZERS,
-    PRECISIONS,
-    QUANTIZATIONS,
-    SHARDINGS,
-    SHORT_AUDIO,
-)
+from studio.options.choices import METHOD_LABELS, PRECISIONS
+from studio.options.training import FIELDS
 from studio.reports.markup import Html, tag
 from studio.translation import tr
 
@@ -29,16 +21,10 @@ SECTION = "section"
 FIT = "fit"
 _LONGEST = 200
 _CHOICES: dict[str, Collection[str]] = {
+    **{name: f.metadata["choices"] for name, f in FIELDS.items() if f.metadata["choices"]},
     "use": (TRAIN, TRANSCRIBE),
-    "method": METHOD_LABELS,
-    "quantization": QUANTIZATIONS,
     "precision": ("auto", *PRECISIONS, *INTEGERS),
     "engine": ENGINES,
-    "optim": OPTIMIZERS,
-    "attn_implementation": ("auto", *ATTENTIONS),
-    "base_dtype": ("auto", *DTYPES),
-    "sharding": SHARDINGS,
-    "short_audio": SHORT_AUDIO,
 }
 
 

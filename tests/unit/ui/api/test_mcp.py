@@ -6,20 +6,21 @@ from gradio.utils import get_function_description
 
 from studio.services import Services
 from studio.settings import Settings
-from studio.ui.api.mcp import ARGUMENTS, answer_in_json
+from studio.ui.api.mcp import ARGUMENTS, answer_in_json, explained
 from studio.ui.build import build_app
 
 
 def test_every_argument_of_every_endpoint_is_explained_and_nothing_else(settings: Settings) -> None:
     app = build_app(Services.open(settings))
     public = [fn.fn for fn in app.fns.values() if fn.api_visibility == "public" and fn.fn is not None]
-    explained = {}
+    told = {}
     for function in public:
         description, arguments, _returns = get_function_description(function)
         assert description and "Args" not in description
         names = [name for name in inspect.signature(function).parameters if name != "request"]
-        explained |= {name: arguments[name] for name in names}
-    assert explained == ARGUMENTS, "studio/ui/api/mcp.py says what each argument is"
+        told |= {name: arguments[name] for name in names}
+    assert told == {name: explained(name) for name in told} and all(told.values())
+    assert set(ARGUMENTS) <= set(told), "studio/ui/api/mcp.py says what each argument is, and nothing else"
 
 
 class Server:
