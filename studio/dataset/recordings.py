@@ -23,6 +23,10 @@ SCHEMA_VERSION = 1
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.3, 30.0
 SILENT_PEAK = 0.003
 """A recording whose loudest sample is below this (-50 dB) has nobody in it."""
+_QUIETER_DB = 40.0
+"""What is so much quieter than the loudest moment, at either end, is silence of the room."""
+_MARGIN_SECONDS = 0.25
+"""Kept on both sides of what was read: it begins and ends softly."""
 _MOST_SENTENCES = 10_000
 _LONGEST_SENTENCE = 500
 _NAME = re.compile(r"\w[\w .-]{0,59}")
@@ -143,7 +147,7 @@ def sessions(root: Path) -> list[Session]:
 def keep_clip(session: Session, number: int, samples: NDArray[np.generic], rate: int) -> Session:
     """Writes the clip of a sentence (over one that is there) and the manifest; the session as it is now.
 
-    `samples` are as the microphone gave them, at `rate` Hz.
+    `samples` are as the microphone gave them, at `rate` Hz; the silence at both ends is left out.
 
     Raises:
         AudioError: if the recording is too short, too long or silent.
@@ -151,6 +155,7 @@ def keep_clip(session: Session, number: int, samples: NDArray[np.generic], rate:
     """
     if not 0 <= number < len(session.sentences):
         raise ConfigError("The list has no sentence {number}.", number=number + 1)
+    samples = without_silence(samples, rate)
     seconds = len(samples) / rate if rate else 0.0
     if not SHORTEST_SECONDS <= seconds <= LONGEST_SECONDS:
         raise AudioError(
@@ -170,6 +175,21 @@ def keep_clip(session: Session, number: int, samples: NDArray[np.generic], rate:
 
     write_text(session.manifest, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     return open_session(session.folder.parent, session.name)
+
+
+def without_silence(samples: NDArray[np.generic], rate: int) -> NDArray[np.generic]:
+    """A recording, (samples,) or (samples, channels) at `rate` Hz, from shortly before its first sound to
+    shortly behind its last one.
+    """
+    import librosa
+
+    whole = samples.astype(np.float32)
+    mono = whole.mean(axis=1) if whole.ndim == 2 else whole
+    if len(mono) < rate * _MARGIN_SECONDS:
+        return samples
+    _, (first, last) = librosa.effects.trim(mono, top_db=_QUIETER_DB)
+    margin = round(rate * _MARGIN_SECONDS)
+    return samples[max(0, first - margin) : last + margin]
 
 
 def delete_session(root: Path, name: str) -> None:

@@ -5,8 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from studio.dataset.audio import read_audio
 from studio.dataset.manifest import read_manifest
-from studio.dataset.recordings import begin_session, delete_session, keep_clip, open_session, sessions
+from studio.dataset.recordings import (
+    begin_session,
+    delete_session,
+    keep_clip,
+    open_session,
+    sessions,
+    without_silence,
+)
 from studio.errors import AudioError, ConfigError
 
 RATE = 48_000
@@ -39,6 +47,20 @@ def test_a_sentence_read_again_replaces_the_first_reading(tmp_path: Path) -> Non
     session = keep_clip(session, 0, VOICE[:RATE], RATE)
     assert session.clips == {0: 1.0}
     assert len(read_manifest(session.manifest).examples) == 1
+
+
+def test_the_silence_around_what_was_read_is_left_out_and_nothing_of_it_is_lost(
+    tmp_path: Path, demo_speech: Path
+) -> None:
+    spoken = read_audio(demo_speech / "samples" / "kitchen-light.flac")
+    room = np.random.default_rng(1).normal(0, 1e-4, 3 * 16_000).astype(np.float32)
+    alone = without_silence(spoken, 16_000)
+    found = without_silence(np.concatenate([room, spoken, room]), 16_000)
+    assert abs(len(found) - len(alone)) < 0.1 * 16_000
+    assert np.square(found).sum() == pytest.approx(np.square(spoken).sum(), rel=1e-3)
+    session = begin_session(tmp_path, "list", TEXT)
+    stereo = np.stack([np.concatenate([room, spoken, room])] * 2, axis=1)
+    assert keep_clip(session, 0, stereo, 16_000).clips[0] == pytest.approx(len(alone) / 16_000, abs=0.1)
 
 
 @pytest.mark.parametrize(
