@@ -35,7 +35,12 @@ STORIES = {
     "golden/test_interfaces",
     "studio/registry": "app/test_command_line app/test_page browser/test_tabs golden/test_home "
     "golden/test_commands",
-    "studio/sentences": "app/test_command_line browser/test_tabs browser/test_train",
+    "studio/messages": "app/test_command_line browser/test_tabs browser/test_train",
+    "studio/methods": "app/test_training_command browser/test_memory faults/test_workers app/test_extended",
+    "studio/publishing": "app/test_training_command browser/test_tabs app/test_extended "
+    "golden/test_interfaces",
+    "studio/reports": "browser/test_data golden/test_commands",
+    "studio/actions": "app/test_command_line browser/test_memory browser/test_data golden/test_commands",
     "studio/services": "app/test_page faults/test_studio_killed browser/test_beside_a_run",
     "studio/settings": "app/test_command_line app/test_page app/test_space",
     "studio/training": "app/test_training_command browser/test_story faults/test_workers "
@@ -47,12 +52,12 @@ STORIES = {
     "studio/ui/memory": "browser/test_memory browser/test_measured",
     "studio/ui/serve": "app/test_space app/test_mcp",
     "studio/ui/shared/access": "app/test_space",
-    "studio/ui/shared/data_": "browser/test_data",
     "studio/ui/shared/run_": "browser/test_train browser/test_measured",
-    "studio/ui/shared/sizing": "browser/test_memory",
+    "studio/ui/shared/tasks": "browser/test_quick_hands browser/test_transcribe browser/test_tabs",
     "studio/ui/train": "browser/test_train browser/test_data browser/test_measured browser/test_beside_a_run",
     "studio/ui/transcribe": "browser/test_transcribe browser/test_beside_a_run",
     "studio/ui/transcribe/live": "browser/test_live",
+    "studio/translation": "app/test_command_line browser/test_tabs",
     "studio/units": "app/test_command_line browser/test_memory",
     "tests/golden": "golden/test_commands golden/test_home golden/test_interfaces golden/test_memory "
     "golden/test_transcripts",

@@ -32,6 +32,8 @@ from studio.transcription.loaded_base import LoadedBase, load_base
 STAGING = ".export-"
 LOCK = "exports.lock"
 """Beside the models' folder; whoever makes an export in this home holds it. It ends with its process."""
+_LOOK_SECONDS = 0.5
+"""Who waits for another export tells so this often."""
 _INHERITED = ("languages", "audio_context", "clip_seconds", "long_recordings", "short_audio", "capabilities")
 """What the card of a model says that is as true of its export."""
 
@@ -106,12 +108,14 @@ class Exporter:
         with storage_errors(place):
             place.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(place)
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                if on_step:
-                    on_step(Message("Waiting for another export to end …"), 0.0)
-                lock.acquire()
+            seconds = 0.0
+            while not lock.is_locked:
+                try:
+                    lock.acquire(timeout=seconds)
+                except Timeout:
+                    seconds = _LOOK_SECONDS
+                    if on_step:  # it may end the waiting
+                        on_step(Message("Waiting for another export to end …"), 0.0)
         try:
             yield
         finally:

@@ -5,10 +5,13 @@ import re
 import shutil
 from pathlib import Path
 
+from filelock import FileLock
 from playwright.sync_api import Page, expect
 
+from studio.publishing.export import LOCK
 from tests.browser.conftest import TABS, OpenPage, show_tab
 from tests.studio_process import StudioProcess
+from tests.unit.transcription.small_models import save_adapter
 
 CONTENT = {
     "memory": "#memory-chart .js-plotly-plot",
@@ -148,6 +151,29 @@ def test_a_model_is_described_exported_renamed_and_deleted_after_asking(
     page.get_by_role("button", name="Delete", exact=True).click()
     expect(page.locator("#models-table")).not_to_contain_text("renamed")
     assert not (studio_server.home / "models" / "renamed").exists()
+
+
+def test_an_export_offers_its_own_weights_and_can_be_cancelled(
+    open_page: OpenPage, studio_server: StudioProcess, demo_model: Path
+) -> None:
+    models = studio_server.home / "models"
+    save_adapter(demo_model, models / "accent", seed=2, strength=1.0)
+    before = {path.name for path in models.iterdir()}
+    page = open_page("models")
+    page.locator("#models-choice input").click()
+    page.get_by_role("option", name="accent").click()
+    page.locator("#models-export-format input").click()
+    page.get_by_role("option", name="Merged into its base").click()
+    expect(page.locator("#models-export-status")).to_be_empty()
+    page.locator("#models-export-quantization input").click()
+    expect(page.get_by_role("option")).to_contain_text(["As they are", "float32", "float16", "bfloat16"])
+    page.keyboard.press("Escape")
+    with FileLock(models.with_name(LOCK)):
+        page.locator("#models-export").click()
+        expect(page.locator("#models-export-status")).to_contain_text("Waiting for another export to end")
+        page.locator("#models-export-cancel").click()
+        expect(page.locator("#models-export-status")).to_contain_text("Cancelled: nothing was exported.")
+    assert {path.name for path in models.iterdir()} == before
 
 
 def test_names_from_the_disk_are_text_and_never_run(

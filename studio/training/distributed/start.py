@@ -112,8 +112,5 @@ class Start:
 
 def shared_options(config: TrainingConfig) -> dict[str, Any]:
     """What must be the same in all processes of a run; the clips are compared once they are read."""
-    return {
-        name: value
-        for name, value in config_to_dict(config).items()
-        if not FIELDS[name].metadata["of_machine"]
-    }
+    values = config_to_dict(config)
+    return {name: values[name] for name, option in FIELDS.items() if not option.metadata["of_machine"]}

@@ -75,7 +75,7 @@ def wire_export(parts: ExportParts, choice: Block, settings: Settings, exporter:
         require_training(settings)
         return _export(exporter, ExportRequest(model, form, quantization), locale)
 
-    def offer_weights(format_: str, chosen: str, request: gr.Request) -> Any:
+    def offer_weights(format_: str | None, chosen: str, request: gr.Request) -> Any:
         choices = [(tr(_AS_THEY_ARE, request_locale(request)), "auto"), *_weights(format_)]
         stays = chosen if chosen in {value for _label, value in choices} else "auto"
         return gr.update(choices=choices, value=stays)
@@ -133,9 +133,9 @@ def export_formats(spec: ModelSpec | None, locale: str) -> list[Any]:
     return [gr.Group(visible=bool(forms)), gr.Dropdown(choices=choices, value=next(iter(forms), None))]
 
 
-def _weights(format_: str) -> list[tuple[str, str]]:
-    """How the weights of a format may be kept."""
-    return [(name, name) for name in FORMATS[format_].quantizations]
+def _weights(format_: str | None) -> list[tuple[str, str]]:
+    """How the weights of a format may be kept; None where the chosen model can have no other form."""
+    return [(name, name) for name in FORMATS[format_].quantizations] if format_ else []
 
 
 def proof(spec: ModelSpec, locale: str) -> Html:
