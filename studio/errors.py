@@ -14,30 +14,19 @@
     ├── StorageError            no space, no permission
     └── RunError                a training run cannot do what was asked
 
-The message is a template and its values, so that the page can show it in the visitor's language:
-the English template is the key of the translation. `str(error)` is the English sentence.
+An error is a message (`studio.messages`) that is raised: the page shows it in the visitor's language.
+`str(error)` is the English sentence.
 """
 
+from studio.messages import Message
 
-class StudioError(Exception):
+
+class StudioError(Message, Exception):
     """A sentence for the user. The page shows it as an error; the command line prints it and exits with 2."""
 
-    def __init__(self, template: str, **values: object) -> None:
-        """`template` is a `str.format` template in English, `values` what its fields stand for."""
-        self.template = template
-        self.values = values
-        super().__init__(template, values)
-
-    def __str__(self) -> str:
-        return self.template.format(**self.values)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.template, self.values))
-
-
-def _rebuild(kind: type[StudioError], template: str, values: dict[str, object]) -> StudioError:
-    """Errors cross process borders (worker, tests), and keyword arguments need help to be copied."""
-    return kind(template, **values)
+    def message(self) -> Message:
+        """What it says, without where it was raised: to be kept."""
+        return Message(self.template, **self.values)
 
 
 class ConfigError(StudioError):

@@ -5,12 +5,37 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from studio.errors import StorageError
+from studio.errors import ConfigError, StorageError
 from studio.units import format_bytes
+
+_LONGEST_NAME = 255
+"""Bytes that file systems give a name."""
+
+
+def user_path(text: str) -> Path:
+    """A path as somebody has written it, `~` for their own folder included.
+
+    Raises:
+        ConfigError: if no file can have that name.
+    """
+    path = Path(text)
+    with suppress(RuntimeError):  # the folder of somebody who is not known here
+        path = path.expanduser()
+    try:
+        is_possible = "\0" not in text and all(len(os.fsencode(part)) <= _LONGEST_NAME for part in path.parts)
+    except UnicodeEncodeError:
+        is_possible = False
+    if not is_possible:
+        raise ConfigError(
+            "{start} … can be no path: a name has at most {most} bytes, of characters that can be written.",
+            start=text[:40].replace("\0", "\\0").encode(errors="backslashreplace").decode(),
+            most=_LONGEST_NAME,
+        )
+    return path
 
 
 def write_json(path: Path, value: object) -> None:

@@ -1,14 +1,12 @@
 """Messages for people that are put together where no language is known yet.
 
-A message is a template and its values, as an error is (`studio.errors`): its English template is the key of
-its translation. `str(message)` is the English one. A value may be a message, an error, or several of them in
-a row (`Joined`): it is then said in the same language.
+A message is a template and its values: its English template is the key of its translation. `str(message)` is
+the English one. A value may be a message, or several of them in a row (`Joined`): it is then said in the same
+language. An error is a message that is raised (`studio.errors`).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-from studio.errors import StudioError
 
 Plain = str | list["Plain"] | dict[str, "Plain"]
 """What of a message goes into JSON: texts, and messages that are values of it."""
@@ -26,13 +24,21 @@ class Message:
         return self.template.format(**self.values)
 
     def __repr__(self) -> str:
-        return f"Message({str(self)!r})"
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.template, self.values))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Message) and (self.template, self.values) == (other.template, other.values)
 
     def __hash__(self) -> int:
         return hash(self.template)
+
+
+def _rebuild(kind: type[Message], template: str, values: Mapping[str, object]) -> Message:
+    """Messages cross the borders of processes, and keyword arguments need help to be copied."""
+    return kind(template, **values)
 
 
 @dataclass(frozen=True)
@@ -56,9 +62,16 @@ def from_plain(values: Mapping[str, Plain]) -> dict[str, object]:
 
 
 def _to_plain(value: object) -> Plain:
-    if isinstance(value, Message | StudioError):
+    if isinstance(value, Message):
         return {"template": value.template, "values": to_plain(value.values)}
     return [_to_plain(item) for item in value.items] if isinstance(value, Joined) else str(value)
+
+
+def message_from(template: object, values: Mapping[str, Plain] | None, text: object) -> Message:
+    """A message as a file has it: its template and values as `to_plain` wrote them, or its text alone."""
+    if not template:
+        return Message("{text}", text=str(text))
+    return Message(str(template), **from_plain(values or {}))
 
 
 def _from_plain(value: Plain) -> object:

@@ -39,6 +39,7 @@ class Services:
             demo=DEMO_MODEL if DEMO_MODEL.is_dir() else None,
             hf_cache=settings.hf_cache,
             in_use=lambda: jobs.models_in_use(),
+            takes_folders=not settings.on_spaces,
         )
         exporter = Exporter(registry)
         engines = ModelCache(

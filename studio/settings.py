@@ -59,21 +59,35 @@ class Settings:
     server_name: str = field(default="", metadata={"env": "GRADIO_SERVER_NAME"})
     """Address to listen on through Gradio's own variable; empty: this machine only, on Spaces all."""
 
+    auth: Mapping[str, str] = field(default_factory=dict, repr=False, metadata={"env": "STUDIO_AUTH"})
+    """Who may log in: name → password; empty: no login is asked for."""
+    is_open: bool = field(default=False, metadata={"env": "STUDIO_PUBLIC"})
+    """Whether others may come in without a login."""
+    hosts: tuple[str, ...] = field(default=(), metadata={"env": "STUDIO_HOSTS"})
+    """Names, with or without a port, by which this studio is reached, beside those of the machine."""
+    space_host: str = ""
+    """The same of a Space, set by Hugging Face."""
+    share: bool = field(default=False, metadata={"env": "GRADIO_SHARE"})
+    """Whether Gradio makes a public link, through its own variable."""
     mcp: bool = field(default=False, metadata={"env": "STUDIO_MCP"})
     """Whether programs may use the interface as tools of the Model Context Protocol."""
 
-    world_size: int = field(default=1, metadata={"env": "WORLD_SIZE"})
+    world_size: int = 1
     """How many processes share a list, as `accelerate launch` and `torchrun` say."""
-    rank: int = field(default=0, metadata={"env": "RANK"})
+    rank: int = 0
     """Which of them this one is."""
-    local_rank: int = field(default=0, metadata={"env": "LOCAL_RANK"})
+    local_rank: int = 0
     """The same among those of this machine."""
-
-    local_world_size: int = field(default=0, metadata={"env": "LOCAL_WORLD_SIZE"})
+    local_world_size: int = 0
     """How many of them are on this machine; 0 if nobody says."""
 
     popen: Callable[..., subprocess.Popen[Any]] = subprocess.Popen
     """What starts processes; a test hands in a quicker way."""
+
+    @property
+    def is_public(self) -> bool:
+        """Whether visitors are strangers: on a Space that trains nothing, its models are its owner's."""
+        return self.on_spaces and not self.allow_training
 
     @property
     def runs(self) -> Path:
@@ -132,6 +146,11 @@ class Settings:
             local_rank=int(_number(env, "LOCAL_RANK", 0)),
             world_size=int(_number(env, "WORLD_SIZE", 1)),
             local_world_size=int(_number(env, "LOCAL_WORLD_SIZE", 0)),
+            auth=_passwords(env.get("STUDIO_AUTH", "")),
+            is_open=_flag(env, "STUDIO_PUBLIC", default=False),
+            hosts=tuple(filter(None, env.get("STUDIO_HOSTS", "").lower().replace(",", " ").split())),
+            space_host=env.get("SPACE_HOST", ""),
+            share=_flag(env, "GRADIO_SHARE", default=False),
             mcp=_flag(env, "STUDIO_MCP", default=False),
         )
 
@@ -202,6 +221,25 @@ def _number(env: Mapping[str, str], name: str, default: float) -> float:
             "{name}={value!r} is not a number: give zero or a positive number.", name=name, value=value
         )
     return number
+
+
+def _passwords(text: str) -> dict[str, str]:
+    """Name → password of `name:password,name:password`.
+
+    Raises:
+        ConfigError: if it is something else, or a password has less than eight characters.
+    """
+    found: dict[str, str] = {}
+    for pair in filter(None, text.split(",")):
+        name, colon, password = pair.partition(":")
+        if not name or not colon or len(password) < 8:
+            raise ConfigError(
+                "STUDIO_AUTH is name:password, several separated by commas, and a password has eight "
+                "characters or more: entry {number} is something else.",
+                number=len(found) + 1,
+            )
+        found[name] = password
+    return found
 
 
 def _port(env: Mapping[str, str]) -> int | None:

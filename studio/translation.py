@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from studio.errors import StudioError
 from studio.messages import Joined, Message
 
 LOCALES: Mapping[str, str] = {"en": "English", "zh-CN": "简体中文", "zh-TW": "繁體中文"}
@@ -33,16 +32,16 @@ def tr(text: str, locale: str, /, **values: object) -> str:
 
 def _said(value: object, locale: str) -> object:
     """A value of a sentence; one that is a sentence itself in the same language."""
-    if isinstance(value, Message | StudioError):
-        return tr(value.template, locale, **value.values)
+    if isinstance(value, Message):
+        return said(value, locale)
     if isinstance(value, Joined):
         return tr(N_(", "), locale).join(str(_said(item, locale)) for item in value.items)
     return value
 
 
-def said(sentence: Message, locale: str) -> str:
-    """A sentence in the visitor's language."""
-    return tr(sentence.template, locale, **sentence.values)
+def said(message: Message, locale: str) -> str:
+    """A message or an error in the visitor's language."""
+    return tr(message.template, locale, **message.values)
 
 
 def N_(text: str) -> str:

@@ -16,8 +16,8 @@ from studio import errors
 from tests.studio_process import ROOT
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors",),
     ("messages",),
+    ("errors",),
     ("translation",),
     ("units", "lazy_imports", "process_exit"),
     ("files",),
@@ -184,9 +184,10 @@ for name in sorted(names, key=lambda name: name.startswith("studio.ui")):
 from studio.services import Services
 from studio.settings import Settings
 from studio.ui.build import build_app, launch_options
+from studio.ui.gate import Names
 services = Services.open(Settings(home=Path(home), hf_cache=Path(home, "hf")))
 build_app(services)
-launch_options(services)
+launch_options(services, Names(services.settings, "127.0.0.1"))
 look("the page")
 print(json.dumps(loaded))
 """

@@ -201,7 +201,7 @@ def as_dict(status: RunStatus, folder: RunDir) -> dict[str, Any]:
         "run_id": status.run_id,
         "state": status.state.value,
         "model": status.model_id,
-        "error": status.error or None,
+        "error": str(status.error) if status.error else None,
         "step": status.step,
         "max_steps": status.max_steps,
         "evaluations": [

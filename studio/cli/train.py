@@ -7,7 +7,7 @@ from studio.cli.follow import as_dict, follow, tell
 from studio.cli.output import ProgressLine, say, show, show_json
 from studio.cli.parsing import PROGRAM, Parser, run_options
 from studio.errors import ConfigError
-from studio.files import write_text
+from studio.files import user_path, write_text
 from studio.options.arguments import help_text, options_given
 from studio.options.trainer_flags import TRAINER
 from studio.options.training import TrainingConfig
@@ -100,7 +100,7 @@ def _is_resumed(asked: str | None, rest: list[str], runs: Path) -> bool:
     """
     if asked in (None, "True", "true"):
         return asked is not None
-    place = Path(str(asked)).expanduser().resolve()
+    place = user_path(str(asked)).resolve()
     if place != runs.resolve() and place.is_relative_to(runs.resolve()):
         raise ConfigError(
             "{path} is of a run of the studio: continue it with python -m studio runs resume {run}.",

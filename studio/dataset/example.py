@@ -1,13 +1,14 @@
 """What a manifest is read into: clips with their texts, and rows that cannot be used."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from studio.errors import StudioError
+from studio.messages import Message
 
 
 @dataclass(frozen=True)
@@ -52,31 +53,32 @@ class RowProblem:
     """A row, and why it cannot be used or should be looked at."""
 
     line: int
-    reason: str
-    """An English sentence."""
+    reason: Message
     audio_path: str
     """As far as it is known."""
     kind: str = "unusable"
     """What sort of problem; see `studio.dataset.report` for those found by listening."""
     source: str = ""
     """The manifest, where there are several."""
-    template: str = ""
-    """`reason` as a `str.format` template, for translation."""
-    values: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
     def of(cls, line: int, audio_path: str, kind: str, template: str, /, **values: object) -> "RowProblem":
-        """A problem whose reason can be translated."""
-        return cls(line, template.format(**values), audio_path, kind, template=template, values=values)
+        """A problem and its reason, a template and its values."""
+        return cls(line, Message(template, **values), audio_path, kind)
 
     @classmethod
     def from_error(cls, line: int, audio_path: str, error: StudioError) -> "RowProblem":
         """A problem that was met as an error."""
-        return cls(line, str(error), audio_path, template=error.template, values=error.values)
+        return cls(line, error.message(), audio_path)
 
     def to_json(self) -> dict[str, Any]:
         """For `--json` and the quarantine."""
-        row = {"line": self.line, "kind": self.kind, "reason": self.reason, "audio_path": self.audio_path}
+        row = {
+            "line": self.line,
+            "kind": self.kind,
+            "reason": str(self.reason),
+            "audio_path": self.audio_path,
+        }
         return {**row, "source": self.source} if self.source else row
 
 

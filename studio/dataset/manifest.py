@@ -18,6 +18,7 @@ from studio.dataset.rows import example_of
 from studio.dataset.sequences import joined, store
 from studio.dataset.tables import sound_rows
 from studio.errors import ManifestError
+from studio.files import user_path
 from studio.options.sources import DEMO, LIST_ENDINGS, folder_and_splits, is_on_hub, sources_of
 from studio.settings import DEMO_SPEECH, Settings
 
@@ -94,13 +95,13 @@ def _read_one(
                 "The demo speech has no part {part!r}: choose train, validation or test.", part=part
             )
         return _read_file(DEMO_SPEECH / f"{part}.jsonl", name, max_rows, wanted)
-    path = Path(name).expanduser()
+    path = user_path(name)
     copying: dict[str, Any] = {"max_rows": max_rows, "cache_dir": cache_dir, "wanted": wanted}
     if path.is_dir():
         return _read_folder(path, name, split, **copying)
     folder, splits = folder_and_splits(name)
     if splits:
-        path = Path(folder).expanduser()
+        path = user_path(folder)
         read = [
             _read_folder(path, f"{folder}::{part}", part, is_named=True, **copying)
             for part in splits.split("+")
@@ -110,7 +111,7 @@ def _read_one(
         return _read_copied(path, [path], parquet.rows_of_file(path), name, "parquet", **copying)
     if webdataset.is_name(name):
         shards = [name] if path.exists() else webdataset.shards_of(name)
-        return _read_archives(path, [Path(shard).expanduser() for shard in shards], name, **copying)
+        return _read_archives(path, [user_path(shard) for shard in shards], name, **copying)
     if not is_on_hub(name):
         return _read_file(path, name, max_rows, wanted)
     table = hub.fetch(name, split=split, local_files_only=local_files_only, **copying)

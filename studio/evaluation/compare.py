@@ -75,7 +75,7 @@ class _TestSet:
         try:
             samples = read_audio(example.audio_path, example.start_seconds, example.end_seconds)
         except DataError as error:
-            self.problems[place] = ProblemRow(example.line, str(example.audio_path), str(error))
+            self.problems[place] = ProblemRow(example.line, str(example.audio_path), error.message())
             return None
         self.durations[place] = len(samples) / SAMPLING_RATE
         return samples

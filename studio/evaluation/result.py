@@ -3,6 +3,8 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from studio.messages import Message
+
 SCHEMA_VERSION = 1
 
 
@@ -59,7 +61,7 @@ class ProblemRow:
 
     line: int
     audio_path: str
-    reason: str
+    reason: Message
 
 
 @dataclass(frozen=True)
@@ -76,4 +78,5 @@ class Evaluation:
 
     def to_json(self) -> dict[str, Any]:
         """The answer of `evaluate --json`."""
-        return {"schema_version": SCHEMA_VERSION, **asdict(self)}
+        problems = [{**asdict(row), "reason": str(row.reason)} for row in self.problems]
+        return {"schema_version": SCHEMA_VERSION, **asdict(self), "problems": problems}

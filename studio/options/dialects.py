@@ -6,10 +6,10 @@ Those that do nothing here are in `trainer_flags` and `script_flags`, each with 
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from studio.errors import ConfigError
+from studio.files import user_path
 from studio.methods import METHODS
 from studio.options.foreign import Foreign
 from studio.options.script_flags import SCRIPTS
@@ -193,7 +193,7 @@ def _divided(
     source: str, parts: Mapping[str, str], own: Mapping[str, Any], notes: list[str], *, is_evaluated: bool
 ) -> dict[str, Any]:
     """What is trained on and what evaluates, of a folder or a dataset of the hub."""
-    is_folder = Path(source).expanduser().is_dir()
+    is_folder = user_path(source).is_dir()
     name, config, split, *_ = (*([source] if is_folder else source.split(":")), "", "")
     for flag, has in (("dataset_config_name", config), ("train_split_name", split)):
         if has and parts.get(flag, has) != has:
@@ -219,7 +219,7 @@ def _folder_in(folder: str, part: str) -> str:
     Raises:
         ConfigError: if there is no such folder.
     """
-    path = Path(folder).expanduser() / ("" if part == "default" else part)
+    path = user_path(folder) / ("" if part == "default" else part)
     if not path.is_dir():
         raise ConfigError(
             "There is no folder {part!r} in {folder}, which dataset_config_name asks for: leave that out, or "

@@ -1,7 +1,9 @@
 """How data are named: files, folders and their splits, datasets of the hub, several at once."""
 
 import re
-from pathlib import Path
+
+from studio.errors import ConfigError
+from studio.files import user_path
 
 DEMO = "demo"
 LIST_ENDINGS = (".jsonl", ".json", ".csv", ".tsv")
@@ -17,27 +19,32 @@ _SPLITS = re.compile(r"(.+)::(\w[\w.-]*(?:\+\w[\w.-]*)*)")
 def sources_of(text: str) -> list[str]:
     """`a.jsonl, b.jsonl` → both: commas and line ends separate, unless all of it names a file."""
     whole = text.strip()
-    if not re.search("[,\n]", whole) or (
-        "\n" not in whole and Path(folder_and_splits(whole)[0]).expanduser().exists()
-    ):
+    if not re.search("[,\n]", whole) or ("\n" not in whole and _is_there(folder_and_splits(whole)[0])):
         return [whole]
     return [part.strip() for part in re.split("[,\n]", whole) if part.strip()]
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return user_path(name).exists()
+    except ConfigError:  # several names in a row may be longer than one can be
+        return False
 
 
 def folder_and_splits(source: str) -> tuple[str, str]:
     """`folder::train+test` → both sides, if there is such a folder; of anything else, itself and nothing."""
     found = _SPLITS.fullmatch(source)
-    return (found[1], found[2]) if found and Path(found[1]).expanduser().is_dir() else (source, "")
+    return (found[1], found[2]) if found and user_path(found[1]).is_dir() else (source, "")
 
 
 def has_splits(source: str) -> bool:
     """Whether `source` is a folder or a dataset of the hub: those have splits to choose from."""
-    return Path(source).expanduser().is_dir() or (source.partition(":")[0] != DEMO and is_on_hub(source))
+    return user_path(source).is_dir() or (source.partition(":")[0] != DEMO and is_on_hub(source))
 
 
 def is_on_hub(name: str) -> bool:
     """Whether a source that is no folder is looked for on the hub, since it is not called as a file is."""
-    path = Path(name).expanduser()
+    path = user_path(name)
     is_file = path.exists() or path.is_symlink() or path.suffix.lower() in _FILE_ENDINGS
     return not is_file and is_dataset_id(name)
 

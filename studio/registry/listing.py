@@ -7,13 +7,15 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
 from studio.errors import ModelBrokenError, ModelNotFoundError, StudioError
+from studio.files import user_path
 from studio.messages import Message
 from studio.registry.catalog import RELEASED, find_released
 from studio.registry.hub import HUB_ID, cached_snapshots
-from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
+from studio.registry.spec import CARD_FILE, ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.registry.tensors import read_json_object
 from studio.registry.validate import FolderContent, check_adapter, guess_kind, inspect_folder
 
@@ -49,7 +51,7 @@ class ScannedFolder:
             is_multilingual=content.is_multilingual if content else True,
             size_bytes=self.size_bytes,
             created=str(card.get("created") or self.modified),
-            problem=_said(self.error),
+            problem=self.error.message() if self.error else None,
             card=card,
         )
 
@@ -132,10 +134,16 @@ def _look(folder: Path, signature: _Signature) -> ScannedFolder:
     )
 
 
+_MODEL_FILES = ("config.json", "adapter_config.json", CARD_FILE)
+"""Each model has one of them."""
+
+
 def _signature(folder: Path) -> _Signature:
-    """Names, sizes and times of the files inside, links followed."""
+    """Names, sizes and times of the files inside, links followed. What is no model, such as a home or a whole
+    disk, is not walked through: its first files say so."""
     rows = []
-    for place, _, names in os.walk(folder):
+    is_model = any((folder / name).is_file() for name in _MODEL_FILES)
+    for place, _, names in os.walk(folder) if is_model else islice(os.walk(folder), 1):
         for name in names:
             path = Path(place) / name
             try:
@@ -155,8 +163,12 @@ Rows = Mapping[str, ModelSpec]
 class Listing:
     """Looks at the folders anew each time it is asked; only unchanged files are not read again."""
 
-    def __init__(self, models: Path, demo: Path | None, hf_cache: Path | None) -> None:
+    def __init__(
+        self, models: Path, demo: Path | None, hf_cache: Path | None, *, takes_folders: bool = True
+    ) -> None:
+        """Without `takes_folders`, folders that are not in the list mean nothing, be they there or not."""
         self.models = models
+        self._takes_folders = takes_folders
         self.scanner = FolderScanner()
         self._demo = demo
         self._hf_cache = hf_cache
@@ -177,17 +189,19 @@ class Listing:
         released = find_released(name)
         if released is not None:
             return rows[released.id]
-        path = Path(name).expanduser()
-        if name and path.is_dir():
-            return self._at(path.resolve(), rows)
+        path = user_path(name)
+        if name and path.is_dir() and (found := self._at(path.resolve(), rows)):
+            return found
         if HUB_ID.fullmatch(name):
             return ModelSpec(id=name, kind=ModelKind.BASE, source=ModelSource.RELEASED, title=name)
         return None
 
-    def _at(self, path: Path, rows: Rows) -> ModelSpec:
+    def _at(self, path: Path, rows: Rows) -> ModelSpec | None:
         for spec in rows.values():
             if spec.path is not None and spec.path.resolve() == path:
                 return spec
+        if not self._takes_folders:
+            return None
         return self._with_base(self.scanner.scan(path).to_spec(str(path), ModelSource.LOCAL), rows)
 
     def _find_base(self, name: str, rows: Rows) -> ModelSpec | None:
@@ -207,7 +221,7 @@ class Listing:
 
     def not_found(self, name: str, rows: Rows) -> ModelNotFoundError:
         """The error for a name that means nothing, with the nearest ones."""
-        if Path(name).is_file():
+        if self._takes_folders and user_path(name).is_file():
             return ModelNotFoundError("{name} is a file: give the folder that holds the model.", name=name)
         names = [*rows, *(alias for model in RELEASED for alias in model.names)]
         nearest = difflib.get_close_matches(name, dict.fromkeys(names), n=3, cutoff=0.5)
@@ -274,12 +288,8 @@ class Listing:
             return dataclasses.replace(found, problem=problem)
         if base.dimensions is not None:
             error = self.scanner.adapter_error(self.scanner.scan(spec.path), base.dimensions)
-            return dataclasses.replace(found, problem=_said(error))
+            return dataclasses.replace(found, problem=error.message() if error else None)
         return found
-
-
-def _said(error: StudioError | None) -> Message | None:
-    return Message(error.template, **error.values) if error else None
 
 
 def _missing_base(spec: ModelSpec) -> Message:

@@ -38,12 +38,15 @@ class ModelRegistry:
         demo: Path | None,
         hf_cache: Path | None,
         in_use: Callable[[], Mapping[str, str]] = dict,
+        takes_folders: bool = True,
     ) -> None:
-        """`in_use` tells model id → reason, and is asked before a model is renamed or deleted."""
+        """`in_use` tells model id → reason, and is asked before a model is renamed or deleted. Without
+        `takes_folders`, a name is that of a listed model or of one of the Hub, never a folder.
+        """
         self.models = models
         self.in_use = in_use
         self._hf_cache = hf_cache
-        self._listing = Listing(models, demo, hf_cache)
+        self._listing = Listing(models, demo, hf_cache, takes_folders=takes_folders)
 
     # ------------------------------------------------------------------ reading
 

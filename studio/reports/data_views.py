@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from studio.dataset.example import Example, Manifest, RowProblem
 from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import note
-from studio.translation import N_, tr
+from studio.translation import N_, said, tr
 from studio.units import format_clock
 
 
@@ -62,4 +62,4 @@ def _file_name(path: str) -> Html:
 
 def problem_text(problem: RowProblem, locale: str) -> str:
     """Why a row cannot be used, in the visitor's language."""
-    return tr(problem.template, locale, **problem.values) if problem.template else problem.reason
+    return said(problem.reason, locale)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from studio.messages import Message, from_plain
+from studio.messages import Message, message_from
 from studio.runs.kinds import EVENT, fitting
 from studio.runs.status import EvalPoint
 from studio.training.events import read_events
@@ -79,9 +79,7 @@ class History:
             self.rates[self.step] = float(event["learning_rate"])
 
     def _add_warning(self, event: Mapping[str, Any]) -> None:
-        template = str(event.get("template") or "")
-        values = from_plain(event["values"]) if template else {"text": event["text"]}
-        sentence = Message(template or "{text}", **values)
+        sentence = message_from(event.get("template"), event.get("values"), event["text"])
         if sentence not in self.warnings:
             self.warnings.append(sentence)
 

@@ -17,13 +17,14 @@ from typing import Any
 from filelock import FileLock
 
 from studio.errors import RunError, StudioError
-from studio.files import storage_errors, write_json, write_text
+from studio.files import storage_errors, user_path, write_json, write_text
 from studio.memory.gpus import detected_gpus
 from studio.options.arguments import config_to_dict
 from studio.options.sources import folder_and_splits, sources_of
 from studio.options.training import FIELDS, TrainingConfig
 from studio.registry.store import ModelRegistry
 from studio.runs import process
+from studio.runs.confinement import require_confined
 from studio.runs.disk import remove_checkpoints
 from studio.runs.history import Histories
 from studio.runs.starter import RunQueue, Starter, close_record
@@ -73,7 +74,8 @@ class JobManager:
 
         Raises:
             RunError: if training is switched off here.
-            ModelNotFoundError, ConfigError: if base model, adapter or output folder cannot be used.
+            ModelNotFoundError, ConfigError: if base model, adapter or output folder cannot be used, or on a
+                Space a path leads out of its own folder.
             AdapterMismatchError: if the adapter to go on from is none of this base model.
             StorageError: if the run's folder cannot be written.
         """
@@ -85,6 +87,7 @@ class JobManager:
         if base.problem:
             raise RunError("{model} cannot be trained: {problem}", model=base.id, problem=base.problem)
         check_window(base)
+        require_confined(config, self._settings)
         config = with_absolute_paths(config)
         base_model, adapter = self._full_name(config.base_model), self._full_name(config.adapter)
         config = warm_started(replace(config, base_model=base_model, adapter=adapter), self._registry)
@@ -264,7 +267,7 @@ class JobManager:
         only now, it might have decided meanwhile that a killed worker has a successor.
         """
         if status.state is JobState.INTERRUPTED and is_in_hand:
-            return replace(status, state=JobState.RUNNING, error="", error_template="", error_values={})
+            return replace(status, state=JobState.RUNNING, error=None)
         if status.state is not JobState.QUEUED:
             return status
         names = [run.run_id for run in self._queue.waiting()]
@@ -298,7 +301,7 @@ class JobManager:
 
 def _absolute_source(value: str) -> str:
     place, splits = folder_and_splits(value)
-    path = Path(place).expanduser()
+    path = user_path(place)
     is_demo = value.partition(":")[0] == DEMO
     is_path = value and not is_demo and (path.exists() or value.startswith((".", "~")) or "{" in value)
     if not is_path:
@@ -306,14 +309,17 @@ def _absolute_source(value: str) -> str:
     return f"{path.absolute()}::{splits}" if splits else str(path.absolute())
 
 
+def _is_place(path: Path) -> bool:
+    return len(path.parts) > 1 and path.exists()
+
+
 def with_absolute_paths(config: TrainingConfig) -> TrainingConfig:
     """Paths that hold in any working directory: a run may be resumed from another one."""
     changed: dict[str, Any] = {}
     for name, field in FIELDS.items():
         kind, value = field.metadata["names"], getattr(config, name)
-        path = Path(value).expanduser() if kind else Path()
         if kind == "data":
             changed[name] = ",".join(map(_absolute_source, sources_of(value)))
-        elif (kind == "path" and value) or (kind == "model" and len(path.parts) > 1 and path.exists()):
-            changed[name] = str(path.absolute())
+        elif value and (kind == "path" or (kind == "model" and _is_place(user_path(value)))):
+            changed[name] = str(user_path(value).absolute())
     return replace(config, **changed)

@@ -103,10 +103,7 @@ class RunStatus:
     warnings: tuple[Message, ...] = ()
     retries: tuple[Retry, ...] = ()
     """Attempts that followed when memory ran out."""
-    error: str = ""
-    error_template: str = ""
-    """The error as a template, for translation, and its values."""
-    error_values: Mapping[str, object] = field(default_factory=dict)
+    error: Message | None = None
     model_id: str | None = None
     created: str = ""
     """ISO 8601 in UTC, as `started` and `ended`; empty if unknown."""
@@ -187,12 +184,12 @@ def is_killed(code: int) -> bool:
     return code in _KILLED
 
 
-def read_run_config(run: RunDir) -> tuple[TrainingConfig, str]:
-    """The run's configuration, or the defaults and a sentence if it cannot be read."""
+def read_run_config(run: RunDir) -> tuple[TrainingConfig, Message | None]:
+    """The run's configuration, or the defaults and why it cannot be read."""
     try:
-        return read_config(run.config), ""
+        return read_config(run.config), None
     except StudioError as error:
-        return TrainingConfig(), str(error)
+        return TrainingConfig(), error.message()
 
 
 def iso(seconds: float | None) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from studio.messages import from_plain
+from studio.messages import Message, message_from
 from studio.runs import process
 from studio.runs.disk import checkpoints_bytes, free_bytes, removable_bytes
 from studio.runs.history import History
@@ -58,15 +58,20 @@ def view(run: RunDir, history: History | None, *, with_curves: bool = True) -> R
         data=history.data,
         warnings=tuple(history.warnings),
         retries=read_retries(run),
-        error=broken or str(result.get("error") or error or ""),
-        error_template=str(result.get("error_template") or (error.template if error else "")),
-        error_values=error.values if error else from_plain(result.get("error_values") or {}),
+        error=broken or error or _error_of(result),
         model_id=result.get("model_id"),
         created=created_at(run),
         started=iso(process.start_time(run)),
         ended=str(result.get("ended") or (iso(history.last_event) if error else "")),
         **(_long_parts(run, history, state) if with_curves else {}),
     )
+
+
+def _error_of(result: Mapping[str, Any]) -> Message | None:
+    """What ended the run, as its worker wrote it."""
+    if not result.get("error"):
+        return None
+    return message_from(result.get("error_template"), result.get("error_values"), result["error"])
 
 
 def _long_parts(run: RunDir, history: History, state: JobState) -> dict[str, Any]:

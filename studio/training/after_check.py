@@ -133,9 +133,10 @@ def _check_capabilities(made: MadeModel, engines: ModelCache, until: float) -> N
         made.base_id,
         made.examples,
         others,
-        lambda: made.stop.is_set or time.monotonic() > until,
-        _readings(made),
-        _errors_in_clips(made),
+        should_stop=lambda: made.stop.is_set,
+        is_late=lambda: time.monotonic() > until,
+        kept=_readings(made),
+        clip_errors=_errors_in_clips(made),
     )
     is_synthetic = not made.config.other_languages_data
     made.outcome.capabilities = {**report.to_json(), "is_synthetic": is_synthetic}

@@ -2,10 +2,13 @@
 
 import os
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
+from studio.errors import ModelBrokenError
 from studio.files import read_json
+from studio.registry.tensors import read_shapes
 
 STATE_FILE = "trainer_state.json"
 _FILES = ("optimizer*", "scheduler.pt", "rng_state*.pth", STATE_FILE)
@@ -69,10 +72,22 @@ def _flush(path: Path) -> None:
 
 
 def _is_complete(folder: Path) -> bool:
-    """The trainer writes its state last, after weights and optimizer."""
+    """The trainer writes its state last, after weights and optimizer; a disk may have lost a part since."""
     if not all(any(folder.glob(name)) for name in _FILES):
         return False
-    return any((folder / name).is_file() for name in _WEIGHTS) and _state(folder) is not None
+    if not any((folder / name).is_file() for name in _WEIGHTS) or _state(folder) is None:
+        return False
+    return all(_is_whole(path) for path in folder.iterdir())
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a file ends where it says: tensors by their header, what torch wrote as the archive it is."""
+    try:
+        if path.suffix == ".safetensors":
+            read_shapes(path)
+        return path.suffix not in (".pt", ".pth") or zipfile.is_zipfile(path)
+    except (ModelBrokenError, OSError):
+        return False
 
 
 def _state(folder: Path) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from studio.dataset.audio import SOUND_FILES, audio_duration, read_audio
 from studio.errors import ConfigError, DataError, StudioError
+from studio.files import user_path
 from studio.transcription.engine import (
     SCHEMA_VERSION,
     EngineChoice,
@@ -162,7 +163,7 @@ def _listed(path: Path) -> list[Path]:
         raise ConfigError(
             "The list {path} cannot be read: give a UTF-8 text file with a path on each line.", path=path
         ) from error
-    named = [Path(line.strip()).expanduser() for line in text.splitlines() if line.strip()]
+    named = [user_path(line.strip()) for line in text.splitlines() if line.strip()]
     return [name if name.exists() else path.parent / name for name in named]
 
 

@@ -13,6 +13,8 @@ from studio.settings import ASSETS, DEMO_SPEECH
 from studio.translation import LOCALES
 from studio.ui.api.endpoints import build_api
 from studio.ui.evaluate.tab import build_evaluate_tab
+from studio.ui.gate import Gate, Names
+from studio.ui.login import Login, login_key
 from studio.ui.memory.tab import OOM, MemoryTab, build_memory_tab
 from studio.ui.models.tab import build_models_tab
 from studio.ui.shared.errors import shows_errors
@@ -114,9 +116,13 @@ def _name_buttons(app: gr.Blocks) -> None:
             block.elem_id = f"button-{number}"
 
 
-def launch_options(services: Services) -> dict[str, Any]:
-    """What `launch` is given beside host and port; call it after `build_app`, when all texts are marked."""
+def launch_options(services: Services, names: Names) -> dict[str, Any]:
+    """What `launch` is given beside host and port; call it after `build_app`, when all texts are marked.
+
+    `names` are those that the server answers to.
+    """
     settings = services.settings
+    login = Login(settings.auth, login_key(settings.home), settings.on_spaces) if settings.auth else None
     return {
         "theme": studio_theme(),
         "css_paths": STYLE_SHEET,
@@ -133,7 +139,10 @@ def launch_options(services: Services) -> dict[str, Any]:
         "allowed_paths": [str(DEMO_SPEECH / "samples")],
         "blocked_paths": [str(settings.home)],
         # What FastAPI takes for a middleware: class, positional and named arguments.
-        "app_kwargs": {"middleware": [(LocaleMiddleware, (), {})]},
+        "app_kwargs": {"middleware": [(Gate, (names, login), {}), (LocaleMiddleware, (), {})]},
+        "share": settings.share,
+        # Gradio's own servers for files, which its variable would start, stand beside the gate.
+        "num_workers": 0,
     }
 
 

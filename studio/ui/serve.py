@@ -6,13 +6,15 @@ import socket
 import sys
 import threading
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 from studio.errors import ConfigError, StudioError
 from studio.lazy_imports import transformers_library
 from studio.services import Services
 from studio.settings import Settings
-from studio.ui.api.mcp import answer_in_json, require_mcp
+from studio.ui.api.mcp import answer_in_json, log_in, require_mcp
 from studio.ui.build import build_app, launch_options
+from studio.ui.gate import Names, require_login
 
 _WARM_UP_DELAY_SECONDS = 3.0
 _RETURNS_MEMORY_EVERY_SECONDS = 20.0
@@ -32,10 +34,12 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
     """Serves the page until SIGINT or SIGTERM, then leaves; runs in progress go on without it.
 
     Raises:
-        ConfigError: if the port asked for is taken, or MCP is asked for without its package.
+        ConfigError: if the port asked for is taken, MCP is asked for without its package, or others could
+            come in without a login and nobody has said that they may.
         StorageError: if the studio's folder cannot be written.
     """
     host = settings.server_name or ("0.0.0.0" if settings.on_spaces else "127.0.0.1")
+    require_login(settings, host)
     if settings.server_port is not None:
         require_free_port(host, settings.server_port)
     if settings.mcp:
@@ -44,7 +48,7 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     services = Services.open(settings)
-    app = build_app(services)
+    app, names = build_app(services), Names(settings, host)
     services.jobs.start()
     try:
         app.launch(
@@ -52,10 +56,14 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
             server_port=settings.server_port,
             inbrowser=open_browser,
             prevent_thread_lock=True,
-            **launch_options(services),
+            **launch_options(services, names),
         )
+        if app.share_url:
+            names.trust(str(urlsplit(app.share_url).hostname))
         if app.mcp_server_obj is not None:
             answer_in_json(app.mcp_server_obj)
+            if settings.auth:
+                log_in(app.mcp_server_obj, settings.auth)
         warm_up = threading.Timer(_WARM_UP_DELAY_SECONDS, load_heavy_libraries)
         warm_up.daemon = True
         warm_up.start()

@@ -158,6 +158,32 @@ def test_models_of_the_owner_are_not_changed_behind_the_page(
     assert [path.name for path in (space.home / "models").iterdir()] == ["mine"]
 
 
+def test_models_are_those_of_the_list_and_of_the_hub(client: Client, space: StudioProcess) -> None:
+    told = set()
+    for name in (str(ROOT / "assets" / "demo-whisper"), "/", "/etc/passwd", "/nothing/there"):
+        with pytest.raises(AppError, match="There is no model") as caught:
+            client.predict(base_model=name, api_name="/estimate")
+        told.add(str(caught.value).replace(f"'{name}'", "…").replace(f"'{Path(name).name}'", "…"))
+    assert len(told) == 1, "which of them are there is not told"
+
+
+def test_nobody_is_told_where_on_the_server_something_lies(client: Client, space: StudioProcess) -> None:
+    place = str(space.home.parent)
+    recording = handle_file(read_manifest("demo:test", max_rows=1).examples[0].audio_path)
+    answers = [
+        client.predict(audio=recording, model="demo", api_name="/transcribe"),
+        client.predict(api_name="/models"),
+        client.predict(api_name="/doctor"),
+        client.predict(train_data="demo:validation", api_name="/check_data"),
+    ]
+    assert answers[0]["audio_path"] == Path(recording["path"]).name and answers[-1]["rows"] > 0
+    for answer in answers:
+        assert place not in json.dumps(answer), answer
+    with pytest.raises(AppError) as caught:
+        client.predict(audio=handle_file(ROOT / "pyproject.toml"), model="demo", api_name="/transcribe")
+    assert "pyproject.toml" in str(caught.value) and place not in str(caught.value)
+
+
 def test_data_goes_to_the_temporary_folder(space: StudioProcess) -> None:
     assert {"cache", "models", "runs"} <= {path.name for path in space.home.iterdir()}
 

@@ -137,5 +137,5 @@ def test_what_one_process_cannot_read_ends_all_with_its_sentence(
     jobs = new_studio(settings, truly=0)
     run_id = jobs.submit(TrainingConfig(**{**vars(pair), "train_data": "nowhere.jsonl"}))
     status = wait_for(jobs, run_id, until(JobState.FAILED))
-    assert "nowhere.jsonl" in status.error
+    assert "nowhere.jsonl" in str(status.error)
     assert read_json(RunDir(settings.runs / run_id).result)["state"] == "failed"

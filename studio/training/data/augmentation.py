@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE, SOUND_FILES, read_audio
 from studio.errors import ConfigError, StudioError
-from studio.files import read_json
+from studio.files import read_json, user_path
 from studio.options.training import TrainingConfig
 from studio.settings import Settings
 
@@ -75,7 +75,7 @@ class Augmentation:
         """
         rates, bands = 0, _TELEPHONE
         if config.augment_config_path:
-            changes, rates, bands = _foreign_options(Path(config.augment_config_path).expanduser())
+            changes, rates, bands = _foreign_options(user_path(config.augment_config_path))
             config = replace(config, **changes)
         return cls(config, rates, bands, _noise_files(config))
 
@@ -223,7 +223,7 @@ def _spans(length: int, prob: float, span: int, rng: np.random.Generator) -> lis
 def _noise_files(config: TrainingConfig) -> tuple[Path, ...]:
     if not config.noise_dir:
         return ()
-    folder = Path(config.noise_dir).expanduser()
+    folder = user_path(config.noise_dir)
     found = tuple(sorted(path for path in folder.rglob("*") if path.suffix.lower() in SOUND_FILES))
     if not found:
         raise ConfigError(
@@ -274,7 +274,7 @@ def _translated(steps: list[dict[str, Any]]) -> tuple[dict[str, Any], int, tuple
         if kind == "resample":
             bands = tuple(int(rate) for rate in parameters.get("new_sample_rates", bands))
     if noise_dir := options.get("noise_dir"):
-        folder = Settings.from_env().working_dir.absolute() / Path(noise_dir).expanduser()
+        folder = Settings.from_env().working_dir.absolute() / user_path(noise_dir)
         # As there: without recordings, noise is white.
         options["noise_dir"] = str(folder) if folder.is_dir() else ""
     return options, rates, bands

@@ -354,7 +354,7 @@ def _sounds(examples: Iterable[Example]) -> Iterator[NDArray[np.float32]]:
 def _report(
     data: TrainingData, source: SourceData, detected: str | None, made_times: int, events: EventLog
 ) -> None:
-    skipped = [{"line": p.line, "reason": p.reason} for p in data.problems[:_SHOWN_PROBLEMS]]
+    skipped = [{"line": p.line, "reason": str(p.reason)} for p in data.problems[:_SHOWN_PROBLEMS]]
     events.write(
         "data",
         train_samples=len(data.train),

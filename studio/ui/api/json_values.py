@@ -37,7 +37,8 @@ def plain(value: Any) -> Any:
 
 def run_row(status: RunStatus) -> dict[str, Any]:
     """A run and what can be done with it."""
-    return {**plain(status), "can_stop": status.can_stop, "can_resume": status.can_resume}
+    row = {**plain(status), "error": str(status.error or "")}
+    return {**row, "can_stop": status.can_stop, "can_resume": status.can_resume}
 
 
 def model_row(spec: ModelSpec) -> dict[str, Any]:

@@ -6,7 +6,7 @@ what Gradio leaves open: words for each argument, answers in JSON, a sentence wh
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -106,6 +106,21 @@ def answer_in_json(server: Any) -> None:
         return write([_json(value) for value in data], root_url)
 
     server.postprocess_output_data = in_json
+
+
+def log_in(server: Any, users: Mapping[str, str]) -> None:
+    """Gives Gradio's MCP server a login: it asks the interface, as any other program does."""
+    from gradio_client import Client
+
+    server._client_instance = Client(
+        server.local_url,
+        auth=next(iter(users.items())),
+        headers={"x-gradio-user": "mcp"},
+        download_files=False,
+        verbose=False,
+        analytics_enabled=False,
+        _skip_components=False,
+    )
 
 
 def _json(value: Any) -> Any:

@@ -8,10 +8,11 @@ from studio.evaluation.compare import evaluate
 from studio.options.arguments import config_from_dict
 from studio.publishing.export import ExportRequest
 from studio.publishing.formats import USUAL_FORMAT
+from studio.runs.confinement import require_own_data
 from studio.services import Services
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.ui.api.json_values import SCHEMA_VERSION, model_row, notes_on, plain, run_row
-from studio.ui.shared.access import require_public_data, require_training
+from studio.ui.shared.access import require_training
 
 
 class RunEndpoints:
@@ -92,7 +93,7 @@ class RunEndpoints:
     ) -> dict[str, Any]:
         """What is wrong with which row of a data set; the answer of `python -m studio check-data --json`."""
         for source in (train_data, test_data):
-            require_public_data(self._services.settings, source)
+            require_own_data(self._services.settings, source)
         question = CheckQuestion(
             train_data, test_data, base_model, transcribe, normalizer, language, max_rows=max_rows or None
         )
@@ -114,7 +115,7 @@ class RunEndpoints:
 
         `notes` has what is to be known of it, such as that a training run shares the machine.
         """
-        require_public_data(self._services.settings, test_data)
+        require_own_data(self._services.settings, test_data)
         names = [name.strip() for name in models.split(",") if name.strip()]
         options = TranscribeOptions(language=language, task=task, timestamps="none", num_beams=num_beams)
         notes = notes_on(self._services, names, options)

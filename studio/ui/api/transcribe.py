@@ -6,13 +6,14 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.errors import AudioError
+from studio.errors import AudioError, StudioError
 from studio.services import Services
 from studio.transcription.engine import TranscribeOptions
 from studio.ui.api.json_values import notes_on
 from studio.ui.api.mcp import documented
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.search_options import chosen
+from studio.ui.shared.tasks import named
 
 
 def transcribe_endpoint(services: Services) -> None:
@@ -50,9 +51,13 @@ def transcribe_endpoint(services: Services) -> None:
         if not audio:
             raise AudioError("There is no recording yet: upload a file, press Record, or take a sample.")
         options, choice = chosen({name: given[name] for name in inputs})
-        heard = services.engines.transcribe(model, Path(audio), options, choice=choice)
+        path = Path(audio)
+        try:
+            heard = services.engines.transcribe(model, path, options, choice=choice)
+        except StudioError as error:
+            raise named(error, path) from error
         notes = [*notes_on(services, [model], options), *(str(note) for note in heard.notes)]
-        return {**heard.to_json(), "notes": notes}
+        return {**heard.to_json(), "audio_path": path.name, "notes": notes}
 
     with gr.Group(visible=False):
         inputs = _inputs()

@@ -17,11 +17,11 @@ from studio.registry.store import ModelRegistry
 from studio.reports.language_names import language_choices
 from studio.reports.markup import join
 from studio.reports.pieces import note, progress_bar
+from studio.runs.confinement import require_own_data
 from studio.settings import Settings
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from studio.translation import tr
-from studio.ui.shared.access import require_public_data
 from studio.ui.shared.evaluation_views import comparison_sentences, rates_table, script_note, utterance_table
 from studio.ui.shared.following import QUIET, compared_models, wire_cancel
 from studio.ui.shared.forms import choices_of
@@ -130,7 +130,7 @@ def _wire(
         return [compared_models(registry, chosen, locale), languages, gr.Button(interactive=True)]
 
     def evaluation(locale: str, **values: Any) -> Task[Any, Evaluation]:
-        require_public_data(settings, values["data"])
+        require_own_data(settings, values["data"])
         return _evaluation(engines, settings.cache, values, locale)
 
     tab.select(refresh, form["models"], [form["models"], form["language"], start], **QUIET)

@@ -27,13 +27,14 @@ from studio.reports.markup import Html, join, tag
 from studio.reports.pieces import note
 from studio.services import Services
 from studio.settings import Settings
+from studio.translation import said
 from studio.ui.memory.charts import batch_chart
 from studio.ui.memory.form import build_form, mark_fields, wire_fields
 from studio.ui.memory.probe import ProbeSection, build_probe, wire_probe
 from studio.ui.memory.step import StepSection, build_step, wire_step
 from studio.ui.memory.views import cards_view, phases_view, savings_view
 from studio.ui.shared.charts import memory_chart
-from studio.ui.shared.errors import error_text, shows_errors
+from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import AT_ONCE, changes_of, copyable, follow_form, follow_models
 from studio.ui.shared.handover import Handover, handed, handover
 from studio.ui.shared.i18n import _, request_locale
@@ -161,7 +162,7 @@ def _words(question: Question, registry: ModelRegistry, receipts: Path, request:
     try:
         found = answer(question, registry, receipts)
     except ConfigError as error:
-        return [note(error_text(error, locale), "bad"), *[""] * 4, *handed(None)]
+        return [note(said(error, locale), "bad"), *[""] * 4, *handed(None)]
     estimate = found.estimate
     parts = {str(part): size for part, size in estimate.parts.items()}
     formulas = {str(part): text for part, text in estimate.formulas.items()}

@@ -33,7 +33,7 @@ from studio.ui.memory.views import (
     presets_view,
     savings_view,
 )
-from studio.ui.shared.errors import error_text, shows_errors
+from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET, copyable, follow_form, follow_models
 from studio.ui.shared.forms import choices_of, field_marks
 from studio.ui.shared.handover import Handover, handed, handover
@@ -189,7 +189,7 @@ def _wire(
         locale = request_locale(request)
         wrong = _problems(vars(question))
         if wrong:
-            return [note(error_text(next(iter(wrong.values())), locale), "bad"), *[""] * 4, *handed(None)]
+            return [note(said(next(iter(wrong.values())), locale), "bad"), *[""] * 4, *handed(None)]
         answer = find_fit(question, registry, receipts)
         link = plan_link(question, request, locale)
         return _show(answer, known(), link, locale)

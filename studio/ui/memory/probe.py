@@ -15,9 +15,8 @@ from studio.reports.markup import Html, tag
 from studio.reports.pieces import note
 from studio.services import Services
 from studio.training.probe.question import ProbeQuestion
-from studio.translation import N_, tr
+from studio.translation import N_, said, tr
 from studio.ui.shared.access import require_training
-from studio.ui.shared.errors import error_text
 from studio.ui.shared.following import AT_ONCE, QUIET
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.run_memory import memory_comparison
@@ -54,7 +53,7 @@ def wire_probe(services: Services, form: dict[str, Block], probe: ProbeSection) 
         try:
             shown = _measured(services, Question(**values), locale)
         except StudioError as error:
-            shown = note(error_text(error, locale), "bad")
+            shown = note(said(error, locale), "bad")
         except Exception:
             yield [gr.update(visible=False), ""]
             raise

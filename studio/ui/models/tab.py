@@ -14,7 +14,7 @@ from studio.reports.pieces import note
 from studio.settings import Settings
 from studio.translation import tr
 from studio.ui.models.export import ExportParts, export_formats, export_parts, wire_export
-from studio.ui.shared.access import is_public, require_own_models
+from studio.ui.shared.access import require_own_models
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import UNCHECKED, offered
 from studio.ui.shared.i18n import _, request_locale
@@ -80,7 +80,7 @@ def _wire(
 ) -> Callable[..., list[object]]:
     everything = parts.all()
 
-    is_fixed = is_public(settings)
+    is_fixed = settings.is_public
 
     @shows_errors
     def show(chosen: str | None, request: gr.Request) -> list[object]:
@@ -135,7 +135,7 @@ def _show(
     specs = registry.all()
     spec = next((spec for spec in specs if spec.id == chosen), None)
     details: Html = (
-        model_details(spec, locale)
+        model_details(spec, locale, is_public=is_fixed)
         if spec
         else note(tr("Choose a model to see what is known about it.", locale))
     )

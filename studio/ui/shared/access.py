@@ -1,10 +1,9 @@
-"""What visitors of a public page may not do; the page says so, and the handlers refuse."""
+"""What visitors of a public page may not do, or know; the page says so, and the handlers refuse."""
 
-from pathlib import Path
+import re
+from typing import Any
 
-from studio.dataset.formats.webdataset import shards_of
 from studio.errors import ConfigError, RunError
-from studio.options.sources import folder_and_splits, sources_of
 from studio.settings import Settings
 from studio.translation import N_
 
@@ -36,36 +35,26 @@ def require_training(settings: Settings) -> None:
         raise RunError(reason)
 
 
-def is_public(settings: Settings) -> bool:
-    """Whether visitors are strangers: on a Space that trains nothing, its models are its owner's."""
-    return settings.on_spaces and not settings.allow_training
-
-
 def require_own_models(settings: Settings) -> None:
     """Keeps visitors of a Space from changing its models.
 
     Raises:
         ConfigError: with the way out.
     """
-    if is_public(settings):
+    if settings.is_public:
         raise ConfigError(
             "The models of this Space are its owner's: duplicate the Space (in its menu ⋮) to have your own."
         )
 
 
-def _is_path(source: str) -> bool:
-    place, _splits = folder_and_splits(source)
-    return any(Path(shard).expanduser().exists() for shard in shards_of(place))
+_PLACE = re.compile(r"(?<![\w:/.])/(?:[^\s/:;,'\"()]+/)+([^\s/:;,'\"()]+)")
+"""A path of two parts or more; an address has a colon before it."""
 
 
-def require_public_data(settings: Settings, source: str) -> None:
-    """Keeps visitors of a Space away from the files of its server.
-
-    Raises:
-        ConfigError: if `source` is a path there.
-    """
-    parts = sources_of(source)
-    if is_public(settings) and any(map(_is_path, parts)):
-        raise ConfigError(
-            "{source} is a path on this Space's server: use demo:test or a dataset of the Hub.", source=source
-        )
+def without_places(value: Any) -> Any:
+    """A text or a JSON answer that does not tell where on the server something lies: of a path, its name."""
+    if isinstance(value, str):
+        return _PLACE.sub(r"\1", value)
+    if isinstance(value, dict):
+        return {key: without_places(item) for key, item in value.items()}
+    return [without_places(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -9,13 +9,10 @@ from typing import Any
 import gradio as gr
 
 from studio.errors import StudioError
-from studio.translation import tr
+from studio.settings import Settings
+from studio.translation import said, tr
+from studio.ui.shared.access import without_places
 from studio.ui.shared.i18n import request_locale
-
-
-def error_text(error: StudioError, locale: str) -> str:
-    """The sentence of `error` in the visitor's language."""
-    return tr(error.template, locale, **error.values)
 
 
 def shows_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,8 +76,9 @@ def _message(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return error
     request = next((value for value in (*args, *kwargs.values()) if isinstance(value, gr.Request)), None)
     locale = request_locale(request)
+    text = said(error, locale)
     return gr.Error(
-        html.escape(error_text(error, locale), quote=False),
+        html.escape(without_places(text) if Settings.from_env().is_public else text, quote=False),
         title=tr("This did not work", locale),
         print_exception=False,
     )

@@ -14,7 +14,7 @@ from studio.options.training import FIELDS, GROUPS, TrainingConfig
 from studio.runs.manager import with_absolute_paths
 from studio.settings import Settings
 from studio.training.distributed.slurm import slurm_script
-from studio.ui.shared.errors import error_text
+from studio.translation import said
 from studio.ui.shared.i18n import _, request_locale
 
 LABELS = {name: _(f.metadata["label"]) for name, f in FIELDS.items()}
@@ -118,7 +118,7 @@ def field_marks(
         wrong = problems({name: values[name] for name in form})
         marks = [gr.validate(True, "") for _name in others]
         for name in form:
-            text = error_text(wrong[name], locale) if name in wrong else ""
+            text = said(wrong[name], locale) if name in wrong else ""
             marks.append(gr.validate(name not in wrong, text))
         return marks
 

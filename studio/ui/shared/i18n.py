@@ -80,10 +80,11 @@ def request_locale(request: gr.Request | None) -> str:
     if request is None or not hasattr(request, "headers"):
         return DEFAULT_LOCALE
     headers = request.headers
-    return _locale_of(headers.get("cookie", ""), headers.get("accept-language", ""))
+    return locale_of(headers.get("cookie", ""), headers.get("accept-language", ""))
 
 
-def _locale_of(cookie_header: str, accept_language: str) -> str:
+def locale_of(cookie_header: str, accept_language: str) -> str:
+    """Language of a request with these two headers."""
     cookies = dict(part.strip().partition("=")[::2] for part in cookie_header.split(";"))
     return choose_locale(cookies.get(COOKIE), accept_language)
 
@@ -100,7 +101,7 @@ class LocaleMiddleware:
             await self._app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        locale = _locale_of(headers.get("cookie", ""), headers.get("accept-language", ""))
+        locale = locale_of(headers.get("cookie", ""), headers.get("accept-language", ""))
         # The page has to arrive as text to be changed; whoever compresses it does so after us.
         scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]}
         await self._app(scope, receive, _PageRewriter(send, locale).send)

@@ -22,7 +22,7 @@ from studio.reports.markup import Html, join
 from studio.reports.pieces import note, progress_bar
 from studio.transcription.engine import OnStep
 from studio.transcription.model_cache import ModelCache
-from studio.translation import tr
+from studio.translation import said, tr
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.i18n import request_locale
 from studio.ui.shared.waiting import Line
@@ -95,7 +95,9 @@ class Tasks:
                     yield step
         except StudioError as error:
             yield ["", *task.blank]
-            raise _named(error, task.path) from error
+            if task.path is None:
+                raise
+            raise named(error, task.path) from error
         finally:
             self.stops.end(visitor, stopped, is_over=not task.outlives)
 
@@ -125,12 +127,10 @@ class Tasks:
             place.leave()
 
 
-def _named(error: StudioError, path: Path | None) -> StudioError:
-    """The error with an upload's name in place of its path."""
-    if path is None:
-        return error
-    named = {name: path.name if str(v) == str(path) else v for name, v in error.values.items()}
-    return type(error)(error.template, **named)
+def named(error: StudioError, path: Path) -> StudioError:
+    """The error with an upload's name in place of its path: its folder says nothing to the visitor."""
+    values = {name: path.name if str(v) == str(path) else v for name, v in error.values.items()}
+    return type(error)(error.template, **values)
 
 
 # ---------------------------------------------------------------------- what is shown meanwhile
@@ -151,7 +151,7 @@ def tells_steps(report: Callable[[Any], None]) -> OnStep:
 
 def step_bar(step: ExportStep, locale: str) -> Html:
     """How far an export is."""
-    return progress_bar(step.share, tr(step.doing.template, locale, **step.doing.values))
+    return progress_bar(step.share, said(step.doing, locale))
 
 
 def paced_bar(doing: str, done: float, total: float, pace: "Pace", locale: str) -> Html:
@@ -174,7 +174,7 @@ def shared_note(engines: ModelCache, locale: str) -> Html:
     Not for the event loop: whether there is a GPU is known once torch is there.
     """
     notice = engines.notice()
-    return note(tr(notice.template, locale, **notice.values), "warning") if notice else Html("")
+    return note(said(notice, locale), "warning") if notice else Html("")
 
 
 _LEAST_SECONDS = 1.0

@@ -182,11 +182,11 @@ def error_rate_of(spec: ModelSpec) -> str:
 def loss_note(found: Mapping[str, Any] | None, locale: str) -> Html | None:
     """What a model has lost, by the check in its card or its run."""
     lost = loss_of(found)
-    return note(tr(lost.template, locale, **lost.values), "bad") if lost else None
+    return note(said(lost, locale), "bad") if lost else None
 
 
-def model_details(spec: ModelSpec, locale: str) -> Html:
-    """Everything known about one model."""
+def model_details(spec: ModelSpec, locale: str, *, is_public: bool = False) -> Html:
+    """Everything known about one model; strangers (`is_public`) are not told where it lies."""
     released = find_released(spec.id)
     pairs: list[tuple[str, Child]] = [
         (tr("Name", locale), tag("code", spec.id)),
@@ -195,7 +195,7 @@ def model_details(spec: ModelSpec, locale: str) -> Html:
         (tr("Base model", locale), spec.base_model),
         (tr("Languages", locale), _languages(spec, released, locale)),
         (tr("Size on disk", locale), format_bytes(spec.size_bytes) if spec.size_bytes else None),
-        (tr("Folder", locale), tag("code", str(spec.path)) if spec.path else None),
+        (tr("Folder", locale), tag("code", str(spec.path)) if spec.path and not is_public else None),
         (tr("Made", locale), spec.created[:16].replace("T", " ") or None),
     ]
     problem = note(said(spec.problem, locale), "bad") if spec.problem else None

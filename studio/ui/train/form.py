@@ -17,11 +17,12 @@ from studio.registry.store import ModelRegistry
 from studio.reports.data_views import manifest_preview
 from studio.reports.language_names import language_choices
 from studio.reports.markup import Html
+from studio.runs.confinement import require_own_data
 from studio.runs.disk import free_bytes
 from studio.settings import Settings
 from studio.training.launch import launch_command
-from studio.ui.shared.access import require_public_data
-from studio.ui.shared.errors import error_text, shows_errors
+from studio.translation import said
+from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET, copyable, follow_form
 from studio.ui.shared.forms import (
     LABELS,
@@ -46,7 +47,7 @@ def build_data_preview(settings: Settings, source: Block) -> None:
 
     @shows_errors
     def preview(name: str, request: gr.Request) -> Html:
-        require_public_data(settings, name)
+        require_own_data(settings, name)
         return manifest_preview(read_manifest(name, cache_dir=settings.cache), request_locale(request))
 
     quiet: dict[str, Any] = {"api_visibility": "private", "concurrency_limit": 2}
@@ -185,7 +186,7 @@ def _describer(settings: Settings) -> Callable[..., Any]:
         try:
             config = form_config(values)
         except StudioError as error:
-            return [error_text(error, locale), "", "", disk]
+            return [said(error, locale), "", "", disk]
         return [
             command_line(config),
             launch_command(config, "RUN_DIR"),

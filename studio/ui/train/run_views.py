@@ -10,7 +10,7 @@ from studio.runs.disk import LITTLE_SPACE_BYTES
 from studio.runs.status import ACTIVE, JobState, RunStatus
 from studio.training.after_check import CHECK_NAMES, name_of_check
 from studio.training.retry import Retry
-from studio.translation import N_, tr
+from studio.translation import N_, said, tr
 from studio.ui.shared.evaluation_views import difference, difference_legend
 from studio.ui.shared.short_audio_views import short_audio_table
 from studio.ui.shared.views import loss_note
@@ -34,14 +34,14 @@ def capabilities_table(found: Mapping[str, Any] | None, locale: str) -> Html | N
         word, kind = _VERDICTS[verdict_of(check)]
         rows.append(
             [
-                tr(name_of_check(check["check"], found or {}).template, locale),
+                said(name_of_check(check["check"], found or {}), locale),
                 format_percent(check["base"]),
                 format_percent(check["tuned"]),
                 badge(tr(word, locale), kind),
             ]
         )
     for unchecked in (found or {}).get("unchecked", ()):
-        title = tr(CHECK_NAMES[unchecked].template, locale)
+        title = said(CHECK_NAMES[unchecked], locale)
         rows.append([title, "", "", badge(tr(N_("not checked"), locale), "plain")])
     headers = [tr(text, locale) for text in (N_("What it can do"), N_("Base"), N_("Tuned"), N_("State"))]
     return table(headers, rows, numeric=[1, 2], class_="capabilities")
@@ -142,7 +142,7 @@ def run_status(status: RunStatus | None, locale: str) -> Html:
         short_audio_table(status.short_audio, locale),
         _data(status.data, locale),
         [_retry(retry, locale) for retry in status.retries],
-        [note(tr(said.template, locale, **said.values), "warning") for said in status.warnings],
+        [note(said(warning, locale), "warning") for warning in status.warnings],
         class_="run-status",
     )
 
@@ -158,7 +158,7 @@ def _outcome(status: RunStatus, locale: str) -> Html | None:
     if status.state in (JobState.FAILED, JobState.INTERRUPTED):
         return note(_error(status, locale), "bad")
     if status.state is JobState.STOPPED:
-        return note(tr(status.stop_note.template, locale), "warning")
+        return note(said(status.stop_note, locale), "warning")
     return None
 
 
@@ -176,13 +176,11 @@ def prune_question(status: RunStatus, locale: str) -> str:
 
 def _retry(retry: Retry, locale: str) -> Html:
     """Why the run was begun anew, and what it does otherwise."""
-    return note(" ".join(tr(said.template, locale, **said.values) for said in retry.sentences()), "warning")
+    return note(" ".join(said(told, locale) for told in retry.sentences()), "warning")
 
 
 def _error(status: RunStatus, locale: str) -> str:
-    if status.error_template:
-        return tr(status.error_template, locale, **status.error_values)
-    return status.error or tr("The run failed: the log says why.", locale)
+    return said(status.error, locale) if status.error else tr("The run failed: the log says why.", locale)
 
 
 def _progress(status: RunStatus, locale: str) -> Html:

@@ -14,8 +14,8 @@ from studio.settings import ASSETS
 from studio.transcription.captions import FORMATS, render
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
-from studio.translation import N_, tr
-from studio.ui.shared.errors import error_text, shows_errors
+from studio.translation import N_, said, tr
+from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
@@ -136,7 +136,7 @@ def _server_functions(sessions: LiveSessions) -> list[Any]:
                 str(data["session"]), int(data["rate"]), str(data["sound"]), is_last=bool(data["ends"])
             )
         except StudioError as error:
-            return {"error": error_text(error, request_locale(request))}
+            return {"error": said(error, request_locale(request))}
         return {"settled": text.settled, "tentative": text.tentative, "seconds": text.heard_seconds}
 
     return [wait_for, feed]
@@ -144,13 +144,13 @@ def _server_functions(sessions: LiveSessions) -> list[Any]:
 
 def _told(error: BaseException, locale: str) -> str:
     if isinstance(error, StudioError):
-        return error_text(error, locale)
+        return said(error, locale)
     return tr(_WORDS["unready"], locale)
 
 
 def _doing(step: ExportStep, locale: str) -> str:
     """How far an export is, in a line; what is said meanwhile is not heard."""
-    doing = tr(step.doing.template, locale, **step.doing.values)
+    doing = said(step.doing, locale)
     return tr(
         "Getting the model ready for faster-whisper, {share}: {doing} Speak once “Listening” stands here.",
         locale,

@@ -12,10 +12,12 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.dataset.audio import SOUND_FILES
-from studio.errors import AudioError, ConfigError, StudioError
+from studio.errors import AudioError, ConfigError
+from studio.files import user_path
 from studio.registry.store import ModelRegistry
 from studio.reports.markup import Child, Html, join, table, tag
 from studio.reports.pieces import badge, note, progress_bar
+from studio.runs.confinement import require_own_data
 from studio.settings import Settings
 from studio.transcription.batch import Asked, Batch
 from studio.transcription.captions import LAYOUT_BOUNDS, CaptionLayout
@@ -23,13 +25,22 @@ from studio.transcription.engine import Progress
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.transcriber import WINDOWS_TOGETHER
 from studio.transcription.transcription_jobs import groups, recordings_named, transcribe_many
-from studio.translation import N_, tr
-from studio.ui.shared.access import require_public_data
+from studio.translation import N_, said, tr
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET, opened, wire_cancel
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import chosen, search_options
-from studio.ui.shared.tasks import ExportStep, Pace, ShouldStop, Task, Tasks, paced_bar, step_bar, tells_steps
+from studio.ui.shared.tasks import (
+    ExportStep,
+    Pace,
+    ShouldStop,
+    Task,
+    Tasks,
+    named,
+    paced_bar,
+    step_bar,
+    tells_steps,
+)
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.waiting import Line
 from studio.ui.transcribe.form import (
@@ -112,15 +123,9 @@ def _cells(
     if row is None:
         return [path.name, badge(tr("waiting", locale)), length, ""]
     if error is not None:
-        return [path.name, badge(tr("failed", locale), "bad"), length, _reason(error, path, locale)]
+        return [path.name, badge(tr("failed", locale), "bad"), length, said(named(error, path), locale)]
     text = row["text"].strip() or tr("no speech", locale)
     return [path.name, badge(tr("done", locale), "good"), length, tag("span", text, dir="auto")]
-
-
-def _reason(error: StudioError, path: Path, locale: str) -> str:
-    """Why a recording could not be used. Uploads lie in folders whose names say nothing to the visitor."""
-    named = {name: path.name if str(value) == str(path) else value for name, value in error.values.items()}
-    return tr(error.template, locale, **named)
 
 
 RESULTS_FOLDER = "transcripts"
@@ -144,7 +149,7 @@ def build_many(
     form: dict[str, Block] = {}
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
-            _file_fields(form, is_public=settings.on_spaces and not settings.allow_training)
+            _file_fields(form, is_public=settings.is_public)
             form["model"] = model_field("many-model")
             form |= language_and_task("many")
             form["timestamps"] = timestamps_field()
@@ -250,8 +255,8 @@ async def _hear_all(
 def _paths(settings: Settings, files: list[str], place: str) -> list[Path]:
     named = [Path(file) for file in files]
     if place:
-        require_public_data(settings, place)
-        path = Path(place).expanduser()
+        require_own_data(settings, place)
+        path = user_path(place)
         if not path.exists():
             raise ConfigError("{path} is not there: name a folder or a text file.", path=place)
         named += recordings_named([], path)

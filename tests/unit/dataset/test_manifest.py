@@ -196,7 +196,7 @@ def test_a_row_without_speech_is_a_clip_that_says_nothing(write: Write) -> None:
     assert [(example.line, example.text, example.segments) for example in manifest.examples] == [
         (1, "", ()), (2, "", ())
     ]  # fmt: skip
-    assert [problem.reason for problem in manifest.problems] == ["The row has no text."] * 2
+    assert [str(problem.reason) for problem in manifest.problems] == ["The row has no text."] * 2
 
 
 def test_bad_rows_are_named_by_line_and_good_ones_go_on(write: Write, folder: Path) -> None:
@@ -207,8 +207,7 @@ def test_bad_rows_are_named_by_line_and_good_ones_go_on(write: Write, folder: Pa
     assert [example.line for example in manifest.examples] == [1, len(BAD_ROWS) + 2]
     assert [problem.line for problem in manifest.problems] == list(range(2, len(BAD_ROWS) + 2))
     for problem, (_, reason) in zip(manifest.problems, BAD_ROWS, strict=True):
-        assert reason in problem.reason
-        assert problem.template.format(**problem.values) == problem.reason
+        assert reason in str(problem.reason)
     assert manifest.problems[2].audio_path == "gone.wav"
 
 
@@ -218,7 +217,7 @@ def test_bad_lines_of_a_table_are_named(write: Write) -> None:
     found = [(example.line, example.text) for example in manifest.examples]
     assert found == [(2, "over\ntwo lines"), (7, "fine")]
     assert [problem.line for problem in manifest.problems] == [4, 6, 8]
-    assert "quotation marks" in manifest.problems[2].reason
+    assert "quotation marks" in str(manifest.problems[2].reason)
 
 
 def test_a_lone_quotation_mark_in_a_tsv_is_a_character(write: Write) -> None:

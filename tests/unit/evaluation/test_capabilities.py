@@ -86,6 +86,14 @@ def test_when_time_is_over_what_was_not_checked_is_called_so(engines: ModelCache
     assert report.checks == () and report.unchecked == CHECKS
 
 
+def test_how_long_recordings_are_to_be_read_is_found_out_however_slow_the_machine_is(
+    engines: ModelCache, demo_speech: Path
+) -> None:
+    examples = read_manifest(str(demo_speech / "validation.jsonl")).examples[:8]
+    report = check_capabilities(engines, "demo", "demo", examples, is_late=lambda: True, clip_errors=0.1)
+    assert [row.check for row in report.checks] == ["long_form"]
+
+
 @pytest.mark.parametrize(
     ("low", "high", "verdict"),
     [

@@ -410,3 +410,38 @@ def test_what_transformers_and_peft_save_is_accepted(tmp_path: Path) -> None:
 def test_the_real_whisper_tiny_is_recognised(registry: ModelRegistry, whisper_tiny: Path) -> None:
     spec = registry.get(str(whisper_tiny))
     assert spec.is_local and spec.is_multilingual and spec.dimensions == RELEASED[0].dimensions
+
+
+def test_a_folder_that_holds_no_model_is_not_walked_through(
+    registry: ModelRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "disk" / "deep" / "deeper").mkdir(parents=True)
+    seen = []
+    monkeypatch.setattr(
+        Path, "stat", lambda path, _stat=Path.stat, **how: seen.append(path) or _stat(path, **how)
+    )
+    assert registry.get(str(tmp_path / "disk")).problem is not None
+    assert not [path for path in seen if "deep" in path.parts]
+
+
+@pytest.mark.parametrize(
+    "name", ["x" * 300, "~nobody-of-this-name/", "a\0b", "\ud800", "~nobody-of-this-name/\0"]
+)
+def test_names_that_no_file_can_have_are_refused_with_a_sentence(registry: ModelRegistry, name: str) -> None:
+    with pytest.raises((ConfigError, ModelNotFoundError)) as caught:
+        registry.get(name)
+    str(caught.value).encode()
+
+
+def test_where_folders_are_not_taken_nothing_is_told_of_them(tmp_path: Path) -> None:
+    make_whisper(tmp_path / "models" / "mine", SMALL)
+    make_whisper(tmp_path / "owner" / "secret", SMALL)
+    (tmp_path / "file").touch()
+    registry = ModelRegistry(tmp_path / "models", demo=None, hf_cache=None, takes_folders=False)
+    assert registry.get("mine").id == registry.get(str(tmp_path / "models" / "mine")).id == "mine"
+    told = set()
+    for name in ("owner/secret/", "owner", "file", "nothing"):
+        with pytest.raises(ModelNotFoundError) as caught:
+            registry.get(str(tmp_path / name))
+        told.add(str(caught.value).replace(str(tmp_path / name), "…"))
+    assert len(told) == 1

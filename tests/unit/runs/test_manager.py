@@ -159,12 +159,12 @@ def test_an_exit_code_of_minus_nine_is_probably_memory(
     run_id = jobs.submit(config)
     run = run_of(settings, run_id)
     run.queue_entry.unlink()
-    assert "it was killed, or the machine was switched off" in jobs.status(run_id).error
+    assert "it was killed, or the machine was switched off" in str(jobs.status(run_id).error)
     write_json(run.exit, {"schema_version": 1, "exit_code": -9})
     status = jobs.status(run_id)
-    assert "probably for memory" in status.error and status.can_resume
+    assert "probably for memory" in str(status.error) and status.can_resume
     write_json(run.exit, {"schema_version": 1, "exit_code": 7})
-    assert "exit code 7" in jobs.status(run_id).error
+    assert "exit code 7" in str(jobs.status(run_id).error)
 
 
 def test_a_killed_worker_that_has_a_successor_is_never_told_as_interrupted(
@@ -191,7 +191,7 @@ def test_resume_queues_again_and_takes_the_result_back(
     run = run_of(settings, run_id)
     finish(run, "failed", error="No space.")
     run.stop_request.touch()
-    assert jobs.status(run_id).error == "No space."
+    assert str(jobs.status(run_id).error) == "No space."
     jobs.resume(run_id)
     assert jobs.status(run_id).state is JobState.QUEUED
     assert not run.stop_request.exists() and not run.result.exists()
@@ -331,7 +331,7 @@ def test_a_run_without_a_readable_configuration_is_shown_as_failed(
     run_id = jobs.submit(config)
     run_of(settings, run_id).config.write_text("{", encoding="utf-8")
     (status,) = jobs.runs()
-    assert status.state is JobState.FAILED and "is not valid" in status.error
+    assert status.state is JobState.FAILED and "is not valid" in str(status.error)
 
 
 def test_the_log_is_shown_from_its_end(jobs: JobManager, settings: Settings, config: TrainingConfig) -> None:

@@ -12,7 +12,8 @@ from studio.options.training import FIELDS, GROUPS, TrainingConfig
 from studio.services import Services
 from studio.settings import Settings
 from studio.ui.build import VISITORS_KEPT, build_app, launch_options
-from studio.ui.shared.access import require_public_data, require_training, why_training_is_off
+from studio.ui.gate import Names
+from studio.ui.shared.access import require_training, why_training_is_off
 from studio.ui.shared.forms import field_component, form_config, shown_value
 from studio.ui.shared.handover import handed
 from studio.ui.shared.links import link_query, linked_values
@@ -32,7 +33,7 @@ def test_only_the_endpoints_for_programs_are_public_and_polling_never_waits(sett
 
 
 def test_of_all_visitors_only_the_last_hundred_are_kept_in_memory(settings: Settings) -> None:
-    options = launch_options(Services.open(settings))
+    options = launch_options(Services.open(settings), Names(settings, "127.0.0.1"))
     assert options["state_session_capacity"] == VISITORS_KEPT <= 100
     assert options["run_history"] is False
 
@@ -67,27 +68,16 @@ def test_each_field_has_a_component(name: str) -> None:
     assert field_component(name).elem_id == f"train-{name}"
 
 
-def test_on_a_space_training_is_off_and_files_cannot_be_read_and_the_reason_tells_the_way_out(
-    settings: Settings,
-) -> None:
+def test_on_a_space_training_is_off_and_the_reason_tells_the_way_out(settings: Settings) -> None:
     space = Settings(home=settings.home, on_spaces=True, allow_training=False)
     assert "Duplicate this Space" in why_training_is_off(space)
     with pytest.raises(RunError, match="STUDIO_ALLOW_TRAINING"):
         require_training(space)
-    with pytest.raises(ConfigError, match="server"):
-        require_public_data(space, str(settings.home))
-    with pytest.raises(ConfigError, match="server"):
-        require_public_data(space, f"{settings.home}::train+test")
-    (settings.home / "a-01.tar").touch()
-    with pytest.raises(ConfigError, match="server"):
-        require_public_data(space, str(settings.home / "a-{00..03}.tar"))
-    require_public_data(space, "demo:test")
 
 
-def test_at_home_training_is_on_and_files_can_be_read(settings: Settings) -> None:
+def test_at_home_training_is_on(settings: Settings) -> None:
     assert why_training_is_off(settings) == ""
     require_training(settings)
-    require_public_data(settings, str(settings.home))
 
 
 def test_the_command_of_an_estimate_says_what_was_asked() -> None:

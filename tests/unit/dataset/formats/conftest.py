@@ -32,4 +32,4 @@ def said(manifest: Manifest) -> list[tuple[str, str]]:
 
 def reasons(manifest: Manifest) -> list[tuple[int, str]]:
     """What is wrong with which line."""
-    return [(problem.line, problem.reason) for problem in manifest.problems]
+    return [(problem.line, str(problem.reason)) for problem in manifest.problems]

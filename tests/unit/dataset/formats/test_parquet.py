@@ -93,7 +93,7 @@ def test_sound_that_is_named_by_its_place_is_a_file_here_or_none(tmp_path: Path,
     pyarrow.parquet.write_table(table, tmp_path / "list.parquet")
     manifest = read_manifest(tmp_path / "list.parquet", cache_dir=tmp_path / "cache")
     assert said(manifest) == [("here.wav", "a"), ("here.wav", "b")]
-    assert "There is no audio file http://127.0.0.1:9/a.wav" in manifest.problems[0].reason
+    assert "There is no audio file http://127.0.0.1:9/a.wav" in str(manifest.problems[0].reason)
 
 
 def test_a_file_that_is_no_parquet_is_refused(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_clips_longer_than_the_window_are_named_with_their_line_and_length(tmp_p
     write_rows(manifest, [first, long, third])
     source = read_source(TrainingConfig(train_data=str(manifest), validation_share=0.5))
     assert [(p.line, p.kind) for p in source.problems] == [(2, "too_long")]
-    assert "lasts 31.50 s, and max_audio_len is 30 s" in source.problems[0].reason
+    assert "lasts 31.50 s, and max_audio_len is 30 s" in str(source.problems[0].reason)
     write_rows(manifest, [long, long])
     with pytest.raises(ManifestError, match="max_audio_len is 30 s"):
         read_source(TrainingConfig(train_data=str(manifest)))

@@ -179,9 +179,8 @@ def test_languages_without_spaces_are_measured_in_characters() -> None:
 
 
 def test_the_error_of_a_run_is_translated() -> None:
-    error = {"error_template": "There is no model {name!r}; did you mean {nearest}?"}
-    error |= {"error_values": {"name": "smal", "nearest": "small"}, "error": "There is no model 'smal'"}
-    shown = shown_run(JobState.FAILED, "zh-TW", **error)
+    error = Message("There is no model {name!r}; did you mean {nearest}?", name="smal", nearest="small")
+    shown = shown_run(JobState.FAILED, "zh-TW", error=error)
     assert "smal" in shown and "There is no model" not in shown
 
 
@@ -196,7 +195,9 @@ def test_what_is_said_within_an_error_or_a_warning_is_translated_with_it(locale:
     error = nothing_left(TrainingConfig(), Shortage(OUT_OF_MEMORY, "training", 7, 2**31, 2**30))
     write_json(folder.result, Outcome(error=error).to_json({}))
     status = view(folder, Histories().read(folder.events))
-    assert "Memory ran out at step 7" in status.error and "Timestamps, Silence" in str(status.warnings[0])
+    assert "Memory ran out at step 7" in str(status.error) and "Timestamps, Silence" in str(
+        status.warnings[0]
+    )
     shown = text_of(run_views.run_status(status, locale))
     for english in ("Memory ran out", "Timestamps", "Silence stays empty", " off"):
         assert english not in shown
@@ -206,7 +207,7 @@ def test_what_is_said_within_an_error_or_a_warning_is_translated_with_it(locale:
 
 def test_what_comes_from_outside_is_escaped() -> None:
     told = {"warnings": (Message("{text}", text=EVIL),), "samples": ({"reference": EVIL},)}
-    status = run(JobState.FAILED, name=EVIL, error=EVIL, **told)
+    status = run(JobState.FAILED, name=EVIL, error=Message("{text}", text=EVIL), **told)
     for shown in (
         run_views.run_status(status, "en"),
         run_views.samples_table(status.samples, "en"),

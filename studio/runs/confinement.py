@@ -1,0 +1,52 @@
+"""What a Space reads and writes for its visitors: its own folder, and nothing else of the server.
+
+On a workstation every path is the user's own. On a Space whoever may train is still a visitor: data come from
+the Hub, from the demo speech, or from what was recorded in the studio's own folder.
+"""
+
+from pathlib import Path
+
+from studio.dataset.formats.webdataset import shards_of
+from studio.errors import ConfigError
+from studio.files import user_path
+from studio.options.sources import DEMO, folder_and_splits, is_dataset_id, sources_of
+from studio.options.training import FIELDS, TrainingConfig
+from studio.settings import Settings
+
+
+def require_confined(config: TrainingConfig, settings: Settings) -> None:
+    """Refuses a run on a Space that would read or write elsewhere.
+
+    Raises:
+        ConfigError: naming the option.
+    """
+    for name, field in FIELDS.items():
+        value, kind = str(getattr(config, name) or ""), field.metadata["names"]
+        if kind == "data":
+            require_own_data(settings, value)
+        elif kind == "path" and value and settings.on_spaces and not _is_within(value, settings.home):
+            raise ConfigError("--{name} {path} is outside of this Space's own folder.", name=name, path=value)
+
+
+def require_own_data(settings: Settings, text: str) -> None:
+    """Keeps visitors of a Space away from the files of its server. Where nobody may train, all are strangers.
+
+    Raises:
+        ConfigError: if one of the sources in `text` is a path there.
+    """
+    if not settings.on_spaces:
+        return
+    for source in filter(None, sources_of(text)):
+        place, _splits = folder_and_splits(source)
+        is_elsewhere = source.partition(":")[0] != DEMO and not is_dataset_id(source)
+        if not is_elsewhere and not any(user_path(shard).exists() for shard in shards_of(place)):
+            continue
+        if settings.is_public or not all(_is_within(shard, settings.home) for shard in shards_of(place)):
+            raise ConfigError(
+                "{source} is a path on this Space's server: use demo:test or a dataset of the Hub.",
+                source=source,
+            )
+
+
+def _is_within(place: str, home: Path) -> bool:
+    return user_path(place).resolve().is_relative_to(home.resolve())

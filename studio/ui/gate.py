@@ -1,0 +1,164 @@
+"""Who is let in: the gate before everything that the server answers.
+
+It stands before the page, the interface for programs, its queue and streams, files, uploads, and tools for
+assistants; what is added later stands behind it, too. Three questions, each refused with one sentence:
+
+1. Is the server meant by the name in `Host`? A page of somebody else whose own name leads to this machine
+   would otherwise be taken for ours.
+2. Does the request come from our page? A browser says so in `Origin`, which a page cannot change; programs
+   send none.
+3. Is the visitor logged in, where a login is asked for (`STUDIO_AUTH`)?
+"""
+
+import ipaddress
+import socket
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+
+from studio.errors import ConfigError
+from studio.messages import Message
+from studio.settings import Settings
+from studio.translation import said, tr
+from studio.ui.login import LOGIN, LOGOUT, Login
+from studio.ui.shared.i18n import AsgiApp, AsgiMessage, Receive, Send, locale_of
+
+_STARTS = "/gradio_api/startup-events"
+"""Gradio asks this of itself before anybody is served; its answer tells nothing."""
+_HUGGING_FACE = "huggingface.co"
+_SPACES = ".hf.space"
+
+
+class Gate:
+    """The middleware that stands before all others of the server."""
+
+    def __init__(self, app: AsgiApp, names: "Names", login: Login | None) -> None:
+        self._app = app
+        self._names = names
+        self._login = login
+
+    async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
+        """Answers what may not pass; everything else goes on to the server."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        answer = await self._answer(scope, receive)
+        if answer is None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            await answer(scope, receive, send)
+
+    async def _answer(self, scope: AsgiMessage, receive: Receive) -> Response | None:
+        headers = Headers(scope=scope)
+        locale = locale_of(headers.get("cookie", ""), headers.get("accept-language", ""))
+        refusal = self._names.refusal(headers.get("host"), headers.get("origin"))
+        if refusal is not None:
+            return PlainTextResponse(said(refusal, locale), 403)
+        if self._login is None:
+            return None
+        path = scope["path"].removeprefix(scope.get("root_path", "")).rstrip("/")
+        if path in (LOGIN, LOGOUT) and scope["type"] == "http":
+            return await self._login.answer(Request(scope, receive), path, locale)
+        if path == _STARTS or self._login.admits(headers):
+            return None
+        if path == "" and scope.get("method") in ("GET", "HEAD"):
+            return RedirectResponse(f"{scope.get('root_path', '')}{LOGIN}", 303)
+        return PlainTextResponse(tr("Log in first, at {path}.", locale, path=LOGIN), 401)
+
+
+class Names:
+    """Names that this server answers to."""
+
+    def __init__(self, settings: Settings, host: str) -> None:
+        """`host` is the address that it listens on."""
+        self._is_open = not is_this_machine(host)
+        self._trusted = {name.lower() for name in (*settings.hosts, settings.space_host) if name}
+        self._origins = {_HUGGING_FACE} if settings.on_spaces else set()
+        self._is_space = settings.on_spaces
+        machine = socket.gethostname().lower()
+        self._local = {"localhost", host.lower(), *((machine, f"{machine}.local") if self._is_open else ())}
+
+    def trust(self, name: str) -> None:
+        """Adds a name that was not known when the server was started."""
+        self._trusted.add(name.lower())
+
+    def refusal(self, host: str | None, origin: str | None) -> Message | None:
+        """Why a request with these headers may not pass; None if it may."""
+        if not self._is_ours(host):
+            return Message(
+                "This studio does not answer to the name {host}. If the name is its own, start it with "
+                "STUDIO_HOSTS={host}.",
+                host=_shortened(host),
+            )
+        if origin is not None and not self._is_our_page(origin, host or ""):
+            return Message(
+                "The request comes from a page of {origin}, not from this studio: if that is its own "
+                "address, start it with STUDIO_HOSTS set to the name in it.",
+                origin=_shortened(origin),
+            )
+        return None
+
+    def _is_ours(self, host: str | None) -> bool:
+        name = _name_in(f"//{host}") if host else None
+        if name is None or host is None:
+            return False
+        if name in self._local or self._is_trusted(host.lower(), name):
+            return True
+        try:
+            number = ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        # Nobody can have a number lead elsewhere, as they can a name.
+        return self._is_open or number.is_loopback
+
+    def _is_trusted(self, host: str, name: str) -> bool:
+        return name in self._trusted or host in self._trusted or (self._is_space and name.endswith(_SPACES))
+
+    def _is_our_page(self, origin: str, host: str) -> bool:
+        place = origin.lower().partition("://")[2]
+        name = _name_in(f"//{place}") if place else None
+        if name is None:
+            return False
+        return place == host.lower() or self._is_trusted(place, name) or name in self._origins
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether who listens on `host` is reached from this machine alone."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _name_in(place: str) -> str | None:
+    """The name in `//name:port`, in small letters; None where there is none."""
+    try:
+        parts = urlsplit(place)
+        parts.port  # noqa: B018 - a port that is no number makes it raise
+        return parts.hostname
+    except ValueError:
+        return None
+
+
+def _shortened(text: str | None) -> str:
+    return (text or "–")[:100]
+
+
+def require_login(settings: Settings, host: str) -> None:
+    """Refuses to open the studio to others without a login, unless somebody has said that it is meant so.
+
+    Raises:
+        ConfigError: with the ways out.
+    """
+    is_asked_for = settings.auth or settings.on_spaces or settings.is_open
+    if is_asked_for or (is_this_machine(host) and not settings.share):
+        return
+    raise ConfigError(
+        "Whoever reaches {place} could train and read files here: ask for a login with "
+        "STUDIO_AUTH=name:password, or set STUDIO_PUBLIC=1 if everybody may.",
+        place="the public link" if settings.share else host,
+    )

@@ -1,0 +1,168 @@
+"""The login of a studio that is open to others: the page that asks for it, and the cookie that it leaves.
+
+The cookie says who it is and until when, and is signed; programs may send name and password with each request
+instead, as `curl -u name:password` does.
+"""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import os
+import secrets
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+
+from studio.files import storage_errors
+from studio.reports.markup import Html, tag
+from studio.translation import tr
+
+LOGIN, LOGOUT = "/login", "/logout"
+COOKIE = "studio_login"
+KEY_FILE = "login.key"
+"""In the home: what logins are signed with, so that they outlive a restarted studio."""
+_KEY_BYTES = 32
+_LOGIN_SECONDS = 30 * 24 * 3600.0
+_WRONG_SECONDS = 1.0
+"""Whoever gives a wrong password waits so long for the answer."""
+
+
+class Login:
+    """Who may come in, and their cookies; a cookie says who it is and until when, and is signed."""
+
+    def __init__(self, users: Mapping[str, str], key: bytes, is_framed: bool) -> None:
+        """`users`: name → password; `is_framed`: whether the page is shown within one of another site."""
+        self._users = users
+        self._key = key
+        self._is_framed = is_framed
+
+    def admits(self, headers: Headers) -> bool:
+        """Whether a request brings a login: the page's cookie, or HTTP's own (`curl -u name:password`)."""
+        kind, _space, given = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "basic":
+            return self._knows(*_unpacked(given))
+        cookies = (part.strip().partition("=")[::2] for part in headers.get("cookie", "").split(";"))
+        return any(name == COOKIE and self._has_signed(value) for name, value in cookies)
+
+    async def answer(self, request: Request, path: str, locale: str) -> Response | None:
+        """The page that asks for name and password, what follows from them, or the end of a login."""
+        away = f"{request.scope.get('root_path', '')}/"
+        if path == LOGOUT:
+            out = RedirectResponse(away, 303)
+            out.delete_cookie(COOKIE)
+            return out
+        if request.method != "POST":
+            return HTMLResponse(login_page(locale))
+        async with request.form(max_files=0, max_fields=8) as form:
+            name, password = str(form.get("username", "")), str(form.get("password", ""))
+        wants_page = "text/html" in request.headers.get("accept", "")
+        if not self._knows(name, password):
+            await asyncio.sleep(_WRONG_SECONDS)
+            told = tr("Name or password is wrong.", locale)
+            return HTMLResponse(login_page(locale, told), 401) if wants_page else PlainTextResponse(told, 401)
+        made: Response = RedirectResponse(away, 303) if wants_page else JSONResponse({"success": True})
+        is_https = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
+        made.set_cookie(
+            COOKIE,
+            self._signed(name, time.time() + _LOGIN_SECONDS),
+            max_age=int(_LOGIN_SECONDS),
+            httponly=True,
+            secure=is_https,
+            samesite="none" if self._is_framed and is_https else "lax",
+            partitioned=self._is_framed and is_https,
+        )
+        return made
+
+    def _knows(self, name: str, password: str) -> bool:
+        known = self._users.get(name, "")
+        return hmac.compare_digest(known.encode(), password.encode()) and bool(known)
+
+    def _signed(self, name: str, until: float) -> str:
+        text = base64.urlsafe_b64encode(f"{until:.0f}:{name}".encode()).decode().rstrip("=")
+        return f"{text}.{self._signature(text, name)}"
+
+    def _has_signed(self, cookie: str) -> bool:
+        text, _dot, signature = cookie.partition(".")
+        until, name = _unpacked(text)
+        if name not in self._users or not until.isdecimal() or float(until) < time.time():
+            return False
+        return hmac.compare_digest(self._signature(text, name).encode(), signature.encode())
+
+    def _signature(self, text: str, name: str) -> str:
+        """With the password in it: who changes one ends its logins."""
+        signed = f"{text}\n{self._users[name]}".encode()
+        return hmac.new(self._key, signed, hashlib.sha256).hexdigest()
+
+
+def _unpacked(text: str) -> tuple[str, str]:
+    """What stands before and after the first colon of base64; empty where it is none."""
+    try:
+        padded = text + "=" * (-len(text) % 4)
+        before, _colon, after = base64.b64decode(padded, altchars=b"-_").decode().partition(":")
+    except ValueError:
+        return "", ""
+    return before, after
+
+
+def login_key(home: Path) -> bytes:
+    """What logins are signed with: made once, and readable by the owner of the home alone.
+
+    Raises:
+        StorageError: if it cannot be written.
+    """
+    path = home / KEY_FILE
+    with storage_errors(home):
+        home.mkdir(parents=True, exist_ok=True)
+        if not path.is_file():
+            descriptor, made = tempfile.mkstemp(dir=home, prefix=".login-")  # for its owner alone
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(secrets.token_bytes(_KEY_BYTES))
+            with suppress(FileExistsError):  # another studio of this home was first
+                os.link(made, path)
+            Path(made).unlink()
+        return path.read_bytes()
+
+
+_STYLE = """
+:root { color-scheme: light dark; font-family: system-ui, sans-serif; }
+body { display: grid; place-items: center; min-height: 90vh; margin: 0; }
+form { display: grid; gap: 0.75rem; width: min(20rem, 90vw); }
+input, button { font: inherit; padding: 0.5rem; width: 100%; box-sizing: border-box; }
+h1 { font-size: 1.4rem; margin: 0; }
+"""
+
+
+def login_page(locale: str, wrong: str = "") -> str:
+    """Asks for name and password; `wrong` says why it asks again."""
+
+    def field(label: str, name: str, kind: str) -> Html:
+        typed = tag("input", name_=name, type=kind, required=True, autocomplete=_AUTOCOMPLETE[name])
+        return tag("label", label, typed)
+
+    form = tag(
+        "form",
+        tag("h1", "Whisper Studio"),
+        tag("div", wrong, role="alert") if wrong else None,
+        field(tr("Name", locale), "username", "text"),
+        field(tr("Password", locale), "password", "password"),
+        tag("button", tr("Log in", locale), type="submit"),
+        method="post",
+    )
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name_="viewport", content="width=device-width"),
+        tag("title", tr("Log in", locale)),
+        tag("style", Html(_STYLE)),
+    )
+    return "<!doctype html>" + tag("html", head, tag("body", tag("main", form)), lang=locale)
+
+
+_AUTOCOMPLETE = {"username": "username", "password": "current-password"}
