@@ -49,6 +49,8 @@ STORIES = {
     "studio/ui": "app/test_page browser/test_tabs golden/test_interfaces",
     "studio/ui/api": "app/test_mcp",
     "studio/locales": "browser/test_memory browser/test_train browser/test_transcribe browser/test_live",
+    "studio/ui/gate": "browser/test_login app/test_space",
+    "studio/ui/login": "browser/test_login",
     "studio/ui/memory": "browser/test_memory browser/test_measured",
     "studio/ui/serve": "app/test_space app/test_mcp",
     "studio/ui/shared/access": "app/test_space",

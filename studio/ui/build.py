@@ -14,7 +14,7 @@ from studio.translation import LOCALES
 from studio.ui.api.endpoints import build_api
 from studio.ui.evaluate.tab import build_evaluate_tab
 from studio.ui.gate import Gate, Names
-from studio.ui.login import Login, login_key
+from studio.ui.login import LOGOUT, Login, login_key
 from studio.ui.memory.tab import OOM, MemoryTab, build_memory_tab
 from studio.ui.models.tab import build_models_tab
 from studio.ui.shared.errors import shows_errors
@@ -68,7 +68,7 @@ def build_app(services: Services) -> gr.Blocks:
         delete_cache=(UPLOADS_KEPT_SECONDS // 4, UPLOADS_KEPT_SECONDS),
     )
     with app:
-        _header()
+        _header(has_login=bool(services.settings.auth))
         steps = _guided_line()
         with gr.Tabs(elem_id="studio-tabs") as tabs:
             with gr.Tab(_("GPU memory"), id="memory") as tab:
@@ -146,8 +146,8 @@ def launch_options(services: Services, names: Names) -> dict[str, Any]:
     }
 
 
-def _header() -> None:
-    """Logo, name, one line, and the languages."""
+def _header(*, has_login: bool) -> None:
+    """Logo, name, one line, the languages, and the way out where there is a login."""
     with gr.Row(elem_id="studio-header", equal_height=True):
         gr.HTML(_brand(LOGO), elem_id="studio-brand", scale=0, min_width=220)
         gr.HTML(
@@ -156,6 +156,8 @@ def _header() -> None:
             scale=1,
         )
         gr.HTML(_languages(), elem_id="studio-languages", js_on_load=_SWITCH_LANGUAGE, scale=0, min_width=240)
+        if has_login:
+            gr.Button(_("Log out"), link=LOGOUT, link_target="_self", size="sm", elem_id="studio-logout")
 
 
 def _brand(logo: Path) -> Html:

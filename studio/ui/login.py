@@ -134,8 +134,11 @@ _STYLE = """
 :root { color-scheme: light dark; font-family: system-ui, sans-serif; }
 body { display: grid; place-items: center; min-height: 90vh; margin: 0; }
 form { display: grid; gap: 0.75rem; width: min(20rem, 90vw); }
-input, button { font: inherit; padding: 0.5rem; width: 100%; box-sizing: border-box; }
+input, button { font: inherit; padding: 0.6rem; width: 100%; box-sizing: border-box; border-radius: 6px; }
+input { border: 1px solid GrayText; margin-top: 0.25rem; }
+button { border: 0; background: #0f7e70; color: white; cursor: pointer; }
 h1 { font-size: 1.4rem; margin: 0; }
+[role="alert"] { border-left: 4px solid #c2413b; padding-left: 0.6rem; }
 """
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
+import httpx
 import pytest
 
 from studio.settings import DEMO_SPEECH
@@ -17,12 +18,15 @@ HAS_MCP = find_spec("mcp") is not None
 TOOLS = {"estimate", "fit", "explain_oom", "doctor", "transcribe", "probe", "trace", "models", "runs"}
 
 
-async def talk(url: str, calls: list[tuple[str, dict[str, Any]]]) -> tuple[dict[str, Any], list[Any]]:
+async def talk(
+    url: str, calls: list[tuple[str, dict[str, Any]]], headers: dict[str, str] | None = None
+) -> tuple[dict[str, Any], list[Any]]:
     """Tools by name, and the answers to some calls, as a client sees them."""
     mcp: Any = pytest.importorskip("mcp")
     client: Any = pytest.importorskip("mcp.client.streamable_http")
     async with (
-        client.streamable_http_client(f"{url}/gradio_api/mcp/") as (reading, writing, _),
+        httpx.AsyncClient(headers=headers, timeout=300) as caller,
+        client.streamable_http_client(f"{url}/gradio_api/mcp/", http_client=caller) as (reading, writing, _),
         mcp.ClientSession(reading, writing) as session,
     ):
         await session.initialize()
