@@ -67,6 +67,8 @@ class Settings:
     """Names, with or without a port, by which this studio is reached, beside those of the machine."""
     space_host: str = ""
     """The same of a Space, set by Hugging Face."""
+    uploads: Path | None = None
+    """Where uploads are kept, through Gradio's own variable; None: where the system keeps temporary files."""
     share: bool = field(default=False, metadata={"env": "GRADIO_SHARE"})
     """Whether Gradio makes a public link, through its own variable."""
     mcp: bool = field(default=False, metadata={"env": "STUDIO_MCP"})
@@ -150,6 +152,7 @@ class Settings:
             is_open=_flag(env, "STUDIO_PUBLIC", default=False),
             hosts=tuple(filter(None, env.get("STUDIO_HOSTS", "").lower().replace(",", " ").split())),
             space_host=env.get("SPACE_HOST", ""),
+            uploads=Path(env["GRADIO_TEMP_DIR"]) if env.get("GRADIO_TEMP_DIR") else None,
             share=_flag(env, "GRADIO_SHARE", default=False),
             mcp=_flag(env, "STUDIO_MCP", default=False),
         )
@@ -174,6 +177,15 @@ def local_rank(environ: Mapping[str, str] | None = None) -> int:
     """Which of a run's processes on this machine this is, as its launcher numbered them; 0 without one."""
     value = (os.environ if environ is None else environ).get("LOCAL_RANK", "0")
     return int(value) if value.isdecimal() else 0
+
+
+def keep_uploads_in(folder: Path | None) -> Path | None:
+    """Tells Gradio where to keep uploads, which looks for that in the environment alone; gives what it was
+    told before."""
+    before = os.environ.pop("GRADIO_TEMP_DIR", "")
+    if folder is not None:
+        os.environ["GRADIO_TEMP_DIR"] = str(folder)
+    return Path(before) if before else None
 
 
 def environment_variables() -> list[str]:

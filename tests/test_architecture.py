@@ -185,9 +185,10 @@ from studio.services import Services
 from studio.settings import Settings
 from studio.ui.build import build_app, launch_options
 from studio.ui.gate import Names
+from studio.ui.uploads import Uploads
 services = Services.open(Settings(home=Path(home), hf_cache=Path(home, "hf")))
 build_app(services)
-launch_options(services, Names(services.settings, "127.0.0.1"))
+launch_options(services, Names(services.settings, "127.0.0.1"), Uploads(services.settings))
 look("the page")
 print(json.dumps(loaded))
 """

@@ -112,8 +112,26 @@ def _inspect_adapter(folder: Path, card: dict[str, Any]) -> FolderContent:
             "adapter_model.safetensors holds no LoRA matrices: "
             "only LoRA, DoRA and AdaLoRA adapters are known."
         )
+    _check_expression(config.get("target_modules"))
     base = card.get("base_model") or config.get("base_model_name_or_path") or ""
     return FolderContent(kind=ModelKind.ADAPTER, base_name=str(base), card=card)
+
+
+_UNBOUNDED = re.compile(r"[*+]|\{\d*,\}")
+_REPEATED_GROUP = re.compile(r"\)(?:[*+]|\{)")
+_MOST_UNBOUNDED = 3
+
+
+def _check_expression(targets: Any) -> None:
+    """An adapter may name its layers by a regular expression, and one of a stranger may take for ever."""
+    if not isinstance(targets, str):
+        return
+    if len(_UNBOUNDED.findall(targets)) > _MOST_UNBOUNDED or _REPEATED_GROUP.search(targets):
+        raise ModelBrokenError(
+            "adapter_config.json names layers by an expression that could take for ever ({start}): list "
+            "their names in target_modules.",
+            start=targets[:60],
+        )
 
 
 def _inspect_whisper(folder: Path, card: dict[str, Any]) -> FolderContent:
@@ -171,9 +189,40 @@ def _check_companions(folder: Path) -> None:
     has_features = any(
         (folder / name).is_file() for name in ("preprocessor_config.json", "processor_config.json")
     )
+    for name in ("preprocessor_config.json", "processor_config.json"):
+        if (folder / name).is_file():
+            _check_features(folder / name)
     for present, name in ((has_tokenizer, "tokenizer.json"), (has_features, "preprocessor_config.json")):
         if not present:
             raise _missing(name)
+
+
+_FEATURES = {"n_fft": 400, "hop_length": 160, "sampling_rate": 16000}
+"""As every Whisper has them; the filters of other values may take more memory than there is."""
+_MOST_MELS = 512
+
+
+def _check_features(path: Path) -> None:
+    told = read_json_object(path)
+    values = told.get("feature_extractor", told)
+    values = values if isinstance(values, dict) else {}
+    mels = values.get("feature_size", 80)
+    if not isinstance(mels, int) or not 0 < mels <= _MOST_MELS:
+        raise _odd(path, "feature_size", mels, "80 or 128")
+    for name, usual in _FEATURES.items():
+        if (value := values.get(name, usual)) != usual:
+            raise _odd(path, name, value, usual)
+
+
+def _odd(path: Path, name: str, value: object, usual: object) -> ModelBrokenError:
+    return ModelBrokenError(
+        "{file} has {name} {value}, and every Whisper has {usual}: copy it from the model that this one was "
+        "trained from.",
+        file=path.name,
+        name=name,
+        value=str(value)[:40],
+        usual=usual,
+    )
 
 
 def _missing(name: str) -> ModelBrokenError:

@@ -24,6 +24,7 @@ from studio.ui.shared.i18n import COOKIE, LocaleMiddleware, _, page_translations
 from studio.ui.shared.theme import studio_theme
 from studio.ui.train.tab import TrainTab, build_train_tab
 from studio.ui.transcribe.tab import build_playground_tab
+from studio.ui.uploads import UploadLimit, Uploads
 
 TITLE = "Whisper Studio"
 LOGO = ASSETS / "logo.svg"
@@ -116,7 +117,7 @@ def _name_buttons(app: gr.Blocks) -> None:
             block.elem_id = f"button-{number}"
 
 
-def launch_options(services: Services, names: Names) -> dict[str, Any]:
+def launch_options(services: Services, names: Names, uploads: Uploads) -> dict[str, Any]:
     """What `launch` is given beside host and port; call it after `build_app`, when all texts are marked.
 
     `names` are those that the server answers to.
@@ -135,11 +136,17 @@ def launch_options(services: Services, names: Names) -> dict[str, Any]:
         "state_session_capacity": VISITORS_KEPT,
         # None: Gradio's own variable decides.
         "mcp_server": settings.mcp or None,
-        "max_file_size": f"{settings.max_upload_mb:g}mb",
+        "max_file_size": uploads.largest_bytes,
         "allowed_paths": [str(DEMO_SPEECH / "samples")],
         "blocked_paths": [str(settings.home)],
         # What FastAPI takes for a middleware: class, positional and named arguments.
-        "app_kwargs": {"middleware": [(Gate, (names, login), {}), (LocaleMiddleware, (), {})]},
+        "app_kwargs": {
+            "middleware": [
+                (Gate, (names, login), {}),
+                (UploadLimit, (uploads,), {}),
+                (LocaleMiddleware, (), {}),
+            ]
+        },
         "share": settings.share,
         # Gradio's own servers for files, which its variable would start, stand beside the gate.
         "num_workers": 0,

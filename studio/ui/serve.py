@@ -12,9 +12,11 @@ from studio.errors import ConfigError, StudioError
 from studio.lazy_imports import transformers_library
 from studio.services import Services
 from studio.settings import Settings
-from studio.ui.api.mcp import answer_in_json, log_in, require_mcp
+from studio.ui.api.mcp import answer_in_json, keep_files_in, log_in, require_mcp
 from studio.ui.build import build_app, launch_options
+from studio.ui.fair_queue import make_fair
 from studio.ui.gate import Names, require_login
+from studio.ui.uploads import Uploads
 
 _WARM_UP_DELAY_SECONDS = 3.0
 _RETURNS_MEMORY_EVERY_SECONDS = 20.0
@@ -47,8 +49,9 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    services = Services.open(settings)
+    services, uploads = Services.open(settings), Uploads(settings)
     app, names = build_app(services), Names(settings, host)
+    make_fair(app)
     services.jobs.start()
     try:
         app.launch(
@@ -56,12 +59,13 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
             server_port=settings.server_port,
             inbrowser=open_browser,
             prevent_thread_lock=True,
-            **launch_options(services, names),
+            **launch_options(services, names, uploads),
         )
         if app.share_url:
             names.trust(str(urlsplit(app.share_url).hostname))
         if app.mcp_server_obj is not None:
             answer_in_json(app.mcp_server_obj)
+            keep_files_in(uploads.folder)
             if settings.auth:
                 log_in(app.mcp_server_obj, settings.auth)
         warm_up = threading.Timer(_WARM_UP_DELAY_SECONDS, load_heavy_libraries)
@@ -73,6 +77,7 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
     finally:
         app.close(verbose=False)
         services.close()
+        uploads.close()
     return 0
 
 

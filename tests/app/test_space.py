@@ -9,8 +9,9 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -129,22 +130,57 @@ def test_a_run_cannot_be_started_past_the_tab_either(client: Client, space: Stud
     assert list((space.home / "runs").iterdir()) == []
 
 
+def asked(space: StudioProcess, handler: int, data: Sequence[object], visitor: str) -> str:
+    """What a handler, named or not, says to somebody who calls it without the page."""
+    question = {"data": data, "fn_index": handler, "session_hash": visitor}
+    joined = httpx.post(f"{space.url}/gradio_api/queue/join", json=question, timeout=60)
+    if joined.status_code != 200:
+        return joined.text
+    answer = httpx.get(f"{space.url}/gradio_api/queue/data", params={"session_hash": visitor}, timeout=300)
+    return answer.text
+
+
 def pressed(space: StudioProcess, client: Client, button: str, *data: object) -> str:
-    """What the handler behind a button says to somebody who calls it without the page."""
+    """What the handlers behind a button say."""
     ids = [one["id"] for one in client.config["components"] if one["props"].get("elem_id") == button]
     handlers = [
         one["id"]
         for one in client.config["dependencies"]
         if one["backend_fn"] and any(at in ids for at, _ in one["targets"])
     ]
-    said = ""
-    for handler in handlers:
-        asked = {"data": data, "fn_index": handler, "session_hash": f"{button}{handler}"}
-        httpx.post(f"{space.url}/gradio_api/queue/join", json=asked, timeout=60).raise_for_status()
-        of_session = {"session_hash": asked["session_hash"]}
-        said += httpx.get(f"{space.url}/gradio_api/queue/data", params=of_session, timeout=60).text
+    said = "".join(asked(space, handler, data, f"{button}{handler}") for handler in handlers)
     assert handlers and "process_completed" in said
     return said
+
+
+def kept(space: StudioProcess) -> dict[str, bytes]:
+    """Everything of the owner: models, runs, recordings, and what else lies in the home but what can be made
+    again."""
+    return {
+        path.relative_to(space.home).as_posix(): path.read_bytes()
+        for path in sorted(space.home.rglob("*"))
+        if path.is_file() and path.relative_to(space.home).parts[0] != "cache"
+    }
+
+
+def takes_any(component: dict[str, Any]) -> bool:
+    """Whether a component may hold any text."""
+    is_list = component["type"] == "dropdown" and component["props"].get("allow_custom_value")
+    return bool(is_list) or component["type"] in ("textbox", "state")
+
+
+def test_no_function_of_the_page_changes_what_is_the_owners(
+    space: StudioProcess, client: Client, demo_model: Path
+) -> None:
+    shutil.copytree(demo_model, space.home / "models" / "mine", dirs_exist_ok=True)
+    before = kept(space)
+    components = {one["id"]: one for one in client.config["components"]}
+    handlers = [one for one in client.config["dependencies"] if one["backend_fn"]]
+    for handler in handlers:
+        inputs = [components[number] for number in handler["inputs"]]
+        data = ["mine" if takes_any(one) else one["props"].get("value") for one in inputs]
+        assert "process_completed" in asked(space, handler["id"], data, "stranger"), handler
+    assert len(handlers) > 100 and kept(space) == before
 
 
 @pytest.mark.parametrize(

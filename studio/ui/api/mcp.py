@@ -8,6 +8,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from studio.errors import ConfigError
@@ -106,6 +107,13 @@ def answer_in_json(server: Any) -> None:
         return write([_json(value) for value in data], root_url)
 
     server.postprocess_output_data = in_json
+
+
+def keep_files_in(folder: Path) -> None:
+    """Has Gradio's MCP server keep sounds that come with a question there; it decided where when imported."""
+    import gradio.mcp
+
+    gradio.mcp.DEFAULT_TEMP_DIR = str(folder)
 
 
 def log_in(server: Any, users: Mapping[str, str]) -> None:

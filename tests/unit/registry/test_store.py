@@ -445,3 +445,28 @@ def test_where_folders_are_not_taken_nothing_is_told_of_them(tmp_path: Path) -> 
             registry.get(str(tmp_path / name))
         told.add(str(caught.value).replace(str(tmp_path / name), "…"))
     assert len(told) == 1
+
+
+@pytest.mark.parametrize("targets", ["(a+)+$", ".*.*.*.*q_proj", "(?:x{1,}y)*", "a*b*c*d*"])
+def test_an_adapter_whose_expression_could_take_for_ever_is_not_asked(
+    registry: ModelRegistry, tmp_path: Path, targets: str
+) -> None:
+    folder = tmp_path / "models" / "mine"
+    make_adapter(folder, "demo")
+    config = json.loads((folder / "adapter_config.json").read_text("utf-8"))
+    write_json(folder / "adapter_config.json", {**config, "target_modules": targets})
+    assert "could take for ever" in str(registry.get("mine").problem)
+    write_json(folder / "adapter_config.json", {**config, "target_modules": ".*decoder.*(q_proj|v_proj)$"})
+    assert "for ever" not in str(registry.get("mine").problem)
+
+
+@pytest.mark.parametrize(("name", "value"), [("n_fft", 10**6), ("hop_length", 1), ("feature_size", 10**6)])
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_features_that_no_whisper_has_are_refused_before_their_filters_are_made(
+    registry: ModelRegistry, tmp_path: Path, name: str, value: int, is_nested: bool
+) -> None:
+    folder = tmp_path / "models" / "mine"
+    make_whisper(folder, SMALL)
+    told = {"feature_extractor": {name: value}} if is_nested else {name: value}
+    write_json(folder / ("processor_config.json" if is_nested else "preprocessor_config.json"), told)
+    assert f"has {name} {value}" in str(registry.get("mine").problem)

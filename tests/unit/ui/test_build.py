@@ -1,5 +1,6 @@
 """The page as it is built, before anything is started."""
 
+from contextlib import closing
 from urllib.parse import parse_qsl
 
 import pytest
@@ -17,6 +18,7 @@ from studio.ui.shared.access import require_training, why_training_is_off
 from studio.ui.shared.forms import field_component, form_config, shown_value
 from studio.ui.shared.handover import handed
 from studio.ui.shared.links import link_query, linked_values
+from studio.ui.uploads import Uploads
 
 PUBLIC = {
     *("fit", "explain_oom", "presets", "memory_claims", "doctor", "trace", "probe"),
@@ -33,7 +35,8 @@ def test_only_the_endpoints_for_programs_are_public_and_polling_never_waits(sett
 
 
 def test_of_all_visitors_only_the_last_hundred_are_kept_in_memory(settings: Settings) -> None:
-    options = launch_options(Services.open(settings), Names(settings, "127.0.0.1"))
+    with closing(Uploads(settings)) as uploads:
+        options = launch_options(Services.open(settings), Names(settings, "127.0.0.1"), uploads)
     assert options["state_session_capacity"] == VISITORS_KEPT <= 100
     assert options["run_history"] is False
 

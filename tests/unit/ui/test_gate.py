@@ -19,6 +19,7 @@ from studio.settings import Settings
 from studio.ui.build import build_app, launch_options
 from studio.ui.gate import Names, is_this_machine, require_login
 from studio.ui.login import COOKIE, Login, login_key
+from studio.ui.uploads import Uploads
 
 HERE = "127.0.0.1:7860"
 EVERYWHERE = ("/nowhere", "/gradio_api/mcp/")
@@ -44,7 +45,8 @@ def served(settings: Settings) -> Iterator[Served]:
     """The whole application behind its gate."""
     services = Services.open(settings)
     app = build_app(services)
-    options = launch_options(services, Names(settings, "127.0.0.1"))
+    uploads = Uploads(settings)
+    options = launch_options(services, Names(settings, "127.0.0.1"), uploads)
     app.launch(server_name="127.0.0.1", quiet=True, prevent_thread_lock=True, **options)
     try:
         with httpx.Client(base_url=app.local_url, timeout=30) as client:
@@ -52,6 +54,7 @@ def served(settings: Settings) -> Iterator[Served]:
     finally:
         app.close(verbose=False)
         services.close()
+        uploads.close()
 
 
 @pytest.fixture(scope="module")

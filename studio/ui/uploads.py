@@ -1,0 +1,119 @@
+"""What visitors upload: a folder of this studio's own, with a limit, and gone with it.
+
+Gradio keeps uploads in a folder that all its programs share, without a limit, and those of a killed one for
+ever. Here each studio has a folder of its own beside them, locked as long as its process lives: the next one
+that starts sweeps those whose process is gone.
+"""
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+
+from studio.files import storage_errors
+from studio.settings import Settings, keep_uploads_in
+from studio.translation import N_, tr
+from studio.ui.shared.i18n import AsgiApp, AsgiMessage, Receive, Send, locale_of
+
+_PREFIX = "whisper-studio-uploads-"
+_LOCK = ".alive"
+_FILES_AT_ONCE = 20
+"""Of the largest size: so much is kept in all."""
+_MOST_FILES = 5000
+_MEBIBYTE = 2**20
+_YOUNG_SECONDS = 60.0
+"""A studio that starts may not have locked its folder yet."""
+_FULL = N_(
+    "The server keeps as much as it can of what was uploaded: try again in an hour, or ask its owner for "
+    "more room."
+)
+
+
+class Uploads:
+    """The folder of one studio; `close` removes it."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Makes the folder, tells Gradio of it, and removes those that killed studios left.
+
+        Raises:
+            StorageError: if there is no room for a folder.
+        """
+        self.most_bytes = int(_FILES_AT_ONCE * settings.max_upload_mb * _MEBIBYTE)
+        self.largest_bytes = int(settings.max_upload_mb * _MEBIBYTE)
+        self._coming_bytes = 0
+        parent = settings.uploads or Path(tempfile.gettempdir())
+        with storage_errors(parent):
+            parent.mkdir(parents=True, exist_ok=True)
+            _sweep(parent)
+            self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+            self._lock = FileLock(self.folder / _LOCK)
+            self._lock.acquire()
+        self._before = keep_uploads_in(self.folder)
+
+    def close(self) -> None:
+        """Removes what was uploaded."""
+        keep_uploads_in(self._before)
+        self._lock.release()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def takes(self, size_bytes: int) -> bool:
+        """Whether there is room for so much more beside what is there and what comes in at the moment."""
+        sizes = [size for place in self.folder.rglob("*") if (size := _size(place)) is not None]
+        return sum(sizes) + self._coming_bytes + size_bytes <= self.most_bytes and len(sizes) < _MOST_FILES
+
+    def begin(self, size_bytes: int) -> None:
+        """Counts what begins to come in."""
+        self._coming_bytes += size_bytes
+
+    def end(self, size_bytes: int) -> None:
+        """It is there now, or was given up."""
+        self._coming_bytes -= size_bytes
+
+
+class UploadLimit:
+    """The middleware that refuses an upload for which there is no room."""
+
+    def __init__(self, app: AsgiApp, uploads: Uploads) -> None:
+        self._app = app
+        self._uploads = uploads
+
+    async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
+        """Passes everything on but uploads that are too much."""
+        if scope["type"] != "http" or scope["method"] != "POST" or not scope["path"].endswith("/upload"):
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        length = headers.get("content-length", "")
+        size_bytes = int(length) if length.isdecimal() else self._uploads.largest_bytes
+        if not self._uploads.takes(size_bytes):
+            locale = locale_of(headers.get("cookie", ""), headers.get("accept-language", ""))
+            await PlainTextResponse(tr(_FULL, locale), 413)(scope, receive, send)
+            return
+        self._uploads.begin(size_bytes)
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._uploads.end(size_bytes)
+
+
+def _sweep(parent: Path) -> None:
+    for folder in parent.glob(f"{_PREFIX}*"):
+        try:
+            if time.time() - folder.stat().st_mtime < _YOUNG_SECONDS:
+                continue
+            with FileLock(folder / _LOCK, timeout=0):
+                pass
+        except (Timeout, OSError):  # its studio lives, or it is somebody else's
+            continue
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _size(place: Path) -> int | None:
+    try:
+        return place.stat().st_size if place.is_file() else None
+    except OSError:  # gone since
+        return None

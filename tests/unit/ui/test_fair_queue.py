@@ -1,0 +1,74 @@
+"""The queue: who asks much waits behind those who ask little."""
+
+import threading
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import gradio as gr
+import httpx
+import pytest
+
+from studio.ui.fair_queue import MOST_OF_A_VISITOR, make_fair, visitor_of
+
+
+class Slow:
+    """A page with one function that answers when it is let go on, one question after the other."""
+
+    def __init__(self) -> None:
+        self.answered: list[str] = []
+        self.goes_on = threading.Event()
+        self.is_at_work = threading.Event()
+        with gr.Blocks() as self.app:
+            asked, shown = gr.Textbox(), gr.Textbox()
+            asked.submit(self.answer, asked, shown, concurrency_limit=1)
+        make_fair(self.app)
+        self.app.launch(server_name="127.0.0.1", quiet=True, prevent_thread_lock=True)
+
+    def answer(self, name: str) -> str:
+        self.is_at_work.set()
+        assert self.goes_on.wait(60)
+        self.answered.append(name)
+        return name
+
+    def ask(self, name: str, visitor: str, **headers: str) -> httpx.Response:
+        asked = {"data": [name], "fn_index": 0, "session_hash": visitor}
+        return httpx.post(f"{self.app.local_url}gradio_api/queue/join", json=asked, headers=headers)
+
+
+@pytest.fixture
+def slow() -> Iterator[Slow]:
+    page = Slow()
+    yield page
+    page.goes_on.set()
+    page.app.close(verbose=False)
+
+
+def test_a_visitor_who_floods_the_queue_waits_behind_everybody_else(slow: Slow) -> None:
+    for number in range(20):
+        assert slow.ask(f"flood {number}", "a").status_code == 200
+    assert slow.is_at_work.wait(60)
+    for visitor in ("b", "c"):
+        for number in range(2):
+            assert slow.ask(f"{visitor} {number}", visitor).status_code == 200
+    slow.goes_on.set()
+    deadline = time.monotonic() + 60
+    while len(slow.answered) < 24 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert slow.answered[:7] == ["flood 0", "flood 1", "b 0", "c 0", "flood 2", "b 1", "c 1"]
+    assert slow.answered[7:] == [f"flood {number}" for number in range(3, 20)]
+
+
+def test_who_has_too_many_waiting_is_told_so_and_others_come_in(slow: Slow) -> None:
+    assert slow.ask("first", "a").status_code == 200 and slow.is_at_work.wait(60)
+    for number in range(MOST_OF_A_VISITOR):
+        assert slow.ask(str(number), "a").status_code == 200
+    refused = slow.ask("more", "a", **{"accept-language": "zh-TW"})
+    assert refused.status_code == 503 and "個請求在等待" in refused.text
+    assert slow.ask("other", "b").status_code == 200
+
+
+def test_new_sessions_do_not_help_who_comes_through_a_proxy() -> None:
+    asked = SimpleNamespace(headers={"x-forwarded-for": "203.0.113.7, 10.0.0.1"}, client=None)
+    assert visitor_of(asked, "one") == visitor_of(asked, "two") == "203.0.113.7"
+    assert visitor_of(None, "one") == "one"

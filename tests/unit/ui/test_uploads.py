@@ -1,0 +1,64 @@
+"""What visitors upload: kept apart, within a limit, and gone with the studio that took it."""
+
+import os
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from studio.settings import Settings
+from studio.ui.uploads import Uploads
+from tests.studio_process import ROOT
+from tests.unit.ui.test_gate import served
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", uploads=tmp_path / "uploads", max_upload_mb=0.01)
+
+
+def test_each_studio_has_a_folder_of_its_own_that_goes_with_it(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADIO_TEMP_DIR", "before")
+    with closing(Uploads(settings)) as uploads, closing(Uploads(settings)) as other:
+        assert uploads.folder != other.folder and os.environ["GRADIO_TEMP_DIR"] == str(other.folder)
+        assert uploads.folder.stat().st_mode & 0o077 == 0
+    assert not uploads.folder.exists() and not other.folder.exists()
+    assert os.environ["GRADIO_TEMP_DIR"] == "before"
+
+
+def test_what_a_killed_studio_left_goes_when_the_next_one_starts(settings: Settings) -> None:
+    script = (
+        "import os, sys; from pathlib import Path; from studio.settings import Settings; "
+        "from studio.ui.uploads import Uploads; "
+        "made = Uploads(Settings(home=Path(sys.argv[1]), uploads=Path(sys.argv[2]))); "
+        "(made.folder / 'private.wav').touch(); print(made.folder, flush=True); os.kill(os.getpid(), 9)"
+    )
+    words = [sys.executable, "-c", script, str(settings.home), str(settings.uploads)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, encoding="utf-8")
+    left = Path(done.stdout.strip())
+    assert (left / "private.wav").is_file()
+    with closing(Uploads(settings)) as living:
+        assert left.is_dir(), "it may be one that only just starts"
+        for folder in (left, living.folder):
+            os.utime(folder, (0, 0))
+        with closing(Uploads(settings)):
+            assert not left.exists() and living.folder.is_dir()
+
+
+def test_uploads_are_refused_once_they_fill_their_room(settings: Settings) -> None:
+    with served(settings) as page:
+        sound = {"files": ("a.wav", b"x" * 9_000)}
+        for number in range(30):
+            files = {"files": (f"{number}.wav", bytes([number]) * 9_000)}
+            answer = page.client.post("/gradio_api/upload", files=files)
+            if answer.status_code != 200:
+                break
+        assert answer.status_code == 413 and 18 <= number <= 23
+        assert "try again in an hour" in answer.text
+        refused = page.client.post("/gradio_api/upload", files=sound, headers={"accept-language": "zh-CN"})
+        assert "服务器已存满" in refused.text
+        assert page.client.get("/config").status_code == 200
