@@ -41,7 +41,7 @@ def parse_bytes(text: str) -> int:
     Raises:
         ConfigError: if it is not a size.
     """
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)\s*", text)
+    match = re.fullmatch(r"\s*([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([a-zA-Z]*)\s*", text)
     if not match or match[2].lower() not in _BYTE_UNITS:
         raise ConfigError("{text!r} is not a size: give a number with a unit, such as 24 GiB.", text=text)
     factor = _BYTE_UNITS[match[2].lower()] if match[2] else GIB

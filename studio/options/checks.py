@@ -44,7 +44,7 @@ def _check_values(config: "TrainingConfig") -> None:
                 choices=", ".join(choices),
                 value=value,
             )
-        if bounds and value is not None and not (math.isfinite(value) and bounds[0] <= value <= bounds[1]):
+        if bounds and value is not None and not bounds[0] <= value <= bounds[1]:  # NaN is in no range
             raise ConfigError(
                 "{name} must be between {low:.10g} and {high:.10g}, got {value:.10g}.",
                 name=f.name,

@@ -86,6 +86,30 @@ def _text(name: str, value: Any) -> str:
     return text
 
 
+def of_kind(kind: Any, name: str, value: Any) -> Any:
+    """A value of a plain type (bool, int, float, str, dict) from one of JSON.
+
+    Raises:
+        ConfigError: if it is none of that type.
+    """
+    if kind is bool:
+        return boolean(name, value)
+    if kind in (int, float):
+        return (_whole_number if kind is int else _number)(name, value)
+    if kind is str and not isinstance(value, str):
+        raise ConfigError("{name} must be a text, got {value}.", name=name, value=_beginning(value))
+    if kind is dict and not isinstance(value, Mapping):
+        raise ConfigError(
+            "{name} must hold options by name, got {value}.", name=name, value=_beginning(value)
+        )
+    return value
+
+
+def _beginning(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]} …"
+
+
 def boolean(name: str, value: Any) -> bool:
     """True or False, however it is written.
 
@@ -105,14 +129,14 @@ def _number(name: str, value: Any) -> float:
         if isinstance(value, bool):
             raise ValueError
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ConfigError("{name} must be a number, got {value!r}.", name=name, value=value) from None
 
 
 def _whole_number(name: str, value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
     number = _number(name, value)
+    if isinstance(value, int):
+        return value
     if not number.is_integer():
         raise ConfigError("{name} must be a whole number, got {value!r}.", name=name, value=value)
     return int(number)

@@ -10,6 +10,7 @@ from typing import Any
 from gradio.events import api
 
 from studio.services import Services
+from studio.ui.api.arguments import checked
 from studio.ui.api.mcp import documented
 from studio.ui.api.memory import MemoryEndpoints
 from studio.ui.api.runs import RunEndpoints
@@ -22,7 +23,7 @@ def build_api(services: Services) -> None:
     """Adds the public endpoints to the page that is being built."""
     for endpoint in (*MemoryEndpoints(services).all(), *RunEndpoints(services).all()):
         answered = _for_strangers(endpoint) if services.settings.is_public else endpoint
-        api(documented(shows_errors(answered)), api_name=endpoint.__name__, concurrency_limit=4)
+        api(documented(shows_errors(checked(answered))), api_name=endpoint.__name__, concurrency_limit=4)
     transcribe_endpoint(services)
 
 

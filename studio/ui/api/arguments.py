@@ -1,0 +1,40 @@
+"""Arguments of the interface for programs, of the kinds that its functions are written for.
+
+Programs send any JSON. What is of another kind is refused with a sentence, before a function meets it.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from types import UnionType
+from typing import Any, get_args, get_origin
+
+from studio.options.values import of_kind
+
+
+def checked(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with its arguments brought to the kinds of its annotations; null stands for the default.
+
+    It raises ConfigError for an argument that is of another kind.
+    """
+    signature = inspect.signature(endpoint)
+
+    @functools.wraps(endpoint)
+    def answered(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs)
+        for name, value in given.arguments.items():
+            parameter = signature.parameters[name]
+            if value is None and parameter.default is not inspect.Parameter.empty:
+                given.arguments[name] = parameter.default
+            else:
+                given.arguments[name] = of_kind(_plain_kind(parameter.annotation), name, value)
+        return endpoint(*given.args, **given.kwargs)
+
+    return answered
+
+
+def _plain_kind(annotation: Any) -> Any:
+    """`dict` of `dict[str, Any] | None`."""
+    kinds = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    kind = next(kind for kind in kinds if kind is not type(None))
+    return get_origin(kind) or kind
