@@ -23,7 +23,7 @@ def user_path(text: str) -> Path:
         ConfigError: if no file can have that name.
     """
     path = Path(text)
-    with suppress(RuntimeError):  # the folder of somebody who is not known here
+    with suppress(RuntimeError, ValueError):  # the folder of somebody who is not known, or cannot be
         path = path.expanduser()
     try:
         is_possible = "\0" not in text and all(len(os.fsencode(part)) <= _LONGEST_NAME for part in path.parts)
@@ -32,7 +32,7 @@ def user_path(text: str) -> Path:
     if not is_possible:
         raise ConfigError(
             "{start} … can be no path: a name has at most {most} bytes, of characters that can be written.",
-            start=text[:40].replace("\0", "\\0").encode(errors="backslashreplace").decode(),
+            start=ascii(text[:40])[1:-1] if not text.isprintable() else text[:40],
             most=_LONGEST_NAME,
         )
     return path
@@ -68,11 +68,20 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The JSON value in `path`; raises what `open` and `json.loads` raise; too deep is a ValueError, too."""
+    """The JSON value in `path`; raises what `open` and `parse_json` raise."""
+    return parse_json(path.read_text(encoding="utf-8"))
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The value of a text that somebody else has written.
+
+    Raises:
+        ValueError: if it is no JSON, or nested too deeply to be read.
+    """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(text)
     except RecursionError as error:
-        raise ValueError(f"{path} is nested too deeply") from error
+        raise ValueError("it is nested too deeply") from error
 
 
 def append_json_line(path: Path, value: object) -> None:

@@ -4,12 +4,11 @@ Names that only differ in spelling from a field of `TrainingConfig` are aliases 
 Those that do nothing here are in `trainer_flags` and `script_flags`, each with a sentence.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from studio.errors import ConfigError
-from studio.files import user_path
+from studio.files import parse_json, user_path
 from studio.methods import METHODS
 from studio.options.foreign import Foreign
 from studio.options.script_flags import SCRIPTS
@@ -259,7 +258,7 @@ def _saving(strategy: Any, notes: list[str]) -> dict[str, Any]:
 def _use_reentrant(name: str, value: Any) -> Any:
     """The one thing that the options of checkpointing, a mapping or its JSON, can say here."""
     try:
-        given = json.loads(value) if isinstance(value, str) else value
+        given = parse_json(value) if isinstance(value, str) else value
     except ValueError:
         given = None
     if not isinstance(given, Mapping) or set(given) - {"use_reentrant"}:

@@ -3,10 +3,10 @@
 This module imports nothing heavy; `scheduler_values` gives what `lr_scheduler_kwargs` of the trainer takes.
 """
 
-import json
 from typing import Any
 
 from studio.errors import ConfigError
+from studio.files import parse_json
 
 _PLATEAU = ("factor", "patience", "threshold", "threshold_mode", "cooldown", "min_lr", "eps")
 _COSINE_TO = ("min_lr", "min_lr_rate", "num_cycles")
@@ -44,7 +44,7 @@ def scheduler_options(scheduler: str, text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        values = json.loads(text)
+        values = parse_json(text)
     except ValueError:
         values = None
     if not isinstance(values, dict):

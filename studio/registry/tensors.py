@@ -3,13 +3,13 @@
 Nothing is loaded; a model of 3 GB is judged by reading a few hundred kilobytes.
 """
 
-import json
 import math
 import struct
 from pathlib import Path
 from typing import Any
 
 from studio.errors import ModelBrokenError
+from studio.files import parse_json, read_json
 
 _MAX_HEADER_BYTES = 100_000_000
 _DTYPE_BYTES = {
@@ -34,11 +34,11 @@ def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
             raise cut_short(path, size_bytes, 8 + header_bytes)
         raw = file.read(header_bytes)
     try:
-        header = json.loads(raw)
+        header = parse_json(raw)
         header.pop("__metadata__", None)
         shapes = {name: tuple(int(side) for side in entry["shape"]) for name, entry in header.items()}
         end = max((_end_of_tensor(entry) for entry in header.values()), default=0)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise _not_safetensors(path) from error
     expected_bytes = 8 + header_bytes + end
     if size_bytes < expected_bytes:
@@ -85,7 +85,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
         ModelBrokenError: if the file is missing, unreadable, or holds something else.
     """
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = read_json(path)
     except FileNotFoundError as error:
         raise ModelBrokenError("{file} is missing: copy the model again.", file=path.name) from error
     except (OSError, ValueError) as error:

@@ -9,7 +9,7 @@ from typing import Any
 
 from studio.messages import Message, message_from
 from studio.runs.kinds import EVENT, fitting
-from studio.runs.status import EvalPoint
+from studio.runs.status import METRICS, EvalPoint
 from studio.training.events import read_events
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,8 @@ class History:
         elif kind == "data":
             self.data = event
         elif kind == "plan":
-            self.max_steps, self.metric = int(event["max_steps"]), str(event.get("metric", ""))
+            self.max_steps = int(event["max_steps"])
+            self.metric = event["metric"] if event.get("metric") in METRICS else ""
             self.learning_rate = event.get("learning_rate")
         elif kind == "memory":
             self.memory = {name: event.get(name) for name in ("predicted", "measured")}

@@ -37,6 +37,10 @@ ACTIVE = frozenset({JobState.QUEUED, JobState.STARTING, JobState.RUNNING, JobSta
 RESUMABLE = frozenset({JobState.STOPPED, JobState.FAILED, JobState.INTERRUPTED})
 
 
+METRICS = ("wer", "cer")
+"""By which a run is judged: word errors, or character errors."""
+
+
 @dataclass(frozen=True)
 class EvalPoint:
     """One evaluation; step 0 is the base model."""

@@ -8,6 +8,7 @@ from studio.runs import process
 from studio.runs.disk import checkpoints_bytes, free_bytes, removable_bytes
 from studio.runs.history import History
 from studio.runs.status import (
+    METRICS,
     EvalPoint,
     JobState,
     RunStatus,
@@ -49,7 +50,7 @@ def view(run: RunDir, history: History | None, *, with_curves: bool = True) -> R
         data_wait_share=history.latest.get("data_wait_share"),
         eval_points=_evaluations(history, metrics),
         learning_rate=history.learning_rate,
-        metric=str(history.metric or metrics.get("metric") or ""),
+        metric=history.metric or (metrics["metric"] if metrics.get("metric") in METRICS else ""),
         metrics=metrics,
         capabilities=result.get("capabilities"),
         short_audio=result.get("short_audio"),

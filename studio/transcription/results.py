@@ -1,14 +1,13 @@
 """The results of many recordings in one file: what is there already is not done again."""
 
 import glob
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from studio.errors import ConfigError
-from studio.files import write_json
+from studio.files import read_json, write_json
 from studio.transcription.ranks import share_of
 
 _SAVED_EVERY_SECONDS = 5.0
@@ -114,7 +113,7 @@ class ResultsFile:
 
 def _read(path: Path) -> list[dict[str, Any]]:
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
+        rows = read_json(path)
     except (OSError, ValueError):
         rows = None
     if not isinstance(rows, list) or not all(isinstance(row, dict) and "audio_path" in row for row in rows):

@@ -424,13 +424,24 @@ def test_a_folder_that_holds_no_model_is_not_walked_through(
     assert not [path for path in seen if "deep" in path.parts]
 
 
-@pytest.mark.parametrize(
-    "name", ["x" * 300, "~nobody-of-this-name/", "a\0b", "\ud800", "~nobody-of-this-name/\0"]
-)
+@pytest.mark.parametrize("name", ["x" * 300, "~nobody-of-this-name/", "a\0b", "\ud800", "~a\0b", "~/a\n/\0"])
 def test_names_that_no_file_can_have_are_refused_with_a_sentence(registry: ModelRegistry, name: str) -> None:
     with pytest.raises((ConfigError, ModelNotFoundError)) as caught:
         registry.get(name)
-    str(caught.value).encode()
+    assert str(caught.value).encode() and "\n" not in str(caught.value)
+
+
+def test_json_without_an_end_and_shapes_without_a_bound_are_told_of_one_model(
+    registry: ModelRegistry, tmp_path: Path
+) -> None:
+    make_whisper(tmp_path / "models" / "deep")
+    (tmp_path / "models" / "deep" / "config.json").write_text("[" * 3000)
+    make_whisper(tmp_path / "models" / "wide")
+    header = b'{"a":{"dtype":"F32","shape":[1e999],"data_offsets":[0,0]}}'
+    weights = tmp_path / "models" / "wide" / "model.safetensors"
+    weights.write_bytes(len(header).to_bytes(8, "little") + header)
+    assert "cannot be read as JSON" in str(registry.get("deep").problem)
+    assert "is not a safetensors file" in str(registry.get("wide").problem)
 
 
 def test_where_folders_are_not_taken_nothing_is_told_of_them(tmp_path: Path) -> None:

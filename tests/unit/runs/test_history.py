@@ -24,6 +24,14 @@ def test_what_was_appended_is_added_to_what_was_read(tmp_path: Path) -> None:
     assert second.offset == (tmp_path / "events.jsonl").stat().st_size
 
 
+def test_a_measure_that_nobody_knows_is_none(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "events.jsonl")
+    log.write("plan", max_steps=3, metric="wenullr")
+    assert Histories().read(tmp_path / "events.jsonl").metric == ""
+    log.write("plan", max_steps=3, metric="cer")
+    assert Histories().read(tmp_path / "events.jsonl").metric == "cer"
+
+
 def test_half_a_line_is_left_for_later(tmp_path: Path) -> None:
     path, histories = tmp_path / "events.jsonl", Histories()
     write_run(EventLog(path), range(1, 3))

@@ -33,9 +33,10 @@ def test_a_later_run_does_only_what_is_missing_failed_or_of_another_model(tmp_pa
     assert ResultsFile(place, paths, "demo", overwrite=True).todo == paths
 
 
-def test_a_file_that_holds_something_else_is_not_overwritten(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ['{"settings": 1}', "[" * 3000])
+def test_a_file_that_holds_something_else_is_not_overwritten(tmp_path: Path, text: str) -> None:
     place = tmp_path / "results.json"
-    place.write_text('{"settings": 1}', encoding="utf-8")
+    place.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match="holds no results of transcribe"):
         ResultsFile(place, [Path("a")], "demo", overwrite=False)
 
