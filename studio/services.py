@@ -9,6 +9,10 @@ from studio.runs.probe import Prober
 from studio.settings import DEMO_MODEL, Settings
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.sharing import Sharing
+from studio.units import GIB
+
+LARGEST_DOWNLOAD_BYTES = 8 * GIB
+"""That visitors of a Space may cause: the largest Whisper in single precision is smaller."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Services:
             hf_cache=settings.hf_cache,
             in_use=lambda: jobs.models_in_use(),
             takes_folders=not settings.on_spaces,
+            largest_download_bytes=LARGEST_DOWNLOAD_BYTES if settings.is_public else None,
         )
         exporter = Exporter(registry)
         engines = ModelCache(

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from studio.errors import HubUnreachableError, ModelNotFoundError
+from studio.errors import HubUnreachableError, ModelNotFoundError, StorageError
 from studio.files import require_free_space, storage_errors
+from studio.units import format_bytes
 
 OnProgress = Callable[[int, int], None]
 """Told bytes done and bytes in all."""
@@ -48,6 +49,7 @@ def download(
     on_progress: OnProgress | None = None,
     endpoint: str | None = None,
     answer_seconds: float = _ANSWER_SECONDS,
+    most_bytes: int | None = None,
 ) -> Path:
     """Fetches configs, tokenizer and safetensors of a model into the cache, and returns its snapshot folder.
 
@@ -57,7 +59,7 @@ def download(
     Raises:
         HubUnreachableError: if the Hub does not answer.
         ModelNotFoundError: if the Hub knows no such model, or keeps it from this user.
-        StorageError: if the disk has no room for it.
+        StorageError: if the disk has no room for it, or it is larger than `most_bytes`.
     """
     from huggingface_hub import HfApi, snapshot_download
 
@@ -65,7 +67,7 @@ def download(
     with _hub_errors(hub_id):
         # The first question has a time limit; `snapshot_download` would wait for ever.
         info = HfApi(endpoint=endpoint).model_info(hub_id, timeout=answer_seconds, files_metadata=True)
-        _require_space(info, cache_dir)
+        _require_space(info, cache_dir, most_bytes)
         with storage_errors(cache_dir or Path()):
             return Path(
                 snapshot_download(
@@ -108,14 +110,23 @@ def _unreachable(hub_id: str) -> HubUnreachableError:
     )
 
 
-def _require_space(info: Any, cache_dir: Path | None) -> None:
+def _require_space(info: Any, cache_dir: Path | None, most_bytes: int | None) -> None:
     """Asks for room for all that will be fetched; files already there are counted too, to be safe."""
     from huggingface_hub import constants
     from huggingface_hub.utils._paths import filter_repo_objects
 
     sizes = {entry.rfilename: entry.size or 0 for entry in info.siblings or []}
     names = filter_repo_objects(sizes, allow_patterns=_WANTED, ignore_patterns=_UNWANTED)
-    require_free_space(cache_dir or Path(constants.HF_HUB_CACHE), sum(sizes[name] for name in names))
+    needed_bytes = sum(sizes[name] for name in names)
+    if most_bytes is not None and needed_bytes > most_bytes:
+        raise StorageError(
+            "{model} has {needed}, and visitors of this Space may download models of up to {most}: duplicate "
+            "the Space (in its menu ⋮) to use it.",
+            model=info.id,
+            needed=format_bytes(needed_bytes),
+            most=format_bytes(most_bytes),
+        )
+    require_free_space(cache_dir or Path(constants.HF_HUB_CACHE), needed_bytes)
 
 
 def _progress_class(on_progress: OnProgress) -> type[Any]:

@@ -39,13 +39,16 @@ class ModelRegistry:
         hf_cache: Path | None,
         in_use: Callable[[], Mapping[str, str]] = dict,
         takes_folders: bool = True,
+        largest_download_bytes: int | None = None,
     ) -> None:
         """`in_use` tells model id → reason, and is asked before a model is renamed or deleted. Without
-        `takes_folders`, a name is that of a listed model or of one of the Hub, never a folder.
+        `takes_folders`, a name is that of a listed model or of one of the Hub, never a folder. Models of the
+        Hub that are larger than `largest_download_bytes` are not fetched.
         """
         self.models = models
         self.in_use = in_use
         self._hf_cache = hf_cache
+        self._largest_download_bytes = largest_download_bytes
         self._listing = Listing(models, demo, hf_cache, takes_folders=takes_folders)
 
     # ------------------------------------------------------------------ reading
@@ -104,7 +107,12 @@ class ModelRegistry:
                 "{model} is not on this disk, and downloads are switched off: allow them, or give a folder.",
                 model=spec.id,
             )
-        path = download(spec.id, cache_dir=cache_dir or self._hf_cache, on_progress=on_progress)
+        path = download(
+            spec.id,
+            cache_dir=cache_dir or self._hf_cache,
+            on_progress=on_progress,
+            most_bytes=self._largest_download_bytes,
+        )
         self._require_usable(self._listing.scanner.scan(path).to_spec(spec.id, ModelSource.DOWNLOADED))
         return path
 

@@ -13,6 +13,9 @@ from studio.options.sources import DEMO, folder_and_splits, is_dataset_id, sourc
 from studio.options.training import FIELDS, TrainingConfig
 from studio.settings import Settings
 
+MOST_ROWS_OF_STRANGERS = 500
+"""Of a dataset of the Hub, so many are copied for a visitor of a Space on which nobody trains."""
+
 
 def require_confined(config: TrainingConfig, settings: Settings) -> None:
     """Refuses a run on a Space that would read or write elsewhere.
@@ -46,6 +49,13 @@ def require_own_data(settings: Settings, text: str) -> None:
                 "{source} is a path on this Space's server: use demo:test or a dataset of the Hub.",
                 source=source,
             )
+
+
+def most_rows(settings: Settings, asked: int) -> int | None:
+    """How many rows of a source are read where somebody asked for so many (0: all); of strangers, a few."""
+    if not settings.is_public:
+        return asked or None
+    return min(asked, MOST_ROWS_OF_STRANGERS) if asked > 0 else MOST_ROWS_OF_STRANGERS
 
 
 def _is_within(place: str, home: Path) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from studio.errors import RunError, StudioError
+from studio.errors import RunError, StorageError, StudioError
 from studio.files import storage_errors, user_path, write_json, write_text
 from studio.memory.gpus import detected_gpus
 from studio.options.arguments import config_to_dict
@@ -97,9 +97,13 @@ class JobManager:
         run = self._new_folder(config)
         asked = {"created": datetime.now(UTC).isoformat()}
         asked["working_dir"] = str(self._settings.working_dir.absolute())
-        write_json(run.record, {"schema_version": 1, **asked})
-        write_json(run.config, config_to_dict(config))
-        self._queue.enter(run)
+        try:
+            write_json(run.record, {"schema_version": 1, **asked})
+            write_json(run.config, config_to_dict(config))
+            self._queue.enter(run)
+        except StorageError:
+            shutil.rmtree(run.path, ignore_errors=True)
+            raise
         self._starter.wake()
         return run.run_id
 
@@ -280,12 +284,12 @@ class JobManager:
         stem = f"{slug}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
         for number in range(1, 10_000):
             path = self._settings.runs / (stem if number == 1 else f"{stem}-{number}")
-            try:
-                with storage_errors(self._settings.runs):
-                    self._settings.runs.mkdir(parents=True, exist_ok=True)
-                path.mkdir()
-            except FileExistsError:
-                continue
+            with storage_errors(self._settings.runs):
+                self._settings.runs.mkdir(parents=True, exist_ok=True)
+                try:
+                    path.mkdir()
+                except FileExistsError:
+                    continue
             return RunDir(path)
         raise RunError("There are too many runs named {name!r}: delete some.", name=stem)
 

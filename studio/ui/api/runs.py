@@ -8,7 +8,7 @@ from studio.evaluation.compare import evaluate
 from studio.options.arguments import config_from_dict
 from studio.publishing.export import ExportRequest
 from studio.publishing.formats import USUAL_FORMAT
-from studio.runs.confinement import require_own_data
+from studio.runs.confinement import most_rows, require_own_data
 from studio.services import Services
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.ui.api.json_values import SCHEMA_VERSION, model_row, notes_on, plain, run_row
@@ -95,7 +95,13 @@ class RunEndpoints:
         for source in (train_data, test_data):
             require_own_data(self._services.settings, source)
         question = CheckQuestion(
-            train_data, test_data, base_model, transcribe, normalizer, language, max_rows=max_rows or None
+            train_data,
+            test_data,
+            base_model,
+            transcribe,
+            normalizer,
+            language,
+            max_rows=most_rows(self._services.settings, max_rows),
         )
         return plain(check(question, self._services).to_json())  # type: ignore[no-any-return]
 
@@ -125,7 +131,7 @@ class RunEndpoints:
             test_data,
             options=options,
             normalizer=normalizer,
-            max_samples=max_samples or None,
+            max_samples=most_rows(self._services.settings, max_samples),
             cache_dir=self._services.settings.cache,
             choice=EngineChoice(engine, precision),
         )

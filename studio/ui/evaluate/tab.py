@@ -3,7 +3,6 @@
 import json
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -17,7 +16,7 @@ from studio.registry.store import ModelRegistry
 from studio.reports.language_names import language_choices
 from studio.reports.markup import join
 from studio.reports.pieces import note, progress_bar
-from studio.runs.confinement import require_own_data
+from studio.runs.confinement import most_rows, require_own_data
 from studio.settings import Settings
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
@@ -131,7 +130,7 @@ def _wire(
 
     def evaluation(locale: str, **values: Any) -> Task[Any, Evaluation]:
         require_own_data(settings, values["data"])
-        return _evaluation(engines, settings.cache, values, locale)
+        return _evaluation(engines, settings, values, locale)
 
     tab.select(refresh, form["models"], [form["models"], form["language"], start], **QUIET)
     start.click(tasks.handler(evaluation), inputs_kwargs=form, outputs=results.all(), **QUIET)
@@ -139,7 +138,7 @@ def _wire(
 
 
 def _evaluation(
-    engines: ModelCache, cache_dir: Path, values: dict[str, Any], locale: str
+    engines: ModelCache, settings: Settings, values: dict[str, Any], locale: str
 ) -> Task[ExportStep | tuple[int, int], Evaluation]:
     """One evaluation: how far it is, then what came out."""
     models = values["models"] or []
@@ -165,8 +164,8 @@ def _evaluation(
             values["data"],
             options=TranscribeOptions(language=values["language"], timestamps="none"),
             normalizer=values["normalizer"],
-            max_samples=int(values["max_samples"] or 0) or None,
-            cache_dir=cache_dir,
+            max_samples=most_rows(settings, int(values["max_samples"] or 0)),
+            cache_dir=settings.cache,
             choice=EngineChoice(values["engine"], values["precision"]),
             on_step=tells_steps(report),
             on_progress=lambda *step: report(step),

@@ -15,7 +15,7 @@ from studio.dataset.report import DatasetReport, Histogram
 from studio.reports.data_report import html_report, label_title, report_view
 from studio.reports.markup import join
 from studio.reports.pieces import BLUE, TEAL, note, progress_bar
-from studio.runs.confinement import require_own_data
+from studio.runs.confinement import most_rows, require_own_data
 from studio.services import Services
 from studio.translation import N_, tr
 from studio.ui.shared.charts import axis, figure
@@ -55,7 +55,9 @@ def build_data_doctor(services: Services, form: dict[str, Block]) -> None:
     def checked(locale: str, transcribe: float | None, **values: Any) -> Task[Any, CheckAnswer]:
         for name in ("train_data", "test_data"):
             require_own_data(services.settings, values[name])
-        question = CheckQuestion(transcribe=int(transcribe or 0), **{name: values[name] for name in _ASKED})
+        asked = {name: values[name] for name in _ASKED}
+        rows = most_rows(services.settings, 0)
+        question = CheckQuestion(transcribe=int(transcribe or 0), max_rows=rows, **asked)
         return _check(services, question, locale)
 
     start.click(

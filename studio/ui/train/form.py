@@ -17,7 +17,7 @@ from studio.registry.store import ModelRegistry
 from studio.reports.data_views import manifest_preview
 from studio.reports.language_names import language_choices
 from studio.reports.markup import Html
-from studio.runs.confinement import require_own_data
+from studio.runs.confinement import most_rows, require_own_data
 from studio.runs.disk import free_bytes
 from studio.settings import Settings
 from studio.training.launch import launch_command
@@ -48,7 +48,8 @@ def build_data_preview(settings: Settings, source: Block) -> None:
     @shows_errors
     def preview(name: str, request: gr.Request) -> Html:
         require_own_data(settings, name)
-        return manifest_preview(read_manifest(name, cache_dir=settings.cache), request_locale(request))
+        found = read_manifest(name, cache_dir=settings.cache, max_rows=most_rows(settings, 0))
+        return manifest_preview(found, request_locale(request))
 
     quiet: dict[str, Any] = {"api_visibility": "private", "concurrency_limit": 2}
     button.click(preview, source, shown, **quiet)

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import pytest
 
-from studio.errors import HubUnreachableError, ModelNotFoundError
+from studio.errors import HubUnreachableError, ModelNotFoundError, StorageError
 from studio.registry.hub import cached_snapshots, download
 from studio.registry.spec import ModelSource
 from studio.registry.store import ModelRegistry
@@ -99,6 +99,13 @@ def test_a_download_fetches_configs_and_safetensors_and_no_pickle(hub: str, tmp_
     size = sum(file.stat().st_size for file in path.iterdir())
     assert told[-1] == (size, size)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_a_model_larger_than_visitors_may_download_is_not_fetched(hub: str, tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"may download models of up to 100 B"):
+        download(HUB_ID, cache_dir=tmp_path / "hub", endpoint=hub, most_bytes=100)
+    assert not (tmp_path / "hub").exists()
+    assert download(HUB_ID, cache_dir=tmp_path / "hub", endpoint=hub, most_bytes=2**30).is_dir()
 
 
 def test_a_downloaded_model_is_in_the_registry_and_loads_without_a_hub(hub: str, tmp_path: Path) -> None:

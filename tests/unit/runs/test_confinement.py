@@ -7,7 +7,7 @@ import pytest
 
 from studio.errors import ConfigError
 from studio.options.training import FIELDS, TrainingConfig
-from studio.runs.confinement import require_confined, require_own_data
+from studio.runs.confinement import most_rows, require_confined, require_own_data
 from studio.settings import Settings
 
 OUTSIDE = (
@@ -75,3 +75,9 @@ def test_no_option_leads_a_run_of_a_space_out_of_its_folder(
     with pytest.raises(ConfigError, match="this Space's"):
         require_confined(config, replace(space, allow_training=True))
     require_confined(config, Settings(home=space.home))
+
+
+def test_strangers_read_a_few_rows_of_a_dataset_and_others_what_they_ask_for(space: Settings) -> None:
+    assert [most_rows(space, asked) for asked in (0, 20, 10**6)] == [500, 20, 500]
+    own = replace(space, allow_training=True)
+    assert [most_rows(own, asked) for asked in (0, 20, 10**6)] == [None, 20, 10**6]

@@ -1,5 +1,6 @@
 """The queue and the state of runs, read from their folders. Processes that sleep stand in for workers."""
 
+import resource
 import subprocess
 import sys
 import threading
@@ -23,6 +24,7 @@ from studio.runs.starter import RunQueue
 from studio.settings import Settings
 from studio.training.events import EventLog
 from studio.training.run_dir import RunDir
+from tests.studio_process import ROOT
 
 
 @pytest.fixture
@@ -392,3 +394,18 @@ def test_two_hundred_runs_are_listed_without_reading_their_curves(
     assert len(runs) == 200 and runs[0].run_id == "run-199"
     assert [at.step for at in runs[0].eval_points] == [0, 3]
     assert (runs[0].step, runs[0].max_steps, runs[0].model_id) == (3, 3, "m199")
+
+
+def test_a_run_for_which_there_is_no_room_leaves_nothing(environ: dict[str, str], studio_home: Path) -> None:
+    """A limit on the size of files is what a full disk is: the first that does not fit cannot be written."""
+    words = ["train", "--no_wait", "--base_model", "demo", "--train_data", "demo"]
+    done = subprocess.run(
+        [sys.executable, "-m", "studio", *words],
+        cwd=ROOT,
+        env={**environ, "STUDIO_HOME": str(studio_home)},
+        capture_output=True,
+        encoding="utf-8",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (400, 400)),
+    )
+    assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
+    assert list((studio_home / "runs").iterdir()) == []
