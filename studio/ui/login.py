@@ -8,19 +8,17 @@ import asyncio
 import base64
 import hashlib
 import hmac
-import os
 import secrets
-import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 
-from studio.files import storage_errors
+from studio.files import storage_errors, write_text
 from studio.reports.markup import Html, tag
 from studio.translation import tr
 
@@ -30,6 +28,8 @@ KEY_FILE = "login.key"
 """In the home: what logins are signed with, so that they outlive a restarted studio."""
 _KEY_BYTES = 32
 _LOGIN_SECONDS = 30 * 24 * 3600.0
+_MOST_BYTES = 4096
+"""Of a form with name and password."""
 _WRONG_SECONDS = 1.0
 """Whoever gives a wrong password waits so long for the answer."""
 
@@ -60,8 +60,15 @@ class Login:
             return out
         if request.method != "POST":
             return HTMLResponse(login_page(locale))
-        async with request.form(max_files=0, max_fields=8) as form:
-            name, password = str(form.get("username", "")), str(form.get("password", ""))
+        body = b""
+        async for (
+            piece
+        ) in request.stream():  # of somebody who is not let in yet: a little is read, and no more
+            body += piece
+            if len(body) > _MOST_BYTES:
+                return PlainTextResponse(tr("Name or password is wrong.", locale), 413)
+        form = dict(parse_qsl(body.decode("utf-8", "replace")))
+        name, password = form.get("username", ""), form.get("password", "")
         wants_page = "text/html" in request.headers.get("accept", "")
         if not self._knows(name, password):
             await asyncio.sleep(_WRONG_SECONDS)
@@ -121,13 +128,8 @@ def login_key(home: Path) -> bytes:
     with storage_errors(home):
         home.mkdir(parents=True, exist_ok=True)
         if not path.is_file():
-            descriptor, made = tempfile.mkstemp(dir=home, prefix=".login-")  # for its owner alone
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(secrets.token_bytes(_KEY_BYTES))
-            with suppress(FileExistsError):  # another studio of this home was first
-                os.link(made, path)
-            Path(made).unlink()
-        return path.read_bytes()
+            write_text(path, secrets.token_hex(_KEY_BYTES))
+        return bytes.fromhex(path.read_text("ascii"))
 
 
 _STYLE = """

@@ -204,6 +204,17 @@ def test_a_wrong_password_is_told_after_a_while_and_no_cookie_is_made(closed: Se
     assert "set-cookie" not in answer.headers and "<script>" not in answer.text and "密碼" in answer.text
 
 
+@pytest.mark.parametrize("body", [b"x" * 10**7, b"username=%ED%A0%80&password=%00", b"\xff\xfe&&==", b""])
+def test_what_is_no_login_is_refused_without_being_read_to_its_end(closed: Served, body: bytes) -> None:
+    for kind in (
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "multipart/form-data",
+    ):
+        answer = closed.client.post("/login", content=body, headers={"content-type": kind})
+        assert answer.status_code == (413 if len(body) > 4096 else 401)
+
+
 def test_cookies_are_believed_only_as_they_were_signed() -> None:
     ada = Login({"ada": USERS["ada"], "bob": "another password"}, b"k" * 32, is_framed=False)
     cookie = ada._signed("ada", time.time() + 60)
