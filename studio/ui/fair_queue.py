@@ -30,8 +30,7 @@ def make_fair(app: Blocks) -> None:
         waiting = [event for line in queue.event_queue_per_concurrency_id.values() for event in line.queue]
         asked = sum(visitor_of(event.request, event.session_hash) == visitor for event in waiting)
         if asked >= MOST_OF_A_VISITOR:
-            locale = locale_of(request.headers.get("cookie", ""), request.headers.get("accept-language", ""))
-            return False, said(_too_many(asked), locale), "queue_full"
+            return False, said(_too_many(asked), locale_of(request.headers)), "queue_full"
         pushed = await push(body, request, username)
         for line in queue.event_queue_per_concurrency_id.values():
             line.queue[:] = fairly(line.queue)

@@ -54,7 +54,7 @@ class Gate:
 
     async def _answer(self, scope: AsgiMessage, receive: Receive) -> Response | None:
         headers = Headers(scope=scope)
-        locale = locale_of(headers.get("cookie", ""), headers.get("accept-language", ""))
+        locale = locale_of(headers)
         refusal = self._names.refusal(headers.get("host"), headers.get("origin"))
         if refusal is not None:
             return PlainTextResponse(said(refusal, locale), 403)

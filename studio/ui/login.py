@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import Request, cookie_parser
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from studio.files import storage_errors, write_text
@@ -48,8 +48,7 @@ class Login:
         kind, _space, given = headers.get("authorization", "").partition(" ")
         if kind.lower() == "basic":
             return self._knows(*_unpacked(given))
-        cookies = (part.strip().partition("=")[::2] for part in headers.get("cookie", "").split(";"))
-        return any(name == COOKIE and self._has_signed(value) for name, value in cookies)
+        return self._has_signed(cookie_parser(headers.get("cookie", "")).get(COOKIE, ""))
 
     async def answer(self, request: Request, path: str, locale: str) -> Response | None:
         """The page that asks for name and password, what follows from them, or the end of a login."""

@@ -5,6 +5,7 @@ ever. Here each studio has a folder of its own beside them, locked as long as it
 that starts sweeps those whose process is gone.
 """
 
+import asyncio
 import shutil
 import tempfile
 import time
@@ -18,13 +19,13 @@ from studio.files import storage_errors
 from studio.settings import Settings, keep_uploads_in
 from studio.translation import N_, tr
 from studio.ui.shared.i18n import AsgiApp, AsgiMessage, Receive, Send, locale_of
+from studio.units import MIB
 
 _PREFIX = "whisper-studio-uploads-"
 _LOCK = ".alive"
 _FILES_AT_ONCE = 20
 """Of the largest size: so much is kept in all."""
-_MOST_FILES = 5000
-_MEBIBYTE = 2**20
+_MOST_FILES = 20_000
 _YOUNG_SECONDS = 60.0
 """A studio that starts may not have locked its folder yet."""
 _FULL = N_(
@@ -42,8 +43,8 @@ class Uploads:
         Raises:
             StorageError: if there is no room for a folder.
         """
-        self.most_bytes = int(_FILES_AT_ONCE * settings.max_upload_mb * _MEBIBYTE)
-        self.largest_bytes = int(settings.max_upload_mb * _MEBIBYTE)
+        self.most_bytes = int(_FILES_AT_ONCE * settings.max_upload_mb * MIB)
+        self.largest_bytes = int(settings.max_upload_mb * MIB)
         self._coming_bytes = 0
         parent = settings.uploads or Path(tempfile.gettempdir())
         with storage_errors(parent):
@@ -89,9 +90,8 @@ class UploadLimit:
         headers = Headers(scope=scope)
         length = headers.get("content-length", "")
         size_bytes = int(length) if length.isdecimal() else self._uploads.largest_bytes
-        if not self._uploads.takes(size_bytes):
-            locale = locale_of(headers.get("cookie", ""), headers.get("accept-language", ""))
-            await PlainTextResponse(tr(_FULL, locale), 413)(scope, receive, send)
+        if not await asyncio.to_thread(self._uploads.takes, size_bytes):
+            await PlainTextResponse(tr(_FULL, locale_of(headers)), 413)(scope, receive, send)
             return
         self._uploads.begin(size_bytes)
         try:

@@ -12,11 +12,13 @@ Both sides agree because `LocaleMiddleware` tells the page which language the se
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 import gradio as gr
 from gradio.i18n import I18nData
+from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
 
 from studio.translation import DEFAULT_LOCALE, LOCALES, tr
 
@@ -79,14 +81,13 @@ def request_locale(request: gr.Request | None) -> str:
     """Language of a request; English for a call that came without one."""
     if request is None or not hasattr(request, "headers"):
         return DEFAULT_LOCALE
-    headers = request.headers
-    return locale_of(headers.get("cookie", ""), headers.get("accept-language", ""))
+    return locale_of(request.headers)
 
 
-def locale_of(cookie_header: str, accept_language: str) -> str:
-    """Language of a request with these two headers."""
-    cookies = dict(part.strip().partition("=")[::2] for part in cookie_header.split(";"))
-    return choose_locale(cookies.get(COOKIE), accept_language)
+def locale_of(headers: Mapping[str, str]) -> str:
+    """Language of a request with these headers, whose names are in small letters or found in any."""
+    cookies = cookie_parser(headers.get("cookie", ""))
+    return choose_locale(cookies.get(COOKIE), headers.get("accept-language", ""))
 
 
 class LocaleMiddleware:
@@ -100,8 +101,7 @@ class LocaleMiddleware:
         if scope["type"] != "http" or scope["path"].removeprefix(scope.get("root_path", "")) not in ("", "/"):
             await self._app(scope, receive, send)
             return
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        locale = locale_of(headers.get("cookie", ""), headers.get("accept-language", ""))
+        locale = locale_of(Headers(scope=scope))
         # The page has to arrive as text to be changed; whoever compresses it does so after us.
         scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]}
         await self._app(scope, receive, _PageRewriter(send, locale).send)
