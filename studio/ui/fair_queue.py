@@ -26,6 +26,7 @@ def make_fair(app: Blocks) -> None:
     push = queue.push
 
     async def in_turn(body: Any, request: Any, username: str | None) -> Any:
+        """Takes a question unless its visitor has too many, and puts the waiting ones in order."""
         visitor = visitor_of(request, body.session_hash)
         waiting = [event for line in queue.event_queue_per_concurrency_id.values() for event in line.queue]
         asked = sum(visitor_of(event.request, event.session_hash) == visitor for event in waiting)

@@ -21,6 +21,7 @@ def checked(endpoint: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(endpoint)
     def answered(*args: Any, **kwargs: Any) -> Any:
+        """What the function answers to arguments of its kinds."""
         given = signature.bind(*args, **kwargs)
         for name, value in given.arguments.items():
             parameter = signature.parameters[name]

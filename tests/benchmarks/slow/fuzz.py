@@ -40,7 +40,7 @@ from studio.ui.shared.views import model_details
 from studio.ui.train.run_views import run_status
 from tests.golden.conftest import HOMES
 from tests.unit.dataset.test_manifest import SAME_ROWS
-from tests.unit.registry.conftest import SMALL, make_adapter, make_whisper
+from tests.unit.registry.conftest import make_adapter, make_whisper
 
 TRIES = 8000
 SLOWEST_SECONDS, MOST_MIB = 2.0, 500
@@ -274,44 +274,47 @@ def test_changed_results_are_gone_on_with_or_refused(
     tried(files, read, record_property, chance, TRIES)
 
 
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize(
-    "name",
-    ["config.json", "generation_config.json", "preprocessor_config.json", "model.json", "model.safetensors"],
+MINE = (
+    "config.json",
+    "generation_config.json",
+    "preprocessor_config.json",
+    "model.json",
+    "model.safetensors",
 )
-def test_models_with_a_changed_file_are_listed_with_what_is_wrong(
-    tmp_path: Path, chance: random.Random, record_property: Record, name: str
-) -> None:
-    folder = make_whisper(tmp_path / "models" / "mine", SMALL, card={"schema_version": 1, "title": "Mine"})
+
+
+def make_mine(folder: Path) -> Path:
+    """A Whisper with everything that is read of one."""
+    make_whisper(folder, card={"schema_version": 1, "title": "Mine"})
     (folder / "generation_config.json").write_text('{"is_multilingual": true}', "utf-8")
+    return folder
+
+
+def make_tuned(folder: Path) -> Path:
+    """An adapter of the demo."""
+    return make_adapter(folder, "demo")
+
+
+MODEL_FILES = [
+    *((make_mine, name) for name in MINE),
+    *((make_tuned, name) for name in ("adapter_config.json", "adapter_model.safetensors")),
+]
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("make", "name"), MODEL_FILES)
+def test_models_with_a_changed_file_are_listed_with_what_is_wrong(
+    tmp_path: Path, chance: random.Random, record_property: Record, make: Callable[[Path], Path], name: str
+) -> None:
+    folder = make(tmp_path / "models" / "mine")
     original = tmp_path / name
     shutil.copy(folder / name, original)
-    registry = ModelRegistry(tmp_path / "models", demo=None, hf_cache=None)
+    registry = ModelRegistry(tmp_path / "models", demo=make_whisper(tmp_path / "demo"), hf_cache=None)
 
     def listed(path: Path) -> None:
         shutil.copy(path, folder / name)
         (mine,) = [spec for spec in registry.all() if spec.id == "mine"]
         model_details(mine, "en")
-        if mine.problem is not None:
-            raise ModelError("{problem}", problem=mine.problem)
-
-    tried([original], listed, record_property, chance, TRIES // 2)
-
-
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("name", ["adapter_config.json", "adapter_model.safetensors"])
-def test_adapters_with_a_changed_file_are_listed_with_what_is_wrong(
-    tmp_path: Path, chance: random.Random, record_property: Record, name: str
-) -> None:
-    demo = make_whisper(tmp_path / "demo", SMALL)
-    folder = make_adapter(tmp_path / "models" / "mine", "demo")
-    original = tmp_path / name
-    shutil.copy(folder / name, original)
-    registry = ModelRegistry(tmp_path / "models", demo=demo, hf_cache=None)
-
-    def listed(path: Path) -> None:
-        shutil.copy(path, folder / name)
-        (mine,) = [spec for spec in registry.all() if spec.id == "mine"]
         if mine.problem is not None:
             raise ModelError("{problem}", problem=mine.problem)
 
