@@ -18,7 +18,7 @@ HEAD = "# What needs tens of minutes\n\nMade by `python3 tests/run.py --slow`.\n
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Writes the section of a test that has run."""
-    if report.when != "call":
+    if report.when != "call" or "PYTEST_XDIST_WORKER" in os.environ:  # side by side, one process writes
         return
     text = REPORT.read_text(encoding="utf-8") if REPORT.is_file() else HEAD
     head, *sections = re.split(r"(?m)^(?=## )", text)
