@@ -38,7 +38,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
 )
 HEAVY = {
-    *("torch", "transformers", "peft", "datasets", "librosa", "plotly", "faster_whisper", "ctranslate2"),
+    *("torch", "transformers", "peft", "datasets", "plotly", "faster_whisper", "ctranslate2"),
     *("av", "soundfile", "scipy", "pandas", "bitsandbytes", "accelerate", "sklearn"),
 }
 MAY_BE_HEAVY = {

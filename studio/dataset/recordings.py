@@ -25,6 +25,7 @@ SILENT_PEAK = 0.003
 """A recording whose loudest sample is below this (-50 dB) has nobody in it."""
 _QUIETER_DB = 40.0
 """What is so much quieter than the loudest moment, at either end, is silence of the room."""
+_FRAME_SECONDS = 0.04
 _MARGIN_SECONDS = 0.25
 """Kept on both sides of what was read: it begins and ends softly."""
 _MOST_SENTENCES = 10_000
@@ -181,15 +182,16 @@ def without_silence(samples: NDArray[np.generic], rate: int) -> NDArray[np.gener
     """A recording, (samples,) or (samples, channels) at `rate` Hz, from shortly before its first sound to
     shortly behind its last one.
     """
-    import librosa
-
-    whole = samples.astype(np.float32)
-    mono = whole.mean(axis=1) if whole.ndim == 2 else whole
-    if len(mono) < rate * _MARGIN_SECONDS:
+    mono = np.abs(samples.astype(np.float32))
+    mono = mono.max(axis=1) if mono.ndim == 2 else mono
+    frame = round(rate * _FRAME_SECONDS)
+    count = len(mono) // frame if frame else 0
+    levels = np.sqrt(np.square(mono[: count * frame]).reshape(count, -1).mean(axis=1)) if count else mono[:0]
+    heard = np.flatnonzero(levels > levels.max(initial=0.0) * 10 ** (-_QUIETER_DB / 20))
+    if not len(heard):
         return samples
-    _, (first, last) = librosa.effects.trim(mono, top_db=_QUIETER_DB)
     margin = round(rate * _MARGIN_SECONDS)
-    return samples[max(0, first - margin) : last + margin]
+    return samples[max(0, heard[0] * frame - margin) : (heard[-1] + 1) * frame + margin]
 
 
 def delete_session(root: Path, name: str) -> None:
