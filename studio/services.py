@@ -1,18 +1,16 @@
 """What a studio is made of, wired once: page and command line share these objects and nothing else."""
 
+import math
 from dataclasses import dataclass
 
 from studio.publishing.export import Exporter
 from studio.registry.store import ModelRegistry
+from studio.runs.confinement import LARGEST_DOWNLOAD_OF_STRANGERS, LONGEST_RECORDING_OF_STRANGERS
 from studio.runs.manager import JobManager
 from studio.runs.probe import Prober
 from studio.settings import DEMO_MODEL, Settings
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.sharing import Sharing
-from studio.units import GIB
-
-LARGEST_DOWNLOAD_BYTES = 8 * GIB
-"""That visitors of a Space may cause: the largest Whisper in single precision is smaller."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Services:
             hf_cache=settings.hf_cache,
             in_use=lambda: jobs.models_in_use(),
             takes_folders=not settings.on_spaces,
-            largest_download_bytes=LARGEST_DOWNLOAD_BYTES if settings.is_public else None,
+            largest_download_bytes=LARGEST_DOWNLOAD_OF_STRANGERS if settings.is_public else None,
         )
         exporter = Exporter(registry)
         engines = ModelCache(
@@ -54,6 +52,7 @@ class Services:
             device=device,
             sharing=Sharing(settings.cache / "transcribing", lambda: jobs.at_work()),
             exports=exporter,
+            longest_seconds=LONGEST_RECORDING_OF_STRANGERS if settings.is_public else math.inf,
         )
         jobs = JobManager(settings, registry, before_start=engines.make_room)
         prober = Prober(settings, busy=jobs.running, before_start=engines.make_room)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from studio.dataset.decoders import open_sound
 from studio.errors import AudioError
 from studio.files import storage_errors
+from studio.units import format_duration
 
 SAMPLING_RATE = 16_000
 """Samples a second that Whisper takes."""
@@ -19,6 +20,8 @@ SOUND_FILES = (".wav", ".mp3", ".m4a", ".flac", ".ogg", ".opus", ".webm")
 _MOST_CHANNELS = 8
 _UNDOUBTED_SECONDS = 60.0
 """What is read whole was thought short by its header: one of hours that says a second is stopped here."""
+_MOST_WHOLE_SECONDS = 4 * 3600.0
+"""A clip that is read whole: 0.9 GB of samples."""
 _LOUDEST = 32.0
 """Peak of float samples, 30 dB above full scale: what is louder was never scaled."""
 
@@ -32,13 +35,19 @@ def read_audio(
 
     Raises:
         AudioError: if the file is missing, empty, not sound, has no sample (there), or one that is no number;
-            if it is far longer than its header says.
+            if it is far longer than its header says, or than anything that is read whole.
     """
     pieces: list[NDArray[np.float32]] = []
     held, told = 0.0, math.inf
     for piece in _resampled(Path(path), start_seconds or 0.0, end_seconds):
         pieces.append(piece)
         held += len(piece) / SAMPLING_RATE
+        if held > _MOST_WHOLE_SECONDS:
+            raise AudioError(
+                "{path} is longer than {most}, too long for a clip: cut it.",
+                path=path,
+                most=format_duration(_MOST_WHOLE_SECONDS),
+            )
         if end_seconds is None and held > _UNDOUBTED_SECONDS:
             told = audio_duration(path) if math.isinf(told) else told
             if held > 1.1 * told + _UNDOUBTED_SECONDS:

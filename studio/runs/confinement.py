@@ -12,9 +12,15 @@ from studio.files import user_path
 from studio.options.sources import DEMO, folder_and_splits, is_dataset_id, sources_of
 from studio.options.training import FIELDS, TrainingConfig
 from studio.settings import Settings
+from studio.units import GIB
 
 MOST_ROWS_OF_STRANGERS = 500
 """Of a dataset of the Hub, so many are copied for a visitor of a Space on which nobody trains."""
+LARGEST_DOWNLOAD_OF_STRANGERS = 8 * GIB
+"""Bytes of a model: the largest Whisper in single precision is smaller."""
+
+LONGEST_RECORDING_OF_STRANGERS = 3600.0
+"""Seconds. Longer ones would hold the line for hours: two visitors are served at the same time."""
 
 
 def require_confined(config: TrainingConfig, settings: Settings) -> None:

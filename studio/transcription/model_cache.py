@@ -1,6 +1,7 @@
 """Models in memory: loaded at first need, lent to whoever transcribes, let go when nobody needs them."""
 
 import gc
+import math
 import sys
 import threading
 import time
@@ -89,18 +90,21 @@ class ModelCache:
         load: Load | None = None,
         sharing: Sharing | None = None,
         exports: Exports | None = None,
+        longest_seconds: float = math.inf,
     ) -> None:
         """A base idle for `idle_seconds` leaves memory (0: as soon as nobody uses it).
 
         `threads` are those of a CPU (0: the libraries decide), `device` is one of `DEVICES`, `load` replaces
         the function that loads a model from its folder, `sharing` says how runs and transcripts share the
-        machine (None: nobody trains on it), `exports` makes what faster-whisper plays.
+        machine (None: nobody trains on it), `exports` makes what faster-whisper plays, recordings over
+        `longest_seconds` are refused.
         """
         self._registry = registry
         self._exports = exports
         self._idle_seconds = idle_seconds
         self._device = device
         self._sharing = sharing
+        self._longest_seconds = longest_seconds
         self._load = load or loader(threads)
         self._entries: dict[_Key, _Entry] = {}
         self._changed = threading.Condition()
@@ -248,6 +252,7 @@ class ModelCache:
             windows,
             spec.short_seconds,
             knows_text_before=DEMO_ID not in (spec.id, spec.base_model),
+            longest_seconds=self._longest_seconds,
         )
 
     def _give_back(self, entry: _Entry) -> None:

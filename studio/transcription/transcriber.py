@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE, audio_duration, stream_audio
-from studio.errors import RunError
+from studio.errors import AudioError, RunError
 from studio.messages import Message
 from studio.transcription.chinese_script import LANGUAGES as CHINESE
 from studio.transcription.chinese_script import in_one_script
@@ -57,6 +57,7 @@ from studio.transcription.windows import (
     pieces,
     without_silence,
 )
+from studio.units import format_duration
 from studio.whisper.audio_context import FULL, SHORT
 
 WINDOWS_TOGETHER = 8
@@ -104,6 +105,7 @@ class Transcriber:
         short_seconds: float | None = None,
         *,
         knows_text_before: bool = True,
+        longest_seconds: float = math.inf,
     ) -> None:
         """`model_id` is what transcripts name; `adapter_id` must have been added to `loaded`.
 
@@ -111,7 +113,8 @@ class Transcriber:
         `windows`: how a recording is cut for a model that sees the sound's length. `short_seconds`: what is
         longer is read in full windows all the same; None: nothing is. `knows_text_before`: whether it has
         learned to go on from a text; the demo model, which has not, repeats it (of its sample of 82 s it gets
-        66 % of the words wrong, 12 % without).
+        66 % of the words wrong, 12 % without). `longest_seconds`: what is longer is refused, whatever its
+        header says.
         """
         self._lent: Loaded | None = loaded
         self._adapter_id = adapter_id
@@ -120,6 +123,7 @@ class Transcriber:
         self._short_seconds = short_seconds
         self.model_id = model_id
         self._knows_text_before = knows_text_before
+        self._longest_seconds = longest_seconds
 
     @property
     def _loaded(self) -> Loaded:
@@ -149,16 +153,35 @@ class Transcriber:
         If `should_stop` says so, the transcript ends with the windows at hand.
 
         Raises:
-            AudioError: if the file cannot be read.
+            AudioError: if the file cannot be read, or is longer than what is taken here.
             ConfigError: if the model lacks the language or the task, or an option has no such value.
         """
+        told_seconds = audio_duration(audio_path)
+        if told_seconds > self._longest_seconds:
+            raise self._too_long(audio_path)
         return self.transcribe_samples(
-            stream_audio(audio_path),
-            audio_duration(audio_path),
+            self._not_too_long(audio_path),
+            told_seconds,
             options,
             on_progress,
             should_stop,
             audio_path=str(audio_path),
+        )
+
+    def _not_too_long(self, path: Path) -> Iterator[NDArray[np.float32]]:
+        left = self._longest_seconds * SAMPLING_RATE
+        for block in stream_audio(path):
+            left -= len(block)
+            if left < 0:
+                raise self._too_long(path)
+            yield block
+
+    def _too_long(self, path: Path) -> AudioError:
+        return AudioError(
+            "{path} is too long: here a recording may last {most}. Cut it, or run the studio on your own "
+            "machine, where there is no such limit.",
+            path=path,
+            most=format_duration(self._longest_seconds),
         )
 
     def transcribe_samples(

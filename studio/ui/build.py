@@ -10,7 +10,7 @@ from studio.reports.markup import Html, tag
 from studio.runs.oom import ended_run
 from studio.services import Services
 from studio.settings import ASSETS, DEMO_SPEECH
-from studio.translation import LOCALES
+from studio.translation import LOCALES, N_
 from studio.ui.api.endpoints import build_api
 from studio.ui.evaluate.tab import build_evaluate_tab
 from studio.ui.gate import Gate, Names
@@ -22,6 +22,7 @@ from studio.ui.shared.following import QUIET
 from studio.ui.shared.handover import wire_handovers
 from studio.ui.shared.i18n import COOKIE, LocaleMiddleware, _, page_translations
 from studio.ui.shared.theme import studio_theme
+from studio.ui.space import build_space_line
 from studio.ui.train.tab import TrainTab, build_train_tab
 from studio.ui.transcribe.tab import build_playground_tab
 from studio.ui.uploads import UploadLimit, Uploads
@@ -70,7 +71,9 @@ def build_app(services: Services) -> gr.Blocks:
     )
     with app:
         _header(has_login=bool(services.settings.auth))
-        steps = _guided_line()
+        if services.settings.on_spaces:
+            build_space_line(services.settings)
+        steps = _guided_line(can_train=services.settings.allow_training)
         with gr.Tabs(elem_id="studio-tabs") as tabs:
             with gr.Tab(_("GPU memory"), id="memory") as tab:
                 memory = build_memory_tab(services, tab)
@@ -180,12 +183,18 @@ def _languages() -> Html:
     return tag("div", buttons, class_="languages", role="group", aria_label="Language · 语言 · 語言")
 
 
-def _guided_line() -> dict[str, gr.Button]:
-    """Three steps for somebody who is here for the first time, each a button that opens its tab."""
+def _guided_line(*, can_train: bool) -> dict[str, gr.Button]:
+    """Steps for somebody who is here for the first time, each a button that opens its tab."""
+    steps = {
+        "train": N_("{number}. Train the demo model"),
+        "playground": N_("{number}. Speak, and read what it hears"),
+        "evaluate": N_("{number}. Compare before and after"),
+    }
+    if not can_train:
+        del steps["train"]
     with gr.Row(elem_id="studio-steps"):
         gr.HTML(_("Start here"), elem_id="studio-start", scale=0, min_width=90)
         return {
-            "train": gr.Button(_("1. Train the demo model"), size="sm", min_width=150),
-            "playground": gr.Button(_("2. Speak, and read what it hears"), size="sm", min_width=150),
-            "evaluate": gr.Button(_("3. Compare before and after"), size="sm", min_width=150),
+            target: gr.Button(_(text, number=number), size="sm", min_width=150)
+            for number, (target, text) in enumerate(steps.items(), 1)
         }

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
+import soundfile
 from gradio_client import Client, handle_file
 from gradio_client.exceptions import AppError
 
@@ -183,6 +185,44 @@ def test_no_function_of_the_page_changes_what_is_the_owners(
     assert len(handlers) > 100 and kept(space) == before
 
 
+def test_nothing_of_one_visitor_reaches_another_or_is_stopped_by_them(
+    space: StudioProcess, client: Client, demo_speech: Path
+) -> None:
+    recording = demo_speech / "samples" / "long.ogg"
+    text = client.predict(audio=handle_file(recording), model="demo", api_name="/transcribe")["text"]
+    with recording.open("rb") as file:
+        sent = httpx.post(f"{space.url}/gradio_api/upload", files={"files": ("secret 4711.ogg", file)})
+    components = {one["id"]: one for one in client.config["components"]}
+    handlers = [one for one in client.config["dependencies"] if one["backend_fn"]]
+    start = next(one for one in handlers if "transcribe-start" in pressed_by(one, components))
+    inputs = [components[number]["props"] for number in start["inputs"]]
+    is_audio = [one.get("elem_id") == "transcribe-audio" for one in inputs]
+    upload = {"path": sent.json()[0], "meta": {"_type": "gradio.FileData"}}
+    data = [upload if sound else one.get("value") for sound, one in zip(is_audio, inputs, strict=True)]
+    question = {"data": data, "fn_index": start["id"], "session_hash": "first"}
+    assert httpx.post(f"{space.url}/gradio_api/queue/join", json=question).status_code == 200
+    said: list[str] = []
+    address, wanted = f"{space.url}/gradio_api/queue/data", {"session_hash": "first"}
+    with httpx.stream("GET", address, params=wanted, timeout=300) as answer:
+        told = answer.iter_lines()
+        next(line for line in told if "process_generating" in line)
+        # While the first waits, the second presses everything, what stops something first.
+        for handler in sorted(handlers, key=lambda one: "cancel" not in pressed_by(one, components)):
+            values = [
+                "first" if takes_any(one) else one["props"].get("value")
+                for one in (components[number] for number in handler["inputs"])
+            ]
+            said.append(asked(space, handler["id"], values, "second"))
+        heard = "".join(told)
+    assert "process_completed" in heard and text.split()[-1] in heard
+    assert len(said) > 100 and not any("secret 4711" in one or text[:40] in one for one in said)
+
+
+def pressed_by(handler: dict[str, Any], components: dict[int, dict[str, Any]]) -> str:
+    """Names of the buttons and fields that call a function of the page."""
+    return " ".join(components[at]["props"].get("elem_id") or "" for at, _ in handler["targets"] if at)
+
+
 @pytest.mark.parametrize(
     ("button", "data"), [("models-rename", ("mine", "yours")), ("models-delete", ("mine",))]
 )
@@ -201,6 +241,18 @@ def test_models_are_those_of_the_list_and_of_the_hub(client: Client, space: Stud
             client.predict(base_model=name, api_name="/estimate")
         told.add(str(caught.value).replace(f"'{name}'", "…").replace(f"'{Path(name).name}'", "…"))
     assert len(told) == 1, "which of them are there is not told"
+
+
+def test_the_limits_of_strangers_are_said_before_they_bite(client: Client, tmp_path: Path) -> None:
+    texts = page_texts(client)
+    assert "60 min and 50 MB" in texts and "500 rows" in texts
+    hours = tmp_path / "hours.flac"
+    silence = np.zeros(16_000 * 60, np.float32)
+    with soundfile.SoundFile(hours, "w", 16_000, 1) as file:
+        for _minute in range(61):
+            file.write(silence)
+    with pytest.raises(AppError, match=r"hours\.flac is too long: here a recording may last 1 h 00 min"):
+        client.predict(audio=handle_file(hours), model="demo", api_name="/transcribe")
 
 
 def test_nobody_is_told_where_on_the_server_something_lies(client: Client, space: StudioProcess) -> None:

@@ -32,24 +32,30 @@ COOKIE = "studio_locale"
 _TRADITIONAL = ("zh-tw", "zh-hk", "zh-mo", "zh-hant")
 
 
-_marked: dict[str, str] = {}
+_marked: dict[str, tuple[str, dict[str, Any]]] = {}
+"""Key → English text, and what goes into its braces."""
 
 
-def _(text: str) -> I18nData:
+def _(text: str, **values: Any) -> I18nData:
     """Marks an English text that stands on the page from the start, to be translated in the browser."""
-    key = "s_" + hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:10]
-    _marked[key] = text
+    of_values = json.dumps(values) if values else ""
+    key = "s_" + hashlib.sha1((text + of_values).encode(), usedforsecurity=False).hexdigest()[:10]
+    _marked[key] = text, values
     return I18nData(key)
 
 
 def english(marked: I18nData) -> str:
     """The text that was marked with `_`, for use on the server."""
-    return _marked[marked.key]
+    text, values = _marked[marked.key]
+    return tr(text, DEFAULT_LOCALE, **values)
 
 
 def page_translations() -> gr.I18n:
     """What the browser needs to translate every text marked so far; call it once the page is built."""
-    tables = {locale: {key: tr(text, locale) for key, text in _marked.items()} for locale in LOCALES}
+    tables = {
+        locale: {key: tr(text, locale, **values) for key, (text, values) in _marked.items()}
+        for locale in LOCALES
+    }
     return gr.I18n(**tables)
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 from numpy.typing import NDArray
 
 from studio.dataset.audio import read_audio
-from studio.errors import RunError
+from studio.errors import AudioError, RunError
 from studio.transcription.engine import Progress
 from studio.transcription.transcriber import Transcriber
 from studio.transcription.window_model import Search, Written
@@ -53,6 +54,19 @@ def test_a_window_that_its_model_does_not_move_on_from_cannot_hang() -> None:
     model = ScriptedModel(lambda *_: Written([at(0), 0, at(0), at(0), 1], -0.1))
     found = Transcriber(Lent(model), "mine").transcribe_samples([sound(12)], 12.0, OPTIONS)
     assert len(model.batches) <= 12 and found.text
+
+
+@pytest.mark.parametrize("told_seconds", [75.0, 1.0], ids=["honest", "lying"])
+def test_what_is_longer_than_allowed_is_refused_whatever_its_header_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told_seconds: float
+) -> None:
+    path = tmp_path / "long.wav"
+    soundfile.write(path, np.ones(75 * RATE, np.float32) / 4, RATE)
+    monkeypatch.setattr("studio.transcription.transcriber.audio_duration", lambda _path: told_seconds)
+    model = ScriptedModel(two_sentences)
+    with pytest.raises(AudioError, match=r"long\.wav is too long: here a recording may last 1 min 00 s"):
+        Transcriber(Lent(model), "mine", longest_seconds=60).transcribe(path, OPTIONS)
+    assert Transcriber(Lent(model), "mine", longest_seconds=76).transcribe(path, OPTIONS).text
 
 
 def test_progress_is_told_after_each_window_and_a_stop_keeps_what_was_heard() -> None:
