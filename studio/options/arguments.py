@@ -8,6 +8,7 @@ import difflib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -183,8 +184,9 @@ def _values_of(name: str, spelling: str, rest: list[str]) -> Any:
     return ",".join(taken) if taken else True
 
 
-def _known() -> set[str]:
-    return set(training_flags())
+@cache
+def _known() -> frozenset[str]:
+    return frozenset(training_flags())
 
 
 def _canonical(name: str, spelling: str) -> str:

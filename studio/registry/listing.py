@@ -7,7 +7,6 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 
 from studio.errors import ModelBrokenError, ModelNotFoundError, StudioError
@@ -141,16 +140,23 @@ _MODEL_FILES = ("config.json", "adapter_config.json", CARD_FILE)
 def _signature(folder: Path) -> _Signature:
     """Names, sizes and times of the files inside, links followed. What is no model, such as a home or a whole
     disk, is not walked through: its first files say so."""
-    rows = []
+    rows: list[tuple[str, int, int]] = []
     is_model = any((folder / name).is_file() for name in _MODEL_FILES)
-    for place, _, names in os.walk(folder) if is_model else islice(os.walk(folder), 1):
-        for name in names:
-            path = Path(place) / name
+    places = [str(folder)]
+    while places:
+        try:
+            entries = list(os.scandir(places.pop()))
+        except OSError:  # gone since, or not ours to read
+            continue
+        for entry in entries:
+            if entry.is_dir():
+                places += [entry.path] if is_model and not entry.is_symlink() else []
+                continue
             try:
-                stat = path.stat()
+                stat = entry.stat()
             except OSError:  # a dangling link, or gone since
                 continue
-            rows.append((str(path.relative_to(folder)), stat.st_size, stat.st_mtime_ns))
+            rows.append((entry.path[len(str(folder)) + 1 :], stat.st_size, stat.st_mtime_ns))
     return tuple(sorted(rows))
 
 

@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -27,8 +28,16 @@ from studio.runs import process
 from studio.runs.confinement import require_confined
 from studio.runs.disk import remove_checkpoints
 from studio.runs.history import Histories
-from studio.runs.starter import RunQueue, Starter, close_record
-from studio.runs.status import ACTIVE, EvalPoint, JobState, RunStatus, read_run_config, read_state
+from studio.runs.starter import STILL_SECONDS, RunQueue, Starter, close_record
+from studio.runs.status import (
+    ACTIVE,
+    EvalPoint,
+    JobState,
+    RunStatus,
+    created_at,
+    read_run_config,
+    read_state,
+)
 from studio.runs.view import view
 from studio.settings import Settings
 from studio.training.base_choice import check_window
@@ -43,6 +52,9 @@ __all__ = ["EvalPoint", "JobManager", "JobState", "RunStatus"]
 
 _LOCK_SECONDS = 10.0
 _LOG_BYTES = 256 * 1024
+_MOST_REMEMBERED = 1000
+_BEGUN = re.compile(r"-(\d{8}-\d{6})(?:-\d+)?\Z")
+"""What the name of a run's folder ends with (see `_new_folder`)."""
 log = logging.getLogger(__name__)
 
 
@@ -56,6 +68,8 @@ class JobManager:
         self._settings = settings
         self._registry = registry
         self._histories = Histories()
+        self._seen: dict[str, tuple[tuple[int, ...], RunStatus]] = {}
+        """Run that has ended → when its files changed last, and how it was then."""
         self._queue = RunQueue(settings)
         self._starter = Starter(self._queue, before_start)
 
@@ -199,14 +213,47 @@ class JobManager:
             shown = view(run, self._histories.read(run.events))
         return self._completed(shown, is_in_hand)
 
-    def runs(self) -> tuple[RunStatus, ...]:
-        """All runs, newest first; those that have ended without their curves."""
-        found = []
-        for run in self._queue.folders():
-            is_in_hand = self._starter.has_to_see_to(run)
-            history = None if run.result.exists() else self._histories.read(run.events)
-            found.append(self._completed(view(run, history, with_curves=False), is_in_hand))
+    def runs(self, most: int | None = None) -> tuple[RunStatus, ...]:
+        """Runs, newest first, those that have ended without curves; the newest `most`, and all at work."""
+        names = sorted(self._queue.names(), key=self._begun_at, reverse=True)
+        taken = dict.fromkeys(names[:most])
+        if len(taken) < len(names):
+            taken |= {run.run_id: None for run in self._queue.open() if self._is_active(run)}
+        found = [self._listed(RunDir(self._settings.runs / name)) for name in taken]
         return tuple(sorted(found, key=lambda status: (status.created, status.run_id), reverse=True))
+
+    def has(self, run_id: str) -> bool:
+        """Whether there is such a run."""
+        return run_id in self._queue.names()
+
+    def count(self) -> int:
+        """How many runs there are."""
+        return len(self._queue.names())
+
+    def _begun_at(self, name: str) -> str:
+        """What sorts runs by their age without opening them: the time in the name; else as it was noted."""
+        named = _BEGUN.search(name)
+        if named:
+            return named[1]
+        return re.sub(r"[-:]", "", created_at(RunDir(self._settings.runs / name))).replace("T", "-")[:15]
+
+    def _is_active(self, run: RunDir) -> bool:
+        return self._state(run) in ACTIVE
+
+    def _listed(self, run: RunDir) -> RunStatus:
+        """A run as a list shows it; one that has ended, and did not change, as it was seen last."""
+        is_in_hand = self._starter.has_to_see_to(run)
+        if not run.result.exists():
+            return self._completed(view(run, self._histories.read(run.events), with_curves=False), is_in_hand)
+        marks = when_changed(run.path, run.result, run.config)
+        before, status = self._seen.get(run.run_id, (None, None))
+        if status is None or before != marks:
+            status = self._completed(view(run, None, with_curves=False), is_in_hand)
+            if marks is not None:
+                self._seen[run.run_id] = marks, status
+            while len(self._seen) > _MOST_REMEMBERED:
+                self._seen.pop(next(iter(self._seen)), None)
+        return status
 
     def log_tail(self, run_id: str, lines: int = 200, containing: str = "") -> str:
         """The last lines of the worker's output; with `containing`, the last of those that have that text,
@@ -227,8 +274,8 @@ class JobManager:
     def models_in_use(self) -> Mapping[str, str]:
         """Base models and adapters of active runs, each with the reason why it cannot be changed now."""
         used: dict[str, str] = {}
-        for run in self._queue.folders():
-            if run.result.exists() or self._state(run) not in ACTIVE:
+        for run in self._queue.open():
+            if not self._is_active(run):
                 continue
             config, _ = read_run_config(run)
             reason = f"run {run.run_id} trains on it"
@@ -243,7 +290,7 @@ class JobManager:
     def running(self) -> str | None:
         """Id of a run that has the machine; None if none has."""
         at_work = ACTIVE - {JobState.QUEUED}
-        return next((run.run_id for run in self._queue.folders() if self._state(run) in at_work), None)
+        return next((run.run_id for run in self._queue.open() if self._state(run) in at_work), None)
 
     def at_work(self) -> str | None:
         """Id of a run with a living worker; quicker than `running`, for what asks often."""
@@ -257,7 +304,7 @@ class JobManager:
         Raises:
             RunError: if there is no such run.
         """
-        if run_id in {run.run_id for run in self._queue.folders()}:
+        if self.has(run_id):
             return RunDir(self._settings.runs / run_id)
         raise RunError("There is no run {run!r}: the list of runs has those that there are.", run=run_id)
 
@@ -327,3 +374,12 @@ def with_absolute_paths(config: TrainingConfig) -> TrainingConfig:
         elif value and (kind == "path" or (kind == "model" and _is_place(user_path(value)))):
             changed[name] = str(user_path(value).absolute())
     return replace(config, **changed)
+
+
+def when_changed(*paths: Path) -> tuple[int, ...] | None:
+    """When each changed last, in ns; None if one did so just now, and may again, or is gone."""
+    try:
+        times = tuple(path.stat().st_mtime_ns for path in paths)
+    except OSError:
+        return None
+    return times if max(times) < time.time_ns() - STILL_SECONDS * 1e9 else None

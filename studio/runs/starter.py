@@ -1,11 +1,12 @@
 """The background thread of a studio: starts queued runs one at a time and looks after their workers."""
 
 import logging
+import os
 import subprocess
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -18,31 +19,53 @@ from studio.settings import Settings
 from studio.training.retry import KILLED, Shortage, last_known, plan_retry
 from studio.training.run_dir import RunDir
 
+STILL_SECONDS = 2.0
+"""A folder that changed so lately may change again before its clock moves on."""
+
 
 @dataclass(frozen=True)
 class RunQueue:
     """Which runs there are, which wait, which are at work. Safe to share by threads and processes."""
 
     settings: Settings
+    _ended: dict[str, int] = field(default_factory=dict)
+    """Run that has a result → when its folder changed last, in ns: until it does again, nobody looks into it.
+    The queue is looked at twice a second, and there may be thousands of them."""
 
-    def folders(self) -> list[RunDir]:
-        """All runs, in no order."""
-        runs: Path = self.settings.runs
-        if not runs.is_dir():
+    def names(self) -> list[str]:
+        """Ids of all runs, in no order."""
+        return [entry.name for entry in self._entries()]
+
+    def _entries(self) -> list[os.DirEntry[str]]:
+        if not self.settings.runs.is_dir():
             return []
-        return [RunDir(path) for path in runs.iterdir() if path.is_dir() and not path.name.startswith(".")]
+        with os.scandir(self.settings.runs) as entries:
+            return [entry for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+
+    def open(self) -> list[RunDir]:
+        """Runs without a result, in no order."""
+        found = []
+        for entry in self._entries():
+            try:
+                changed = entry.stat().st_mtime_ns
+            except FileNotFoundError:  # removed since
+                continue
+            if self._ended.get(entry.name) == changed:
+                continue
+            run = RunDir(Path(entry.path))
+            if not run.result.exists():
+                found.append(run)
+            elif 0 < changed < time.time_ns() - STILL_SECONDS * 1e9:
+                self._ended[entry.name] = changed
+        return found
 
     def at_work(self) -> list[RunDir]:
         """Runs with a living worker."""
-        return [
-            run
-            for run in self.folders()
-            if run.process.exists() and not run.result.exists() and process.is_alive(run)
-        ]
+        return [run for run in self.open() if run.process.exists() and process.is_alive(run)]
 
     def waiting(self) -> list[RunDir]:
         """Queued runs, first come first served."""
-        entries = [run for run in self.folders() if run.queue_entry.exists() and not run.result.exists()]
+        entries = [run for run in self.open() if run.queue_entry.exists()]
         places = [(place, run.run_id) for run in entries if (place := queued_at(run)) is not None]
         return [RunDir(self.settings.runs / name) for _, name in sorted(places)]
 

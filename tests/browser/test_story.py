@@ -11,6 +11,8 @@ from studio.evaluation.metrics import utterance_errors
 from tests.browser.conftest import OpenPage, show_tab, wait_until_recorded
 
 TRAINING_MILLISECONDS = 480_000
+SEEN = re.compile(r"step [1-9]\d+ of|Finished")
+"""Of a run that may be quicker than the page."""
 
 
 @pytest.fixture
@@ -43,10 +45,10 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
 
     # A second visitor sees the same run, in a browser that knows nothing of it.
     other = open_page("train")
-    expect(other.locator("#run-status")).to_contain_text("Running")
+    expect(other.locator("#run-status")).to_contain_text(SEEN)
     other.context.close()
 
-    expect(status).to_contain_text(re.compile(r"step [1-5]\d of"), timeout=TRAINING_MILLISECONDS)
+    expect(status).to_contain_text(SEEN, timeout=TRAINING_MILLISECONDS)
     page.screenshot(path=screenshots / "training.png", full_page=True)
     expect(status).to_contain_text("Finished", timeout=TRAINING_MILLISECONDS)
     before, after = rates_of(status.inner_text())

@@ -65,7 +65,7 @@ LET_ANSWERS_CROSS = """() => {
 def test_check_data_train_stop_resume_and_compare_two_runs(
     open_page: OpenPage, studio_server: StudioProcess, micro_model: Path, tones: Path, tmp_path: Path
 ) -> None:
-    config = replace(many_steps(micro_model, tones), max_steps=60, save_steps=2, run_name="mine")
+    config = replace(many_steps(micro_model, tones), max_steps=240, save_steps=8, run_name="mine")
     (tmp_path / "mine.yaml").write_text(write_yaml(config), encoding="utf-8")
     page = open_page("train")
     with page.expect_file_chooser() as chooser:

@@ -14,7 +14,7 @@ from studio.ui.shared.charts import runs_chart
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET, UNCHECKED
 from studio.ui.shared.i18n import _, request_locale
-from studio.ui.train.run_views import run_title
+from studio.ui.train.run_views import MOST_LISTED, run_title
 from studio.units import format_percent
 
 
@@ -29,7 +29,7 @@ def build_run_comparison(jobs: JobManager, tab: gr.Tab) -> None:
         options = gr.HTML(elem_id="compare-options")
 
     def choices() -> Any:
-        return gr.update(choices=[(_named(run), run.run_id) for run in jobs.runs()])
+        return gr.update(choices=[(_named(run), run.run_id) for run in jobs.runs(MOST_LISTED)])
 
     @shows_errors
     def compare(run_ids: list[str] | None, request: gr.Request) -> list[Any]:

@@ -19,6 +19,7 @@ from studio.ui.shared.i18n import _
 from studio.ui.shared.picking import picking_table
 from studio.ui.shared.run_memory import memory_comparison
 from studio.ui.train.run_views import (
+    MOST_LISTED,
     STATE_NAMES,
     error_change,
     history_table,
@@ -181,18 +182,17 @@ def _button(
 
 def render(jobs: JobManager, selected: str, seen: Seen, locale: str, search: str = "") -> list[Any]:
     """Values for `RunPanel.outputs`, with `gr.skip()` for whatever the page shows already."""
-    runs = jobs.runs()
-    ids = [run.run_id for run in runs]
-    if selected not in ids:
+    runs = jobs.runs(MOST_LISTED)
+    if not jobs.has(selected):
         at_work = [run for run in runs if run.state in ACTIVE and run.state is not JobState.QUEUED]
-        selected = at_work[0].run_id if at_work else ids[0] if ids else ""
+        selected = next((run.run_id for run in (*at_work, *runs)), "")
     status = jobs.status(selected) if selected else None
     values = {
         **_of_run(status, locale),
         "explain": gr.update(visible=status is not None and ran_out(jobs, status)),
         "log_section": gr.update(visible=bool(selected)),
         "log": jobs.log_tail(selected, _LOG_LINES, search) if selected else "",
-        "history": history_table(runs, selected, locale),
+        "history": history_table(runs, jobs.count(), selected, locale),
     }
     fingerprints = {name: _fingerprint(value) for name, value in values.items()}
     names = [component.name for component in fields(RunPanel)][2:-1]

@@ -98,8 +98,12 @@ def error_change(status: RunStatus) -> str:
     return " → ".join(format_percent(rate) for rate in rates)
 
 
-def history_table(runs: Sequence[RunStatus], selected: str, locale: str) -> Html:
-    """All runs, newest first; the name of each is a button that shows it."""
+MOST_LISTED = 200
+"""Runs, the newest; a page with thousands of rows is slow to draw."""
+
+
+def history_table(runs: Sequence[RunStatus], count: int, selected: str, locale: str) -> Html:
+    """The newest of `count` runs; the name of each is a button that shows it."""
     if not runs:
         return Html("")
     headers = [
@@ -122,8 +126,14 @@ def history_table(runs: Sequence[RunStatus], selected: str, locale: str) -> Html
         ]
         for run in runs
     ]
+    older = count - len(runs)
     return tag(
-        "div", tag("h3", tr("All runs", locale)), table(headers, rows, numeric=[3], class_="runs-table")
+        "div",
+        tag("h3", tr("All runs", locale)),
+        table(headers, rows, numeric=[3], class_="runs-table"),
+        note(tr("{count} older runs: python -m studio runs lists them.", locale, count=older))
+        if older > 0
+        else None,
     )
 
 

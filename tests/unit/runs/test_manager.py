@@ -1,5 +1,6 @@
 """The queue and the state of runs, read from their folders. Processes that sleep stand in for workers."""
 
+import os
 import resource
 import subprocess
 import sys
@@ -394,6 +395,49 @@ def test_two_hundred_runs_are_listed_without_reading_their_curves(
     assert len(runs) == 200 and runs[0].run_id == "run-199"
     assert [at.step for at in runs[0].eval_points] == [0, 3]
     assert (runs[0].step, runs[0].max_steps, runs[0].model_id) == (3, 3, "m199")
+
+
+def ended_run(settings: Settings, name: str, **result: Any) -> RunDir:
+    """A run that finished an hour ago."""
+    run = run_of(settings, name)
+    run.path.mkdir()
+    write_json(run.config, {"base_model": "demo"})
+    finish(run, "finished", **result)
+    an_hour_ago = time.time() - 3600
+    for path in (run.config, run.result, run.path):
+        os.utime(path, (an_hour_ago, an_hour_ago))
+    return run
+
+
+def test_the_newest_runs_are_listed_and_one_that_is_at_work_whatever_its_age(
+    jobs: JobManager, settings: Settings, config: TrainingConfig
+) -> None:
+    run_id = jobs.submit(replace(config, run_name="first"))
+    for day in range(10, 20):
+        ended_run(settings, f"later-209001{day}-000000")
+    listed = [run.run_id for run in jobs.runs(3)]
+    assert listed == [run_id, *(f"later-209001{day}-000000" for day in (19, 18, 17))]
+    assert jobs.count() == 11 == len(jobs.runs())
+
+
+def test_runs_that_ended_are_not_read_again_until_they_change(jobs: JobManager, settings: Settings) -> None:
+    run = ended_run(settings, "done-20260101-000000", model_id="one")
+    assert [status.model_id for status in jobs.runs()] == ["one"]
+    before = run.result.stat()
+    run.result.write_bytes(run.result.read_bytes().replace(b"one", b"two"))
+    os.utime(run.result, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert [status.model_id for status in jobs.runs()] == ["one"], "its files look unchanged"
+    os.utime(run.result)
+    assert [status.model_id for status in jobs.runs()] == ["two"]
+
+
+def test_a_run_that_ended_and_goes_on_is_seen_at_once(jobs: JobManager, settings: Settings) -> None:
+    run = ended_run(settings, "done-20260101-000000")
+    queue = RunQueue(settings)
+    assert queue.open() == []
+    run.result.unlink()
+    queue.enter(run)
+    assert queue.waiting() == [run] == queue.open()
 
 
 def test_a_run_for_which_there_is_no_room_leaves_nothing(environ: dict[str, str], studio_home: Path) -> None:

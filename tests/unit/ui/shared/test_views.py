@@ -211,14 +211,19 @@ def test_what_comes_from_outside_is_escaped() -> None:
     for shown in (
         run_views.run_status(status, "en"),
         run_views.samples_table(status.samples, "en"),
-        run_views.history_table([status], "", "en"),
+        run_views.history_table([status], 1, "", "en"),
     ):
         assert "&lt;img" in shown and "<img" not in shown
 
 
 def test_the_shown_run_is_marked_in_the_history() -> None:
-    assert 'aria-current="true"' in run_views.history_table([run()], "run-1", "en")
-    assert "aria-current" not in run_views.history_table([run()], "other", "en")
+    assert 'aria-current="true"' in run_views.history_table([run()], 1, "run-1", "en")
+    assert "aria-current" not in run_views.history_table([run()], 1, "other", "en")
+
+
+def test_runs_that_are_not_in_the_history_are_counted() -> None:
+    assert "older runs" not in run_views.history_table([run()], 1, "", "en")
+    assert "9 older runs: python -m studio runs" in run_views.history_table([run()], 10, "", "en")
 
 
 def test_the_preview_names_bad_rows_by_line() -> None:
