@@ -1,7 +1,7 @@
 """Models from the Hugging Face Hub: what the cache holds, and downloads into it."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -61,13 +61,13 @@ def download(
         ModelNotFoundError: if the Hub knows no such model, or keeps it from this user.
         StorageError: if the disk has no room for it, or it is larger than `most_bytes`.
     """
-    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub import snapshot_download
 
     folder = str(cache_dir) if cache_dir else None
     with _hub_errors(hub_id):
         # The first question has a time limit; `snapshot_download` would wait for ever.
-        info = HfApi(endpoint=endpoint).model_info(hub_id, timeout=answer_seconds, files_metadata=True)
-        _require_space(info, cache_dir, most_bytes)
+        sizes = _sizes(hub_id, endpoint, answer_seconds)
+        _require_space(hub_id, sizes, cache_dir, most_bytes)
         with storage_errors(cache_dir or Path()):
             return Path(
                 snapshot_download(
@@ -80,6 +80,20 @@ def download(
                     tqdm_class=_progress_class(on_progress) if on_progress else None,
                 )
             )
+
+
+def _sizes(hub_id: str, endpoint: str | None, answer_seconds: float) -> dict[str, int]:
+    """Name → bytes of each file of a model."""
+    from huggingface_hub import HfApi
+
+    try:
+        info = HfApi(endpoint=endpoint).model_info(hub_id, timeout=answer_seconds, files_metadata=True)
+        sizes = {str(entry.rfilename): int(entry.size or 0) for entry in info.siblings or ()}
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
+        raise _no_hub(hub_id) from error
+    if not sizes:
+        raise _no_hub(hub_id)
+    return sizes
 
 
 @contextmanager
@@ -98,6 +112,8 @@ def _hub_errors(hub_id: str) -> Iterator[None]:
                 model=hub_id,
             ) from error
         raise _unreachable(hub_id) from error
+    except ValueError as error:  # a later answer that is no JSON
+        raise _no_hub(hub_id) from error
     except (httpx2.TransportError, OfflineModeIsEnabled, LocalEntryNotFoundError) as error:
         raise _unreachable(hub_id) from error
 
@@ -110,19 +126,28 @@ def _unreachable(hub_id: str) -> HubUnreachableError:
     )
 
 
-def _require_space(info: Any, cache_dir: Path | None, most_bytes: int | None) -> None:
+def _no_hub(hub_id: str) -> HubUnreachableError:
+    return HubUnreachableError(
+        "The model hub did not answer, but something else in its place: log in to your network if it asks "
+        "for that, then try {model} again.",
+        model=hub_id,
+    )
+
+
+def _require_space(
+    hub_id: str, sizes: Mapping[str, int], cache_dir: Path | None, most_bytes: int | None
+) -> None:
     """Asks for room for all that will be fetched; files already there are counted too, to be safe."""
     from huggingface_hub import constants
     from huggingface_hub.utils._paths import filter_repo_objects
 
-    sizes = {entry.rfilename: entry.size or 0 for entry in info.siblings or []}
     names = filter_repo_objects(sizes, allow_patterns=_WANTED, ignore_patterns=_UNWANTED)
     needed_bytes = sum(sizes[name] for name in names)
     if most_bytes is not None and needed_bytes > most_bytes:
         raise StorageError(
             "{model} has {needed}, and visitors of this Space may download models of up to {most}: duplicate "
             "the Space (in its menu ⋮) to use it.",
-            model=info.id,
+            model=hub_id,
             needed=format_bytes(needed_bytes),
             most=format_bytes(most_bytes),
         )

@@ -1,10 +1,12 @@
 """Downloads from a model hub: a small one in this process, one that never answers, and none at all."""
 
 import hashlib
+import io
 import json
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
@@ -73,22 +75,36 @@ def _etag(file: Path) -> str:
     return hashlib.sha1(file.read_bytes()).hexdigest()
 
 
+@contextmanager
+def served(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Address of a hub."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
 @pytest.fixture
-def hub(tmp_path: Path) -> Iterator[str]:
-    """Address of a hub with one Whisper, which also has pickled weights and a folder for another library."""
+def hub(on_the_hub: Path) -> Iterator[str]:
+    """Address of a hub with one Whisper."""
+    with served(type("Hub", (_Hub,), {"folder": on_the_hub, "asked": []})) as address:
+        yield address
+
+
+@pytest.fixture
+def on_the_hub(tmp_path: Path) -> Path:
+    """A Whisper which also has pickled weights and a folder for another library."""
     folder = make_whisper(tmp_path / "on-the-hub")
     (folder / "pytorch_model.bin").write_bytes(b"a pickle")
     (folder / "model.fp32-00001-of-00002.safetensors").write_bytes(b"the same in float32")
     (folder / "onnx").mkdir()
     (folder / "onnx" / "config.json").write_text("{}")
-    handler = type("Hub", (_Hub,), {"folder": folder, "asked": []})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    return folder
 
 
 def test_a_download_fetches_configs_and_safetensors_and_no_pickle(hub: str, tmp_path: Path) -> None:
@@ -135,6 +151,72 @@ def test_a_hub_that_nobody_runs_or_that_never_answers_is_given_up(tmp_path: Path
             with pytest.raises(HubUnreachableError, match="did not answer"):
                 address = f"http://127.0.0.1:{port}"
                 download(HUB_ID, cache_dir=tmp_path / "hub", endpoint=address, answer_seconds=0.5)
+
+
+RUBBISH = (
+    b"",
+    b"<html>Please log in to the hotel's network</html>",
+    b"null",
+    b"[]",
+    b"{}",
+    b'{"id": 3, "siblings": 4}',
+    b'{"id": "a/b", "siblings": [{"rfilename": 7, "size": "many"}]}',
+    b'{"id": "a/b", "siblings": [null]}',
+)
+
+
+@pytest.mark.parametrize("said", RUBBISH)
+def test_an_answer_that_is_none_of_a_hubs_is_given_up(said: bytes, tmp_path: Path) -> None:
+    class Rubbish(_Hub):
+        def _answer(self, *, with_body: bool) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(said)))
+            self.end_headers()
+            if with_body:
+                self.wfile.write(said)
+
+    with served(Rubbish) as address, pytest.raises(HubUnreachableError, match="did not answer"):
+        download(HUB_ID, cache_dir=tmp_path / "hub", endpoint=address)
+    assert cached_snapshots(tmp_path / "hub") == {}
+
+
+@pytest.mark.parametrize("code", [401, 403])
+def test_a_gated_model_is_said_to_want_a_login(code: int, tmp_path: Path) -> None:
+    class Gated(_Hub):
+        def _answer(self, *, with_body: bool) -> None:
+            self.send_response(code)
+            self.send_header("X-Error-Code", "GatedRepo")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    with served(Gated) as address, pytest.raises(ModelNotFoundError, match="hf auth login"):
+        download(HUB_ID, cache_dir=tmp_path / "hub", endpoint=address)
+
+
+def test_a_download_that_breaks_off_is_no_model_and_goes_on_later(on_the_hub: Path, tmp_path: Path) -> None:
+    cut = on_the_hub.joinpath("model.safetensors").stat().st_size // 2
+
+    class BreaksOff(_Hub):
+        folder, asked, is_whole = on_the_hub, [], False
+
+        def _answer(self, *, with_body: bool) -> None:
+            if self.path.endswith("model.safetensors") and with_body and not self.is_whole:
+                real, self.wfile = self.wfile, io.BytesIO()
+                super()._answer(with_body=True)
+                real.write(self.wfile.getvalue()[:-cut])
+                self.wfile = real
+                self.close_connection = True
+            else:
+                super()._answer(with_body=with_body)
+
+    with served(BreaksOff) as address:
+        with pytest.raises(HubUnreachableError):
+            download(HUB_ID, cache_dir=tmp_path / "hub", endpoint=address)
+        registry = ModelRegistry(tmp_path / "models", demo=None, hf_cache=tmp_path / "hub")
+        assert registry.get(HUB_ID).path is None or registry.get(HUB_ID).problem
+        BreaksOff.is_whole = True
+        path = download(HUB_ID, cache_dir=tmp_path / "hub", endpoint=address)
+    assert (path / "model.safetensors").read_bytes() == (on_the_hub / "model.safetensors").read_bytes()
 
 
 def test_a_half_finished_download_is_not_listed(tmp_path: Path) -> None:
