@@ -1,22 +1,29 @@
-"""A worker is killed fifty times, at any moment of its life: its runs are as good as an unbroken one."""
+"""Killed at any moment of their lives: a worker fifty times, whose runs are as good as an unbroken one, and a
+studio twenty times, which loses nothing that it promised."""
 
 import os
 import random
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
+from gradio_client import Client
 from safetensors.torch import load_file
 
 from studio.options.training import TrainingConfig
 from studio.runs.manager import JobState, RunStatus
 from studio.settings import Settings
 from studio.training.run_dir import RunDir
+from tests.faults.test_studio_killed import ENDED, SHORT_RUN
 from tests.faults.test_workers import NewStudio, long_run, new_studio, pid_of, until, wait_for
+from tests.studio_process import StudioProcess
 
 __all__ = ["long_run", "new_studio"]
 KILLS = 50
@@ -77,3 +84,51 @@ def test_fifty_kills_change_neither_the_curve_nor_the_weights(
     for phase, count in killed.items():
         record_property(f"kills, {phase}", count)
     record_property("runs that were broken and equal the unbroken one to the bit", runs)
+
+
+STUDIO_KILLS = 20
+
+
+@pytest.mark.timeout(7200)
+def test_twenty_killed_studios_lose_no_run_and_no_model(
+    start_studio: Callable[..., StudioProcess],
+    studio_home: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    seed = random.randrange(2**32)
+    chance = random.Random(seed)
+    record_property("seed of the moments", seed)
+    promised: list[str] = []
+    for _ in range(STUDIO_KILLS):
+        studio = start_studio(truly=True)
+        visitor = threading.Thread(target=submit_until_it_dies, args=(studio, promised))
+        visitor.start()
+        time.sleep(chance.uniform(0, 8))
+        studio.kill()
+        visitor.join()
+    client = Client(start_studio(truly=True).url, verbose=False)
+    runs = {run["run_id"]: run for run in client.predict(api_name="/runs")["runs"]}
+    assert promised and set(promised) <= set(runs), "what was promised is there"
+    waiting = set(runs)
+    while waiting:
+        run_id = waiting.pop()
+        while (run := client.predict(run_id=run_id, api_name="/run_status"))["state"] not in ENDED:
+            time.sleep(0.5)
+        runs[run_id] = run
+    assert {run["state"] for run in runs.values()} == {"finished"}, runs
+    models = [model["id"] for model in client.predict(api_name="/models")["models"]]
+    made = [run["model_id"] for run in runs.values()]
+    assert len(set(made)) == len(made) and set(made) <= set(models)
+    left = [path for path in studio_home.rglob("*") if path.name.endswith((".tmp", ".part", ".new"))]
+    assert left == []
+    record_property("runs that were promised", len(promised))
+    record_property("runs that finished, each with its model", len(made))
+
+
+def submit_until_it_dies(studio: StudioProcess, promised: list[str]) -> None:
+    """Queues a run every few seconds, and notes each of which the studio said that it has it."""
+    with suppress(Exception):  # the studio is killed in the middle of something
+        client = Client(studio.url, verbose=False)
+        while True:
+            promised.append(client.predict(config=SHORT_RUN, api_name="/start_run"))
+            time.sleep(6)
