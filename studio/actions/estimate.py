@@ -18,6 +18,7 @@ from studio.memory.savings import Saving, savings
 from studio.memory.trace.result import Trace
 from studio.memory.trace.store import traced
 from studio.memory.training import estimate_training
+from studio.messages import Joined, Message
 from studio.options.choices import ALL_LINEAR
 from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelDimensions
@@ -229,6 +230,23 @@ ASKED_OF = {
 }
 _BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 _ALWAYS_SAID = ("base_model", "use", "per_device_train_batch_size", "gpu")
+
+
+def remedies(config: TrainingConfig | None, batch_size: int = 1) -> Message:
+    """What makes a plan smaller and is not done yet, the cheapest first; without a run, a transcription."""
+    found = []
+    if config is not None:
+        batch_size = config.per_device_train_batch_size
+        if not config.gradient_checkpointing:
+            found.append(Message("gradient checkpointing"))
+    if batch_size > 1:
+        found.append(Message("a smaller batch"))
+    if config is not None and not config.is_adapter:
+        found.append(Message("LoRA instead of all weights"))
+    elif config is not None and config.quantization == "none":
+        found.append(Message("4 bits for the base"))
+    found += [Message("a smaller model"), Message("a larger GPU")]
+    return Message("What helps, in this order: {steps}.", steps=Joined(tuple(found)))
 
 
 def estimate_command(question: Question) -> str:

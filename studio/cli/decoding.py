@@ -153,7 +153,7 @@ def add_listening_options(made: Parser) -> None:
     made.option("timestamps", "Times in the result (default: segment).", choices=TIMESTAMPS)
     made.option(
         "audio_context",
-        "What the encoder sees: 30 seconds (full) or the sound's own length (short); auto: as the model was "
+        "Encoder input length: 30 seconds (full) or the sound's own length (short); auto: as the model was "
         "trained.",
         choices=AUDIO_CONTEXTS,
         default="auto",

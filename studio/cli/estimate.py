@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from studio.actions.estimate import Sizes, inference_plan, run_sizes, shape_of, transcription_sizes
+from studio.actions.estimate import (
+    Sizes,
+    inference_plan,
+    remedies,
+    run_sizes,
+    shape_of,
+    transcription_sizes,
+)
 from studio.cli.decoding import BEAMS_HELP
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser, run_options
@@ -14,6 +21,7 @@ from studio.memory.inference_plan import ENGINES
 from studio.memory.plan import LABEL_LENGTH, MemoryEstimate, Part
 from studio.memory.trace.result import Trace
 from studio.memory.trace.store import traced
+from studio.messages import Message
 from studio.options.arguments import help_text
 from studio.options.choices import QUANTIZATIONS
 from studio.services import Services
@@ -82,13 +90,13 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     try:
         trace = None
         if given.inference or given.use == "transcribe":
-            sizes = _transcription_sizes(services, rest)
+            sizes, helps = _transcription_sizes(services, rest)
         else:
             config = run_options(rest)
             config = warm_started(config, services.registry)
             plan = planned(config, given.label_length)
             dimensions = shape_of(config.base_model, services.registry)
-            sizes = run_sizes(plan, dimensions, gpu, settings.calibration)
+            sizes, helps = run_sizes(plan, dimensions, gpu, settings.calibration), remedies(config)
             if given.trace:
                 say("tracing one training step")
                 trace = traced(plan, dimensions, settings)
@@ -106,13 +114,13 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             }
         )
     else:
-        show(_summary(sizes, gpu, trace))
+        show(_summary(sizes, gpu, trace, helps))
         if given.cards:
             show(_cards(sizes.elsewhere))
     return 0
 
 
-def _transcription_sizes(services: Services, arguments: Sequence[str]) -> Sizes:
+def _transcription_sizes(services: Services, arguments: Sequence[str]) -> tuple[Sizes, Message]:
     given = _inference().read(arguments)
     bits = [name for name, is_on in (("8bit", given.use_8bit), ("4bit", given.use_4bit)) if is_on]
     types = [name for name, is_on in (("fp16", given.fp16), ("bf16", given.bf16)) if is_on]
@@ -126,7 +134,8 @@ def _transcription_sizes(services: Services, arguments: Sequence[str]) -> Sizes:
         batch_size=given.batch_size,
         num_beams=given.num_beams,
     )
-    return transcription_sizes(plan, shape_of(given.base_model, services.registry))
+    sizes = transcription_sizes(plan, shape_of(given.base_model, services.registry))
+    return sizes, remedies(None, given.batch_size)
 
 
 def _one_of(name: str, value: str | None, default: str, switches: list[str]) -> str:
@@ -162,7 +171,7 @@ def _cards(estimate: MemoryEstimate) -> str:
     return table(("CARD", "MEMORY", "THIS"), rows)
 
 
-def _summary(sizes: Sizes, gpu: Gpu | None, trace: Trace | None) -> str:
+def _summary(sizes: Sizes, gpu: Gpu | None, trace: Trace | None, helps: Message) -> str:
     estimate = sizes.estimate
     rows = [
         (
@@ -173,13 +182,13 @@ def _summary(sizes: Sizes, gpu: Gpu | None, trace: Trace | None) -> str:
         for part in Part
         if estimate.parts.get(part)
     ]
-    rows.append(("together", format_bytes(estimate.device_bytes), f"highest in {estimate.peak_phase}"))
+    rows.append(("total", format_bytes(estimate.device_bytes), f"highest in {estimate.peak_phase}"))
     phases = ", ".join(
         f"{phase.value.replace('_', ' ')} {format_bytes(size)}" for phase, size in estimate.phases.items()
     )
     lines = [
         table(("PART", "MEMORY", "HOW"), rows),
-        f"tensors at the highest moment of each phase: {phases}",
+        f"peak tensor memory per phase: {phases}",
         f"between {format_bytes(estimate.low_bytes)} and {format_bytes(estimate.high_bytes)}; "
         f"{format_count(estimate.trainable_parameters)} of {format_count(estimate.all_parameters)} "
         "parameters are trained",
@@ -196,6 +205,8 @@ def _summary(sizes: Sizes, gpu: Gpu | None, trace: Trace | None) -> str:
             f"{gpu.name}: {_VERDICTS[found.verdict]} into {format_bytes(found.usable_bytes)} that can be used"
             f"; {f'the largest batch that fits is {largest}' if largest else 'no batch fits'}"
         )
+        if found.verdict != "fits":
+            lines.append(str(helps))
     return "\n".join(lines)
 
 

@@ -351,7 +351,7 @@ class TrainingConfig:
     adapter: str = option(
         "",
         "method",
-        "Go on from an adapter",
+        "Continue from adapter",
         "Adapter to go on training from: registry id or folder. Its method, rank and layers are taken over.",
         aliases=("adapter_name_or_path", "init_adapter"),
         reteaches=True,
@@ -361,7 +361,7 @@ class TrainingConfig:
         "none",
         "method",
         "Quantization",
-        "Bits of the frozen base.",
+        "Quantization of the base.",
         choices=QUANTIZATIONS,
         in_plan=True,
     )
@@ -404,7 +404,7 @@ class TrainingConfig:
     loss_chunk_size: int = option(
         256,
         "method",
-        "Tokens of the loss at once",
+        "Loss chunk size (tokens)",
         "Tokens whose logits exist at once; the loss stays the same. 0 computes all of them at once.",
         low=0,
         high=10**6,
@@ -483,7 +483,7 @@ class TrainingConfig:
     cache_encoder_states: bool = option(
         True,
         "method",
-        "Keep the frozen encoder's states",
+        "Cache encoder outputs",
         "Keep on disk what a frozen encoder makes of each clip, as long as there is room, until the run is "
         "finished: later epochs do without it.",
     )
@@ -510,7 +510,7 @@ class TrainingConfig:
         8,
         "schedule",
         "Batch size",
-        "Clips a step and device.",
+        "Clips per step and GPU.",
         low=1,
         high=1024,
         for_trainer=True,
@@ -520,7 +520,7 @@ class TrainingConfig:
         8,
         "schedule",
         "Batch size in evaluation",
-        "Clips a step and device in evaluation.",
+        "Clips per step and GPU in evaluation.",
         low=1,
         high=1024,
         for_trainer=True,
@@ -544,7 +544,7 @@ class TrainingConfig:
         low=1e-9,
         high=1.0,
         step=1e-4,
-        automatic="0: by method and size of the model.",
+        automatic="0 = automatic: by method and size of the model.",
     )
     warmup_steps: float = option(
         0.1,
@@ -748,8 +748,8 @@ class TrainingConfig:
     sharding: str = option(
         "ddp",
         "processes",
-        "Divided among them",
-        "What they divide: ddp nothing, zero1 to zero3 (DeepSpeed) and fsdp more and more.",
+        "Sharding",
+        "What the GPUs divide among them: ddp nothing, zero1 to zero3 (DeepSpeed) and fsdp more and more.",
         choices=SHARDINGS,
         aliases=("distributed", "distributed_type"),
     )
@@ -759,7 +759,7 @@ class TrainingConfig:
     machine_rank: int = option(
         0,
         "processes",
-        "Number of this machine",
+        "Machine rank",
         "From 0; 0 keeps the model.",
         low=0,
         high=1023,
@@ -787,7 +787,7 @@ class TrainingConfig:
     ddp_timeout: int = option(
         1800,
         "processes",
-        "Longest silence (seconds)",
+        "Process timeout (s)",
         "Seconds of silence after which a process is given up.",
         low=1,
         high=10**7,

@@ -39,7 +39,7 @@ _KEPT_SECONDS = 3600.0
 CHECK_NAMES = {
     "timestamps": Message("Timestamps"),
     "long_form": Message("Long recordings"),
-    "silence": Message("Silence stays empty"),
+    "silence": Message("No text on silence"),
     "language": Message("Language is recognised"),
     "other_languages": Message("Recordings of something else"),
 }

@@ -30,8 +30,8 @@ from studio.ui.uploads import UploadLimit, Uploads
 TITLE = "Whisper Studio"
 LOGO = ASSETS / "logo.svg"
 STYLE_SHEET = ASSETS / "studio.css"
-QUICK_HANDS = ASSETS / "quick_hands.js"
-"""Has a button's click wait for the answers that fill what it sends."""
+SCRIPTS = (ASSETS / "quick_hands.js", ASSETS / "in_view.js")
+"""Has a button's click wait for the answers that fill what it sends; brings what one starts into view."""
 UPLOADS_KEPT_SECONDS = 3600
 VISITORS_KEPT = 100
 """Gradio holds a MiB for each who came, and a program comes anew with each call: so many at most."""
@@ -130,7 +130,7 @@ def launch_options(services: Services, names: Names, uploads: Uploads) -> dict[s
     return {
         "theme": studio_theme(),
         "css_paths": STYLE_SHEET,
-        "head": f"{_PLAIN_MICROPHONE}<script>{QUICK_HANDS.read_text(encoding='utf-8')}</script>",
+        "head": _PLAIN_MICROPHONE + "".join(_script(path) for path in SCRIPTS),
         "i18n": page_translations(),
         "favicon_path": LOGO,
         "footer_links": ["api"],
@@ -156,12 +156,16 @@ def launch_options(services: Services, names: Names, uploads: Uploads) -> dict[s
     }
 
 
+def _script(path: Path) -> str:
+    return f"<script>{path.read_text(encoding='utf-8')}</script>"
+
+
 def _header(*, has_login: bool) -> None:
     """Logo, name, one line, the languages, and the way out where there is a login."""
     with gr.Row(elem_id="studio-header", equal_height=True):
         gr.HTML(_brand(LOGO), elem_id="studio-brand", scale=0, min_width=220)
         gr.HTML(
-            _("Size a GPU, fine-tune Whisper with a click, and read what it hears."),
+            _("Estimate GPU memory, fine-tune Whisper, transcribe."),
             elem_id="studio-line",
             scale=1,
         )
@@ -187,7 +191,7 @@ def _guided_line(*, can_train: bool) -> dict[str, gr.Button]:
     """Steps for somebody who is here for the first time, each a button that opens its tab."""
     steps = {
         "train": N_("{number}. Train the demo model"),
-        "playground": N_("{number}. Speak, and read what it hears"),
+        "playground": N_("{number}. Record and transcribe"),
         "evaluate": N_("{number}. Compare before and after"),
     }
     if not can_train:

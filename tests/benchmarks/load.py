@@ -25,6 +25,7 @@ from gradio_client import Client, handle_file
 
 from studio.settings import DEMO_SPEECH
 from tests.benchmarks.transcription import machine
+from tests.event_loop import run_in_loop
 from tests.studio_process import StudioProcess
 
 REPORT = Path(__file__).parent / "reports" / "load.md"
@@ -68,7 +69,7 @@ class Afternoon:
 
     def spend(self, minutes: float, visitors: dict[str, int]) -> Found:
         """All of them, for so long."""
-        return asyncio.run(self._spend(60 * minutes, visitors))
+        return run_in_loop(self._spend(60 * minutes, visitors))
 
     async def _spend(self, seconds: float, visitors: dict[str, int]) -> Found:
         found = Found()
@@ -188,7 +189,7 @@ def main() -> None:
             parts["with those who transcribe, and a training"] = lab.spend(given.minutes, everybody)
             client.predict(run_id=run_id, api_name="/stop_run")
             time.sleep(60)
-            rest = asyncio.run(_rest(lab))
+            rest = run_in_loop(_rest(lab))
     for found in parts.values():
         print(json.dumps(found.errors[:5], indent=1))
     REPORT.write_text(report(parts, given.minutes, rest), encoding="utf-8")

@@ -37,7 +37,7 @@ def test_a_click_that_waits_is_forgotten_when_it_is_cancelled_or_its_sample_fail
         page.locator("#transcribe-cancel").click()
     let_go(well=how == "cancelled")
     expect(start).not_to_have_attribute("aria-busy", "true")
-    expect(page.locator("#transcribe-status")).to_contain_text("Here will stand the text")
+    expect(page.locator("#transcribe-status")).to_contain_text("The transcript will appear here")
 
 
 @pytest.mark.parametrize("from_file", [False, True])

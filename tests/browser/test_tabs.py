@@ -166,7 +166,7 @@ def test_an_export_offers_its_own_weights_and_can_be_cancelled(
     page.get_by_role("option", name="Merged into its base").click()
     expect(page.locator("#models-export-status")).to_be_empty()
     page.locator("#models-export-quantization input").click()
-    expect(page.get_by_role("option")).to_contain_text(["As they are", "float32", "float16", "bfloat16"])
+    expect(page.get_by_role("option")).to_contain_text(["Unchanged", "float32", "float16", "bfloat16"])
     page.keyboard.press("Escape")
     with FileLock(models.with_name(LOCK)):
         page.locator("#models-export").click()
@@ -203,7 +203,7 @@ def test_the_guided_line_leads_through_the_tabs(open_page: OpenPage) -> None:
     page = open_page()
     for button, tab in (
         ("1. Train the demo model", "Train"),
-        ("2. Speak, and read what it hears", "Transcribe"),
+        ("2. Record and transcribe", "Transcribe"),
         ("3. Compare before and after", "Evaluate"),
     ):
         page.get_by_role("button", name=button).click()

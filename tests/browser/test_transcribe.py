@@ -30,11 +30,11 @@ def download(page: Page, name: str) -> str:
 
 def test_a_click_in_the_picture_plays_and_the_word_that_is_heard_lights_up(open_page: OpenPage) -> None:
     page = open_page("playground")
-    expect(page.locator("#transcribe-status")).to_contain_text("Here will stand the text")
+    expect(page.locator("#transcribe-status")).to_contain_text("The transcript will appear here")
     transcribe(page, "Kitchen light")
     expect(page.locator(".wave svg")).to_be_visible()
     expect(page.locator(".wave-segment")).to_have_count(2)
-    expect(page.locator(".sureness-legend")).to_contain_text("a guess < 40 %")
+    expect(page.locator(".sureness-legend")).to_contain_text("very unsure < 40 %")
     page.locator("#transcript-segments audio").evaluate("sound => { sound.playbackRate = 0.25; }")
     page.locator(".wave-segment").nth(1).click()
     lit = page.locator("#transcript-segments .word[data-playing]").first

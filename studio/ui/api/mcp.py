@@ -18,7 +18,7 @@ from studio.publishing.formats import FORMATS
 
 ARGUMENTS = {
     "chinese_script": "auto: the one that most is written in; as_heard, simplified, traditional, taiwan.",
-    "audio_context": "What the encoder sees: full (30 seconds), short (the sound), auto: as it was trained.",
+    "audio_context": "Encoder input length: full (30 seconds), short (the sound), auto: as it was trained.",
     "audio": "The recording: an address that everybody can reach, or data:audio/flac;base64,….",
     "base_model": "A model's id as `models` lists it, a short name such as small, a folder or a Hub id.",
     "config": "Options of `python -m studio train` by name, such as base_model, train_data and method.",
@@ -38,7 +38,7 @@ ARGUMENTS = {
     "normalizer": "How texts are normalised: none, basic, english or chinese.",
     "num_beams": "Beams of the search; 0 in transcribing: 5.",
     "num_gpus": "GPUs that train together.",
-    "per_device_train_batch_size": "Clips a step and device; in transcribing, windows of 30 seconds at once.",
+    "per_device_train_batch_size": "Clips per step and GPU; in transcribing, windows of 30 seconds at once.",
     "precision": "Arithmetic: auto, fp32, fp16 or bf16; in transcribing float32, float16, int8 or int4.",
     "quantization": "Bits of the frozen weights: none, 8bit or 4bit; of an export: auto, float16, int8.",
     "run_id": "Id of a run, as `runs` lists it.",

@@ -16,6 +16,7 @@ from studio.actions.estimate import (
     answer,
     batch_curve,
     estimate_command,
+    remedies,
     training_config,
 )
 from studio.errors import ConfigError
@@ -164,6 +165,7 @@ def _words(question: Question, registry: ModelRegistry, receipts: Path, request:
     except ConfigError as error:
         return [note(said(error, locale), "bad"), *[""] * 4, *handed(None)]
     estimate = found.estimate
+    run = training_config(question) if question.use == TRAIN else None
     parts = {str(part): size for part, size in estimate.parts.items()}
     formulas = {str(part): text for part, text in estimate.formulas.items()}
     phases = {str(phase): size for phase, size in estimate.phases.items()}
@@ -173,6 +175,7 @@ def _words(question: Question, registry: ModelRegistry, receipts: Path, request:
             found.gpu.name,
             found.usable_bytes,
             estimate,
+            remedies(run, question.per_device_train_batch_size),
             locale,
         ),
         cards_view(cards_for(found.elsewhere), locale),
@@ -185,7 +188,7 @@ def _words(question: Question, registry: ModelRegistry, receipts: Path, request:
         ),
         estimate_command(question),
         _links(question, found, request, locale),
-        *handed(training_config(question) if question.use == TRAIN else None),
+        *handed(run, fits=found.verdict != "does_not_fit"),
     ]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.actions.estimate import remedies
 from studio.actions.fit import AUTO, FitAnswer, FitQuestion, check_between, find_fit
 from studio.actions.presets import PRESETS, Preset, preset, preset_answers
 from studio.errors import StudioError
@@ -107,7 +108,7 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
     form["gpu"] = gpu_field(elem_id="fit-gpu")
     form["memory_gib"] = gr.Number(
         0,
-        label=_("Or GiB that are free"),
+        label=_("Or free memory (GiB)"),
         info=_("0: what the GPU above has to give."),
         elem_id="fit-memory_gib",
     )
@@ -134,7 +135,7 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
         form["effective_batch_size"] = gr.Number(
             _DEFAULTS.effective_batch_size,
             precision=0,
-            label=_("Clips a step learns from"),
+            label=_("Effective batch size"),
             min_width=120,
             elem_id="fit-effective_batch_size",
         )
@@ -228,6 +229,7 @@ def _show(answer: FitAnswer, known: Sequence[tuple[Preset, FitAnswer]], link: Ht
         answer.gpu.name,
         usable,
         estimate,
+        remedies(answer.config),
         locale,
     )
     more = [

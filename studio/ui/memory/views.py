@@ -50,7 +50,7 @@ def phases_view(phases: Mapping[str, int], locale: str) -> Html:
         if phase in phases
     ]
     text = " · ".join(f"{name} {size}" for name, size in rows)
-    return tag("p", tr("Tensors at the highest moment of each phase:", locale), " ", text, class_="subdued")
+    return tag("p", tr("Peak tensor memory per phase:", locale), " ", text, class_="subdued")
 
 
 def savings_view(savings: Sequence[Saving], locale: str) -> Html | None:
@@ -112,14 +112,14 @@ def cards_view(cards: Sequence[tuple[Gpu, Verdict]], locale: str) -> Html:
     fitting = [gpu.name for gpu, verdict in cards if verdict == "fits"]
     head = (
         tr(
-            "Which cards run this: {count} of {all}, from {name} up",
+            "Fits {count} of {all} GPUs, smallest {name}",
             locale,
             count=len(fitting),
             all=len(cards),
             name=fitting[0],
         )
         if fitting
-        else tr("Which cards run this: none of {all}", locale, all=len(cards))
+        else tr("Fits none of {all} GPUs", locale, all=len(cards))
     )
     groups = [
         tag(

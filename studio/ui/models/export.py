@@ -24,8 +24,8 @@ from studio.ui.shared.tasks import ExportStep, Task, Tasks, step_bar
 from studio.ui.shared.views import loss_note
 from studio.ui.shared.waiting import Line
 
-_AS_THEY_ARE = N_("As they are")
-_SAME = N_("Proof: both write the same {tokens} tokens ({clips} clips).")
+_UNCHANGED = N_("Unchanged")
+_SAME = N_("Verified: identical output, {tokens} tokens ({clips} clips).")
 _DIFFERENT = N_("Measured: {different_tokens} of {tokens} tokens differ ({clips} clips).")
 
 
@@ -53,7 +53,7 @@ def export_parts() -> ExportParts:
                 elem_id="models-export-format",
             )
             quantization = gr.Dropdown(
-                [(_(_AS_THEY_ARE), "auto"), *_weights(USUAL_FORMAT)],
+                [(_(_UNCHANGED), "auto"), *_weights(USUAL_FORMAT)],
                 value="auto",
                 label=_("Weights"),
                 min_width=120,
@@ -76,7 +76,7 @@ def wire_export(parts: ExportParts, choice: Block, settings: Settings, exporter:
         return _export(exporter, ExportRequest(model, form, quantization), locale)
 
     def offer_weights(format_: str | None, chosen: str, request: gr.Request) -> Any:
-        choices = [(tr(_AS_THEY_ARE, request_locale(request)), "auto"), *_weights(format_)]
+        choices = [(tr(_UNCHANGED, request_locale(request)), "auto"), *_weights(format_)]
         stays = chosen if chosen in {value for _label, value in choices} else "auto"
         return gr.update(choices=choices, value=stays)
 
@@ -142,7 +142,7 @@ def proof(spec: ModelSpec, locale: str) -> Html:
     """How the new form compares with the model."""
     lines: list[Html | None] = [
         loss_note(spec.card.get("capabilities"), locale),
-        note(tr("{model} is there.", locale, model=spec.id), "good"),
+        note(tr("Exported as {model}.", locale, model=spec.id), "good"),
     ]
     for row in spec.card.get("parity") or ():
         text = tr(_SAME if row["equal"] else _DIFFERENT, locale, **row)

@@ -20,7 +20,7 @@ def rates_table(models: Sequence[Mapping[str, Any]], locale: str) -> Html:
             N_("Model"),
             N_("WER (words)"),
             N_("CER (characters)"),
-            N_("Mixed errors"),
+            N_("MER (mixed)"),
             N_("Real-time factor"),
             N_("Clips"),
         )
@@ -102,11 +102,11 @@ def difference_legend(locale: str) -> Html:
     """What the marks of `difference` mean."""
     return tag(
         "p",
-        tag("del", tr("left out", locale)),
+        tag("del", tr("deleted", locale)),
         " ",
-        tag("ins", tr("put in", locale)),
+        tag("ins", tr("inserted", locale)),
         " ",
-        tag("mark", tr("written instead", locale)),
+        tag("mark", tr("substituted", locale)),
         class_="diff-legend",
     )
 

@@ -34,10 +34,13 @@ def handover(elem_id: str) -> Handover:
     return Handover(button, gr.State({}))
 
 
-def handed(config: TrainingConfig | None) -> list[Any]:
-    """Values for `Handover.all`."""
+def handed(config: TrainingConfig | None, *, fits: bool = True) -> list[Any]:
+    """Values for `Handover.all`; of a plan that does not fit, the button is not the one to press."""
     options = {name: getattr(config, name) for name in PLAN_OPTIONS} if config else {}
-    return [gr.update(interactive=bool(options)), options]
+    return [
+        gr.update(interactive=bool(options), variant="primary" if fits else "secondary"),
+        options,
+    ]
 
 
 def wire_handovers(

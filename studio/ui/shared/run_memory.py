@@ -59,7 +59,7 @@ def _of_process(
             (tr("Tensors of a step: measured", locale), "measured", measured["tensor_bytes"]),
         ]
     if measured.get("process_bytes"):
-        rows.append((tr("Growth of the process: measured", locale), "other", measured["process_bytes"]))
+        rows.append((tr("Process memory growth: measured", locale), "other", measured["process_bytes"]))
     return rows
 
 

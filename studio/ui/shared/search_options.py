@@ -41,7 +41,7 @@ def search_options(prefix: str = "transcribe") -> dict[str, Block]:
             value="auto",
             label=_("Audio context"),
             info=_(
-                "What the encoder sees. Models trained in short-audio mode read the sound's own length, "
+                "Encoder input length. Models trained in short-audio mode read the sound's own length, "
                 "others 30 seconds: with short windows those mishear."
             ),
             elem_id=f"{prefix}-audio-context",

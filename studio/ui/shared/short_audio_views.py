@@ -18,8 +18,8 @@ def short_audio_table(report: Mapping[str, Any] | None, locale: str) -> Html | N
     has_texts = any(row["error"] is not None for row in readings)
     heading = N_("Character errors") if report["metric"] == "cer" else N_("Word errors")
     headers = [
-        tr("What the encoder sees", locale),
-        tr("Differs from the first row", locale),
+        tr("Encoder input length", locale),
+        tr("Difference from base", locale),
         *([tr(heading, locale)] if has_texts else []),
         tr("Clips per second", locale),
     ]
@@ -46,7 +46,7 @@ def short_audio_table(report: Mapping[str, Any] | None, locale: str) -> Html | N
     numbers = list(range(1, len(headers)))
     return tag(
         "div",
-        tag("h4", tr("Short windows: what they gain and cost", locale)),
+        tag("h4", tr("Short-audio mode: speed and accuracy", locale)),
         table(headers, rows, numeric=numbers),
         tag("p", caption, class_="subdued"),
     )

@@ -14,7 +14,7 @@ from studio.units import format_clock, format_duration, format_percent
 
 SURENESS = (0.9, 0.7, 0.4)
 """At least so likely: sure, fairly sure, unsure; below: a guess."""
-_SURENESS_NAMES = (N_("sure"), N_("fairly sure"), N_("unsure"), N_("a guess"))
+_SURENESS_NAMES = (N_("sure"), N_("fairly sure"), N_("unsure"), N_("very unsure"))
 _LEAST_TOLD = 0.01
 _WAVE_HEIGHT = 100
 

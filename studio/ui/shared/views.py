@@ -38,7 +38,7 @@ KIND_NAMES = {
 }
 SOURCE_NAMES = {
     ModelSource.DEMO: N_("Comes with the studio"),
-    ModelSource.RELEASED: N_("To be downloaded"),
+    ModelSource.RELEASED: N_("Not downloaded"),
     ModelSource.DOWNLOADED: N_("Downloaded"),
     ModelSource.TRAINED: N_("Trained here"),
     ModelSource.LOCAL: N_("Local folder"),
@@ -70,14 +70,8 @@ _VERDICTS = {
     "tight": (N_("Tight on {gpu}"), "warning"),
     "does_not_fit": (N_("Does not fit on {gpu}"), "bad"),
 }
-_ADVICE = {
-    "fits": N_("There is room to spare at the upper end of the range."),
-    "tight": N_("It may run out of memory: a smaller batch or gradient checkpointing makes it safe."),
-    "does_not_fit": N_(
-        "Try gradient checkpointing first, then a smaller batch, LoRA instead of all weights, or a smaller "
-        "model."
-    ),
-}
+_ROOM = N_("There is room to spare at the upper end of the range.")
+_TIGHT = N_("It may run out of memory.")
 
 
 def memory_verdict(
@@ -85,9 +79,10 @@ def memory_verdict(
     gpu: str,
     usable_bytes: int,
     estimate: MemoryEstimate,
+    helps: Message,
     locale: str,
 ) -> Html:
-    """The answer in one card: does it fit, how much, of how much, and what corrected it."""
+    """The answer in one card: does it fit, how much, of how much, what helps, and what corrected it."""
     corrected = tr("Corrected by measurements on this card: {count}.", locale, count=estimate.measurements)
     title, kind = _VERDICTS[verdict]
     amount = tr(
@@ -97,12 +92,15 @@ def memory_verdict(
         low=format_bytes(estimate.low_bytes),
         high=format_bytes(estimate.high_bytes),
     )
+    advice = tr(_ROOM, locale) if verdict == "fits" else said(helps, locale)
+    if verdict == "tight":
+        advice = f"{tr(_TIGHT, locale)} {advice}"
     of = tr("{usable} of this GPU can be used.", locale, usable=format_bytes(usable_bytes))
     return tag(
         "div",
         tag("div", tr(title, locale, gpu=gpu), class_="verdict-title"),
         tag("div", amount, class_="verdict-amount"),
-        tag("div", of, " ", tr(_ADVICE[verdict], locale), class_="verdict-advice"),
+        tag("div", of, " ", advice, class_="verdict-advice"),
         tag("div", corrected, class_="verdict-advice") if estimate.measurements else None,
         class_=f"verdict verdict-{kind}",
         role="status",
@@ -121,8 +119,8 @@ def memory_table(parts: Mapping[str, int], formulas: Mapping[str, Message], loca
         for part, size in parts.items()
         if size
     ]
-    rows.append([tag("b", tr("Together", locale)), tag("b", format_bytes(sum(parts.values()))), ""])
-    headers = [tr("Part", locale), tr("Memory", locale), tr("How it is worked out", locale)]
+    rows.append([tag("b", tr("Total", locale)), tag("b", format_bytes(sum(parts.values()))), ""])
+    headers = [tr("Part", locale), tr("Memory", locale), tr("Calculation", locale)]
     return table(headers, rows, numeric=[1], class_="memory-table")
 
 
@@ -136,7 +134,7 @@ def models_table(specs: Sequence[ModelSpec], locale: str) -> Html:
         for text in (
             N_("Model"),
             N_("Kind"),
-            N_("Where from"),
+            N_("Source"),
             N_("Size on disk"),
             N_("Word errors"),
             N_("Made"),
@@ -191,7 +189,7 @@ def model_details(spec: ModelSpec, locale: str, *, is_public: bool = False) -> H
     pairs: list[tuple[str, Child]] = [
         (tr("Name", locale), tag("code", spec.id)),
         (tr("Kind", locale), tr(KIND_NAMES[spec.kind], locale)),
-        (tr("Where from", locale), tr(SOURCE_NAMES[spec.source], locale)),
+        (tr("Source", locale), tr(SOURCE_NAMES[spec.source], locale)),
         (tr("Base model", locale), spec.base_model),
         (tr("Languages", locale), _languages(spec, released, locale)),
         (tr("Size on disk", locale), format_bytes(spec.size_bytes) if spec.size_bytes else None),

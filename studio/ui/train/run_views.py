@@ -43,7 +43,7 @@ def capabilities_table(found: Mapping[str, Any] | None, locale: str) -> Html | N
     for unchecked in (found or {}).get("unchecked", ()):
         title = said(CHECK_NAMES[unchecked], locale)
         rows.append([title, "", "", badge(tr(N_("not checked"), locale), "plain")])
-    headers = [tr(text, locale) for text in (N_("What it can do"), N_("Base"), N_("Tuned"), N_("State"))]
+    headers = [tr(text, locale) for text in (N_("Capability check"), N_("Base"), N_("Tuned"), N_("State"))]
     return table(headers, rows, numeric=[1, 2], class_="capabilities")
 
 
@@ -227,9 +227,9 @@ def _figures(status: RunStatus, locale: str) -> list[tuple[str, Child]]:
     if status.samples_per_second:
         figures.append((tr("Clips per second", locale), f"{status.samples_per_second:.1f}"))
     if status.speedup:
-        figures.append((tr("Against padded batches", locale), f"{status.speedup:.1f} ×"))
+        figures.append((tr("Speed-up over 30 s padding", locale), f"{status.speedup:.1f} ×"))
     if status.data_wait_share is not None and status.state in ACTIVE:
-        figures.append((tr("Waiting for data", locale), format_percent(status.data_wait_share)))
+        figures.append((tr("Data-loading wait", locale), format_percent(status.data_wait_share)))
     if status.rate_points:
         figures.append((tr("Learning rate", locale), f"{status.rate_points[-1][1]:.2e}"))
     if status.memory_bytes:
@@ -285,7 +285,7 @@ def samples_table(
     ]
     return tag(
         "div",
-        tag("h4", tr("Heard at the last evaluation", locale)),
+        tag("h4", tr("Samples from the last evaluation", locale)),
         difference_legend(locale),
         _heard(rows, locale),
         folded,

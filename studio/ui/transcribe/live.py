@@ -33,7 +33,7 @@ _WORDS = {
     "cancel": N_("Cancel"),
     "loading": N_("Loading the model …"),
     "listening": N_("Listening: 0 s"),
-    "rest": N_("Hearing the rest …"),
+    "rest": N_("Finishing …"),
     "heard": N_("Heard: 0 s"),
     "insecure": N_(
         "Browsers lend the microphone only to pages on https or on this machine: open the studio as "

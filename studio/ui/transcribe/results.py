@@ -65,7 +65,7 @@ class Results:
 def build_results(layout: dict[str, Block]) -> Results:
     """The components, in their order on the page; the fields of a caption's layout go into `layout`."""
     status = gr.HTML(
-        _("Here will stand the text, the sound with a time for each word, and captions to download."),
+        _("The transcript will appear here: text, a time for each word, and captions to download."),
         elem_id="transcribe-status",
     )
     text = gr.Textbox(

@@ -60,7 +60,7 @@ def test_what_a_model_has_lost_stands_first_with_the_command_of_a_gentler_run(
     first, *others = told.out.splitlines()
     assert first == "The base does better in: Long recordings. A gentler run keeps more of it."
     assert "Long recordings: 60.0 % → 20.0 % (worse than the base)" in others
-    assert "Silence stays empty: 100.0 % → 70.0 % (too few clips to tell)" in others
+    assert "No text on silence: 100.0 % → 70.0 % (too few clips to tell)" in others
     assert "Recordings of something else: not checked" in others
     assert "--train_data mine.jsonl --learning_rate 0.0003" in told.err and "replay" not in told.err
     page = run_status(status, "zh-TW")

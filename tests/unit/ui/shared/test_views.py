@@ -72,14 +72,15 @@ def test_all_that_is_counted_and_listed_has_a_name() -> None:
 def test_the_verdict_comes_first_and_with_its_range(verdict: str, words: str) -> None:
     found = estimate_training(TrainingPlan(), RELEASED[0].dimensions)
     estimate = replace(found, low_bytes=8 * 2**30, device_bytes=9 * 2**30, high_bytes=10 * 2**30)
-    shown = text_of(views.memory_verdict(verdict, "T4", 15 * 2**30, estimate, "en"))
+    shown = text_of(views.memory_verdict(verdict, "T4", 15 * 2**30, estimate, Message("What helps."), "en"))
+    assert ("What helps." in shown) == (verdict != "fits")
     assert shown.startswith(f"{words} about 9.00 GiB, between 8.00 GiB and 10.0 GiB")
 
 
 def test_the_memory_table_adds_up_and_shows_formulas() -> None:
     sizes, formulas = {"gradients": 2**30, "overhead": 2**30}, {"gradients": Message("2 × 3 B")}
     shown = text_of(views.memory_table(sizes, formulas, "en"))
-    assert "Gradients 1.00 GiB 2 × 3 B" in shown and "Together 2.00 GiB" in shown
+    assert "Gradients 1.00 GiB 2 × 3 B" in shown and "Total 2.00 GiB" in shown
 
 
 def test_a_broken_model_is_listed_with_what_is_wrong() -> None:
@@ -195,11 +196,11 @@ def test_what_is_said_within_an_error_or_a_warning_is_translated_with_it(locale:
     error = nothing_left(TrainingConfig(), Shortage(OUT_OF_MEMORY, "training", 7, 2**31, 2**30))
     write_json(folder.result, Outcome(error=error).to_json({}))
     status = view(folder, Histories().read(folder.events))
-    assert "Memory ran out at step 7" in str(status.error) and "Timestamps, Silence" in str(
+    assert "Memory ran out at step 7" in str(status.error) and "Timestamps, No text on silence" in str(
         status.warnings[0]
     )
     shown = text_of(run_views.run_status(status, locale))
-    for english in ("Memory ran out", "Timestamps", "Silence stays empty", " off"):
+    for english in ("Memory ran out", "Timestamps", "No text on silence", " off"):
         assert english not in shown
     names = [tr(CHECK_NAMES[name].template, locale) for name in ("timestamps", "silence")]
     assert "、".join(names) in shown and "2.00 GiB" in shown

@@ -1,0 +1,66 @@
+"""What one starts is brought into view, in a low window and on a telephone."""
+
+import json
+import re
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from studio.ui.build import SCRIPTS
+from tests.browser.conftest import OpenPage, show_tab
+
+LOW, TELEPHONE = {"width": 1366, "height": 700}, {"width": 390, "height": 800}
+
+
+def is_in_view(place: Locator) -> None:
+    """Waits until the beginning of a place stands in the window."""
+    place.evaluate(
+        """place => new Promise(done => {
+          const look = () => {
+            const {top, height} = place.getBoundingClientRect();
+            if (height && top >= 0 && top < innerHeight) done(); else requestAnimationFrame(look);
+          };
+          look();
+        })"""
+    )
+
+
+@pytest.mark.parametrize("size", [LOW, TELEPHONE], ids=["low", "telephone"])
+def test_the_run_that_was_started_and_the_question_before_it_goes_are_brought_into_view(
+    open_page: OpenPage, size: dict[str, int]
+) -> None:
+    page = open_page("train")
+    page.set_viewport_size(size)
+    page.get_by_label("Name of the run").fill("seen")
+    start = page.locator("#train-start")
+    start.scroll_into_view_if_needed()
+    start.click()
+    status = page.locator("#run-status")
+    expect(status).to_contain_text("seen")
+    is_in_view(status)
+    page.locator("#run-stop").click()
+    expect(page.locator("#run-remove")).to_be_visible()
+    page.locator("#run-remove").click()
+    is_in_view(page.locator("#run-remove-question"))
+    page.locator("#run-remove-delete").click()
+    expect(status).not_to_contain_text("seen")
+
+
+def test_a_transcript_is_brought_into_view_on_a_telephone(open_page: OpenPage) -> None:
+    page = open_page("playground")
+    page.set_viewport_size(TELEPHONE)
+    page.get_by_role("button", name="Kitchen light", exact=True).click()
+    page.locator("#transcribe-start").click()
+    is_in_view(page.locator("#transcribe-status"))
+
+
+def test_all_that_is_brought_into_view_is_on_the_page(open_page: OpenPage) -> None:
+    page = open_page("memory")
+    script = next(path for path in SCRIPTS if path.name == "in_view.js").read_text(encoding="utf-8")
+    named = {word for pair in re.findall(r"'([a-z-]+)': '([a-z-]+)'", script) for word in pair}
+    for tab in ("train", "playground", "evaluate", "models"):
+        show_tab(page, tab)
+    known = json.loads(
+        page.evaluate("JSON.stringify(gradio_config.components.map(one => one.props.elem_id))")
+    )
+    assert named and named <= set(known)

@@ -1,0 +1,40 @@
+"""What makes a plan smaller."""
+
+import pytest
+
+from studio.actions.estimate import remedies
+from studio.options.training import TrainingConfig
+
+BASE = "openai/whisper-large-v3"
+LARGER = "a smaller model, a larger GPU"
+
+
+@pytest.mark.parametrize(
+    ("run", "steps"),
+    [
+        (
+            TrainingConfig(base_model=BASE, method="full"),
+            "gradient checkpointing, a smaller batch, LoRA instead of all weights, " + LARGER,
+        ),
+        (
+            TrainingConfig(base_model=BASE, method="lora"),
+            "gradient checkpointing, a smaller batch, 4 bits for the base, " + LARGER,
+        ),
+        (
+            TrainingConfig(
+                base_model=BASE,
+                quantization="4bit",
+                gradient_checkpointing=True,
+                per_device_train_batch_size=1,
+            ),
+            LARGER,
+        ),
+    ],
+)
+def test_what_is_done_already_is_not_advised(run: TrainingConfig, steps: str) -> None:
+    assert str(remedies(run)) == f"What helps, in this order: {steps}."
+
+
+def test_a_transcription_is_made_smaller_by_its_batch() -> None:
+    assert "a smaller batch" in str(remedies(None, 8))
+    assert str(remedies(None)) == f"What helps, in this order: {LARGER}."
