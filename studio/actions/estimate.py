@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -67,14 +68,18 @@ class Sizes:
     """As it is for any other GPU."""
     for_batch: Callable[[int], MemoryEstimate]
     """The same for another batch size."""
-    savings: tuple[Saving, ...] = ()
-    """What short audio and the loss in chunks save, in training."""
+    count_savings: Callable[[], tuple[Saving, ...]] = tuple
+
+    @cached_property
+    def savings(self) -> tuple[Saving, ...]:
+        """What short audio and the loss in chunks save, in training: twice the work of the estimate."""
+        return self.count_savings()
 
     def on(self, gpu: Gpu) -> "Answer":
         """What it means on a GPU."""
         usable = usable_bytes(gpu)
         said = verdict(self.estimate, usable)
-        return Answer(self.estimate, self.elsewhere, self.for_batch, self.savings, gpu, usable, said)
+        return Answer(self.estimate, self.elsewhere, self.for_batch, self.count_savings, gpu, usable, said)
 
 
 @dataclass(frozen=True)
@@ -127,7 +132,7 @@ def run_sizes(
 
     estimate = size_run(plan.batch_size)
     elsewhere = estimate_training(plan, dimensions) if estimate.measurements else estimate
-    return Sizes(estimate, elsewhere, size_run, savings(plan, dimensions, known))
+    return Sizes(estimate, elsewhere, size_run, lambda: savings(plan, dimensions, known))
 
 
 def transcription_sizes(plan: InferencePlan, dimensions: ModelDimensions) -> Sizes:

@@ -1,6 +1,7 @@
 """Sound files to what Whisper hears: mono float32 at 16 kHz."""
 
 import math
+import uuid
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -15,8 +16,9 @@ from studio.units import format_duration
 
 SAMPLING_RATE = 16_000
 """Samples a second that Whisper takes."""
-SOUND_FILES = (".wav", ".mp3", ".m4a", ".flac", ".ogg", ".opus", ".webm")
-"""Endings of the files that are taken from a folder."""
+VIDEO_FILES = (".mp4", ".mkv", ".mov", ".webm")
+SOUND_FILES = (".wav", ".mp3", ".m4a", ".flac", ".ogg", ".opus", ".aac", *VIDEO_FILES)
+"""Endings of the files that are taken from a folder; of a video, its sound."""
 _MOST_CHANNELS = 8
 _UNDOUBTED_SECONDS = 60.0
 """What is read whole was thought short by its header: one of hours that says a second is stopped here."""
@@ -81,6 +83,40 @@ def stream_audio(path: str | Path, block_seconds: float = 30.0) -> Iterator[NDAr
         pieces, held = [joined[whole:].copy()], held - whole
     if held:
         yield np.concatenate(pieces)
+
+
+def save_sound(path: Path, target: Path, most_seconds: float = math.inf) -> Path:
+    """The sound of a file of any kind, such as a video, as a FLAC that every browser plays; mono at 16 kHz.
+
+    Raises:
+        AudioError: as `read_audio`; if there is more of it than `most_seconds`.
+        StorageError: if the folder cannot be written.
+    """
+    import soundfile
+
+    left = most_seconds * SAMPLING_RATE
+    aside = target.with_name(f".{uuid.uuid4().hex}.flac")
+    try:
+        with storage_errors(target.parent), soundfile.SoundFile(aside, "w", SAMPLING_RATE, 1) as file:
+            for block in stream_audio(path):
+                left -= len(block)
+                if left < 0:
+                    raise too_long(path, most_seconds)
+                file.write(block)
+        aside.replace(target)
+    finally:
+        aside.unlink(missing_ok=True)
+    return target
+
+
+def too_long(path: Path, most_seconds: float) -> AudioError:
+    """The error for a recording that is longer than what is taken here."""
+    return AudioError(
+        "{path} is too long: here a recording may last {most}. Cut it, or run the studio on your own "
+        "machine, where there is no such limit.",
+        path=path,
+        most=format_duration(most_seconds),
+    )
 
 
 def audio_duration(path: str | Path) -> float:

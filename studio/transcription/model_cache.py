@@ -104,7 +104,7 @@ class ModelCache:
         self._idle_seconds = idle_seconds
         self._device = device
         self._sharing = sharing
-        self._longest_seconds = longest_seconds
+        self.longest_seconds = longest_seconds
         self._load = load or loader(threads)
         self._entries: dict[_Key, _Entry] = {}
         self._changed = threading.Condition()
@@ -252,7 +252,7 @@ class ModelCache:
             windows,
             spec.short_seconds,
             knows_text_before=DEMO_ID not in (spec.id, spec.base_model),
-            longest_seconds=self._longest_seconds,
+            longest_seconds=self.longest_seconds,
         )
 
     def _give_back(self, entry: _Entry) -> None:

@@ -28,8 +28,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from studio.dataset.audio import SAMPLING_RATE, audio_duration, stream_audio
-from studio.errors import AudioError, RunError
+from studio.dataset.audio import SAMPLING_RATE, audio_duration, stream_audio, too_long
+from studio.errors import RunError
 from studio.messages import Message
 from studio.transcription.chinese_script import LANGUAGES as CHINESE
 from studio.transcription.chinese_script import in_one_script
@@ -57,7 +57,6 @@ from studio.transcription.windows import (
     pieces,
     without_silence,
 )
-from studio.units import format_duration
 from studio.whisper.audio_context import FULL, SHORT
 
 WINDOWS_TOGETHER = 8
@@ -158,7 +157,7 @@ class Transcriber:
         """
         told_seconds = audio_duration(audio_path)
         if told_seconds > self._longest_seconds:
-            raise self._too_long(audio_path)
+            raise too_long(audio_path, self._longest_seconds)
         return self.transcribe_samples(
             self._not_too_long(audio_path),
             told_seconds,
@@ -173,16 +172,8 @@ class Transcriber:
         for block in stream_audio(path):
             left -= len(block)
             if left < 0:
-                raise self._too_long(path)
+                raise too_long(path, self._longest_seconds)
             yield block
-
-    def _too_long(self, path: Path) -> AudioError:
-        return AudioError(
-            "{path} is too long: here a recording may last {most}. Cut it, or run the studio on your own "
-            "machine, where there is no such limit.",
-            path=path,
-            most=format_duration(self._longest_seconds),
-        )
 
     def transcribe_samples(
         self,

@@ -49,6 +49,7 @@ element.addEventListener('click', (event) => {{
 # Browsers clean up what the microphone hears for people on a call: that takes away sounds a model listens to.
 _PLAIN_MICROPHONE = """
 <script>
+document.documentElement.classList.toggle('insecure', !window.isSecureContext);
 if (navigator.mediaDevices) {
   const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
   const plain = {echoCancellation: false, noiseSuppression: false};

@@ -16,6 +16,7 @@ from studio.ui.api.mcp import answer_in_json, keep_files_in, log_in, require_mcp
 from studio.ui.build import build_app, launch_options
 from studio.ui.fair_queue import make_fair
 from studio.ui.gate import Names, require_login
+from studio.ui.light_sessions import make_light
 from studio.ui.uploads import Uploads
 
 _WARM_UP_DELAY_SECONDS = 3.0
@@ -52,6 +53,7 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
     services, uploads = Services.open(settings), Uploads(settings)
     app, names = build_app(services), Names(settings, host)
     make_fair(app)
+    make_light(app)
     services.jobs.start()
     try:
         app.launch(

@@ -10,7 +10,9 @@ from playwright.sync_api import Page, expect
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio, save_pcm
 from tests.browser.conftest import OpenPage
+from tests.conftest import RunStudio
 from tests.studio_process import StudioProcess
+from tests.videos import make_video
 
 
 def take(page: Page, sample: str) -> None:
@@ -152,3 +154,17 @@ def test_many_files_are_heard_in_turn_and_one_that_cannot_be_used_stops_nothing(
         page.locator("#many-download").get_by_role("link", name="ZIP").click()
     with zipfile.ZipFile(got.value.path()) as archive:
         assert "srt/long.srt" in archive.namelist() and "vtt/kitchen-light.vtt" in archive.namelist()
+
+
+def test_the_sound_of_a_video_is_transcribed(
+    open_page: OpenPage, run_studio: RunStudio, demo_speech: Path, tmp_path: Path
+) -> None:
+    spoken = read_audio(demo_speech / "samples" / "kitchen-light.flac")
+    film = make_video(tmp_path / "film.mp4", spoken, SAMPLING_RATE)
+    page = open_page("playground")
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Sound of a video …").first.click()
+    chooser.value.set_files(film)
+    page.locator("#transcribe-start").click()
+    expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
+    assert "kitchen" in run_studio("transcribe", film, "--model", "demo").stdout

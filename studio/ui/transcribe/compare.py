@@ -23,7 +23,7 @@ from studio.ui.shared.search_options import engine_fields
 from studio.ui.shared.tasks import ExportStep, Task, Tasks, step_bar, tells_steps
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.waiting import Line
-from studio.ui.transcribe.form import language_and_task, sample_buttons
+from studio.ui.transcribe.form import language_and_task, sample_buttons, video_button
 
 MOST_MODELS = 3
 
@@ -40,6 +40,7 @@ def build_compare(registry: ModelRegistry, engines: ModelCache, line: Line, tab:
                 buttons=["download"],
             )
             sample_buttons(audio)
+            video_button(audio, engines.longest_seconds, "compare-video")
             models = gr.Dropdown(
                 [],
                 label=_("Models"),

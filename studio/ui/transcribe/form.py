@@ -8,13 +8,14 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.dataset.audio import SAMPLING_RATE
+from studio.dataset.audio import SAMPLING_RATE, VIDEO_FILES, save_sound
 from studio.files import read_json
 from studio.registry.spec import ModelKind, ModelSource
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.reports.language_names import language_choices
 from studio.settings import DEMO_SPEECH
 from studio.translation import N_
+from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET, offered
 from studio.ui.shared.i18n import _
 from studio.ui.shared.views import model_choices
@@ -52,7 +53,7 @@ _SAMPLES = {
 """Name of a sample's file → what its button says."""
 
 
-def recording_field() -> gr.Audio:
+def recording_field(longest_seconds: float) -> gr.Audio:
     """Where a file or the microphone's sound goes, with the clips that come with the studio below it."""
     audio = gr.Audio(
         sources=["upload", "microphone"],
@@ -66,10 +67,31 @@ def recording_field() -> gr.Audio:
     )
     gr.Markdown(
         _("Browsers lend the microphone only to pages on https or on this machine (localhost)."),
-        elem_classes="subdued",
+        elem_classes=["subdued", "insecure-only"],
     )
     sample_buttons(audio)
+    video_button(audio, longest_seconds, "recording-video")
     return audio
+
+
+def video_button(audio: Block, longest_seconds: float, elem_id: str) -> None:
+    """Puts the sound of a video where a recording goes: that field takes nothing that is no sound."""
+
+    @shows_errors
+    def sound_of(video: str, request: gr.Request) -> str:
+        del request
+        path = Path(video)
+        return str(save_sound(path, path.with_suffix(".flac"), longest_seconds))
+
+    button = gr.UploadButton(
+        _("Sound of a video …"),  # type: ignore[arg-type]
+        file_types=list(VIDEO_FILES),
+        type="filepath",
+        size="sm",
+        elem_id=elem_id,
+        elem_classes="video-button",
+    )
+    button.upload(sound_of, button, audio, **QUIET)
 
 
 def sample_buttons(audio: Block) -> None:

@@ -57,7 +57,7 @@ def build_recording(registry: ModelRegistry, engines: ModelCache, line: Line, ta
     layout: dict[str, Block] = {}
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
-            form["audio"] = recording_field()
+            form["audio"] = recording_field(engines.longest_seconds)
             form["model"] = model_field()
             form |= language_and_task()
             form["timestamps"] = timestamps_field()

@@ -7,8 +7,16 @@ import numpy as np
 import pytest
 import soundfile
 
-from studio.dataset.audio import SAMPLING_RATE, audio_duration, read_audio, save_pcm, stream_audio
+from studio.dataset.audio import (
+    SAMPLING_RATE,
+    audio_duration,
+    read_audio,
+    save_pcm,
+    save_sound,
+    stream_audio,
+)
 from studio.errors import AudioError, StorageError
+from tests.videos import make_video
 
 from .conftest import SECONDS, encode, sweep
 
@@ -284,3 +292,14 @@ def test_a_file_that_is_far_longer_than_its_header_says_is_not_read_whole(tmp_pa
     with pytest.raises(AudioError, match="says that it lasts"):
         read_audio(tmp_path / "lying.m4a")
     assert sum(map(len, stream_audio(tmp_path / "lying.m4a"))) > 129 * 16_000, "a piece at a time it is heard"
+
+
+@pytest.mark.parametrize("ending", [".mp4", ".mkv", ".mov"])
+def test_the_sound_of_a_video_is_read_and_kept(tmp_path: Path, ending: str) -> None:
+    video = make_video(tmp_path / f"film{ending}", sweep(48_000), 48_000)
+    assert abs(audio_duration(video) - SECONDS) < 0.1
+    kept = save_sound(video, tmp_path / "film.flac")
+    np.testing.assert_allclose(read_audio(kept), read_audio(video), atol=1e-4)
+    with pytest.raises(AudioError, match=r"is too long: here a recording may last 2\.0 s"):
+        save_sound(video, tmp_path / "short.flac", 2.0)
+    assert {path.name for path in tmp_path.iterdir()} == {video.name, "film.flac"}
