@@ -5,6 +5,8 @@ const CODE = `registerProcessor('tap', class extends AudioWorkletProcessor {
 });`;
 const LEAST_SECONDS = 0.2;
 const MOST_SECONDS = 20;
+const TELLS_MS = 250; // so often is said how long somebody speaks
+const LATE_SECONDS = 3; // a text so far behind is said to be
 const MOST_UNKNOWN = 60; // answers of a studio that was not asked for this session, a second each
 let session = null;
 
@@ -13,6 +15,14 @@ const words = (name) => part('words').dataset[name];
 
 function say(text) {
   part('status').textContent = text;
+}
+
+// What was recorded counts, whatever has been heard of it: who speaks sees at once that they are listened to.
+function tell(own) {
+  const recorded = Math.round(own.samples / own.rate);
+  const late = Math.round(own.samples / own.rate - own.heard);
+  const name = own.stopping ? 'rest' : late > LATE_SECONDS ? 'late' : 'listening';
+  say(words(name).replace(/[01]/g, (digit) => [recorded, late][digit]));
 }
 
 function reason(error) {
@@ -51,7 +61,7 @@ async function isReady(own) {
     shown = answer.doing;
     if (!shown) continue;
     if (own.stopping) { say(''); return false; }
-    own.chunks = [];
+    [own.chunks, own.samples] = [[], 0];
     say(shown);
   }
   say(words('unready'));
@@ -72,8 +82,8 @@ async function pump(own) {
     if (answer.error) { say(answer.error); break; }
     part('settled').textContent = answer.settled;
     part('tentative').textContent = answer.tentative ? ' ' + answer.tentative : '';
-    const told = own.ended ? words('heard') : own.stopping ? words('rest') : words('listening');
-    say(told.replace('0', Math.round(answer.seconds)));
+    own.heard = answer.seconds;
+    if (own.ended) say(words('heard').replace('0', Math.round(answer.seconds))); else tell(own);
   }
 }
 
@@ -92,13 +102,14 @@ async function listen(own) {
   };
   await sound.audioWorklet.addModule(URL.createObjectURL(new Blob([CODE], {type: 'text/javascript'})));
   const tap = new AudioWorkletNode(sound, 'tap');
-  tap.port.onmessage = (event) => own.chunks.push(event.data);
+  tap.port.onmessage = (event) => { own.chunks.push(event.data); own.samples += event.data.length; };
   source.connect(tap);
   own.rate = sound.sampleRate;
 }
 
 function close(own) {
   own.hush();
+  clearInterval(own.teller);
   part('toggle').textContent = words('begin');
   session = null;
 }
@@ -113,7 +124,8 @@ function stop(own) {
 }
 
 async function start() {
-  const own = session = {id: crypto.randomUUID(), chunks: [], stopping: false, ended: false, hush: () => {}};
+  const nothing = {chunks: [], samples: 0, heard: 0, stopping: false, ended: false, hush: () => {}};
+  const own = session = {id: crypto.randomUUID(), ...nothing};
   part('settled').textContent = part('tentative').textContent = '';
   try {
     await listen(own);
@@ -125,7 +137,8 @@ async function start() {
   trigger('start_recording', {session: own.id});
   try {
     if (await isReady(own)) {
-      if (!own.stopping) say(words('listening'));
+      tell(own);
+      own.teller = setInterval(() => { if (!own.ended) tell(own); }, TELLS_MS);
       await pump(own);
     }
   } catch (error) { say(words('failed') + ' ' + error.message); }

@@ -144,7 +144,7 @@ def proof(spec: ModelSpec, locale: str) -> Html:
         loss_note(spec.card.get("capabilities"), locale),
         note(tr("Exported as {model}.", locale, model=spec.id), "good"),
     ]
-    for row in spec.card.get("parity") or ():
+    for row in (spec.card.get("parity") or ())[-1:]:  # the last compares the ends: the model, what was made
         text = tr(_SAME if row["equal"] else _DIFFERENT, locale, **row)
         lines.append(tag("p", text, class_="subdued"))
     return tag("div", lines)

@@ -53,6 +53,7 @@ _VALUES = {
     "body_text_color_dark": "*neutral_100",
     "body_text_color_subdued": "*neutral_600",
     "body_text_color_subdued_dark": "*neutral_300",
+    "color_accent": "*primary_600",
     "background_fill_primary": "white",
     "background_fill_primary_dark": "*neutral_900",
     "background_fill_secondary": "*neutral_50",

@@ -33,6 +33,7 @@ _WORDS = {
     "cancel": N_("Cancel"),
     "loading": N_("Loading the model …"),
     "listening": N_("Listening: 0 s"),
+    "late": N_("Listening: 0 s, the text is 1 s behind"),
     "rest": N_("Finishing …"),
     "heard": N_("Heard: 0 s"),
     "insecure": N_(
