@@ -72,7 +72,7 @@ def test_stop_closes_the_microphone_at_once_and_what_was_said_until_then_is_hear
 ) -> None:
     page = live_page(open_page)
     page.evaluate(NOTE_TRACKS)
-    let_go = held(page, "component_server", saying="feed")
+    let_go = held(page, "component_server/", saying="feed")
     page.get_by_role("button", name="Start listening").click()
     status = page.locator("#live [data-live=status]")
     expect(status).to_contain_text("Listening")
@@ -110,3 +110,16 @@ def test_the_end_of_a_recording_starts_its_transcription(open_page: OpenPage) ->
     wait_until_recorded(audio, 13)  # by then the clip is said once as a whole, wherever it was when one began
     audio.get_by_role("button", name="Stop", exact=True).click()
     expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen light"))
+
+
+def test_what_was_recorded_counts_and_a_text_that_lags_behind_is_said_to(open_page: OpenPage) -> None:
+    page = live_page(open_page)
+    page.get_by_role("button", name="Start listening").click()
+    status = page.locator("#live [data-live=status]")
+    expect(status).to_have_text(re.compile(r"Listening: [1-9]\d* s$"))
+    let_go = held(page, "component_server/", saying="feed")
+    expect(status).to_have_text(re.compile(r"Listening: \d+ s, the text is \d+ s behind"))
+    let_go()
+    expect(page.locator("#live .live-text")).to_contain_text("light")
+    page.locator("#live").get_by_role("button", name="Stop").click()
+    expect(status).to_have_text(re.compile(r"Heard: \d+ s"))
