@@ -1,6 +1,7 @@
 // What one starts is brought into view: on a telephone, and in a low window, it lies screens away from its button.
 (() => {
   const PATIENCE_MS = 10_000;
+  const LOOK_MS = 500;
   const LOW = 0.6; // of the window's height: what begins further down is out of sight
   const shows = {
     'train-start': 'run-status', 'distill-start': 'run-status', 'run-resume': 'run-status',
@@ -8,22 +9,35 @@
     'transcribe-start': 'transcribe-status', 'many-start': 'many-status', 'compare-start': 'compare-status',
     'evaluate-start': 'evaluate-status', 'models-export': 'models-export-status',
     'data-doctor-start': 'data-doctor-status', 'runs-compare-start': 'compare-chart',
+    'models-table': 'models-choice', 'run-history': 'run-status',
   };
 
-  function show(id, until) {
+  let began = 0; // a newer press, or a hand that moves the page, ends what an older one began
+
+  function show(id, mine, until) {
+    if (mine !== began || performance.now() > until) return;
     const place = document.getElementById(id);
     const box = place?.getBoundingClientRect();
     if (!box?.height) { // not drawn yet
-      if (performance.now() < until) requestAnimationFrame(() => show(id, until));
+      requestAnimationFrame(() => show(id, mine, until));
       return;
     }
-    if (box.top >= 0 && box.top < LOW * innerHeight) return;
-    const isCalm = matchMedia('(prefers-reduced-motion: reduce)').matches;
-    place.scrollIntoView({behavior: isCalm ? 'auto' : 'smooth', block: 'start'});
+    if (box.top < -1 || box.top >= LOW * innerHeight) {
+      const isCalm = matchMedia('(prefers-reduced-motion: reduce)').matches;
+      place.scrollIntoView({behavior: isCalm ? 'auto' : 'smooth', block: 'start'});
+    }
+    // What stands above it may go as the answers come.
+    setTimeout(() => show(id, mine, until), LOOK_MS);
   }
 
   window.addEventListener('click', ({target}) => {
-    const id = shows[target.closest?.('button[id]:not(:disabled)')?.id];
-    if (id) requestAnimationFrame(() => show(id, performance.now() + PATIENCE_MS));
+    const pressed = target.closest?.('[data-pick]') ? target.closest('.block') : target.closest?.('button:not(:disabled)');
+    const id = shows[pressed?.id];
+    if (!id) return;
+    const mine = (began += 1);
+    requestAnimationFrame(() => show(id, mine, performance.now() + PATIENCE_MS));
   });
+  for (const hand of ['wheel', 'touchmove', 'keydown', 'pointerdown']) {
+    window.addEventListener(hand, () => { began += 1; }, {passive: true});
+  }
 })();

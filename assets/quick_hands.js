@@ -6,6 +6,7 @@
   const BUSY_MS = 5_000; // a browser that is busy for longer is not waited for
   const LOST_MS = 10_000; // a recording that cannot be decoded is never sent
   const FIELDS_OF_FILES = ['audio', 'file', 'uploadbutton'];
+  const SHOWN = ['html', 'plot'];
   const NO_FIELDS = ['button', 'tab', 'tabitem', 'timer'];
   const underWay = new Set();
   const events = new Map(); // the queue's number → what is under way, or how it ended if that was told first
@@ -18,7 +19,7 @@
   const config = () => window.gradio_config;
   const component = (id) => config().components.find((one) => one.id === id);
   const kind = (id) => component(id)?.type;
-  const isQuick = (asked) => !asked.types.generator;
+  const isQuick = (asked) => !asked.types.generator || asked.targets.some(([id]) => kind(id) === 'file');
   const outputs = (asked) => asked.filter(isQuick).flatMap((one) => one.outputs);
 
   // `fills` is what fields it will fill, or null for any; a `click` waits only for other clicks that were before it.
@@ -27,6 +28,18 @@
     const one = {fills, asked, isClick, place};
     one.done = new Promise((done) => { one.end = (well) => { underWay.delete(one); done(well); }; });
     underWay.add(one);
+    return one;
+  }
+
+  // What an answer will change says at once that it is under way.
+  function told(one) {
+    const isComing = (id) => [...underWay].some((other) => other.fills?.includes(id));
+    for (const id of one.fills.filter((id) => SHOWN.includes(kind(id)))) {
+      const place = document.getElementById(component(id).props.elem_id);
+      if (!place) continue;
+      place.ariaBusy = 'true';
+      one.done.then(settled).then(() => { if (!isComing(id)) place.ariaBusy = null; });
+    }
     return one;
   }
 
@@ -41,8 +54,8 @@
     config().components.filter((one) => FIELDS_OF_FILES.includes(one.type)).map((one) => one.id)
   );
 
-  // A handler that goes on answering is at work and does not fill a form; a timer's answer is nobody's doing. Gradio
-  // asks the handlers of one event in turn, each when the one before has answered.
+  // A handler that goes on answering is at work and does not fill a form, unless it takes in what was dropped; a timer's
+  // answer is nobody's doing. Gradio asks the handlers of one event in turn, each when the one before has answered.
   function beginAnswer({fn_index, trigger_id}) {
     const all = config().dependencies;
     const asked = all.find((one) => one.id === fn_index);
@@ -51,17 +64,17 @@
     const isNext = (one) => one.targets.some(([id, name]) => id === trigger_id && names.includes(name));
     const coming = new Set([asked, ...all.filter(isNext)]);
     for (const one of coming) all.filter((next) => next.trigger_after === one.id).forEach((next) => coming.add(next));
-    return begin(outputs([...coming]), asked, false, clicked.get(component(trigger_id)?.props.elem_id));
+    return told(begin(outputs([...coming]), asked, false, clicked.get(component(trigger_id)?.props.elem_id)));
   }
 
   async function follow(one, answer, isQueued) {
     try {
       const response = (await answer).clone();
-      const told = await response.json();
-      if (!response.ok || told.error) one.end(false);
+      const {error, event_id: id} = await response.json();
+      if (!response.ok || error) one.end(false);
       else if (!isQueued) one.end(true);
-      else if (events.has(told.event_id)) { one.end(events.get(told.event_id)); events.delete(told.event_id); }
-      else events.set(told.event_id, one);
+      else if (events.has(id)) { one.end(events.get(id)); events.delete(id); }
+      else events.set(id, one);
     } catch { one.end(false); }
   }
 
@@ -77,8 +90,8 @@
         const lines = (rest + part.value).split('\n');
         rest = lines.pop();
         const last = lines.filter((line) => line.includes('"process_completed"'));
-        const told = last.map((line) => JSON.parse(line.slice(5)));
-        told.filter((one) => one.msg === 'process_completed').forEach(finished);
+        const ended = last.map((line) => JSON.parse(line.slice(5)));
+        ended.filter((one) => one.msg === 'process_completed').forEach(finished);
       }
     } catch (error) {
       if (error.name === 'AbortError') return; // nothing is left to be answered for now
@@ -151,8 +164,12 @@
   }
   window.studio = {filled};
 
+  const cancelOf = (start) => start.id.replace(/-start$|$/, '-cancel');
+
   async function hold(button, event) {
-    const own = begin(outputs(seen(button.id).asks), null, true);
+    const own = told(begin(outputs(seen(button.id).asks), null, true));
+    const cancel = document.getElementById(cancelOf(button));
+    if (cancel) cancel.disabled = false;
     waiting.set(button, event);
     button.setAttribute('aria-busy', 'true');
     const isFilled = await filled(button.id, own.place);
@@ -166,13 +183,14 @@
       clicked.set(button.id, own.place);
       button.dispatchEvent(again);
     }
+    else if (cancel) cancel.disabled = true;
     own.end(counts);
   }
 
   window.addEventListener('click', (event) => {
     const button = event.target.closest?.('button[id]');
     if (!button || released.has(event)) return;
-    for (const one of waiting.keys()) if (button.id === one.id.replace(/-start$/, '-cancel')) waiting.set(one, null);
+    for (const one of waiting.keys()) if (button.id === cancelOf(one)) waiting.set(one, null);
     const isHeld = waiting.has(button);
     if (!isHeld && !(underWay.size && before(button.id).length)) {
       clicked.set(button.id, count++);

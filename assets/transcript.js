@@ -4,10 +4,14 @@ const stopAt = {until: Infinity};
 const player = () => element.querySelector('audio');
 
 function play(from, until) {
-  if (!player()) return;
-  player().currentTime = from;
+  const sound = player();
+  if (!sound) return;
+  sound.currentTime = from;
   stopAt.until = until;
-  player().play();
+  sound.play().catch((error) => {
+    if (player() && player() !== sound) play(from, until);  // drawn anew, with its wave, before it began
+    else if (error.name !== 'AbortError') throw error;
+  });
 }
 
 function texts() {
@@ -24,6 +28,7 @@ function toggleCorrections(button) {
   const begins = list.toggleAttribute('data-correcting');
   button.setAttribute('aria-pressed', begins);
   button.textContent = begins ? button.dataset.end : button.dataset.begin;
+  element.querySelectorAll('.time').forEach((time, at) => { time.tabIndex = begins || at === 0 ? 0 : -1; });
   if (begins) element.querySelectorAll('textarea.correction').forEach(fit);
   else trigger('submit', {texts: texts()});
 }

@@ -1,3 +1,3 @@
-"""Whisper Studio: size a GPU, fine-tune Whisper, try the result."""
+"""Whisper Studio: estimate GPU memory, fine-tune Whisper, transcribe."""
 
 __version__ = "0.1.0"

@@ -14,6 +14,7 @@ from typing import Any
 import platformdirs
 
 from studio.errors import ConfigError, StorageError
+from studio.units import MIB
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 """What holds the package `studio`: a checkout, or the folder it was installed in."""
@@ -24,6 +25,8 @@ DEMO_SPEECH = ASSETS / "demo-speech"
 PASSAGES = ASSETS / "passages" / "passages.jsonl"
 """Recordings in several languages that a run rehearses."""
 
+_FILES_AT_ONCE = 20
+"""Of the largest size: so much is kept of uploads."""
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"", "0", "false", "no", "off"}
 
@@ -115,6 +118,16 @@ class Settings:
     def recordings(self) -> Path:
         """One folder a list of sentences read aloud."""
         return self.home / "recordings"
+
+    @property
+    def datasets(self) -> Path:
+        """One folder a data set that was uploaded or added."""
+        return self.home / "datasets"
+
+    @property
+    def most_upload_bytes(self) -> int:
+        """All that is uploaded within an hour; what is unpacked from it may be as large."""
+        return int(_FILES_AT_ONCE * self.max_upload_mb * MIB)
 
     @property
     def cache(self) -> Path:

@@ -22,6 +22,13 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 MEASURED = ROOT / "tests" / "benchmarks" / "reports" / "README.md"
 PAGES = ("*.md", "assets/*.md", "studio/**/*.md")
 DOCUMENTS = [*(path for pattern in PAGES for path in ROOT.glob(pattern)), MEASURED]
+UNTRANSLATED = {
+    "code": r"`+([^`]+)`+",
+    "figures": r"\d+(?:\.\d+)*",
+    "links": r"\]\((?!README)([^)]+)\)",
+    "headings": r"^#+",
+    "rows": r"^\|",
+}
 FORWARDED = {"train", "estimate", "explain-oom", "probe"}
 """Commands that hand the options of `TrainingConfig` on to its own parser."""
 
@@ -50,6 +57,21 @@ def studio_commands(text: str) -> Iterator[tuple[str, list[str]]]:
 def heading_anchors(path: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def untranslated(text: str) -> list[dict[str, list[str]]]:
+    """By section, what no translation changes."""
+    return [
+        {what: sorted(re.findall(regex, section, re.MULTILINE)) for what, regex in UNTRANSLATED.items()}
+        for section in re.split(r"^(?=#)", text[text.index("# Whisper Studio") :], flags=re.MULTILINE)
+    ]
+
+
+def test_the_chinese_readme_says_what_the_english_one_says() -> None:
+    chinese = (ROOT / "README.zh-CN.md").read_text(encoding="utf-8")
+    assert "](README.zh-CN.md)" in README.split("```")[0]
+    assert "](README.md)" in chinese.split("```")[0]
+    assert untranslated(chinese) == untranslated(README)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -1,4 +1,4 @@
-"""The check of a data set as page, command line and programs ask for it: rows, then what a model hears."""
+"""The check of a data set for page, command line and programs: rows, then labels against a model's text."""
 
 import hashlib
 from collections.abc import Callable, Sequence

@@ -22,6 +22,7 @@ from studio.memory.training import estimate_training
 from studio.messages import Joined, Message
 from studio.options.choices import ALL_LINEAR
 from studio.options.training import TrainingConfig
+from studio.options.values import check_numbers
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
 from studio.services import Services
@@ -57,6 +58,10 @@ class Question:
     short_audio: str = "auto"
     max_audio_len: float = 30.0
 
+    def __post_init__(self) -> None:
+        """Raises ConfigError for a number that is none."""
+        check_numbers(self)
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -69,6 +74,7 @@ class Sizes:
     for_batch: Callable[[int], MemoryEstimate]
     """The same for another batch size."""
     count_savings: Callable[[], tuple[Saving, ...]] = tuple
+    """Works out `savings` when somebody asks for them."""
 
     @cached_property
     def savings(self) -> tuple[Saving, ...]:
@@ -144,7 +150,7 @@ def transcription_sizes(plan: InferencePlan, dimensions: ModelDimensions) -> Siz
 
 
 def traced_run(config: TrainingConfig, label_length: int, services: Services) -> Trace:
-    """One training step of a run on tensors without memory.
+    """One training step of a run, traced on meta tensors.
 
     Raises:
         ConfigError: if nothing is known about the model's dimensions.
@@ -191,16 +197,6 @@ def training_plan_of(question: Question) -> TrainingPlan:
     )
 
 
-def question_plan(question: Question) -> TrainingPlan | None:
-    """What the calculator would be asked about a run; None for a transcription.
-
-    Raises:
-        ConfigError: names the field whose value cannot be.
-    """
-    gpu_named(question.gpu)
-    return training_plan_of(question) if question.use == TRAIN else None
-
-
 def gpus() -> tuple[Gpu, ...]:
     """The cards of this machine, then the table; each name once."""
     rows = {gpu.name: gpu for gpu in detected_gpus()}
@@ -237,18 +233,16 @@ _BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 _ALWAYS_SAID = ("base_model", "use", "per_device_train_batch_size", "gpu")
 
 
-def remedies(config: TrainingConfig | None, batch_size: int = 1) -> Message:
-    """What makes a plan smaller and is not done yet, the cheapest first; without a run, a transcription."""
+def remedies(batch_size: int, run: TrainingConfig | None = None) -> Message:
+    """What makes a run, or without one a transcription, smaller and is not done yet; the cheapest first."""
     found = []
-    if config is not None:
-        batch_size = config.per_device_train_batch_size
-        if not config.gradient_checkpointing:
-            found.append(Message("gradient checkpointing"))
+    if run is not None and not run.gradient_checkpointing:
+        found.append(Message("gradient checkpointing"))
     if batch_size > 1:
         found.append(Message("a smaller batch"))
-    if config is not None and not config.is_adapter:
+    if run is not None and not run.is_adapter:
         found.append(Message("LoRA instead of all weights"))
-    elif config is not None and config.quantization == "none":
+    elif run is not None and run.quantization == "none":
         found.append(Message("4 bits for the base"))
     found += [Message("a smaller model"), Message("a larger GPU")]
     return Message("What helps, in this order: {steps}.", steps=Joined(tuple(found)))

@@ -14,6 +14,7 @@ from studio.memory.plan import LABEL_LENGTH
 from studio.options.arguments import command_line, config_to_dict
 from studio.options.choices import METHOD_LABELS
 from studio.options.training import TrainingConfig
+from studio.options.values import check_numbers
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
 from studio.training.plan import config_of, planned
@@ -39,6 +40,19 @@ class FitQuestion:
     """Clips that one step of the optimizer learns from."""
     label_length: int = LABEL_LENGTH
     """Tokens of the longest text of a batch."""
+
+    def __post_init__(self) -> None:
+        """Refuses numbers that cannot be.
+
+        Raises:
+            ConfigError: names the option.
+        """
+        check_numbers(self)
+        if self.memory_gib:
+            card("", self.memory_gib)
+        advise(self.hours)
+        check_between("effective_batch_size", self.effective_batch_size, 1, LARGEST_BATCH)
+        check_between("label_length", self.label_length, 1, TEXT_POSITIONS)
 
 
 @dataclass(frozen=True)
@@ -100,8 +114,6 @@ def find_fit(question: FitQuestion, registry: ModelRegistry, receipts: Path | No
     gpu = card(question.gpu, question.memory_gib)
     if gpu is None:
         raise ConfigError("There is no GPU in this machine: name a card, or give its memory in GiB.")
-    check_between("effective_batch_size", question.effective_batch_size, 1, LARGEST_BATCH)
-    check_between("label_length", question.label_length, 1, TEXT_POSITIONS)
     advice = _advice(question)
     known = calibrate(gpu, receipts) if receipts else None
     models = tuple(

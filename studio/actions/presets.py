@@ -1,4 +1,4 @@
-"""Ready-made questions: for common cards, for as little memory as can be, for Breeze on a small card."""
+"""Presets: for common cards, for as little memory as possible, for Breeze on a small card."""
 
 from dataclasses import dataclass
 from functools import cache

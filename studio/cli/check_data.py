@@ -29,22 +29,23 @@ def parser() -> Parser:
     )
     made.option("train_data", "The same as DATA.", aliases=("train_file", "data"))
     made.option("test_data", "Test data, to find clips that are in both.", aliases=("validation_file",))
-    made.option("audio_column", "Column with the sounds.", aliases=("audio_column_name",), default="")
-    made.option("text_column", "Column with the texts.", aliases=("text_column_name",), default="")
-    made.option("base_model", "Model whose tokens labels are counted in.", aliases=("model",))
+    made.option("audio_column", "Column with the audio.", aliases=("audio_column_name",), default="")
+    made.option("text_column", "Column with the text.", aliases=("text_column_name",), default="")
+    made.option("base_model", "Model whose tokenizer measures the labels.", aliases=("model",))
     made.option("min_audio_len", "Shortest clip, in seconds.", kind=float, default=0.2)
     made.option("max_audio_len", "Longest clip, in seconds.", kind=float, default=30.0)
-    made.option("max_rows", "Look at no more than this many rows.", kind=int)
+    made.option("max_rows", "Check at most this many rows.", kind=int)
     made.option(
         "quarantine",
-        "Lists rows that cannot be used; unless named, in STUDIO_HOME/quarantine.",
+        "File for the rows that cannot be used (default: in STUDIO_HOME/quarantine).",
         kind=Path,
     )
     made.option(
-        "transcribe", "Transcribe this many clips, or all, with base_model; list the labels it doubts."
+        "transcribe",
+        "Transcribe this many clips, or all, with base_model; list the labels it disagrees with.",
     )
     made.option("language", "Language of the clips, name or code, or auto.", default="auto")
-    made.option("normalizer", "Show what it does to labels.", choices=NORMALIZERS, default="none")
+    made.option("normalizer", "Normalization of labels to show.", choices=NORMALIZERS, default="none")
     made.option("html", "Write the report to this HTML file.", kind=Path)
     made.flag("local_files_only", "Never ask the model hub.")
     made.flag("json", "Print JSON.")
@@ -94,7 +95,7 @@ def _count(text: str | None, base_model: str | None) -> int:
     if text is None:
         return 0
     if not base_model:
-        raise ConfigError("--transcribe needs --base_model: name the model that shall listen.")
+        raise ConfigError("--transcribe needs --base_model: name the model that transcribes.")
     if text.lower() == "all":
         return -1
     if not text.isdecimal() or int(text) < 1:
@@ -108,7 +109,7 @@ def _answer(question: CheckQuestion, settings: Settings, quarantine: Path | None
 
     def progress(kind: str, done: int, total: int) -> None:
         seconds = time.monotonic() - began.setdefault(kind, time.monotonic())
-        doing = "transcribed" if kind == TRANSCRIBING else "listened to"
+        doing = "transcribed" if kind == TRANSCRIBING else "checked"
         left = f", {format_duration(seconds / done * (total - done))} left" if seconds > 1 else ""
         line.update(f"{doing} {done} of {total} clips{left}")
 
@@ -134,7 +135,7 @@ def _summary(answer: CheckAnswer) -> str:
         share = format_percent(count / report.good_rows)
         lines.append(f"  {language or 'no language named'}: {count} rows ({share})")
     for kind, count in report.kinds.items():
-        seriousness = "look at" if kind in WARNINGS else "cannot be used"
+        seriousness = "to check" if kind in WARNINGS else "cannot be used"
         lines.append(f"  {kind.replace('_', ' ')}: {count} ({seriousness})")
     if report.uncounted:
         lines.append(

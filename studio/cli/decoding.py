@@ -25,7 +25,10 @@ _DTYPES = ("float32", "float16", "bfloat16")
 def add_engine_options(made: Parser) -> None:
     """Which engine, and in which precision."""
     made.option(
-        "engine", "What plays the model (default: what its files are for).", choices=ENGINES, default="auto"
+        "engine",
+        "Inference engine (default: that of the model's files).",
+        choices=ENGINES,
+        default="auto",
     )
     made.option("compute_type", f"faster-whisper: {', '.join(PRECISIONS[FASTER_WHISPER][1:])}.")
     made.option("dtype", "transformers: float32, float16 or bfloat16.", choices=_DTYPES)
@@ -33,8 +36,8 @@ def add_engine_options(made: Parser) -> None:
     made.flag("use_4bit", "transformers: weights in 4 bits (bitsandbytes).", aliases=("load_in_4bit",))
 
 
-BEAMS_HELP = f"Beams of the search (default: {USUAL_BEAMS})."
-CLIPS_BEAMS_HELP = f"Beams of the search (default: {USUAL_BEAMS}; for a test set 1 with transformers)."
+BEAMS_HELP = f"Beam size (default: {USUAL_BEAMS})."
+CLIPS_BEAMS_HELP = f"Beam size (default: {USUAL_BEAMS}; for a test set 1 with transformers)."
 
 
 def add_decoding_options(made: Parser) -> None:
@@ -52,39 +55,37 @@ def add_decoding_options(made: Parser) -> None:
         "The first is used, the next when a text repeats itself or is unsure.",
         default=",".join(f"{value:g}" for value in usual.temperature),
     )
-    made.option("initial_prompt", "Text that came before: style, names as they are spelled.", default="")
+    made.option("initial_prompt", "Prompt: shows the style, and how names are spelled.", default="")
     made.option("hotwords", "Words to expect in every window.", default="")
     made.flag(
         "condition_on_prev_tokens",
-        "Tell each window what was said in the one before (not with a batch size above 1).",
+        "Condition each window on the text before it (not with a batch size above 1).",
         aliases=("condition_on_previous_text",),
         default=True,
     )
     made.option(
         "no_speech_threshold",
-        "Above it, an unsure text is taken for silence.",
+        "Above it, an unsure text is dropped as silence.",
         kind=float,
         default=usual.no_speech_threshold,
     )
     made.option(
         "compression_ratio_threshold",
-        "Above it, a text repeats itself.",
+        "Above it, a text counts as repetitive.",
         kind=float,
         default=usual.compression_ratio_threshold,
     )
     made.option(
         "logprob_threshold",
-        "Below it, a text is unsure.",
+        "Below it, a text counts as unsure.",
         aliases=("log_prob_threshold",),
         kind=float,
         default=usual.logprob_threshold,
     )
     made.option("suppress_tokens", "Never written: ids, none, or -1 for the model's own list.", default="-1")
     made.option("max_new_tokens", "Longest text of a window; 0: no limit.", kind=int, default=0)
-    made.flag("vad", "Leave out what holds no voice.", aliases=("vad_filter",), default=True)
-    made.option(
-        "batch_size", "Windows decoded together; 0: those of a recording in turn.", kind=int, default=0
-    )
+    made.flag("vad", "Skip parts without speech.", aliases=("vad_filter",), default=True)
+    made.option("batch_size", "Windows decoded together; 0: one after the other.", kind=int, default=0)
 
 
 def choice_of(given: argparse.Namespace) -> EngineChoice:
@@ -149,18 +150,18 @@ def options_of(given: argparse.Namespace) -> TranscribeOptions:
 def add_listening_options(made: Parser) -> None:
     """Language, task and times."""
     made.option("language", "Name or code; auto detects it.", default="auto")
-    made.option("task", "What to write.", choices=TASKS, default="transcribe")
+    made.option("task", "Transcribe, or translate to English.", choices=TASKS, default="transcribe")
     made.option("timestamps", "Times in the result (default: segment).", choices=TIMESTAMPS)
     made.option(
         "audio_context",
-        "Encoder input length: 30 seconds (full) or the sound's own length (short); auto: as the model was "
-        "trained.",
+        "Encoder input length: 30 seconds (full) or the audio's own length (short); auto: as "
+        "the model was trained.",
         choices=AUDIO_CONTEXTS,
         default="auto",
     )
     made.option(
         "chinese_script",
-        "Characters of Chinese: auto keeps to the script that most of a recording is written in.",
+        "Chinese script: auto keeps to the one that prevails in the recording.",
         choices=SCRIPTS,
         default="auto",
     )

@@ -26,7 +26,7 @@ _FOR_SCALE = ("tiny", "small", "large-v3-turbo")
 
 def parser() -> Parser:
     """No choices to make."""
-    made = Parser("demo", "A tour in five minutes, offline: size, train, compare, transcribe.")
+    made = Parser("demo", "A tour in five minutes, offline: estimate, train, compare, transcribe.")
     made.flag("json", "Print JSON.")
     return made
 
@@ -48,7 +48,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     if given.json:
         show_json({**as_dict(status, RunDir(settings.runs / status.run_id)), "heard": heard})
         return 0
-    show("4. Yours now")
+    show("4. Your turn")
     show(f"   The page:      {PROGRAM} app")
     show(f"   Another file:  {PROGRAM} transcribe --model {status.model_id} recording.wav")
     show(f"   Your own data: {PROGRAM} train --base_model tiny --train_data my.jsonl")
@@ -56,7 +56,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
 
 
 def _size(services: Services, story: Story) -> None:
-    story("1. Size: what does training need?")
+    story("1. Estimate: what does training need?")
     for model in (DEMO_ID, *_FOR_SCALE):
         found = answer(Question(model), services.registry)
         story(
@@ -78,7 +78,7 @@ def _train(services: Services, story: Story) -> RunStatus:
 
 def _listen(services: Services, adapter: str, story: Story) -> list[dict[str, str]]:
     story("")
-    story("3. Listen: recordings that neither model has heard")
+    story("3. Transcribe: recordings that neither model was trained on")
     heard = []
     for example in read_manifest("demo:test", max_rows=_SAMPLES, cache_dir=services.settings.cache).examples:
         row = {"audio_path": str(example.audio_path), "reference": example.text}

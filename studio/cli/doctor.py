@@ -13,7 +13,7 @@ _MARKS = {Health.OK: "ok", Health.NOTE: "note", Health.PROBLEM: "PROBLEM"}
 
 def parser() -> Parser:
     """It needs to be told nothing."""
-    made = Parser("doctor", "Look at this machine. Exit code 1: something that the studio does will fail.")
+    made = Parser("doctor", "Check this machine. Exit code 1: something that the studio needs fails.")
     made.flag("json", "Print JSON.")
     return made
 

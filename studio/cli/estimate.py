@@ -35,10 +35,10 @@ _VERDICTS = {"fits": "fits", "tight": "is tight", "does_not_fit": "does not fit"
 
 def parser() -> Parser:
     """Options of the estimate itself; those of a run belong to `TrainingConfig`."""
-    made = Parser("estimate", "Tell how much memory a training run, or a transcription, needs.")
+    made = Parser("estimate", "Estimate the memory of a training run or a transcription.")
     made.option("gpu", "A GPU's name, such as 'RTX 4090', or a size, such as 24GiB.")
-    made.flag("cards", "Also tell which cards of the table run it.")
-    made.flag("trace", "Also run one training step on tensors without memory, and tell its bytes.")
+    made.flag("cards", "Also list the GPUs that it fits on.")
+    made.flag("trace", "Also trace one training step on meta tensors, byte by byte.")
     made.flag("json", "Print JSON.")
     made.option("label_length", "Tokens of the longest label of a batch.", kind=int, default=LABEL_LENGTH)
     made.option("use", "What the memory is for.", choices=("train", "transcribe"), default="train")
@@ -55,14 +55,14 @@ def _inference() -> Parser:
         "base_model", "Registry id, folder or Hub id.", aliases=("model", "model_path"), default="demo"
     )
     made.option("adapter", "An adapter beside it: registry id or folder.", default="")
-    made.option("engine", "What runs the model.", choices=ENGINES, default="transformers")
+    made.option("engine", "Inference engine.", choices=ENGINES, default="transformers")
     made.option(
         "precision",
         "Type of the weights: fp32, fp16, bf16; for faster-whisper also int8 and int8_float16.",
         aliases=("compute_type",),
         default="auto",
     )
-    made.option("quantization", "Bits of the linear layers in transformers.", choices=QUANTIZATIONS)
+    made.option("quantization", "Quantization of the linear layers (transformers).", choices=QUANTIZATIONS)
     made.flag("use_8bit", "The same as --quantization 8bit.", aliases=("load_in_8bit",))
     made.flag("use_4bit", "The same as --quantization 4bit.", aliases=("load_in_4bit",))
     made.flag("fp16", "The same as --precision fp16.")
@@ -76,7 +76,7 @@ def _inference() -> Parser:
         default=1,
     )
     made.option("num_beams", BEAMS_HELP, aliases=("beam_size",), kind=int, default=0)
-    made.flag("vad_filter", "Leave silence out first: on the processor, so that it takes no GPU memory.")
+    made.flag("vad_filter", "Skip silence first: on the processor, so that it takes no GPU memory.")
     return made
 
 
@@ -96,7 +96,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             config = warm_started(config, services.registry)
             plan = planned(config, given.label_length)
             dimensions = shape_of(config.base_model, services.registry)
-            sizes, helps = run_sizes(plan, dimensions, gpu, settings.calibration), remedies(config)
+            sizes = run_sizes(plan, dimensions, gpu, settings.calibration)
+            helps = remedies(plan.batch_size, config)
             if given.trace:
                 say("tracing one training step")
                 trace = traced(plan, dimensions, settings)
@@ -135,7 +136,7 @@ def _transcription_sizes(services: Services, arguments: Sequence[str]) -> tuple[
         num_beams=given.num_beams,
     )
     sizes = transcription_sizes(plan, shape_of(given.base_model, services.registry))
-    return sizes, remedies(None, given.batch_size)
+    return sizes, remedies(given.batch_size)
 
 
 def _one_of(name: str, value: str | None, default: str, switches: list[str]) -> str:
@@ -214,6 +215,6 @@ def _traced_line(trace: Trace, estimate: MemoryEstimate) -> str:
     """The traced peak beside the highest of the estimate's."""
     off = max(estimate.phases.values()) / trace.peak_bytes - 1
     return (
-        f"traced: {format_bytes(trace.peak_bytes)} of tensors at the highest moment, in {trace.peak_phase}; "
+        f"traced: {format_bytes(trace.peak_bytes)} of tensors at the peak, in {trace.peak_phase}; "
         f"the formulas are {off:+.2%} off"
     )

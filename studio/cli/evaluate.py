@@ -39,11 +39,11 @@ def parser() -> Parser:
         aliases=("test_data", "test_file", "validation_file"),
     )
     made.option("audio_path", "One recording instead of a test set.", kind=Path)
-    made.option("reference", "What is said in that recording.", default="")
+    made.option("reference", "Reference text of that recording.", default="")
     made.option("split", "Part of a Hub dataset or of the demo speech.", default="test")
     made.option("max_samples", "Use at most this many clips.", aliases=("max_eval_samples",), kind=int)
-    made.option("min_audio_len", "Leave out shorter clips: seconds.", kind=float, default=0.0)
-    made.option("max_audio_len", "Leave out longer clips: seconds.", kind=float, default=math.inf)
+    made.option("min_audio_len", "Skip shorter clips (seconds).", kind=float, default=0.0)
+    made.option("max_audio_len", "Skip longer clips (seconds).", kind=float, default=math.inf)
     made.flag("local_files_only", "Download neither models nor data.")
     made.flag(
         "remove_pun", "The same as --normalizer no_punctuation; with --to_simple, chinese.", default=None
@@ -52,7 +52,7 @@ def parser() -> Parser:
     made.foreign(EVALUATION)
     made.option("normalizer", "Applied to both texts.", choices=NORMALIZERS, default="none")
     made.option("language", "Name or code; auto takes each row's, or detects it.", default="auto")
-    made.option("task", "What to write.", choices=TASKS, default="transcribe")
+    made.option("task", "Transcribe, or translate to English.", choices=TASKS, default="transcribe")
     made.option("num_beams", CLIPS_BEAMS_HELP, kind=int, default=0)
     add_engine_options(made)
     made.option("output_file", "JSON file with rates, comparisons and every utterance.", kind=Path)

@@ -32,14 +32,14 @@ def parser() -> Parser:
     made.option("method", f"auto, {', '.join(METHODS)}.", default=AUTO)
     made.option(
         "effective_batch_size",
-        "Clips that one optimizer step learns from.",
+        "Effective batch size: clips per optimizer step.",
         kind=int,
         default=_DEFAULTS.effective_batch_size,
     )
     made.option("label_length", "Tokens of the longest text.", kind=int, default=_DEFAULTS.label_length)
-    made.option("preset", f"A ready-made question: {', '.join(row.key for row in PRESETS)}.")
-    made.flag("presets", "Show every ready-made question with our figures beside what guides say.")
-    made.flag("claims", "Tell what common guides say about memory, and what is true.")
+    made.option("preset", f"A preset: {', '.join(row.key for row in PRESETS)}.")
+    made.flag("presets", "Show every preset, with our figures beside what guides say.")
+    made.flag("claims", "Show what common guides say about memory, and what is true.")
     made.flag("json", "Print JSON.")
     return made
 

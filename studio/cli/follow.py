@@ -14,6 +14,7 @@ from studio.runs import process
 from studio.runs.disk import LITTLE_SPACE_BYTES
 from studio.runs.manager import JobManager, JobState, RunStatus
 from studio.training.after_check import CHECK_NAMES, loss_of, name_of_check
+from studio.training.events import RunPhase
 from studio.training.learning_rate import gentler
 from studio.training.run_dir import RunDir
 from studio.units import format_bytes, format_duration, format_percent
@@ -69,7 +70,9 @@ def progress(status: RunStatus) -> str:
     if status.state is JobState.QUEUED:
         return f"waiting, place {status.queue_position} in the queue"
     parts = [status.state.value if status.state is not JobState.RUNNING else status.phase.replace("_", " ")]
-    if status.max_steps:
+    if status.eval_progress and status.state is JobState.RUNNING:
+        parts[0] += " {} of {}".format(*status.eval_progress)
+    if status.max_steps and status.phase in (RunPhase.TRAINING, RunPhase.EVALUATING):
         parts.append(f"step {status.step} of {status.max_steps}")
     if status.retries:
         parts.append(f"attempt {len(status.retries) + 1}")

@@ -25,14 +25,15 @@ COMMANDS = {
     "transcribe": "Turn recordings into text and captions.",
     "export": "Make a model for faster-whisper, or merge an adapter into its base.",
     "evaluate": "Compare models on a test set.",
-    "estimate": "Tell how much memory a run or a model needs.",
+    "estimate": "Estimate the memory of a training run or a transcription.",
     "fit": "Find the training run that fits on a GPU.",
     "probe": "Measure two steps of a run on this machine.",
-    "explain-oom": "Tell why a run was out of memory, and which would not be.",
-    "doctor": "Look at this machine: what works, and what to do about the rest.",
+    "explain-oom": "Explain an out-of-memory error, and find a run that fits.",
+    "doctor": "Check this machine: what works, and what to do about the rest.",
     "record": "List, make and remove lists of sentences to read aloud.",
+    "add-data": "Take a zip, or recordings and their list, to train with.",
     "check-data": "Find what is wrong with a data set.",
-    "demo": "A tour in five minutes: size, train, compare, transcribe.",
+    "demo": "A tour in five minutes: estimate, train, compare, transcribe.",
 }
 
 

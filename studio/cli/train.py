@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from studio.actions.plan_run import RunPlan, plan_run
 from studio.cli.follow import as_dict, follow, tell
 from studio.cli.output import ProgressLine, say, show, show_json
 from studio.cli.parsing import PROGRAM, Parser, run_options
@@ -26,10 +27,11 @@ _RESUME = "resume_from_checkpoint"
 def parser() -> Parser:
     """Options of the command itself; those of the run belong to `TrainingConfig`."""
     made = Parser("train", "Fine-tune a model. Ctrl-C saves a checkpoint and ends the run.")
-    made.flag("no_wait", "Only queue the run, for a studio that is open or will be.")
-    made.flag("print_command", "Print the command that a run starts underneath, and do nothing.")
-    made.option("write_slurm", "Write a Slurm script for the run, and do nothing.", metavar="FILE")
-    made.flag("resume", "Go on with the latest run of this run_name, if it has not finished.")
+    made.flag("no_wait", "Queue the run and exit: an open studio trains it.")
+    made.flag("plan", "Print clips, steps, memory and time of the run, and exit.")
+    made.flag("print_command", "Print the command that starts the run, and exit.")
+    made.option("write_slurm", "Write a Slurm script for the run, and exit.", metavar="FILE")
+    made.flag("resume", "Resume the latest run of this run_name, if it has not finished.")
     made.foreign({_RESUME: TRAINER[_RESUME]})
     made.flag("json", "Print JSON.")
     made.epilog = "Options of the run:\n\n" + help_text()
@@ -62,6 +64,9 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     services = Services.open(settings)
     try:
         services.registry.get(config.base_model)
+        if given.plan:
+            _tell_plan(plan_run(config, services), as_json=given.json)
+            return 0
         check_sources(config)
         fetch_base(services, config)
         if is_resumed:
@@ -83,6 +88,16 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         return finish(services, run_id, as_json=given.json)
     finally:
         services.close()
+
+
+def _tell_plan(plan: RunPlan, *, as_json: bool) -> None:
+    if as_json:
+        show_json(plan.to_json())
+        return
+    for name, value in plan.facts():
+        show(f"{name}: {value}")
+    if plan.verdict == "does_not_fit":
+        say(f"That is more memory than is free here: {PROGRAM} fit finds settings that fit.")
 
 
 def _learns_from_demo() -> str:

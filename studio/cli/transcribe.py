@@ -179,7 +179,7 @@ class _Report:
         if self._given.json or self._heard is None or not self._heard.segments:
             return
         path, until = self.paths[self._done], self._heard.done_seconds
-        say(f"{path} was heard up to {format_duration(until)}; its text so far:")
+        say(f"{path} was transcribed up to {format_duration(until)}; its text so far:")
         text = "\n".join(segment.text for segment in self._heard.segments)
         so_far = Transcript(text, self._heard.segments, "", until, model_id, "", audio_path=str(path))
         show(captions.render(so_far, self._formats[0], self._layout).rstrip("\n"))

@@ -61,18 +61,24 @@ def read_audio(
     return np.concatenate(pieces)
 
 
-def stream_audio(path: str | Path, block_seconds: float = 30.0) -> Iterator[NDArray[np.float32]]:
+def stream_audio(
+    path: str | Path, block_seconds: float = 30.0, most_seconds: float = math.inf
+) -> Iterator[NDArray[np.float32]]:
     """The same samples as `read_audio`, in blocks of `block_seconds` (the last may be shorter).
 
     Never more than a few blocks are in memory, however long the file is.
 
     Raises:
-        AudioError: as `read_audio`, when the faulty place is reached.
+        AudioError: as `read_audio`, when the faulty place is reached; before `most_seconds` are passed,
+            whatever the file says of its length.
     """
     size = max(1, round(block_seconds * SAMPLING_RATE))
     pieces: list[NDArray[np.float32]] = []
-    held = 0
+    held, left = 0, most_seconds * SAMPLING_RATE
     for piece in _resampled(Path(path), 0.0, None):
+        left -= len(piece)
+        if left < 0:
+            raise too_long(path, most_seconds)
         pieces.append(piece)
         held += len(piece)
         if held < size:
@@ -94,14 +100,10 @@ def save_sound(path: Path, target: Path, most_seconds: float = math.inf) -> Path
     """
     import soundfile
 
-    left = most_seconds * SAMPLING_RATE
     aside = target.with_name(f".{uuid.uuid4().hex}.flac")
     try:
         with storage_errors(target.parent), soundfile.SoundFile(aside, "w", SAMPLING_RATE, 1) as file:
-            for block in stream_audio(path):
-                left -= len(block)
-                if left < 0:
-                    raise too_long(path, most_seconds)
+            for block in stream_audio(path, most_seconds=most_seconds):
                 file.write(block)
         aside.replace(target)
     finally:
@@ -109,7 +111,7 @@ def save_sound(path: Path, target: Path, most_seconds: float = math.inf) -> Path
     return target
 
 
-def too_long(path: Path, most_seconds: float) -> AudioError:
+def too_long(path: str | Path, most_seconds: float) -> AudioError:
     """The error for a recording that is longer than what is taken here."""
     return AudioError(
         "{path} is too long: here a recording may last {most}. Cut it, or run the studio on your own "
@@ -180,9 +182,7 @@ def save_pcm(samples: NDArray[np.generic], sampling_rate: int, path: str | Path)
     if not len(samples):
         raise AudioError("The recording is empty: record or choose a file, then try again.")
     if not 1 <= sampling_rate <= 655_350:
-        raise AudioError(
-            "The recording has the sampling rate {rate} Hz, which is no rate.", rate=sampling_rate
-        )
+        raise AudioError("The recording has the invalid sampling rate {rate} Hz.", rate=sampling_rate)
     data = _full_scale(samples)
     aside = target.with_name(f".{target.stem}.part{target.suffix}")
     with storage_errors(target):

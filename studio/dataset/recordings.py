@@ -105,7 +105,7 @@ def begin_session(root: Path, name: str, text: str, language: str = "auto", spea
         there = open_session(root, name)
         if there.sentences != sentences:
             raise ConfigError(
-                "There is a session {name} with other sentences: choose it to go on, or another name.",
+                "There is a list {name} with other sentences: choose it to continue, or another name.",
                 name=name,
             )
         return there
@@ -128,7 +128,7 @@ def open_session(root: Path, name: str) -> Session:
         sentences = tuple(str(sentence) for sentence in values["sentences"])
         language, speaker = str(values["language"]), str(values["speaker"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ConfigError("There is no recording session {name!r}.", name=name) from error
+        raise ConfigError("There is no list of sentences {name!r}.", name=name) from error
     rows = read_json_lines(folder / "metadata.jsonl")[0]
     clips = {
         int(row["number"]): float(row["duration"])
@@ -182,11 +182,12 @@ def without_silence(samples: NDArray[np.generic], rate: int) -> NDArray[np.gener
     """A recording, (samples,) or (samples, channels) at `rate` Hz, from shortly before its first sound to
     shortly behind its last one.
     """
-    mono = np.abs(samples.astype(np.float32))
-    mono = mono.max(axis=1) if mono.ndim == 2 else mono
+    # librosa.effects.trim does the same; its first call compiles for half a minute.
+    loudness = np.abs(samples.astype(np.float32))
+    loudness = loudness.max(axis=1) if loudness.ndim == 2 else loudness
     frame = round(rate * _FRAME_SECONDS)
-    count = len(mono) // frame if frame else 0
-    levels = np.sqrt(np.square(mono[: count * frame]).reshape(count, -1).mean(axis=1)) if count else mono[:0]
+    count = len(loudness) // frame if frame else 0
+    levels = np.sqrt(np.square(loudness[: count * frame]).reshape(max(count, 1), -1).mean(axis=1))
     heard = np.flatnonzero(levels > levels.max(initial=0.0) * 10 ** (-_QUIETER_DB / 20))
     if not len(heard):
         return samples
@@ -232,7 +233,7 @@ def _checked(name: str) -> str:
     name = name.strip()
     if not _NAME.fullmatch(name) or name.endswith("."):
         raise ConfigError(
-            "{name!r} cannot be the name of a session: use letters, digits, spaces, - and _, at most 60.",
+            "{name!r} cannot be the name of a list: use letters, digits, spaces, - and _, at most 60.",
             name=name[:80],
         )
     return name

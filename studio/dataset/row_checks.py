@@ -67,7 +67,7 @@ class RowChecks:
             self._warn(
                 example,
                 "clipped",
-                "The recording is overdriven: {share:.1%} of its samples are at the limit.",
+                "The recording is clipped: {share:.1%} of its samples are at full scale.",
                 share=heard.clipped_share,
             )
         self._look_for_a_copy(place, example, heard)

@@ -1,4 +1,4 @@
-"""Clips that are learned from and judged by at once: those tell only what was learned by heart."""
+"""Clips that are in the training and the evaluation data: they show memorisation, not recognition."""
 
 import hashlib
 from collections import defaultdict

@@ -1,1 +1,1 @@
-"""What is here, what of it works, and what to do about what does not."""
+"""Checks of this machine: GPU, libraries, disk, audio, hub; and what to do about problems."""

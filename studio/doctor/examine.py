@@ -233,7 +233,7 @@ def _gpu(card: GpuState) -> Check:
             held=held,
             **values,
         )
-    advice = Message("Size a run for what is free now, or end those processes if they are yours.")
+    advice = Message("Plan the run for what is free now, or end those processes if they are yours.")
     return Check(name, Health.NOTE, finding, advice)
 
 
@@ -314,7 +314,7 @@ def _stuck(name: Message, state: LibraryState, advice: Message) -> Check:
 
 
 def _not_reached(name: Message) -> Check:
-    advice = Message("Mend what ended the check first, then look again.")
+    advice = Message("Fix what ended the check first, then check again.")
     return Check(name, Health.NOTE, Message("not tried: the check ended before"), advice)
 
 

@@ -165,6 +165,7 @@ def check_capabilities(
     is_late: ShouldStop | None = None,
     kept: KeptReadings | None = None,
     clip_errors: float | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> CapabilityReport:
     """Measures both models on the same few clips, on those clips joined, on silence, and on `others` joined.
 
@@ -200,7 +201,9 @@ def check_capabilities(
         "language": lambda engine, _: _language(engine, clips),
     }
     rows = []
-    for check in CHECKS:
+    for place, check in enumerate(CHECKS):
+        if on_progress:
+            on_progress(place, len(CHECKS))
         decides = check == "long_form" and clip_errors is not None
         found = []
         for name, known in ((base_model, readings), (model, None)):

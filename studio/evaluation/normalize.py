@@ -1,4 +1,4 @@
-"""Text normalisers by name: what two texts may differ in without being different.
+"""Text normalisers by name: differences that do not count as errors.
 
 | name | what it does |
 |---|---|

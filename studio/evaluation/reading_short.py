@@ -6,7 +6,7 @@ compared with them, too.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -73,8 +73,8 @@ class ShortReport:
 
 
 def ways_of(model: str, base_model: str, audio_context: str) -> tuple[Way, ...]:
-    """In which ways a model is to be read: one that sees short windows beside its base, both in both ways;
-    another one only as it should be and as it should not.
+    """Which models to measure with which audio context, the reference first: a model of short windows and its
+    base, each padded and short; any other model alone, padded and short.
     """
     if audio_context != SHORT:
         return ((model, FULL), (model, SHORT))
@@ -88,8 +88,9 @@ def measure_short(
     examples: Sequence[Example],
     language: str,
     should_stop: ShouldStop | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> ShortReport:
-    """Reads the clips in all ways. `language` is that of clips that name none, or `auto`.
+    """Transcribes the clips in all ways. `language` is that of clips that name none, or `auto`.
 
     Raises:
         ModelError: if one of them cannot be loaded.
@@ -103,6 +104,8 @@ def measure_short(
     for name, context in ways:
         if not clips or (should_stop and should_stop()):
             break
+        if on_progress:
+            on_progress(len(found), len(ways))
         written, seconds = _read(engines, name, context, [samples for _, samples in clips], spoken)
         reference = reference or written
         rates = error_rates(texts, written) if all(texts) else None
@@ -155,7 +158,7 @@ def _read(
 
 
 def cost_of(card: Mapping[str, Any], asked: str) -> Message | None:
-    """What was measured of a model that is to be read otherwise than it was trained; None if it is not.
+    """What another audio context than that of the training costs a model; None if it is the same.
 
     `card` is the model's, `asked` what the encoder is to see: `auto`, `full` or `short`.
     """
@@ -170,15 +173,13 @@ def cost_of(card: Mapping[str, Any], asked: str) -> Message | None:
     }
     if {FULL, SHORT} <= set(rates):
         return Message(
-            "This model is not read as it was trained: {metric} {before} became {after} on {clips} clips.",
+            "The encoder input length is not that of the training: {metric} {before} became "
+            "{after} on {clips} clips.",
             metric=str(report["metric"]).upper(),
             before=f"{rates[trained]:.1%}",
             after=f"{rates[asked]:.1%}",
             clips=report["clips"],
         )
     if asked == SHORT:
-        return Message(
-            "This model was trained on 30 seconds: reading only the sound, it may write much that nobody "
-            "said."
-        )
-    return Message("This model was trained on the sound's own length: 30 seconds take it longer.")
+        return Message("This model was trained on 30 seconds: on shorter input it may hallucinate.")
+    return Message("This model was trained on the audio's own length: 30 seconds are slower.")

@@ -53,7 +53,7 @@ class HeardLabel:
                 self.line,
                 self.audio_path,
                 "suspicious_label",
-                "The model hears {heard!r}, {rate:.0%} of the label would be wrong.",
+                "The model transcribes {heard!r}: {rate:.0%} of the label would be wrong.",
                 heard=self.heard,
                 rate=min(1.0, self.error_rate),
             )
@@ -63,7 +63,7 @@ class HeardLabel:
                 self.line,
                 self.audio_path,
                 "other_language",
-                "The row says {said}, the model hears {heard} ({probability:.0%} sure).",
+                "The row says {said}, the model detects {heard} (probability {probability:.0%}).",
                 said=said,
                 heard=self.heard_language,
                 probability=self.language_probability,

@@ -31,7 +31,9 @@ def advise(hours: float) -> Advice:
         ConfigError: if it is no number of hours.
     """
     if not 0 <= hours <= 1e6:
-        raise ConfigError("Hours of speech are a number from 0 to 1,000,000, got {hours:g}.", hours=hours)
+        raise ConfigError(
+            "Hours of speech are a number from 0 to 1,000,000, got {hours:g}.", name="hours", hours=hours
+        )
     if hours == 0:
         return Advice("lora", 32, _UNKNOWN)
     if hours < FEW_HOURS:

@@ -95,7 +95,7 @@ def fit(
         ConfigError: for a budget that is none, or something to keep that is none of `FREEDOMS`.
     """
     if not 0 <= budget_bytes <= LARGEST_MEMORY_GIB * GIB:
-        raise ConfigError("{size} is no memory that a GPU can have free.", size=format_bytes(budget_bytes))
+        raise ConfigError("{size} cannot be the free memory of a GPU.", size=format_bytes(budget_bytes))
     for name in keep:
         if name not in FREEDOMS:
             raise ConfigError(

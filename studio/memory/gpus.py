@@ -144,7 +144,9 @@ def card(text: str, memory_gib: float = 0) -> Gpu | None:
     if memory_gib:
         if not 0 < memory_gib <= LARGEST_MEMORY_GIB:
             raise ConfigError(
-                "A GPU's memory is a number of GiB above 0 and up to 100,000, got {size:g}.", size=memory_gib
+                "A GPU's memory is a number of GiB above 0 and up to 100,000, got {size:g}.",
+                name="memory_gib",
+                size=memory_gib,
             )
         return Gpu(f"{memory_gib:g} GiB", round(memory_gib * GIB), "datacenter", "")
     here = detected_gpus()

@@ -134,7 +134,7 @@ def _quantized_workspace(plan: InferencePlan, dimensions: ModelDimensions) -> tu
         width = _WIDTH[plan.precision]
         size = d.d_model * d.encoder_ffn_dim * width
         return size, Message(
-            "the largest weight unpacked: {rows} × {columns} × {width} B",
+            "largest weight, dequantized: {rows} × {columns} × {width} B",
             rows=f"{d.d_model:,}",
             columns=f"{d.encoder_ffn_dim:,}",
             width=width,

@@ -178,7 +178,7 @@ def _who(report: OomReport, others: int | None) -> list[Message]:
         kept = (report.reserved_bytes or report.allocated_bytes) - report.allocated_bytes
         said.append(
             Message(
-                "This process held {allocated} of tensors, and {kept} that its allocator had kept back.",
+                "This process held {allocated} of tensors, and {kept} that its allocator had reserved.",
                 allocated=format_bytes(report.allocated_bytes),
                 kept=format_bytes(kept),
             )
@@ -229,14 +229,13 @@ def _advice(report: OomReport, others: int | None, repaired: FitResult | None) -
     if report.asked_bytes and free is not None and free > report.asked_bytes and not is_limited:
         said.append(
             Message(
-                "More was free than was asked for, but not in one piece: a smaller batch makes the pieces "
-                "smaller."
+                "More was free than requested, but not in one piece: a smaller batch needs smaller pieces."
             )
         )
     elif _has_much_kept(report):
         said.append(
             Message(
-                "Much was kept back in pieces of other sizes: set PYTORCH_CUDA_ALLOC_CONF to "
+                "Much reserved memory was fragmented: set PYTORCH_CUDA_ALLOC_CONF to "
                 "expandable_segments:True before starting."
             )
         )
@@ -287,15 +286,12 @@ _WANTED = {
     Part.LOGITS_AND_LOSS: Message(
         "It was most likely for logits and loss, which grow with batch and text length."
     ),
-    Part.TEMPORARIES: Message("It was most likely for what one layer needs for a moment."),
+    Part.TEMPORARIES: Message("It was most likely for temporary buffers of a layer."),
     Part.OVERHEAD: Message("It was most likely for a workspace of CUDA's libraries."),
 }
 _OTHER_KINDS: dict[OomKind, tuple[Message, ...]] = {
     OomKind.LIBRARY: (
-        Message(
-            "cuBLAS or cuDNN found no GPU memory for its workspace: it is the same as running out, only that "
-            "the library asked last."
-        ),
+        Message("cuBLAS or cuDNN found no GPU memory for its workspace: this, too, is out of memory."),
     ),
     OomKind.BITSANDBYTES: (
         Message("bitsandbytes found no GPU memory for quantised weights or for its optimizer."),
@@ -314,8 +310,8 @@ _OTHER_KINDS: dict[OomKind, tuple[Message, ...]] = {
     ),
     OomKind.SHARED: (
         Message(
-            "Processes that read audio found no shared memory: set dataloader_num_workers to 0, or start the "
-            "container with --shm-size=8g or --ipc=host."
+            "Data loader workers found no shared memory: set dataloader_num_workers to 0, or "
+            "start the container with --shm-size=8g or --ipc=host."
         ),
     ),
     OomKind.KILLED: (

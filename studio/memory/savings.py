@@ -91,13 +91,13 @@ _SENTENCES = {
 }
 _NOTHING = {
     ("loss_chunk_size", True): Message(
-        "The loss in chunks of {count} tokens saves nothing here: something else is the highest."
+        "The loss in chunks of {count} tokens saves nothing here: the peak is elsewhere."
     ),
     ("loss_chunk_size", False): Message(
-        "The loss in chunks of {count} tokens would save nothing here: something else is the highest."
+        "The loss in chunks of {count} tokens would save nothing here: the peak is elsewhere."
     ),
     ("short_audio", True): Message(
-        "Short audio, with no clip above {seconds} s, saves nothing here: something else is the highest."
+        "Short audio, with no clip above {seconds} s, saves nothing here: the peak is elsewhere."
     ),
     ("short_audio", False): Message(
         "Short audio would save nothing here, even if no clip were above {seconds} s."

@@ -86,8 +86,7 @@ def _step(plan: TrainingPlan, d: ModelDimensions, step: Step) -> dict[Part, Mess
     casts = sum(stretch.count * stretch.segment.kept.casts for stretch in stretches) + step.head.kept.casts
     return {
         Part.WEIGHT_CASTS: Message(
-            "copies of weights in the type of the arithmetic that are kept: {size} at the end of the forward "
-            "pass",
+            "copies of weights in the data type of the computation: {size} at the end of the forward pass",
             size=format_bytes(casts),
         ),
         Part.ACTIVATIONS: _activations(plan, d, step),
@@ -133,7 +132,7 @@ def _logits(plan: TrainingPlan, d: ModelDimensions, step: Step) -> Message:
 def _temporaries(plan: TrainingPlan, step: Step, shared: Shares) -> Message:
     """The moments that need most beside what is kept; the one at the peak counts."""
     rows = (
-        (Message("an encoder layer on its way back"), _passing(step.encoder)),
+        (Message("an encoder layer in the backward pass"), _passing(step.encoder)),
         (Message("a decoder layer"), _passing(step.decoder)),
         (Message("the logits"), _passing(Stretch(step.head, 1))),
         (
@@ -148,7 +147,7 @@ def _temporaries(plan: TrainingPlan, step: Step, shared: Shares) -> Message:
             if size > 0
         )
     )
-    text = Message("whichever is at work at the peak: {moments}", moments=moments)
+    text = Message("the largest at the peak: {moments}", moments=moments)
     if not shared.exchange_bytes:
         return text
     return Message(

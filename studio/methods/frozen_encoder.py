@@ -1,4 +1,4 @@
-"""The decoder alone: what the encoder hears stays as it is."""
+"""The decoder alone: the encoder is frozen."""
 
 from typing import Any
 

@@ -19,7 +19,7 @@ OPTIMIZERS = {
     "sgd": "SGD",
 }
 SHARDINGS = {
-    "ddp": "DDP: nothing, each has all",
+    "ddp": "DDP: no sharding",
     "zero1": "ZeRO-1: optimizer states",
     "zero2": "ZeRO-2: and gradients",
     "zero3": "ZeRO-3: and weights",
@@ -38,13 +38,13 @@ SCHEDULERS = {
     "linear": "Linear",
     "cosine": "Cosine",
     "cosine_with_restarts": "Cosine with restarts",
-    "cosine_with_min_lr": "Cosine down to a least rate",
-    "cosine_warmup_with_min_lr": "Cosine, warm-up from a least rate",
+    "cosine_with_min_lr": "Cosine with minimum learning rate",
+    "cosine_warmup_with_min_lr": "Cosine and warm-up with minimum learning rate",
     "polynomial": "Polynomial",
     "constant": "Constant",
     "constant_with_warmup": "Constant after warm-up",
     "inverse_sqrt": "Inverse square root",
-    "reduce_lr_on_plateau": "Lower where nothing improves",
+    "reduce_lr_on_plateau": "Reduce on plateau",
     "warmup_stable_decay": "Warm-up, stable, decay",
     "greedy": "Greedy: up and down with the error rate",
 }

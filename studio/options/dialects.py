@@ -122,7 +122,7 @@ def translate(
 
 
 def unmade(foreign: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
-    """What a script that trains all weights would have done, and a run with these values does not."""
+    """Remarks on what the scripts that train all weights do, and a run with these values does not."""
     if not _TRAINS_ALL & foreign.keys() or "base_model" not in values:
         return []
     notes = []

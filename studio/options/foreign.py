@@ -17,31 +17,31 @@ class Foreign:
     """Values, in lower case, of which nothing is said: its own program's default, and what is so anyway."""
     is_switch: bool = False
     is_refused: bool = False
-    """Whether a run that went on without it would be another than was asked for."""
+    """Whether the run is refused, because it would be a different one without it."""
 
     def is_usual(self, value: Any) -> bool:
-        """Whether the value says nothing that is not so anyway."""
+        """Whether the value changes nothing: it is the default, or what is done anyway."""
         words = value if isinstance(value, (list, tuple)) else [value]
         return all(_plain(word) in self.usual for word in words)
 
 
 def switch(reason: str, *, usual: bool | None = False) -> Foreign:
-    """A boolean that asks for nothing special where it is `usual`; None: what is done is said of both."""
+    """A boolean that needs no remark if it is `usual`; None: either value gets one."""
     return Foreign(reason, frozenset({*_NOTHING, str(usual).lower()}), is_switch=True)
 
 
 def value(reason: str, *usual: str) -> Foreign:
-    """What takes a value; those in `usual` ask for nothing special."""
+    """A flag with a value; those in `usual` need no remark."""
     return Foreign(reason, frozenset({*_OFF, *usual}))
 
 
 def refused(reason: str, *usual: str, is_switch: bool = False) -> Foreign:
-    """What a run cannot do without and still be what was asked for."""
+    """A flag that is refused, because the run would be a different one without it."""
     return Foreign(reason, frozenset({*_OFF, *usual}), is_switch=is_switch, is_refused=True)
 
 
 def not_off(reason: str) -> Foreign:
-    """A boolean that is on here whatever a run asks for, and without which it would be another."""
+    """A boolean that is always on here; off is refused, because the run would be a different one."""
     return Foreign(reason, frozenset({*_NOTHING, "true"}), is_switch=True, is_refused=True)
 
 

@@ -1,4 +1,4 @@
-"""The learning rate schedulers of transformers, and the values that those need which cannot do without.
+"""The learning rate schedulers of transformers, and the arguments that some of them require.
 
 This module imports nothing heavy; `scheduler_values` gives what `lr_scheduler_kwargs` of the trainer takes.
 """

@@ -35,7 +35,7 @@ from studio.whisper.constants import TEXT_POSITIONS
 GROUPS = {
     "data": "More about the data",
     "augmentation": "Augmentation",
-    "method": "Adapter, bits and precision",
+    "method": "Adapter, quantization and precision",
     "schedule": "Steps, batches and learning rate",
     "evaluation": "Evaluation and checkpoints",
     "processes": "Several GPUs and machines",
@@ -75,7 +75,7 @@ class TrainingConfig:
         "",
         "data",
         "Evaluation data",
-        "Manifest for evaluation; empty keeps a share of the training data back.",
+        "Manifest for evaluation; empty: a share of the training data is held out.",
         is_list=True,
         aliases=("validation_file",),
         names="data",
@@ -91,22 +91,22 @@ class TrainingConfig:
     audio_column: str = option(
         "",
         "data",
-        "Column with the sounds",
-        "Column with the sounds; empty: audio, path, or as it is called elsewhere.",
+        "Audio column",
+        "Column with the audio; empty: audio, path or another usual name.",
         aliases=("audio_column_name",),
     )
     text_column: str = option(
         "",
         "data",
-        "Column with the texts",
-        "Column with the texts; empty: text, sentence, or as it is called elsewhere.",
+        "Text column",
+        "Column with the text; empty: text, sentence or another usual name.",
         aliases=("text_column_name",),
     )
     validation_share: float = option(
         0.1,
         "data",
-        "Share kept back for evaluation",
-        "Share kept back when there is no evaluation manifest.",
+        "Share held out for evaluation",
+        "Share held out when there is no evaluation manifest.",
         low=0.01,
         high=0.9,
     )
@@ -159,28 +159,28 @@ class TrainingConfig:
         True,
         "data",
         "Train timestamps",
-        "Train half of the clips whose segment times are known with those times, as Whisper was.",
+        "Train half of the clips that have segment times with timestamps, as Whisper was.",
         aliases=("return_timestamps",),
     )
     make_timestamps: bool = option(
         False,
         "data",
         "Timestamps by the base model",
-        "Have the base model time texts without segments, and keep its times where its words are the text's.",
+        "Timestamps by the base model for texts without segments, where its words match the text.",
         reteaches=True,
     )
     pack_clips: bool = option(
         False,
         "data",
         "Pack short clips",
-        "Put short clips together to windows of up to max_audio_len, with times between them.",
+        "Concatenate short clips to windows of up to max_audio_len, with timestamps between them.",
         reteaches=True,
     )
     condition_on_prev_probability: float = option(
         0.0,
         "data",
-        "Share taught with previous text",
-        "Share of clips with known previous text that are taught with it as their prompt.",
+        "Share with previous text as prompt",
+        "Share of clips with known previous text that are trained with it as prompt.",
         low=0.0,
         high=1.0,
         reteaches=True,
@@ -192,7 +192,7 @@ class TrainingConfig:
         0.0,
         "data",
         "Share of clips without speech",
-        "Share of clips without speech among the training clips: silence then gives nothing.",
+        "Share of training clips without speech, so that silence gives no text.",
         low=0.0,
         high=0.5,
         reteaches=True,
@@ -203,7 +203,7 @@ class TrainingConfig:
         False,
         "augmentation",
         "SpecAugment",
-        "Mask stretches of the features (SpecAugment), as mask_… say.",
+        "SpecAugment: mask parts of the features, as the mask_… options say.",
         reteaches=True,
     )
     mask_time_prob: float = option(
@@ -215,7 +215,7 @@ class TrainingConfig:
         high=1.0,
     )
     mask_time_length: int = option(
-        10, "augmentation", "Frames of a mask", "Frames (10 ms each) of one mask.", low=1, high=3000
+        10, "augmentation", "Mask length (frames)", "Frames (10 ms each) of one mask.", low=1, high=3000
     )
     mask_feature_prob: float = option(
         0.0,
@@ -226,13 +226,13 @@ class TrainingConfig:
         high=1.0,
     )
     mask_feature_length: int = option(
-        10, "augmentation", "Mel bins of a mask", "Mel bins of one mask.", low=1, high=128
+        10, "augmentation", "Mask length (mel bins)", "Mel bins of one mask.", low=1, high=128
     )
     speed_prob: float = option(
         0.0,
         "augmentation",
-        "Other speed: share of clips",
-        "Share of clips that are played slower or faster.",
+        "Speed: share of clips",
+        "Share of clips with changed speed.",
         low=0.0,
         high=1.0,
         reteaches=True,
@@ -243,7 +243,7 @@ class TrainingConfig:
         0.0,
         "augmentation",
         "Noise: share of clips",
-        "Share of clips that get noise.",
+        "Share of clips with added noise.",
         low=0.0,
         high=1.0,
         reteaches=True,
@@ -251,16 +251,16 @@ class TrainingConfig:
     min_snr_db: float = option(
         10.0,
         "augmentation",
-        "Loudest noise (SNR in dB)",
-        "Loudest noise: signal-to-noise ratio in dB.",
+        "Lowest SNR (dB)",
+        "Lowest signal-to-noise ratio, in dB: the loudest noise.",
         low=-20.0,
         high=100.0,
     )
     max_snr_db: float = option(
         50.0,
         "augmentation",
-        "Faintest noise (SNR in dB)",
-        "Faintest noise: signal-to-noise ratio in dB.",
+        "Highest SNR (dB)",
+        "Highest signal-to-noise ratio, in dB: the faintest noise.",
         low=-20.0,
         high=100.0,
     )
@@ -274,8 +274,8 @@ class TrainingConfig:
     reverb_prob: float = option(
         0.0,
         "augmentation",
-        "Echo: share of clips",
-        "Share of clips that get the echo of a room.",
+        "Reverb: share of clips",
+        "Share of clips with room reverb.",
         low=0.0,
         high=1.0,
         reteaches=True,
@@ -284,7 +284,7 @@ class TrainingConfig:
         0.0,
         "augmentation",
         "Telephone: share of clips",
-        "Share of clips that sound as on a telephone (8 kHz).",
+        "Share of clips in telephone quality (8 kHz).",
         low=0.0,
         high=1.0,
         reteaches=True,
@@ -292,23 +292,23 @@ class TrainingConfig:
     volume_prob: float = option(
         0.0,
         "augmentation",
-        "Other loudness: share of clips",
-        "Share of clips that are made louder or softer.",
+        "Volume: share of clips",
+        "Share of clips with changed volume.",
         low=0.0,
         high=1.0,
         reteaches=True,
     )
     min_gain_db: float = option(
-        -15.0, "augmentation", "Softest (gain in dB)", "Softest: gain in dB.", low=-60.0, high=60.0
+        -15.0, "augmentation", "Lowest gain (dB)", "Lowest gain, in dB.", low=-60.0, high=60.0
     )
     max_gain_db: float = option(
-        15.0, "augmentation", "Loudest (gain in dB)", "Loudest: gain in dB.", low=-60.0, high=60.0
+        15.0, "augmentation", "Highest gain (dB)", "Highest gain, in dB.", low=-60.0, high=60.0
     )
     augment_config_path: str = option(
         "",
         "augmentation",
         "Augmentation from a file",
-        "JSON list of {type, params, prob}, which wins over the options above.",
+        "JSON list of {type, params, prob}; overrides the options above.",
         reteaches=True,
         names="path",
     )
@@ -352,7 +352,7 @@ class TrainingConfig:
         "",
         "method",
         "Continue from adapter",
-        "Adapter to go on training from: registry id or folder. Its method, rank and layers are taken over.",
+        "Adapter to continue from: registry id or folder. Its method, rank and layers are kept.",
         aliases=("adapter_name_or_path", "init_adapter"),
         reteaches=True,
         names="model",
@@ -369,8 +369,8 @@ class TrainingConfig:
         "auto",
         "method",
         "Precision",
-        "Arithmetic of the training step; auto takes the best of the machine. pure_bf16 holds weights that "
-        "are trained in bf16, too.",
+        "Data type of the computation; auto: the best of this machine. pure_bf16 also keeps "
+        "trained weights in bf16.",
         choices=or_auto(PRECISIONS),
         aliases=("mixed_precision",),
         in_plan=True,
@@ -378,8 +378,8 @@ class TrainingConfig:
     base_dtype: str = option(
         "auto",
         "method",
-        "Type of the base model",
-        "Type in which the base model is held; auto: that of the arithmetic where it is frozen, else fp32.",
+        "Data type of the base",
+        "Data type of the base weights; auto: the precision of the run where they are frozen, else fp32.",
         choices=or_auto(DTYPES),
         aliases=("torch_dtype", "dtype"),
         in_plan=True,
@@ -388,7 +388,7 @@ class TrainingConfig:
         "auto",
         "method",
         "Attention",
-        "Kernel of attention; auto takes sdpa. eager takes more than twice the memory.",
+        "Attention implementation; auto: sdpa. eager takes more than twice the memory.",
         choices=or_auto(ATTENTIONS),
         in_plan=True,
     )
@@ -396,7 +396,7 @@ class TrainingConfig:
         False,
         "method",
         "Gradient checkpointing",
-        "Compute activations again in the backward pass instead of keeping them.",
+        "Recompute activations in the backward pass instead of storing them.",
         aliases=("activation_checkpointing",),
         for_trainer=True,
         in_plan=True,
@@ -405,7 +405,7 @@ class TrainingConfig:
         256,
         "method",
         "Loss chunk size (tokens)",
-        "Tokens whose logits exist at once; the loss stays the same. 0 computes all of them at once.",
+        "Tokens whose logits are computed at once; the loss stays the same. 0: all.",
         low=0,
         high=10**6,
         in_plan=True,
@@ -430,8 +430,9 @@ class TrainingConfig:
         "auto",
         "method",
         "Short-audio mode",
-        "Let the encoder see each batch's own length instead of 30 seconds, in training and afterwards: "
-        "faster and smaller on short clips. auto decides by the clips' lengths and the number of steps.",
+        "Encoder input as long as the batch's audio instead of 30 seconds, in training and "
+        "inference: faster, and less memory, on short clips. auto decides by the clips' "
+        "lengths and the number of steps.",
         choices=SHORT_AUDIO,
         in_plan=True,
     )
@@ -439,37 +440,37 @@ class TrainingConfig:
         0.0,
         "method",
         "Share of padded batches",
-        "In short-audio mode, the share of batches that is padded to 30 seconds. Rehearsed windows keep the "
-        "model good at those for less.",
+        "In short-audio mode, the share of batches padded to 30 seconds. Rehearsal keeps 30 s "
+        "windows accurate at a lower cost.",
         low=0.0,
         high=1.0,
     )
     adapter_strength: float | None = option(
         None,
         "method",
-        "Strength of the adapter",
-        "How much of what the adapter learned is kept, 1: all. A little less forgets far less. Empty: 0.85 "
-        "of a new adapter.",
+        "Adapter strength",
+        "Scale of the finished adapter; 1: unchanged. A little less forgets far less. Empty: "
+        "0.85 for a new adapter.",
         low=0.05,
         high=1.0,
         step=0.05,
-        automatic="1 keeps all that was learned; a little less forgets far less. 0: 0.85 of a new adapter.",
+        automatic="1: unchanged; a little less forgets far less. 0: 0.85 for a new adapter.",
     )
     replay_share: float = option(
         0.125,
         "method",
-        "Rehearsed windows for each clip",
-        "For each clip so many windows of 30 seconds in which the run rehearses what the base reads, so that "
-        "it keeps what it is not taught. 0: none; quicker, and more forgetful.",
+        "Rehearsal windows per clip",
+        "Rehearsal against forgetting: 30 s windows per clip, trained on the base model's own "
+        "output. 0: none; faster, but forgets more.",
         low=0.0,
         high=1.0,
     )
     replay_data: str = option(
         "",
         "method",
-        "Recordings to rehearse",
-        "Recordings to rehearse, without texts: manifest or folder; empty: passages in several languages "
-        "that come with the studio.",
+        "Rehearsal recordings",
+        "Recordings for rehearsal, without texts: manifest or folder; empty: the studio's own "
+        "passages in several languages.",
         is_list=True,
         names="data",
     )
@@ -477,15 +478,15 @@ class TrainingConfig:
         False,
         "method",
         "Distil for short audio",
-        "Teach the base to read short clips as it reads them padded: it is its own teacher, no texts are "
-        "needed, and the adapter makes it faster on short clips.",
+        "Self-distillation for short clips: the base's output on padded clips is what the "
+        "adapter learns, no texts needed. Several times faster on short clips.",
     )
     cache_encoder_states: bool = option(
         True,
         "method",
         "Cache encoder outputs",
-        "Keep on disk what a frozen encoder makes of each clip, as long as there is room, until the run is "
-        "finished: later epochs do without it.",
+        "Keep a frozen encoder's output for each clip on disk until the run ends, if there is "
+        "room: later epochs skip the encoder.",
     )
 
     # schedule
@@ -530,7 +531,7 @@ class TrainingConfig:
         1,
         "schedule",
         "Gradient accumulation",
-        "Steps whose gradients are added up.",
+        "Batches whose gradients are summed for one optimizer step.",
         low=1,
         high=4096,
         for_trainer=True,
@@ -566,8 +567,8 @@ class TrainingConfig:
     lr_scheduler_kwargs: str = option(
         "",
         "schedule",
-        "Values of the scheduler",
-        'Values of the scheduler as JSON, such as {"num_cycles": 3}; empty: sensible ones.',
+        "Scheduler arguments",
+        'Scheduler arguments as JSON, such as {"num_cycles": 3}; empty: defaults.',
     )
     optim: str = option(
         "adamw_torch_fused",
@@ -590,8 +591,8 @@ class TrainingConfig:
     adam_beta1: float = option(
         0.9,
         "schedule",
-        "Memory of the direction (beta 1)",
-        "How long AdamW remembers the direction of the gradients.",
+        "Adam beta 1",
+        "AdamW: decay rate of the mean of the gradients.",
         low=0.0,
         high=0.99999,
         for_trainer=True,
@@ -599,8 +600,8 @@ class TrainingConfig:
     adam_beta2: float = option(
         0.999,
         "schedule",
-        "Memory of the size (beta 2)",
-        "How long AdamW remembers the size of the gradients.",
+        "Adam beta 2",
+        "AdamW: decay rate of the mean of the squared gradients.",
         low=0.0,
         high=0.999999,
         for_trainer=True,
@@ -608,8 +609,8 @@ class TrainingConfig:
     adam_epsilon: float = option(
         1e-8,
         "schedule",
-        "Least divisor (epsilon)",
-        "Least size of the gradients by which AdamW divides.",
+        "Adam epsilon",
+        "AdamW: added to the divisor for numerical stability.",
         low=1e-20,
         high=1.0,
         for_trainer=True,
@@ -663,9 +664,9 @@ class TrainingConfig:
     eval_delay: float = option(
         0.0,
         "evaluation",
-        "No evaluation before",
-        "Epochs, or with eval_strategy steps steps, before the first evaluation; the last step is always "
-        "evaluated.",
+        "Evaluation delay",
+        "Epochs (with eval_strategy steps: steps) before the first evaluation; the last step "
+        "is always evaluated.",
         low=0.0,
         high=10**8,
         for_trainer=True,
@@ -703,8 +704,8 @@ class TrainingConfig:
     early_stopping_patience: int = option(
         0,
         "evaluation",
-        "Stop early after",
-        "End the run after this many evaluations without an improvement; 0 never does.",
+        "Early stopping (evaluations)",
+        "End the run after this many evaluations without improvement; 0: never.",
         low=0,
         high=1000,
     )
@@ -712,14 +713,14 @@ class TrainingConfig:
         True,
         "evaluation",
         "Check the finished model",
-        "Check at the end what tuning may have broken: times, long recordings, silence, languages.",
+        "Check at the end what fine-tuning may have broken: timestamps, long recordings, silence, languages.",
     )
     other_languages_data: str = option(
         "",
         "evaluation",
-        "Recordings of something else",
-        "Manifest of something else (other languages, or another style), to check that it is kept; empty: "
-        "some synthetic English.",
+        "Other languages or styles",
+        "Manifest of other languages or another style, to check for forgetting; empty: some "
+        "synthetic English.",
         is_list=True,
         names="data",
     )
@@ -732,7 +733,7 @@ class TrainingConfig:
         high=TEXT_POSITIONS,
     )
     generation_num_beams: int = option(
-        1, "evaluation", "Beams in evaluation", "Beams in evaluation.", low=1, high=32
+        1, "evaluation", "Beam size in evaluation", "Beam size in evaluation.", low=1, high=32
     )
 
     # processes
@@ -740,7 +741,7 @@ class TrainingConfig:
         1,
         "processes",
         "Processes",
-        "On all machines together, one a GPU.",
+        "Total over all machines, one per GPU.",
         low=1,
         high=1024,
         aliases=("num_gpus",),
@@ -749,7 +750,7 @@ class TrainingConfig:
         "ddp",
         "processes",
         "Sharding",
-        "What the GPUs divide among them: ddp nothing, zero1 to zero3 (DeepSpeed) and fsdp more and more.",
+        "What is sharded over the GPUs: ddp nothing, zero1 to zero3 (DeepSpeed) and fsdp more and more.",
         choices=SHARDINGS,
         aliases=("distributed", "distributed_type"),
     )
@@ -760,7 +761,7 @@ class TrainingConfig:
         0,
         "processes",
         "Machine rank",
-        "From 0; 0 keeps the model.",
+        "From 0; machine 0 keeps the model.",
         low=0,
         high=1023,
         aliases=("node_rank",),
@@ -788,7 +789,7 @@ class TrainingConfig:
         1800,
         "processes",
         "Process timeout (s)",
-        "Seconds of silence after which a process is given up.",
+        "Seconds without an answer after which a process counts as lost.",
         low=1,
         high=10**7,
         for_trainer=True,
@@ -798,7 +799,7 @@ class TrainingConfig:
     dataloader_num_workers: int = option(
         0,
         "machine",
-        "Processes that read audio",
+        "Data loader workers",
         "Processes that read and decode audio.",
         low=0,
         high=256,
@@ -830,8 +831,8 @@ class TrainingConfig:
     project: str = option(
         "whisper-studio",
         "machine",
-        "Project in the report",
-        "Project under which wandb or trackio file the run.",
+        "Project",
+        "Project name in wandb or trackio.",
         aliases=("wandb_project",),
         for_trainer=True,
     )

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from studio.errors import ConfigError
@@ -60,7 +61,7 @@ def convert(name: str, value: Any) -> Any:
     if kind == (float | None):
         return _number(name, value)
     if kind in (int, int | None):
-        return _whole_number(name, value)
+        return whole_number(name, value)
     if name == "target_modules":
         return _modules(value)
     if name == "use_reentrant":
@@ -95,7 +96,7 @@ def of_kind(kind: Any, name: str, value: Any) -> Any:
     if kind is bool:
         return boolean(name, value)
     if kind in (int, float):
-        return (_whole_number if kind is int else _number)(name, value)
+        return (whole_number if kind is int else _number)(name, value)
     if kind is str and not isinstance(value, str):
         raise ConfigError("{name} must be a text, got {value}.", name=name, value=_beginning(value))
     if kind is dict and not isinstance(value, Mapping):
@@ -103,6 +104,18 @@ def of_kind(kind: Any, name: str, value: Any) -> Any:
             "{name} must hold options by name, got {value}.", name=name, value=_beginning(value)
         )
     return value
+
+
+def check_numbers(record: Any) -> None:
+    """Brings the numbers and switches of a dataclass to their kinds, wherever they come from.
+
+    Raises:
+        ConfigError: names the first that is none of its kind.
+    """
+    for field in fields(record):
+        if field.type in (bool, int, float):
+            value = of_kind(field.type, field.name, getattr(record, field.name))
+            object.__setattr__(record, field.name, value)  # it may be frozen, and is being made
 
 
 def _beginning(value: Any) -> str:
@@ -125,6 +138,8 @@ def boolean(name: str, value: Any) -> bool:
 
 
 def _number(name: str, value: Any) -> float:
+    if value is None:  # a field that somebody has emptied
+        raise ConfigError("{name} is empty: give a number.", name=name)
     try:
         if isinstance(value, bool):
             raise ValueError
@@ -133,7 +148,12 @@ def _number(name: str, value: Any) -> float:
         raise ConfigError("{name} must be a number, got {value!r}.", name=name, value=value) from None
 
 
-def _whole_number(name: str, value: Any) -> int:
+def whole_number(name: str, value: Any) -> int:
+    """A whole number, of whatever kind it comes.
+
+    Raises:
+        ConfigError: if it is none.
+    """
     number = _number(name, value)
     if isinstance(value, int):
         return value

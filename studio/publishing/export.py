@@ -160,11 +160,10 @@ class Exporter:
         source = self._fingerprint(spec)
         form = FORMATS[request.format]
         inherited = {name: spec.card[name] for name in _INHERITED if name in spec.card}
-        title = spec.title if spec.title != spec.id else Path(spec.id).name
         return {
             **inherited,
             "kind": form.kind,
-            "title": f"{title}, {form.title}",
+            "title": f"{spec.card.get('title') or spec.title}, {form.title}",
             "base_model": spec.base_model if spec.kind is ModelKind.ADAPTER else spec.id,
             "source": spec.id,
             "source_hash": source.hash,
@@ -242,7 +241,7 @@ def _write(
         copy_companions(base_folder, staged, decoder)
         tell(form.doing, 0.5)
         weights_bytes = form.write(decoder, staged, quantization, folder)
-        tell(Message("Comparing what both write …"), 0.8)
+        tell(Message("Comparing both outputs …"), 0.8)
         with form.reopened(staged) as made:
             _require_same_languages(made.tokens.languages, decoder.tokens.languages)
             if forms[-1].form == form.kind:
@@ -267,7 +266,7 @@ def _decoded(base: LoadedBase, spec: ModelSpec, folder: Path, clips: Any, tell: 
     is_adapter = spec.kind is ModelKind.ADAPTER
     if is_adapter:
         base.add_adapter(spec.id, folder)
-    tell(Message("Listening to {clips} clips …", clips=len(clips)), 0.15)
+    tell(Message("Transcribing {clips} clips …", clips=len(clips)), 0.15)
     with base.using(spec.id if is_adapter else None) as decoder:
         return decode_with(decoder, clips, "adapter" if is_adapter else "model")
 

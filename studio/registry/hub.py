@@ -89,7 +89,7 @@ def _sizes(hub_id: str, endpoint: str | None, answer_seconds: float) -> dict[str
     try:
         info = HfApi(endpoint=endpoint).model_info(hub_id, timeout=answer_seconds, files_metadata=True)
         sizes = {str(entry.rfilename): int(entry.size or 0) for entry in info.siblings or ()}
-    except (TypeError, KeyError, AttributeError, ValueError) as error:
+    except (TypeError, KeyError, AttributeError) as error:  # JSON, but not a hub's
         raise _no_hub(hub_id) from error
     if not sizes:
         raise _no_hub(hub_id)
@@ -100,7 +100,12 @@ def _sizes(hub_id: str, endpoint: str | None, answer_seconds: float) -> dict[str
 def _hub_errors(hub_id: str) -> Iterator[None]:
     """Says what the hub's answer, or its silence, means for a model."""
     import httpx2
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled
+    from huggingface_hub.errors import (
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        OfflineModeIsEnabled,
+    )
 
     try:
         yield
@@ -112,7 +117,13 @@ def _hub_errors(hub_id: str) -> Iterator[None]:
                 model=hub_id,
             ) from error
         raise _unreachable(hub_id) from error
-    except ValueError as error:  # a later answer that is no JSON
+    except HFValidationError as error:
+        raise ModelNotFoundError(
+            "{model} cannot be the name of a model on the hub: check the spelling, it looks like "
+            "openai/whisper-tiny.",
+            model=hub_id,
+        ) from error
+    except ValueError as error:  # an answer that is no JSON
         raise _no_hub(hub_id) from error
     except (httpx2.TransportError, OfflineModeIsEnabled, LocalEntryNotFoundError) as error:
         raise _unreachable(hub_id) from error
@@ -128,8 +139,8 @@ def _unreachable(hub_id: str) -> HubUnreachableError:
 
 def _no_hub(hub_id: str) -> HubUnreachableError:
     return HubUnreachableError(
-        "The model hub did not answer, but something else in its place: log in to your network if it asks "
-        "for that, then try {model} again.",
+        "Something else answered in place of the model hub: if your network asks for a login, "
+        "log in, then try {model} again.",
         model=hub_id,
     )
 

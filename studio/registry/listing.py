@@ -36,14 +36,15 @@ class ScannedFolder:
     error: StudioError | None
 
     def to_spec(self, model_id: str, source: ModelSource, title: str = "") -> ModelSpec:
-        """The registry's row; the base of an adapter is not looked up yet."""
+        """The registry's row, called by its folder unless a title is given; the base of an adapter is not
+        looked up yet."""
         content = self.content
         card = content.card if content else {}
         return ModelSpec(
             id=model_id,
             kind=self.kind,
             source=source,
-            title=title or str(card.get("title") or model_id),
+            title=title or self.path.name,
             dimensions=content.dimensions if content else None,
             path=self.path,
             base_model=(content.base_name or None) if content else None,
@@ -149,12 +150,12 @@ def _signature(folder: Path) -> _Signature:
         except OSError:  # gone since, or not ours to read
             continue
         for entry in entries:
-            if entry.is_dir():
-                places += [entry.path] if is_model and not entry.is_symlink() else []
-                continue
             try:
+                if entry.is_dir():
+                    places += [entry.path] if is_model and not entry.is_symlink() else []
+                    continue
                 stat = entry.stat()
-            except OSError:  # a dangling link, or gone since
+            except OSError:  # a link to nothing or to itself, or gone since
                 continue
             rows.append((entry.path[len(str(folder)) + 1 :], stat.st_size, stat.st_mtime_ns))
     return tuple(sorted(rows))

@@ -19,15 +19,15 @@ KIND_NAMES = {
     "too_long": N_("too long"),
     "label_too_long": N_("label too long"),
     "silent": N_("silent"),
-    "clipped": N_("overdriven"),
+    "clipped": N_("clipped"),
     "duplicate": N_("duplicate"),
-    "speaking_rate": N_("odd speaking rate"),
+    "speaking_rate": N_("unusual speaking rate"),
     "mixed_script": N_("simplified and traditional mixed"),
     "mixed_punctuation": N_("with and without punctuation"),
     "other_script": N_("letters of another language"),
     "leakage": N_("in the test data, too"),
-    "suspicious_label": N_("the model hears something else"),
-    "other_language": N_("another language is heard"),
+    "suspicious_label": N_("the model transcribes something else"),
+    "other_language": N_("another language is detected"),
 }
 _SHOWN_LABELS = 20
 _STYLE = """
@@ -35,7 +35,7 @@ body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem
 table { border-collapse: collapse; width: 100%; margin: 1rem 0; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #8884; vertical-align: top;
 overflow-wrap: anywhere; }
-.number { text-align: right; }
+h2 { font-size: 1em; } .number { text-align: right; }
 .charts { display: flex; flex-wrap: wrap; gap: 2rem; } figure { flex: 1 1 20rem; margin: 0; }
 svg text { font-size: 11px; fill: currentColor; } figcaption { text-align: center; }
 @media (prefers-color-scheme: dark) { body { background: #15191d; color: #e4e7ea; } }
@@ -55,7 +55,7 @@ def report_view(
         rows=report.rows,
         hours=report.hours,
     )
-    stopped = tr("Stopped: only the rows heard so far are in this report.", locale)
+    stopped = tr("Stopped: only the rows checked so far are in this report.", locale)
     return tag(
         "div",
         note(summary, "warning" if bad else "good"),
@@ -77,7 +77,7 @@ def _figures(report: DatasetReport, locale: str) -> list[tuple[str, Child]]:
     unnamed = tr("none named", locale)
     named = [f"{language_name(code, locale) or unnamed} ({share})" for code, share in shares.items()]
     rate = f"{report.median_characters_per_second:.1f}"
-    return [(tr("Languages", locale), ", ".join(named) or "–"), (tr("Characters a second", locale), rate)]
+    return [(tr("Languages", locale), ", ".join(named) or "–"), (tr("Characters per second", locale), rate)]
 
 
 def _kinds(report: DatasetReport, locale: str) -> Html:
@@ -85,7 +85,7 @@ def _kinds(report: DatasetReport, locale: str) -> Html:
         [
             tr(KIND_NAMES.get(kind, kind), locale),
             count,
-            tr(N_("look at") if kind in WARNINGS else N_("cannot be used"), locale),
+            tr(N_("to check") if kind in WARNINGS else N_("cannot be used"), locale),
         ]
         for kind, count in report.kinds.items()
     ]
@@ -95,22 +95,20 @@ def _kinds(report: DatasetReport, locale: str) -> Html:
 
 def labels_table(labels: Sequence[HeardLabel], locale: str) -> Html:
     """Labels and what the model heard, the worst first."""
-    headers = [
-        tr(text, locale) for text in (N_("Line"), N_("Label"), N_("What the model wrote"), N_("Errors"))
-    ]
+    headers = [tr(text, locale) for text in (N_("Line"), N_("Label"), N_("Model output"), N_("Errors"))]
     rows: list[list[Child]] = [
         [label.line, label.text, label.heard, format_percent(label.error_rate)]
         for label in labels[:_SHOWN_LABELS]
     ]
     title = tr("Labels the model disagrees with most", locale)
-    return tag("div", tag("h4", title), table(headers, rows, numeric=[0, 3]))
+    return tag("div", tag("h2", title), table(headers, rows, numeric=[0, 3]))
 
 
 def before_and_after(examples: Sequence[tuple[str, str]], locale: str) -> Html:
     """Labels as they are and as the chosen normalisation makes them."""
-    headers = [tr("Label", locale), tr("As it is taught", locale)]
+    headers = [tr("Label", locale), tr("Training text", locale)]
     rows: list[list[Child]] = [[before, after] for before, after in examples]
-    return tag("div", tag("h4", tr("Text normalisation", locale)), table(headers, rows))
+    return tag("div", tag("h2", tr("Text normalisation", locale)), table(headers, rows))
 
 
 def label_title(report: DatasetReport, locale: str) -> str:

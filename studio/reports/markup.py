@@ -75,6 +75,5 @@ def table(
     whole = tag(
         "table", title, tag("thead", head), tag("tbody", body), class_=f"studio-table {class_}".strip()
     )
-    return tag(
-        "div", whole, class_="table-scroll", tabindex="0", role="region", aria_label=caption or titles[0]
-    )
+    name = caption or ", ".join(filter(None, titles))
+    return tag("div", whole, class_="table-scroll", tabindex="0", role="region", aria_label=name)

@@ -8,9 +8,10 @@ BLUE, AMBER, TEAL, ROSE, VIOLET, GREY = "#3b82c4", "#d9912b", "#1d9f8e", "#cf4f7
 """Of charts, in this order."""
 
 
-def note(text: str, kind: str = "info") -> Html:
-    """A framed remark; `kind` is info, good, warning or bad."""
-    return tag("div", text, class_=f"note note-{kind}", role="status")
+def note(text: str, kind: str = "info", field: str | None = None) -> Html:
+    """A framed remark; `kind` is info, good, warning or bad. `field` is the id of the one it is about, which
+    is marked as long as the remark stands."""
+    return tag("div", text, class_=f"note note-{kind}", role="status", data_field=field)
 
 
 def facts(pairs: Iterable[tuple[str, Child]]) -> Html:
@@ -38,15 +39,19 @@ def definition_list(pairs: Iterable[tuple[str, Child]]) -> Html:
     return tag("dl", items, class_="details")
 
 
-def progress_bar(share: float, doing: str, amount: str = "") -> Html:
-    """A bar filled to `share` (0 to 1) under a line of words."""
-    percent = round(100 * min(1.0, max(0.0, share)), 1)
+def progress_bar(share: float | None, doing: str, amount: str = "") -> Html:
+    """A bar filled to `share` (0 to 1) under a line of words; None: nobody knows how far it is."""
+    percent = None if share is None else round(100 * min(1.0, max(0.0, share)), 1)
     return tag(
         "div",
         tag("div", tag("span", doing), tag("span", amount), class_="bar-text"),
         tag(
             "div",
-            tag("div", class_="bar-fill", style=f"width:{percent}%"),
+            tag(
+                "div",
+                class_="bar-fill bar-moving" if percent is None else "bar-fill",
+                style=None if percent is None else f"width:{percent}%",
+            ),
             class_="bar",
             role="progressbar",
             aria_valuenow=percent,

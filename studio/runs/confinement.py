@@ -20,7 +20,7 @@ LARGEST_DOWNLOAD_OF_STRANGERS = 8 * GIB
 """Bytes of a model: the largest Whisper in single precision is smaller."""
 
 LONGEST_RECORDING_OF_STRANGERS = 3600.0
-"""Seconds. Longer ones would hold the line for hours: two visitors are served at the same time."""
+"""Seconds. Longer ones would hold the line for hours: few visitors are served at the same time."""
 
 
 def require_confined(config: TrainingConfig, settings: Settings) -> None:

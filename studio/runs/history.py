@@ -10,7 +10,7 @@ from typing import Any
 from studio.messages import Message, message_from
 from studio.runs.kinds import EVENT, fitting
 from studio.runs.status import METRICS, EvalPoint
-from studio.training.events import read_events
+from studio.training.events import RunPhase, read_events
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +30,8 @@ class History:
     rates: dict[int, float] = field(default_factory=dict)
     """Learning rate by step."""
     evaluations: dict[int, EvalPoint] = field(default_factory=dict)
+    phase_began: float = 0.0
+    """Seconds since the epoch."""
     eval_progress: tuple[int, int] | None = None
     samples: tuple[Mapping[str, str], ...] = ()
     earlier_samples: dict[int, tuple[Mapping[str, str], ...]] = field(default_factory=dict)
@@ -47,7 +49,7 @@ class History:
         kind = event.get("kind")
         if kind == "phase":
             self.phase = str(event["phase"])
-            self.eval_progress = None
+            self.eval_progress, self.phase_began = None, self.last_event
         elif kind == "data":
             self.data = event
         elif kind == "plan":
@@ -71,6 +73,15 @@ class History:
             self._add_warning(event)
         elif kind == "resumed":
             self._take_back(int(event["step"]))
+
+    def left_seconds(self) -> float | None:
+        """How long the run will still take while it trains; else what it is doing, by its own pace."""
+        if self.phase in (RunPhase.TRAINING, RunPhase.EVALUATING) and self.latest:
+            return self.latest.get("eta_seconds")
+        done, total = self.eval_progress or (0, 0)
+        if not done or self.last_event is None:
+            return None
+        return (self.last_event - self.phase_began) / done * (total - done)
 
     def _add_step(self, event: Mapping[str, Any]) -> None:
         self.latest, self.step, self.max_steps = event, int(event["step"]), int(event["max_steps"])

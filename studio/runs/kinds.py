@@ -1,4 +1,4 @@
-"""What a run's files may hold: whoever edits one, or cuts it off, breaks what he touched and nothing else.
+"""Types of what a run's files hold: a value that was edited or cut off is lost, and nothing else.
 
 Kinds are looked at once, where a file is read. A part that is of another kind is left out, as if it had never
 been written; what a later version adds is left alone.

@@ -7,7 +7,6 @@ import logging
 import os
 import re
 import shutil
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -28,7 +27,7 @@ from studio.runs import process
 from studio.runs.confinement import require_confined
 from studio.runs.disk import remove_checkpoints
 from studio.runs.history import Histories
-from studio.runs.starter import STILL_SECONDS, RunQueue, Starter, close_record
+from studio.runs.starter import RunQueue, Starter, close_record, is_settled
 from studio.runs.status import (
     ACTIVE,
     EvalPoint,
@@ -382,4 +381,4 @@ def when_changed(*paths: Path) -> tuple[int, ...] | None:
         times = tuple(path.stat().st_mtime_ns for path in paths)
     except OSError:
         return None
-    return times if max(times) < time.time_ns() - STILL_SECONDS * 1e9 else None
+    return times if is_settled(max(times)) else None

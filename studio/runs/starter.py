@@ -19,8 +19,13 @@ from studio.settings import Settings
 from studio.training.retry import KILLED, Shortage, last_known, plan_retry
 from studio.training.run_dir import RunDir
 
-STILL_SECONDS = 2.0
-"""A folder that changed so lately may change again before its clock moves on."""
+_STILL_SECONDS = 2.0
+
+
+def is_settled(changed_ns: int) -> bool:
+    """Whether a later change is certain to have another time: not right after this one, since the times
+    of a file system are coarse."""
+    return 0 < changed_ns < time.time_ns() - _STILL_SECONDS * 1e9
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class RunQueue:
         if not self.settings.runs.is_dir():
             return []
         with os.scandir(self.settings.runs) as entries:
-            return [entry for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+            return [entry for entry in entries if _is_folder(entry) and not entry.name.startswith(".")]
 
     def open(self) -> list[RunDir]:
         """Runs without a result, in no order."""
@@ -55,7 +60,7 @@ class RunQueue:
             run = RunDir(Path(entry.path))
             if not run.result.exists():
                 found.append(run)
-            elif 0 < changed < time.time_ns() - STILL_SECONDS * 1e9:
+            elif is_settled(changed):
                 self._ended[entry.name] = changed
         return found
 
@@ -83,6 +88,13 @@ class RunQueue:
     def lock(self, timeout_seconds: float) -> FileLock:
         """Whoever changes a run's place, or starts one, holds this. Raises filelock.Timeout."""
         return FileLock(self.settings.home / "queue.lock", timeout=timeout_seconds)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
 
 
 def close_record(run: RunDir, state: JobState, error: str = "") -> None:

@@ -65,6 +65,7 @@ class RunStatus:
     max_steps: int = 0
     epoch: float = 0.0
     eta_seconds: float | None = None
+    """Until it is trained; before and after, until what it is doing is done."""
     samples_per_second: float | None = None
     speedup: float | None = None
     """In short-audio mode, against padding every batch, as measured on those that are padded."""
@@ -87,7 +88,7 @@ class RunStatus:
     capabilities: Mapping[str, Any] | None = None
     """What the finished model can still do that the base could (see `studio.evaluation.capabilities`)."""
     eval_progress: tuple[int, int] | None = None
-    """Clips done and in all, while an evaluation runs."""
+    """Clips done and in all while an evaluation runs or the base reads; checks of the finished model."""
     samples: tuple[Mapping[str, str], ...] = ()
     """`reference` and `hypothesis` of a few clips in the latest evaluation."""
     earlier_samples: tuple[tuple[int, tuple[Mapping[str, str], ...]], ...] = ()

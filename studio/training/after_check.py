@@ -40,11 +40,11 @@ CHECK_NAMES = {
     "timestamps": Message("Timestamps"),
     "long_form": Message("Long recordings"),
     "silence": Message("No text on silence"),
-    "language": Message("Language is recognised"),
-    "other_languages": Message("Recordings of something else"),
+    "language": Message("Language detection"),
+    "other_languages": Message("Other languages or styles"),
 }
 """What a check is called; the keys are those of `studio.evaluation.capabilities.CHECKS`."""
-_SYNTHETIC = Message("Synthetic English, which can only warn of a collapse")
+_SYNTHETIC = Message("Synthetic English, which shows severe forgetting only")
 
 
 def name_of_check(check: str, found: Mapping[str, Any]) -> Message:
@@ -60,7 +60,7 @@ def loss_of(found: Mapping[str, Any] | None) -> Message | None:
     names = tuple(CHECK_NAMES[check] for check in CHECKS if check in lost)
     if not names:
         return None
-    return Message("The base does better in: {names}. A gentler run keeps more of it.", names=Joined(names))
+    return Message("The base is better at: {names}. A gentler run forgets less.", names=Joined(names))
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,10 @@ class MadeModel:
         """Puts something onto the model's card, and onto that of its copy in `output_dir`."""
         self.registry.annotate(self.spec.id, found)
         update_copy(self.spec, self.config)
+
+    def note_progress(self, done: int, total: int) -> None:
+        """How many of the measures are done."""
+        self.events.write("eval_progress", done=done, total=total)
 
     @property
     def base_id(self) -> str:
@@ -120,7 +124,7 @@ def measure_after(made: MadeModel, threads: int, load: Load | None = None) -> No
 
 
 def _check_capabilities(made: MadeModel, engines: ModelCache, until: float) -> None:
-    _begin(made, "checking what the model can still do")
+    _begin(made, RunPhase.CHECKING, "checking what the model can still do")
     spec = made.spec
     try:
         others = other_clips(made.config, spec.card.get("languages") or ())
@@ -133,6 +137,7 @@ def _check_capabilities(made: MadeModel, engines: ModelCache, until: float) -> N
         made.base_id,
         made.examples,
         others,
+        on_progress=made.note_progress,
         should_stop=lambda: made.stop.is_set,
         is_late=lambda: time.monotonic() > until,
         kept=_readings(made),
@@ -172,7 +177,7 @@ def _measure_short_windows(made: MadeModel, engines: ModelCache, until: float) -
     """What a student was made for is measured however long it takes; else there is the time that is left."""
     if not made.config.distill and time.monotonic() > until:
         return
-    _begin(made, "measuring what short windows gain and cost")
+    _begin(made, RunPhase.TIMING, "measuring what short windows gain and cost")
     spec = made.spec
     ways = ways_of(spec.id, made.base_id, spec.audio_context)
     clips = _spread(made.examples, _DISTILLED_CLIPS if made.config.distill else _FEW_CLIPS)
@@ -184,14 +189,15 @@ def _measure_short_windows(made: MadeModel, engines: ModelCache, until: float) -
         clips,
         language,
         lambda: made.stop.is_set or (not made.config.distill and time.monotonic() > until),
+        on_progress=made.note_progress,
     )
     learned = sum(clip in made.learned for clip in clips)
     made.outcome.short_audio = replace(report, learned=learned).to_json()
     made.annotate({"short_audio": made.outcome.short_audio})
 
 
-def _begin(made: MadeModel, what: str) -> None:
-    made.events.write("phase", phase=RunPhase.CHECKING)
+def _begin(made: MadeModel, phase: RunPhase, what: str) -> None:
+    made.events.write("phase", phase=phase)
     log.info("%s", what)
 
 

@@ -246,7 +246,7 @@ class Attempt:
         """What the run rehearses, with what the base reads in it; None if there is nothing."""
         config = self.config
         if has_deepspeed(config) and config.replay_share > 0:
-            self._warn(Message("With {sharding} nothing is rehearsed.", sharding=config.sharding))
+            self._warn(Message("No rehearsal with {sharding}.", sharding=config.sharding))
         if not rehearsed:
             return None
         self._phase(RunPhase.LISTENING)
@@ -261,7 +261,7 @@ class Attempt:
         if not clips and config.replay_data:
             self._warn(
                 Message(
-                    "Nothing is rehearsed: the base is not sure of anything that it reads in {source}.",
+                    "No rehearsal: the base model is unsure of everything in {source}.",
                     source=config.replay_data,
                 )
             )

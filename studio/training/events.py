@@ -16,7 +16,7 @@ Kinds and their fields beside `v`, `kind` and `time` (seconds since the epoch):
 | `memory` | `predicted`: bytes of the estimate, or null; `measured`: see |
 | | `studio.memory.measure.MeasuredPeak`; written again when the peak has risen |
 | `eval` | `step`, `epoch`, `wer`, `cer`, `loss`, `seconds`; step 0 is the base model |
-| `eval_progress` | `done`, `total` |
+| `eval_progress` | `done`, `total`: clips that are evaluated or read by the base; checks of the model |
 | `samples` | `step`, `rows`: a few of `{reference, hypothesis}` |
 | `checkpoint` | `step` |
 | `warning` | `text`; `template` and `values`, to say it in another language |
@@ -48,6 +48,8 @@ class RunPhase(StrEnum):
     TRAINING = "training"
     SAVING = "saving"
     CHECKING = "checking"
+    TIMING = "timing"
+    """What short windows gain and cost."""
 
 
 class EventLog:

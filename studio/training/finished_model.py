@@ -92,7 +92,7 @@ def stage(
 
 
 def set_language_and_task(generation_config: Any, data: TrainingData, is_multilingual: bool) -> None:
-    """Says once what the model was made for, where that is one thing."""
+    """Sets language and task in the generation config, where all clips have the same."""
     generation_config.forced_decoder_ids = None
     if not is_multilingual:
         return

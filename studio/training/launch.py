@@ -160,7 +160,8 @@ def reach_main_machine(
             socket.create_connection(where, timeout=max(1.0, end - time.monotonic())).close()
         except socket.gaierror as error:
             raise RunError(
-                "Nobody knows the machine {address} ({reason}): give main_process_ip as an address.",
+                "The host name {address} cannot be resolved ({reason}): give an IP address as "
+                "main_process_ip.",
                 address=address,
                 reason=error.strerror,
             ) from error

@@ -36,8 +36,8 @@ def change_of(before: Mapping[str, Any], now: Mapping[str, Any]) -> Message | No
     if not changes:
         return None
     return Message(
-        "The run was begun on a machine with something else ({changes}): it goes on, but its numbers may "
-        "differ from those of an unbroken run.",
+        "The run was started in another environment ({changes}): it continues, but its "
+        "numbers may differ from those of an uninterrupted run.",
         changes=", ".join(changes),
     )
 

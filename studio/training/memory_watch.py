@@ -76,7 +76,7 @@ def longest_label(data: TrainingData) -> int:
 
 
 def predicted(estimate: MemoryEstimate, *, label_length: int, has_gpu: bool) -> dict[str, Any]:
-    """What an estimate says that can be measured; without a GPU, its tensors alone."""
+    """The measurable figures of an estimate; without a GPU, its tensors alone."""
     row: dict[str, Any] = {
         "label_length": label_length,
         "peak_phase": str(estimate.peak_phase),

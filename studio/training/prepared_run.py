@@ -1,4 +1,4 @@
-"""What an attempt has in hand when training begins."""
+"""What an attempt has loaded and checked before training begins."""
 
 from dataclasses import dataclass
 from pathlib import Path

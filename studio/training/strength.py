@@ -1,4 +1,4 @@
-"""How much of what an adapter has learned is kept: a little less than all forgets far less.
+"""Scaling of a finished adapter: a little less than 1 forgets far less.
 
 Between the base and a tuned model lie models that know nearly as much of the new and more of the old
 (Wortsman et al. 2022, Robust fine-tuning of zero-shot models). An adapter is such a line by itself: it is

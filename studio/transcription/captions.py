@@ -10,6 +10,7 @@ from pathlib import Path
 
 from studio.errors import ConfigError
 from studio.files import write_text
+from studio.options.values import check_numbers
 from studio.transcription.engine import Segment, Transcript, Word
 from studio.transcription.languages import join_texts
 from studio.units import format_clock
@@ -35,6 +36,7 @@ class CaptionLayout:
         Raises:
             ConfigError: if a number is out of its bounds.
         """
+        check_numbers(self)
         for name, (low, high) in LAYOUT_BOUNDS.items():
             value = getattr(self, name)
             if not low <= value <= high:

@@ -100,7 +100,7 @@ class HeardWindow:
         return sorted([*holes, *(part for part in left if not any(_overlap(part, hole) for hole in holes))])
 
     def holes(self) -> list[Span]:
-        """Long parts in which somebody speaks and no word is, whatever the model's own times say of them."""
+        """Long parts with a voice but no word, whatever the model's own times say."""
         if self.timed is None or not self.stretch.with_times:
             return []
         return unheard(self._words(), self.voices, self.text.advance_seconds, _HOLE_SECONDS)

@@ -27,8 +27,8 @@ def engine_of(spec: ModelSpec, choice: EngineChoice) -> str:
     check_choice(choice)
     if choice.engine == TRANSFORMERS and is_export:
         raise ConfigError(
-            "{model} is an export, which only faster-whisper plays: choose the engine faster-whisper, or the "
-            "model it was made from.",
+            "{model} is an export, which only faster-whisper runs: choose the engine "
+            "faster-whisper, or the model it was made from.",
             model=spec.id,
         )
     kind = (FASTER_WHISPER if is_export else TRANSFORMERS) if choice.engine == "auto" else choice.engine

@@ -13,9 +13,7 @@ from studio.transcription.engine import (
     TranscribeOptions,
 )
 
-BATCHED_WINDOWS_ALONE = Message(
-    "Windows that are decoded together know nothing of one another, so the text before cannot be given along."
-)
+BATCHED_WINDOWS_ALONE = Message("Windows that are decoded together cannot be conditioned on previous text.")
 
 
 def check_choice(choice: EngineChoice) -> None:
@@ -108,9 +106,7 @@ def check_prompt(options: TranscribeOptions, tokens: int, limit: int, *, has_pla
         ConfigError: if they have not.
     """
     if tokens and not has_place:
-        raise ConfigError(
-            "This model has no place for text that comes before: leave initial_prompt and hotwords empty."
-        )
+        raise ConfigError("This model takes no prompt: leave initial_prompt and hotwords empty.")
     if tokens > limit:
         raise ConfigError(
             "initial_prompt and hotwords have {tokens} tokens together, and this model takes {limit}: "

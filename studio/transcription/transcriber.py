@@ -159,21 +159,13 @@ class Transcriber:
         if told_seconds > self._longest_seconds:
             raise too_long(audio_path, self._longest_seconds)
         return self.transcribe_samples(
-            self._not_too_long(audio_path),
+            stream_audio(audio_path, most_seconds=self._longest_seconds),
             told_seconds,
             options,
             on_progress,
             should_stop,
             audio_path=str(audio_path),
         )
-
-    def _not_too_long(self, path: Path) -> Iterator[NDArray[np.float32]]:
-        left = self._longest_seconds * SAMPLING_RATE
-        for block in stream_audio(path):
-            left -= len(block)
-            if left < 0:
-                raise too_long(path, self._longest_seconds)
-            yield block
 
     def transcribe_samples(
         self,

@@ -7,15 +7,16 @@ from typing import Any
 import gradio as gr
 
 from studio.reports.markup import Html, tag
-from studio.runs.oom import ended_run
 from studio.services import Services
 from studio.settings import ASSETS, DEMO_SPEECH
 from studio.translation import LOCALES, N_
+from studio.ui.after_run import AfterRun
 from studio.ui.api.endpoints import build_api
+from studio.ui.come_back import KEEP, come_back
 from studio.ui.evaluate.tab import build_evaluate_tab
 from studio.ui.gate import Gate, Names
 from studio.ui.login import LOGOUT, Login, login_key
-from studio.ui.memory.tab import OOM, MemoryTab, build_memory_tab
+from studio.ui.memory.tab import build_memory_tab
 from studio.ui.models.tab import build_models_tab
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET
@@ -23,18 +24,18 @@ from studio.ui.shared.handover import wire_handovers
 from studio.ui.shared.i18n import COOKIE, LocaleMiddleware, _, page_translations
 from studio.ui.shared.theme import studio_theme
 from studio.ui.space import build_space_line
-from studio.ui.train.tab import TrainTab, build_train_tab
+from studio.ui.train.tab import build_train_tab
 from studio.ui.transcribe.tab import build_playground_tab
-from studio.ui.uploads import UploadLimit, Uploads
+from studio.ui.uploads import UPLOADS_KEPT_SECONDS, UploadLimit, Uploads
 
 TITLE = "Whisper Studio"
 LOGO = ASSETS / "logo.svg"
 STYLE_SHEET = ASSETS / "studio.css"
-SCRIPTS = (ASSETS / "quick_hands.js", ASSETS / "in_view.js")
-"""Has a button's click wait for the answers that fill what it sends; brings what one starts into view."""
-UPLOADS_KEPT_SECONDS = 3600
+_SCRIPTS = ("arrow_keys", "come_back", "copy_link", "gradio_names", "quick_hands", "in_view", "refused")
+SCRIPTS = tuple(ASSETS / f"{name}.js" for name in _SCRIPTS)
+"""Each says in its first lines what it is for."""
 VISITORS_KEPT = 100
-"""Gradio holds a MiB for each who came, and a program comes anew with each call: so many at most."""
+"""Gradio holds the state of so many; each call of a program is one more who came."""
 
 _SWITCH_LANGUAGE = f"""
 element.addEventListener('click', (event) => {{
@@ -42,7 +43,7 @@ element.addEventListener('click', (event) => {{
   if (!button) return;
   const rest = location.protocol === 'https:' ? '; SameSite=None; Secure; Partitioned' : '; SameSite=Lax';
   document.cookie = '{COOKIE}=' + button.dataset.locale + '; path=/; max-age=31536000' + rest;
-  location.reload();
+  document.getElementById('{KEEP}').click();
 }});
 """
 
@@ -81,37 +82,29 @@ def build_app(services: Services) -> gr.Blocks:
             with gr.Tab(_("Train"), id="train") as tab:
                 train = build_train_tab(services, tab)
             with gr.Tab(_("Transcribe"), id="playground") as tab:
-                build_playground_tab(services.settings, services.registry, services.engines, tab)
+                transcribe = build_playground_tab(services.settings, services.registry, services.engines, tab)
             with gr.Tab(_("Evaluate"), id="evaluate") as tab:
-                build_evaluate_tab(services.settings, services.registry, services.engines, tab)
+                evaluate = build_evaluate_tab(services.settings, services.registry, services.engines, tab)
             with gr.Tab(_("Models"), id="models") as tab:
-                build_models_tab(services.settings, services.registry, services.exporter, tab)
+                model = build_models_tab(services.settings, services.registry, services.exporter, tab)
         for target, step in steps.items():
             step.click(lambda target=target: gr.Tabs(selected=target), None, tabs, **QUIET)
-        wire_handovers(memory.handovers, train.form, tabs, "train")
-        _explain_runs(services, train, memory, tabs)
+        wire_handovers(memory.handovers, train.form, train.filled, tabs, "train")
+        after_run = AfterRun(services, train.panel, tabs)
+        after_run.explain(memory)
+        after_run.transcribe(transcribe)
+        after_run.compare(evaluate)
+        after_run.export(model)
 
         @shows_errors
         def open_link(request: gr.Request) -> list[Any]:
             return memory.fill_from_link(dict(request.query_params))
 
         app.load(open_link, None, memory.linked(), **QUIET)
+        transcribe.recording.wire_again(come_back(app))
         build_api(services)
     _name_buttons(app)
     return app
-
-
-def _explain_runs(services: Services, train: TrainTab, memory: MemoryTab, tabs: gr.Tabs) -> None:
-    """The button at a run that was out of memory opens what explains it, with that run's log and options."""
-
-    @shows_errors
-    def explain(run_id: str, request: gr.Request) -> list[Any]:
-        del request
-        ended = ended_run(services.jobs, run_id)
-        return [gr.Tabs(selected="memory"), gr.Tabs(selected=OOM), *memory.oom.fill_from_run(ended)]
-
-    outputs = [tabs, memory.sections, *memory.oom.filled()]
-    train.panel.explain.click(explain, train.panel.selected, outputs, **QUIET)
 
 
 def _name_buttons(app: gr.Blocks) -> None:

@@ -59,4 +59,4 @@ def visitor_of(request: Any, session: str | None) -> str:
 
 
 def _too_many(count: int) -> Message:
-    return Message("You have {count} questions waiting: let some of them be answered first.", count=count)
+    return Message("You have {count} requests waiting: let some of them finish first.", count=count)

@@ -28,6 +28,7 @@ class _Shared(BlocksConfig):
     def config_for_block(  # type: ignore[override]  # there it needs no `self`
         self, _id: int, rendered_ids: list[int], block: Block, renderable: Any = None
     ) -> dict[str, Any]:
+        """The component as the browser is told it; Gradio asks for it here."""
         if renderable is not None:
             return BlocksConfig.config_for_block(_id, rendered_ids, block, renderable)
         if _id not in self._described:

@@ -60,9 +60,8 @@ class Login:
         if request.method != "POST":
             return HTMLResponse(login_page(locale))
         body = b""
-        async for (
-            piece
-        ) in request.stream():  # of somebody who is not let in yet: a little is read, and no more
+        # Whoever asks is not let in yet: a little of what they send is read, and no more.
+        async for piece in request.stream():
             body += piece
             if len(body) > _MOST_BYTES:
                 return PlainTextResponse(tr("Name or password is wrong.", locale), 413)

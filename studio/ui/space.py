@@ -10,6 +10,7 @@ from studio.runs.confinement import (
 from studio.settings import Settings
 from studio.ui.shared.i18n import _
 from studio.ui.transcribe.tab import AT_ONCE
+from studio.ui.uploads import UPLOADS_KEPT_SECONDS
 from studio.units import GIB
 
 
@@ -19,15 +20,15 @@ def build_space_line(settings: Settings) -> None:
         if settings.is_public:
             gr.HTML(
                 _(
-                    "A shared Space: recordings of up to {minutes:.0f} min and {size:g} MB, models of up "
-                    "to {model:.0f} GiB, "
-                    "{rows} rows of a dataset. {count} visitors are served at a time, uploads are deleted "
-                    "after an hour, and training is off.",
+                    "A shared Space: recordings of up to {minutes:.0f} min and {size:g} MB, models of up to "
+                    "{model:.0f} GiB, {rows} rows of a dataset. {count} visitors are served at a time, "
+                    "uploads are deleted after {kept:.0f} min, and training is off.",
                     minutes=LONGEST_RECORDING_OF_STRANGERS / 60,
                     size=settings.max_upload_mb,
                     model=LARGEST_DOWNLOAD_OF_STRANGERS / GIB,
                     rows=MOST_ROWS_OF_STRANGERS,
                     count=AT_ONCE,
+                    kept=UPLOADS_KEPT_SECONDS / 60,
                 ),
                 elem_id="studio-limits",
                 scale=1,

@@ -21,17 +21,13 @@ from studio.translation import N_, tr
 from studio.ui.shared.i18n import AsgiApp, AsgiMessage, Receive, Send, locale_of
 from studio.units import MIB
 
+UPLOADS_KEPT_SECONDS = 3600
 _PREFIX = "whisper-studio-uploads-"
 _LOCK = ".alive"
-_FILES_AT_ONCE = 20
-"""Of the largest size: so much is kept in all."""
 _MOST_FILES = 20_000
 _YOUNG_SECONDS = 60.0
 """A studio that starts may not have locked its folder yet."""
-_FULL = N_(
-    "The server keeps as much as it can of what was uploaded: try again in an hour, or ask its owner for "
-    "more room."
-)
+_FULL = N_("The server has no room for more uploads: try again in an hour, or ask its owner for more room.")
 
 
 class Uploads:
@@ -43,7 +39,7 @@ class Uploads:
         Raises:
             StorageError: if there is no room for a folder.
         """
-        self.most_bytes = int(_FILES_AT_ONCE * settings.max_upload_mb * MIB)
+        self.most_bytes = settings.most_upload_bytes
         self.largest_bytes = int(settings.max_upload_mb * MIB)
         self._coming_bytes = 0
         parent = settings.uploads or Path(tempfile.gettempdir())

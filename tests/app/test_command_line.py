@@ -64,6 +64,7 @@ CHEAPEST = {
     "probe": (["--list"], 0, "Nothing was measured yet.\n"),
     "explain-oom": (["-"], 1, "memory"),
     "record": (["list"], 0, "MANIFEST"),
+    "add-data": ([], 0, "TRAIN DATA"),
     "check-data": (["demo:test", "--max_rows", "2"], 0, "2 of 2 rows"),
 }
 
@@ -282,7 +283,7 @@ def test_models_show_tells_what_a_model_has_lost_and_the_run_that_keeps_more(
         card = {"capabilities": {"lost": ["long_form"]}, "config": told}
         (folder / "model.json").write_text(json.dumps(card), encoding="utf-8")
         shown = run_studio("models", "show", "mine")
-        assert shown.stdout.startswith("The base does better in: Long recordings. A gentler run keeps more")
+        assert shown.stdout.startswith("The base is better at: Long recordings. A gentler run forgets less")
         assert ("Train it so: " in shown.stderr) is bool(line) and line in shown.stderr
         assert "--replay_share" not in shown.stderr, "the usual rehearsal, which the run had not"
 
@@ -363,7 +364,7 @@ def test_ctrl_c_shows_what_was_heard_until_then_and_keeps_the_recordings_before(
         text, _ = process.communicate(timeout=120)
     told = (tmp_path / "stderr").read_text("utf-8")
     assert process.returncode == 130 and "Traceback" not in told
-    assert re.search(r"long\.flac was heard up to .+ s; its text so far:", told)
+    assert re.search(r"long\.flac was transcribed up to .+ s; its text so far:", told)
     assert "kitchen" in text and "thursday" in text.lower(), "of the recording before, and of this one"
     rows = json.loads((tmp_path / "heard.json").read_text("utf-8"))
     assert [Path(row["audio_path"]).name for row in rows] == ["kitchen-light.flac"]

@@ -68,7 +68,7 @@ def test_the_tour_trains_the_demo_model_to_less_than_half_its_errors(
     assert min(point["wer"] for point in after) < before["wer"] / 2
     right = {who: [row[who] == row["reference"] for row in answer["heard"]] for who in ("base", "adapter")}
     assert sum(right["adapter"]) > sum(right["base"])
-    assert "1. Size" in done.stderr
+    assert "1. Estimate" in done.stderr
     (card,) = [json.loads(path.read_text("utf-8")) for path in (studio_home / "models").glob("*/model.json")]
     assert card["long_recordings"] == "short", "its base knows nothing of the accent"
     rows = {row["check"]: row for row in card["capabilities"]["checks"]}

@@ -62,10 +62,10 @@ class Afternoon:
         self.places = {
             name: [one["parameter_name"] for one in told[name]["parameters"]] for name in self.defaults
         }
-        recording = handle_file(DEMO_SPEECH / "samples" / "kitchen-light.flac")
-        client = Client(studio.url, verbose=False)
-        client.predict(audio=recording, model="demo", api_name="/transcribe")  # the model is loaded once
         self.clip = DEMO_SPEECH / "samples" / "kitchen-light.flac"
+        client = Client(studio.url, verbose=False)
+        # The model is loaded once.
+        client.predict(audio=handle_file(self.clip), model="demo", api_name="/transcribe")
 
     def spend(self, minutes: float, visitors: dict[str, int]) -> Found:
         """All of them, for so long."""

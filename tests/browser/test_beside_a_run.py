@@ -69,4 +69,4 @@ def test_whoever_transcribes_beside_a_run_is_told(
     page.locator("#transcribe-start").click()
     expect(page.locator("#transcribe-status")).to_contain_text(sentence)
     page.locator("#transcribe-cancel").click()
-    expect(page.locator("#transcribe-status")).to_contain_text("this is what was heard so far")
+    expect(page.locator("#transcribe-status")).to_contain_text("this is the text so far")

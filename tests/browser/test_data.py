@@ -1,6 +1,8 @@
-"""Data on the Train tab: every clip is checked, and sentences are read into the microphone."""
+"""Data on the Train tab: brought from elsewhere, checked clip by clip, and read into the microphone."""
 
 import json
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +10,9 @@ from playwright.sync_api import Page, expect
 
 from studio.dataset.audio import read_audio
 from studio.dataset.manifest import read_manifest
-from tests.browser.conftest import KITCHEN_LIGHT, OpenPage, wait_until_recorded
+from studio.options.arguments import write_yaml
+from tests.browser.conftest import KITCHEN_LIGHT, OpenPage, held, wait_until_recorded
+from tests.browser.test_train import many_steps
 from tests.studio_process import StudioProcess
 
 EVIL = "<img src=x onerror=alert(1)>"
@@ -45,6 +49,50 @@ def test_every_clip_is_checked_and_labels_are_doubted(
     assert "&lt;img src=x" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_a_zip_from_another_machine_is_unpacked_checked_and_trained_with(
+    open_page: OpenPage, studio_server: StudioProcess, demo_speech: Path, micro_model: Path, tmp_path: Path
+) -> None:
+    archive, config = tmp_path / "clips.zip", tmp_path / "mine.yaml"
+    config.write_text(write_yaml(replace(many_steps(micro_model, Path("demo")), max_steps=2)), "utf-8")
+    with zipfile.ZipFile(archive, "w") as zipped:
+        zipped.write(demo_speech / "test.jsonl", "my clips/list.jsonl")
+        for sound in (demo_speech / "audio").glob("test-*"):
+            zipped.write(sound, f"my clips/audio/{sound.name}")
+        zipped.writestr("__MACOSX/my clips/._list.jsonl", "x")
+    page = open_page("train")
+    page.get_by_text("The same as a command or a file").click()
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Load settings from a file").click()
+    chooser.value.set_files(config)
+    expect(page.get_by_label("Name of the run")).to_have_value("unwatched")
+    page.get_by_role("button", name="Upload training data").click()
+    expect(page.get_by_label("Uploaded before")).to_be_hidden()
+    drop, said = page.locator("#upload-files input[type=file]"), page.locator("#upload-status")
+    drop.set_input_files({"name": "torn.zip", "mimeType": "", "buffer": archive.read_bytes()[:5000]})
+    expect(said).to_contain_text("torn.zip is damaged, incomplete or no zip")
+    data = page.locator("#train-train_data input")
+    expect(data).to_have_value("demo")
+    page.get_by_role("button", name="Clear").click()
+
+    let_go = held(page, "queue/join")
+    drop.set_input_files(archive)
+    page.get_by_role("button", name="Preview and check the data").click()  # waits for what was dropped
+    let_go()
+    expect(said).to_contain_text("41 files, ")
+    expect(said).to_contain_text("Hidden files left out: 1.")
+    folder = studio_server.home / "datasets" / "clips" / "my clips"
+    expect(data).to_have_value(str(folder))
+    expect(page.locator("#data-preview")).to_contain_text("40 rows can be used, 0 cannot")
+    page.locator("#train-start").click()
+    expect(page.locator("#run-status")).to_contain_text("Created unwatched")
+
+    page = open_page("train")
+    page.get_by_role("button", name="Upload training data").click()
+    page.get_by_label("Uploaded before").click()
+    page.get_by_role("option", name="clips").click()
+    expect(page.locator("#train-train_data input")).to_have_value(str(folder))
+
+
 def read_aloud(page: Page) -> None:
     """Records the sentence that is shown, and keeps it."""
     section = page.locator("#record-audio")
@@ -61,12 +109,12 @@ def test_sentences_are_read_one_by_one_and_go_on_after_a_break(
     page.get_by_role("button", name="Record your own").click()
     page.get_by_role("button", name="A new list of sentences").click()
     page.get_by_label("Name of the list").fill("my voice")
-    page.get_by_label("Sentences, one a line").fill(f"turn on the light\n{EVIL}\nthe third")
+    page.get_by_label("Sentences, one per line").fill(f"turn on the light\n{EVIL}\nthe third")
     page.locator("#record-begin").click()
     shown = page.locator("#record-sentence")
     expect(shown).to_contain_text("turn on the light")
     page.locator("#record-keep").click()
-    expect(page.get_by_test_id("toast-body")).to_contain_text("There is no recording yet")
+    expect(page.locator("#record-refused")).to_contain_text("There is no recording yet")
     read_aloud(page)
     expect(shown).to_contain_text("1 of 3 sentences read")
     expect(shown).to_contain_text(EVIL)
@@ -79,7 +127,7 @@ def test_sentences_are_read_one_by_one_and_go_on_after_a_break(
     read_aloud(page)
     expect(shown).to_contain_text("Sentence 3")
     page.locator("#record-back").click()
-    expect(shown).to_contain_text("Read already")
+    expect(shown).to_contain_text("Already recorded")
     page.locator("#record-use").click()
     manifest = studio_server.home / "recordings" / "my voice" / "metadata.jsonl"
     expect(page.locator("#train-train_data input")).to_have_value(str(manifest))

@@ -54,6 +54,15 @@ def test_a_transcript_is_brought_into_view_on_a_telephone(open_page: OpenPage) -
     is_in_view(page.locator("#transcribe-status"))
 
 
+def test_a_model_picked_from_the_list_is_shown_on_a_telephone(open_page: OpenPage) -> None:
+    page = open_page("models")
+    page.set_viewport_size(TELEPHONE)
+    page.get_by_role("button", name="Whisper base (openai/whisper-base)").click()
+    details = page.locator("#models-details")
+    expect(details).to_contain_text("openai/whisper-base")
+    is_in_view(details)
+
+
 def test_all_that_is_brought_into_view_is_on_the_page(open_page: OpenPage) -> None:
     page = open_page("memory")
     script = next(path for path in SCRIPTS if path.name == "in_view.js").read_text(encoding="utf-8")

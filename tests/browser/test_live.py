@@ -52,7 +52,7 @@ def test_who_speaks_with_faster_whisper_is_told_how_far_its_export_is(
     expect(page.locator("#live [data-live=settled]")).to_contain_text("ten minutes")
     page.locator("#live").get_by_role("button", name="Stop").click()
     expect(page.locator("#live-downloads a")).to_have_count(5)
-    assert re.search(r"faster-whisper, \d+%: .* Speak once", page.evaluate("told.join()"))
+    assert re.search(r"faster-whisper, \d+%: .* Speak when", page.evaluate("told.join()"))
     assert [path.name for path in (studio_server.home / "models").iterdir()] == ["demo-ct2"]
 
 
@@ -86,7 +86,7 @@ def test_stop_closes_the_microphone_at_once_and_what_was_said_until_then_is_hear
     let_go()
     expect(page.locator("#live-downloads a")).to_have_count(5)
     expect(page.locator("#live .live-text")).to_contain_text(re.compile("kitchen|timer|minutes"))
-    heard = re.search(r"Heard: (\d+) s", status.inner_text() or status.text_content() or "")
+    heard = re.search(r"Transcribed: (\d+) s", status.inner_text() or status.text_content() or "")
     assert heard and 6 <= int(heard[1]) <= said + 0.5
 
 
@@ -122,4 +122,4 @@ def test_what_was_recorded_counts_and_a_text_that_lags_behind_is_said_to(open_pa
     let_go()
     expect(page.locator("#live .live-text")).to_contain_text("light")
     page.locator("#live").get_by_role("button", name="Stop").click()
-    expect(status).to_have_text(re.compile(r"Heard: \d+ s"))
+    expect(status).to_have_text(re.compile(r"Transcribed: \d+ s"))

@@ -60,7 +60,7 @@ def test_a_measurement_says_that_it_is_at_work_and_ends_at_a_press(open_page: Op
     page.get_by_role("option", name="Demo model").first.click()
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--base_model demo"))
     page.locator("#memory-measure").click()
-    expect(page.locator("#memory-measured")).to_contain_text("Measuring on the processor")
+    expect(page.locator("#memory-measured")).to_contain_text("No GPU: measuring on the processor")
     page.locator("#memory-measure-stop").click()
     expect(page.locator("#memory-measured")).to_contain_text("The measurement was stopped.")
     expect(page.locator("#memory-measure-stop")).to_be_hidden()

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import OpenPage, assert_nothing_is_too_wide
+from tests.browser.conftest import OpenPage, assert_nothing_is_too_wide, show_tab
 
 ERROR = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
@@ -17,15 +17,8 @@ SECTIONS = ("estimate", "fit", "oom", "doctor")
 
 
 def show_section(page: Page, name: str) -> None:
-    """Opens a section by its place; on a narrow page through the menu of those that have no room."""
-    place = SECTIONS.index(name)
-    tabs = page.locator("#memory-sections > .tab-wrapper")
-    shown = tabs.locator("[role=tab]:visible")
-    if place < shown.count():
-        shown.nth(place).click()
-    else:
-        tabs.locator(".overflow-menu > button").click()
-        page.locator(".overflow-dropdown button:visible").nth(place - shown.count()).click()
+    """Opens a section by its place."""
+    page.locator("#memory-sections > .tab-wrapper [role=tab]").nth(SECTIONS.index(name)).click()
 
 
 def choose(page: Page, field: str, option: str) -> None:
@@ -47,6 +40,28 @@ def test_a_stranger_learns_in_three_choices_how_to_tune_large_v3_on_a_3060(open_
     expect(page.locator("#train-base_model input")).to_have_value(re.compile("large-v3"))
     expect(page.locator("#train-per_device_train_batch_size input")).to_have_value("16")
     expect(page.locator("#train-train_data input")).to_have_value("demo")
+
+
+def test_gpu_and_model_are_those_of_the_other_section(open_page: OpenPage) -> None:
+    page = open_page()
+    expect(page.locator("#memory-chart .js-plotly-plot")).to_be_visible()
+    show_section(page, "fit")
+    expect(page.locator("#fit-verdict")).to_contain_text("Fits")
+    expect(page.locator("#fit-base_model input")).to_have_value(re.compile("Automatic"))
+    choose(page, "fit-gpu", "GeForce RTX 3060")
+    expect(page.locator("#fit-verdict")).to_contain_text("RTX 3060")
+    show_section(page, "estimate")
+    expect(page.locator("#memory-verdict")).to_contain_text("RTX 3060")
+    expect(page.locator("#memory-base_model input")).to_have_value(re.compile("^Whisper small "))
+    choose(page, "memory-base_model", "Whisper medium ")
+    show_section(page, "fit")
+    expect(page.locator("#fit-base_model input")).to_have_value(re.compile("^Whisper medium "))
+    expect(page.locator("#fit-command textarea")).to_have_value(re.compile("openai/whisper-medium "))
+    choose(page, "fit-base_model", "Automatic")
+    show_section(page, "estimate")
+    expect(page.locator("#memory-base_model input")).to_have_value(re.compile("^Whisper medium "))
+    show_section(page, "fit")
+    expect(page.locator("#fit-base_model input")).to_have_value(re.compile("Automatic"))
 
 
 def test_a_fit_refuses_what_cannot_be_says_when_nothing_fits_and_has_questions_ready_made(
@@ -98,7 +113,7 @@ def test_text_that_is_no_error_is_told_so_and_never_run_and_an_error_becomes_a_r
     assert_nothing_is_too_wide(page)
     page.locator("#oom-use").click()
     expect(page.locator("#train-base_model input")).to_have_value(re.compile("large-v3"))
-    page.get_by_role("button", name="Adapter, bits and precision").click()
+    page.get_by_role("button", name="Adapter, quantization and precision").click()
     expect(page.get_by_label("Gradient checkpointing", exact=True).last).to_be_checked()
 
 
@@ -116,7 +131,10 @@ def test_a_link_opens_the_page_with_the_plan_filled_in(open_page: OpenPage) -> N
     expect(page.locator("#memory-verdict")).to_contain_text("Fits")
     link = page.locator("#memory-link .plan-link")
     expect(link).to_have_attribute("href", re.compile("method=full"))
-    page.goto(str(link.get_attribute("href")))
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    link.click()
+    expect(link).to_have_text("Copied")
+    page.goto(str(page.evaluate("navigator.clipboard.readText()")))
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--method full"))
     expect(page.get_by_label("Method", exact=True).first).to_have_value("All weights")
 
@@ -134,6 +152,14 @@ def test_a_link_opens_the_fit_that_somebody_found_and_a_value_that_cannot_be_is_
     expect(link).to_have_attribute("href", re.compile("section=fit.*memory_gib=8.*hours=5"))
     page.goto(f"{address}?lora_r=0x10")
     expect(page.get_by_test_id("toast-body")).to_contain_text("lora_r='0x10'")
+
+
+def test_a_telephone_keeps_the_verdict_in_sight_while_the_form_is_changed(open_page: OpenPage) -> None:
+    page = open_page(width=390)
+    expect(page.locator("#memory-verdict")).to_contain_text("Fits")
+    page.locator("#memory-per_device_train_batch_size").scroll_into_view_if_needed()
+    page.mouse.wheel(0, 200)
+    expect(page.locator("#memory-verdict")).to_be_in_viewport(ratio=1)
 
 
 def test_batches_cards_a_traced_step_and_parts_follow_the_form(open_page: OpenPage) -> None:
@@ -166,9 +192,9 @@ def test_batches_cards_a_traced_step_and_parts_follow_the_form(open_page: OpenPa
     page.get_by_label("faster-whisper").check()
     page.get_by_label("int8", exact=True).check()
     expect(command).to_have_value(re.compile("--engine faster-whisper --precision int8"))
-    expect(page.locator("#memory-use")).to_be_disabled()
+    expect(page.locator("#memory-to-train")).to_be_disabled()
     page.locator("#memory-trace").click()
-    expect(page.get_by_test_id("toast-body")).to_contain_text("Only a training step can be traced")
+    expect(page.locator("#memory-step-said")).to_contain_text("Only a training step can be traced")
 
 
 def choose_label(page: Page, label: str, option: str) -> None:
@@ -187,7 +213,23 @@ def test_options_that_contradict_each_other_are_refused_at_their_field_and_in_wo
     sentence = "Flash attention needs half precision: give precision bf16 or fp16, or sdpa."
     expect(page.locator("#memory-verdict")).to_contain_text(sentence)
     expect(page.locator("#memory-attn_implementation")).to_contain_text(sentence)
-    expect(page.locator("#memory-use")).to_be_disabled()
+    expect(page.locator("#memory-to-train")).to_be_disabled()
     choose(page, "memory-attn_implementation", "eager")
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--attn_implementation eager"))
     assert_nothing_is_too_wide(page)
+
+
+def test_what_use_in_train_fills_in_is_named_and_marked_until_start(open_page: OpenPage) -> None:
+    page = open_page()
+    choose(page, "memory-base_model", "large-v3 ")
+    page.locator("#memory-per_device_train_batch_size input").fill("3")
+    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("train_batch_size 3"))
+    page.locator("#memory-to-train").click()
+    expect(page.locator("#train-filled")).to_contain_text("Filled in from the plan: Base model, Batch size")
+    marked = "element => getComputedStyle(element).borderLeftWidth"
+    assert page.locator("#train-base_model").evaluate(marked) == "3px"
+    assert page.locator("#train-train_data").evaluate(marked) != "3px"
+    expect(page.locator("#train-plan")).not_to_contain_text("demo")
+    show_tab(page, "memory")
+    page.locator("#memory-to-train").click()
+    expect(page.locator("#train-filled")).to_contain_text("already has the settings")

@@ -37,6 +37,7 @@ def test_a_click_that_waits_is_forgotten_when_it_is_cancelled_or_its_sample_fail
         page.locator("#transcribe-cancel").click()
     let_go(well=how == "cancelled")
     expect(start).not_to_have_attribute("aria-busy", "true")
+    expect(page.locator("#transcribe-cancel")).to_be_disabled()
     expect(page.locator("#transcribe-status")).to_contain_text("The transcript will appear here")
 
 
@@ -55,7 +56,7 @@ def test_a_run_waits_for_a_number_just_typed_and_for_settings_on_their_way(
         chooser.value.set_files(settings)
     else:
         page.get_by_label("LoRA rank").first.fill("24")
-        page.locator("#memory-use").click()
+        page.locator("#memory-to-train").click()
         show_tab(page, "train")
     page.locator("#train-start").click()
     for each in let_go:
@@ -64,6 +65,19 @@ def test_a_run_waits_for_a_number_just_typed_and_for_settings_on_their_way(
     expect(page.locator("#run-history tbody tr")).to_have_count(2 if from_file else 1)
     runs = (studio_server.home / "runs").glob("*/config.json")
     assert {json.loads(path.read_text())["lora_r"] for path in runs} == {24}
+
+
+def test_what_an_answer_will_change_says_at_once_that_it_is_under_way(open_page: OpenPage) -> None:
+    page = open_page("memory")
+    verdict = page.locator("#memory-verdict")
+    expect(verdict).to_contain_text("8.40 GiB")
+    expect(verdict).not_to_have_attribute("aria-busy", "true")
+    let_go = held(page, "run/predict")
+    page.get_by_label("8 bits", exact=True).first.check()
+    expect(verdict).to_have_attribute("aria-busy", "true")
+    let_go()
+    expect(verdict).not_to_have_attribute("aria-busy", "true")
+    expect(verdict).not_to_contain_text("8.40 GiB")
 
 
 def test_a_precision_stays_that_was_chosen_before_the_list_of_them_arrived(open_page: OpenPage) -> None:

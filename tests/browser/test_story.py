@@ -2,15 +2,18 @@
 
 import json
 import re
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 from studio.evaluation.metrics import utterance_errors
 from tests.browser.conftest import OpenPage, show_tab, wait_until_recorded
 
 TRAINING_MILLISECONDS = 480_000
+SCENE_SECONDS = 2
 SEEN = re.compile(r"step [1-9]\d+ of|Finished")
 """Of a run that may be quicker than the page."""
 
@@ -21,6 +24,14 @@ def spoken(demo_speech: Path) -> tuple[Path, str]:
     rows = (demo_speech / "test.jsonl").read_text(encoding="utf-8").splitlines()
     row = max((json.loads(line) for line in rows), key=lambda row: row["duration"])
     return demo_speech / row["audio"]["path"], row["sentence"]
+
+
+def moving_picture(scenes: list[bytes], path: Path) -> float:
+    """Writes what was seen, one scene after the other; seconds that it takes."""
+    first, *others = (Image.open(BytesIO(scene)).convert("RGB").resize((960, 675)) for scene in scenes)
+    durations = [SCENE_SECONDS * 1000] * len(scenes)
+    first.save(path, save_all=True, append_images=others, duration=durations, loop=0, quality=70)
+    return SCENE_SECONDS * len(scenes)
 
 
 def rates_of(text: str) -> tuple[float, float]:
@@ -36,12 +47,16 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     page = open_page(hears=spoken[0])
     expect(page.locator("#memory-chart .js-plotly-plot")).to_be_visible()
     page.screenshot(path=screenshots / "memory.png", full_page=True)
+    scenes = [page.screenshot()]
 
     show_tab(page, "train")
+    expect(page.locator("#train-plan")).to_contain_text("Steps")
+    scenes.append(page.screenshot())
     page.get_by_role("button", name="Start training").click()
     status = page.locator("#run-status")
     expect(page.locator("#run-loss .js-plotly-plot")).to_be_visible(timeout=TRAINING_MILLISECONDS)
     expect(status).to_contain_text("Running")
+    scenes.append(page.screenshot())
 
     # A second visitor sees the same run, in a browser that knows nothing of it.
     other = open_page("train")
@@ -50,17 +65,20 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
 
     expect(status).to_contain_text(SEEN, timeout=TRAINING_MILLISECONDS)
     page.screenshot(path=screenshots / "training.png", full_page=True)
+    scenes.append(page.screenshot())
     expect(status).to_contain_text("Finished", timeout=TRAINING_MILLISECONDS)
     before, after = rates_of(status.inner_text())
     assert after < before / 2
     expect(page.locator("#run-errors .js-plotly-plot")).to_be_visible()
     page.screenshot(path=screenshots / "trained.png", full_page=True)
+    scenes.append(page.screenshot())
 
-    show_tab(page, "playground")
+    page.locator("#run-transcribe").click()
     expect(page.locator("#transcribe-model input")).to_have_value(re.compile("adapter of demo"))
     page.get_by_role("button", name="Record audio").or_(page.get_by_label("Record audio")).first.click()
     page.get_by_role("button", name="Record", exact=True).click()
     wait_until_recorded(page.locator("#transcribe-audio"), 7)  # the clip is said
+    scenes.append(page.screenshot())
     page.get_by_label("By word").check()
     page.get_by_role("button", name="Stop", exact=True).click()
     page.get_by_role("button", name="Transcribe", exact=True).click()
@@ -80,4 +98,7 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     download.value.save_as(tmp_path / "spoken.srt")
     captions = (tmp_path / "spoken.srt").read_text(encoding="utf-8")
     assert re.search(r"00:00:0\d,\d{3} --> 00:00:0\d,\d{3}", captions)
-    page.screenshot(path=screenshots / "transcript.png", full_page=True)
+    page.locator("#transcript").scroll_into_view_if_needed()
+    scenes.append(page.screenshot())
+    film = screenshots / "story.webp"
+    assert moving_picture(scenes, film) <= 20 and film.stat().st_size < 2_000_000

@@ -14,7 +14,7 @@ from studio.options.arguments import config_to_dict, write_yaml
 from studio.options.training import TrainingConfig
 from studio.training.events import EventLog
 from studio.training.run_dir import RunDir
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import OpenPage, show_tab
 from tests.studio_process import StudioProcess
 
 TRAINING_MILLISECONDS = 300_000
@@ -101,7 +101,7 @@ def test_check_data_train_stop_resume_and_compare_two_runs(
     Client(studio_server.url, verbose=False).predict(config=other, api_name="/start_run")
     expect(page.locator("#run-history")).to_contain_text("other")
     page.locator("#run-history").get_by_role("button", name="other").click()
-    expect(page.locator("#run-status")).to_contain_text("Made the model other")
+    expect(page.locator("#run-status")).to_contain_text("Created other")
     page.locator("#run-reuse").click()
     expect(page.get_by_label("Name of the run")).to_have_value("other")
 
@@ -114,6 +114,48 @@ def test_check_data_train_stop_resume_and_compare_two_runs(
     expect(page.locator("#compare-options")).to_contain_text("lora_r")
     expect(page.locator("#compare-options")).not_to_contain_text("lora_alpha")
     expect(page.locator("#compare-chart .js-plotly-plot")).to_be_visible()
+
+
+def test_a_finished_run_leads_to_the_tabs_that_transcribe_compare_and_export_its_model(
+    open_page: OpenPage, studio_server: StudioProcess, micro_model: Path, tones: Path
+) -> None:
+    client = Client(studio_server.url, verbose=False)
+    short = replace(many_steps(micro_model, tones), max_steps=2, test_data=str(tones))
+    page = open_page("train")
+    for name in ("first", "second"):
+        client.predict(config=config_to_dict(replace(short, run_name=name)), api_name="/start_run")
+        page.locator("#run-history").get_by_role("button", name=name).click()
+        expect(page.locator("#run-status")).to_contain_text(f"Created {name}")
+    page.locator("#run-history").get_by_role("button", name="first").click()
+    expect(page.locator("#run-status")).to_contain_text("Created first")
+
+    page.locator("#run-transcribe").click()
+    expect(page.locator("#transcribe-model input")).to_have_value(re.compile("first"))
+    show_tab(page, "train")
+    page.locator("#run-compare").click()
+    both = [re.compile(micro_model.name), re.compile("first")]
+    expect(page.locator("#evaluate-models .token")).to_have_text(both)
+    expect(page.locator("#evaluate-data input")).to_have_value(str(tones))
+    show_tab(page, "train")
+    page.locator("#run-export").click()
+    expect(page.locator("#models-choice input")).to_have_value(re.compile("first"))
+    expect(page.locator("#models-details")).to_contain_text("first")
+    page.locator("#models-delete").or_(page.get_by_role("button", name="Delete …")).first.click()
+    page.locator("#models-delete").click()
+    show_tab(page, "train")
+    page.locator("#run-export").click()
+    expect(page.locator("#run-refused")).to_contain_text("first")
+
+
+def test_what_start_will_do_stands_beside_the_form_and_follows_it(open_page: OpenPage) -> None:
+    page = open_page("train")
+    plan = page.locator("#train-plan")
+    expect(plan).to_contain_text(re.compile("Clips.*112.*Steps.*56.*434,176 of 2,185,344"))
+    page.locator("#train-per_device_train_batch_size input").fill("16")
+    expect(plan).to_contain_text(re.compile("Steps.*28"))
+    page.locator("#train-train_data input").fill("no such list.csv")
+    expect(plan).not_to_contain_text("Clips")
+    expect(plan).to_contain_text("434,176")
 
 
 def test_a_preset_fills_in_what_it_decides_and_leaves_the_data_alone(open_page: OpenPage) -> None:
@@ -192,10 +234,8 @@ def test_a_loss_stands_first_and_a_press_asks_for_a_gentler_run(
     page = open_page("train")
     page.get_by_role("button", name="too strong").click()
     shown = page.locator("#run-status")
-    expect(shown.locator(".note").first).to_contain_text(
-        "The base does better in: Long recordings, Timestamps"
-    )
-    verdicts = {"Silence": "kept", "Language": "too few clips to tell", "something else": "not checked"}
+    expect(shown.locator(".note").first).to_contain_text("The base is better at: Long recordings, Timestamps")
+    verdicts = {"Silence": "kept", "Language detection": "too few clips to tell", "Other": "not checked"}
     for check, verdict in verdicts.items():
         expect(shown.locator(".capabilities tr", has_text=check)).to_contain_text(verdict)
     page.get_by_text("The same as a command or a file").click()

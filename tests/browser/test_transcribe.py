@@ -11,8 +11,8 @@ from playwright.sync_api import Page, expect
 from studio.dataset.audio import SAMPLING_RATE, read_audio, save_pcm
 from tests.browser.conftest import OpenPage
 from tests.conftest import RunStudio
+from tests.films import make_video
 from tests.studio_process import StudioProcess
-from tests.videos import make_video
 
 
 def take(page: Page, sample: str) -> None:
@@ -74,14 +74,17 @@ def test_a_long_recording_is_read_while_it_is_heard_and_can_be_cancelled(
     eleven_minutes = save_pcm(np.tile(sound, 8), SAMPLING_RATE, tmp_path / "long.wav")
     page = open_page("playground")
     page.locator("#transcribe-audio input[type=file]").set_input_files(eleven_minutes)
+    cancel = page.locator("#transcribe-cancel")
+    expect(cancel).to_be_disabled()
     page.locator("#transcribe-start").click()
     status = page.locator("#transcribe-status")
     expect(status.locator("[role=progressbar]")).to_be_visible()
-    expect(status).to_contain_text(re.compile("Heard .* of 10 min.*left", re.S))
+    expect(status).to_contain_text(re.compile("Transcribed .* of 10 min.*left", re.S))
     expect(page.locator("#transcript textarea")).to_have_value(re.compile("thursday"))
     expect(page.locator("#transcript-downloads a")).to_have_count(0)
-    page.locator("#transcribe-cancel").click()
-    expect(status).to_contain_text("this is what was heard so far")
+    cancel.click()
+    expect(status).to_contain_text("this is the text so far")
+    expect(cancel).to_be_disabled()
     expect(page.locator("#transcript-downloads a")).to_have_count(5)
 
 
@@ -93,16 +96,15 @@ def test_who_waits_for_others_sees_their_place_and_gets_a_text_of_their_own(open
     for page in others:
         page.locator("#transcribe-start").click()
     for page in others:
-        expect(page.locator("#transcribe-status")).not_to_contain_text("Here will stand")
+        expect(page.locator("#transcribe-status")).not_to_contain_text("will appear here")
     last.locator("#transcribe-start").click()
     status = last.locator("#transcribe-status")
-    expect(status).to_contain_text("2 visitors are before you.")
+    expect(status).to_contain_text("2 visitors are ahead of you.")
     others[0].locator("#transcribe-cancel").click()
-    expect(status).to_contain_text("One visitor is before you: yours is next.")
+    expect(status).to_contain_text("One visitor is ahead of you: you are next.")
     others[1].locator("#transcribe-cancel").click()
     expect(last.locator("#transcript textarea")).to_have_value(re.compile("kitchen light.*ten minutes"))
     expect(others[2].locator("#transcript textarea")).to_have_value(re.compile("thursday"))
-    others[2].locator("#transcribe-cancel").click()
 
 
 def test_models_stand_side_by_side_with_their_errors(
@@ -136,7 +138,7 @@ def test_many_files_are_heard_in_turn_and_one_that_cannot_be_used_stops_nothing(
     samples = demo_speech / "samples"
     page = open_page("playground")
     page.get_by_role("tab", name="Many files", exact=True).click()
-    expect(page.locator("#many-model input")).to_have_value("Demo model")
+    expect(page.locator("#transcribe-model input")).to_have_value("Demo model")
     files = [samples / "kitchen-light.flac", broken, samples / "long.ogg", samples / "silence.flac"]
     page.locator("#many-files input[type=file]").set_input_files(files)
     page.locator("#many-start").click()

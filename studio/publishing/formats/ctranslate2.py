@@ -47,7 +47,7 @@ class CTranslate2(ExportFormat):
             spec.optimize(quantization=quantization)
         except (ValueError, KeyError, AttributeError, NotImplementedError, RuntimeError) as error:
             raise ModelBrokenError(
-                "CTranslate2 cannot convert this model ({reason}): play it with transformers.",
+                "CTranslate2 cannot convert this model ({reason}): run it with transformers.",
                 reason=str(error),
             ) from error
         with storage_errors(target):

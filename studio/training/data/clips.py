@@ -81,7 +81,7 @@ def undecided(source: SourceData, config: TrainingConfig) -> Iterator[Example]:
 
 
 def teachable(config: TrainingConfig, tokens: SpecialTokens) -> Callable[[Example], RowProblem | None]:
-    """What tells of a row why it cannot be taught: its language, or its task, is none of the model's.
+    """Finds rows that cannot be trained on, because the model lacks their language or task.
 
     Raises:
         ConfigError: if the language of the run is none of the model's, or its task is not.

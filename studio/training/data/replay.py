@@ -1,6 +1,6 @@
 """Rehearsal: windows that the base has read, learned again beside the clips of the run.
 
-Who learns new words forgets what is not practised. So beside each batch there is a window of something
+Fine-tuning forgets what is not practised. So beside each batch there is a window of something
 else, with what the base itself writes of it, times included: pseudo-rehearsal (Robins 1995, Catastrophic
 forgetting, rehearsal and pseudorehearsal, Connection Science 7). Nobody has to know what is said in it.
 """

@@ -27,7 +27,7 @@ _BATCHES_SORTED_TOGETHER = 50
 def short_audio(
     config: TrainingConfig, data: TrainingData, schedule: Schedule, *, was_short: bool
 ) -> "ShortAudio | None":
-    """What a run does about clips below 30 seconds; None: it pads them. See `is_short`."""
+    """Short-audio mode for a run; None: clips are padded to 30 seconds. See `is_short`."""
     if not is_short(config, data, schedule, was_short=was_short):
         return None
     longest = positions_of(max(map(seconds_of, data.train)))
@@ -69,7 +69,7 @@ def lengths_of(clips: Sequence[Clip]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class ShortAudio:
-    """How a run meets 30 seconds, and never more of them at once than memory was planned for."""
+    """Which batches are padded to 30 seconds, in pieces no larger than the planned memory."""
 
     padded_share: float
     """Of all batches; every tenth, say, is padded to 30 s."""

@@ -252,7 +252,7 @@ def taught_by_base(
         events.write("eval_progress", done=done, total=total)
 
     events.write("phase", phase=RunPhase.LISTENING)
-    log.info("the base reads the clips, padded to 30 seconds")
+    log.info("the base model transcribes the clips, padded to 30 seconds")
     teacher = Teacher(folder, base.decoder, features)
     found, states = teacher.teach(
         data,
@@ -264,12 +264,12 @@ def taught_by_base(
     left_out = len(found.problems) - len(data.problems)
     if not found.train or not found.evaluation:
         raise ManifestError(
-            "The base model finds no end in any of the clips of {source}: they may hold no speech.",
+            "The base model's text ends in none of the clips of {source}: they may hold no speech.",
             source=config.train_data,
         )
     if left_out:
         events.warn(
-            Message("{count} clips are left out: the base model finds no end in them.", count=left_out)
+            Message("{count} clips are not used: the base model's text of them does not end.", count=left_out)
         )
     return found, states
 
@@ -284,5 +284,5 @@ def _endless(clip: Clip) -> RowProblem:
         clip.example.line,
         str(clip.example.audio_path),
         "endless",
-        "The base model finds no end in this clip: there is nothing to learn from it.",
+        "The base model's text of this clip does not end: there is nothing to learn from it.",
     )

@@ -60,7 +60,7 @@ class MemoryEndpoints:
         short_audio: str = "auto",
         max_audio_len: float = 30.0,
     ) -> dict[str, Any]:
-        """GPU memory, in bytes a part, of a training run or (use="transcribe") of transcribing."""
+        """GPU memory, in bytes per part, of a training run or (use="transcribe") of transcribing."""
         question = Question(**{name: value for name, value in locals().items() if name != "self"})
         found = answer(question, self._services.registry, self._services.settings.calibration)
         return {**found.estimate.to_json(), "gpu": found.gpu.name, "verdict": found.verdict}
@@ -103,16 +103,16 @@ class MemoryEndpoints:
         return {"schema_version": SCHEMA_VERSION, "claims": rows}
 
     def presets(self) -> dict[str, Any]:
-        """Ready-made questions with the runs that fit, beside what common guides say."""
+        """Presets with the runs that fit, beside what common guides say."""
         rows = [preset_row(row, answer) for row, answer in preset_answers(self._services.registry)]
         return {"schema_version": SCHEMA_VERSION, "presets": rows}
 
     def doctor(self) -> dict[str, Any]:
-        """What is here, what of it works, and what to do about the rest."""
+        """Checks this machine (GPU, libraries, disk, audio, hub), and says what to do about problems."""
         return examine(self._services.settings).to_json()
 
     def trace(self, config: dict[str, Any], label_length: int = LABEL_LENGTH) -> dict[str, Any]:
-        """One training step run on tensors without memory: bytes a part at the peak, and over the step.
+        """One training step traced on meta tensors: bytes per part at the peak, and over the step.
 
         `config` holds options of `python -m studio train`.
         """

@@ -43,7 +43,7 @@ def transcribe_endpoint(services: Services) -> None:
         batch_size: float,
         request: gr.Request,
     ) -> dict[str, Any]:
-        """What is said in a recording, with times; a row of `python -m studio transcribe --json`.
+        """Transcribes a recording, with times; a row of `python -m studio transcribe --json`.
 
         `notes` has what is to be known of it, such as that a training run shares the machine.
         """
@@ -82,7 +82,7 @@ def _inputs() -> dict[str, Block]:
         "task": gr.Textbox("transcribe"),
         "timestamps": gr.Textbox("segment"),
         "initial_prompt": gr.Textbox(""),
-        "num_beams": gr.Number(0, precision=0),
+        "num_beams": gr.Number(0),
         "audio_context": gr.Textbox("auto"),
         "chinese_script": gr.Textbox("auto"),
         "engine": gr.Textbox("auto"),
@@ -94,7 +94,7 @@ def _inputs() -> dict[str, Block]:
         "compression_ratio_threshold": gr.Number(usual.compression_ratio_threshold),
         "logprob_threshold": gr.Number(usual.logprob_threshold),
         "suppress_tokens": gr.Textbox("-1"),
-        "max_new_tokens": gr.Number(0, precision=0),
+        "max_new_tokens": gr.Number(0),
         "vad": gr.Checkbox(True),
-        "batch_size": gr.Number(0, precision=0),
+        "batch_size": gr.Number(0),
     }

@@ -12,6 +12,7 @@ from studio.errors import ConfigError
 from studio.evaluation.compare import evaluate
 from studio.evaluation.result import Evaluation
 from studio.options.choices import NORMALIZERS
+from studio.options.values import whole_number
 from studio.registry.store import ModelRegistry
 from studio.reports.language_names import language_choices
 from studio.reports.markup import join
@@ -22,7 +23,7 @@ from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from studio.translation import tr
 from studio.ui.shared.evaluation_views import comparison_sentences, rates_table, script_note, utterance_table
-from studio.ui.shared.following import QUIET, compared_models, wire_cancel
+from studio.ui.shared.following import QUIET, compared_models, wire_work
 from studio.ui.shared.forms import choices_of
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
@@ -46,8 +47,12 @@ class _Results:
         return [self.status, self.rates, self.comparisons, self.download, self.utterances]
 
 
-def build_evaluate_tab(settings: Settings, registry: ModelRegistry, engines: ModelCache, tab: gr.Tab) -> None:
-    """The tab's content; an evaluation runs in a thread and ends when its visitor leaves."""
+def build_evaluate_tab(
+    settings: Settings, registry: ModelRegistry, engines: ModelCache, tab: gr.Tab
+) -> dict[str, Block]:
+    """The tab's content, of which the form is returned; an evaluation runs in a thread and ends when its
+    visitor leaves.
+    """
     gr.Markdown(
         _(
             "Compare models on the same clips: how many errors each makes, and whether the "
@@ -66,7 +71,7 @@ def build_evaluate_tab(settings: Settings, registry: ModelRegistry, engines: Mod
                 cancel = gr.Button(_("Cancel"), elem_id="evaluate-cancel")
         with gr.Column(scale=3, min_width=320):
             status = gr.HTML(
-                _("Here will stand the error rates, whether they differ, and every clip with its errors."),
+                _("The error rates will appear here, with every clip and its errors."),
                 elem_id="evaluate-status",
             )
             rates = gr.HTML(elem_id="evaluate-rates")
@@ -75,6 +80,7 @@ def build_evaluate_tab(settings: Settings, registry: ModelRegistry, engines: Mod
             utterances = gr.HTML(elem_id="evaluate-utterances")
     results = _Results(status, rates, comparisons, utterances, download)
     _wire(settings, registry, engines, tab, form, results, start, cancel)
+    return form
 
 
 def _form() -> dict[str, Block]:
@@ -105,9 +111,7 @@ def _form() -> dict[str, Block]:
         label=_("Text normalisation"),
         info=_("Applied to both sides before errors are counted."),
     )
-    form["max_samples"] = gr.Number(
-        0, label=_("Clips at most"), info=_("0: all of them."), precision=0, minimum=0
-    )
+    form["max_samples"] = gr.Number(0, label=_("Clips at most"), info=_("0: all of them."))
     return form
 
 
@@ -133,8 +137,8 @@ def _wire(
         return _evaluation(engines, settings, values, locale)
 
     tab.select(refresh, form["models"], [form["models"], form["language"], start], **QUIET)
-    start.click(tasks.handler(evaluation), inputs_kwargs=form, outputs=results.all(), **QUIET)
-    wire_cancel(cancel, tasks.stops, results.status)
+    work = tasks.handler(evaluation, results.all(), form)
+    wire_work([start.click], cancel, tasks.stops, results.status, **work, **QUIET)
 
 
 def _evaluation(
@@ -164,17 +168,17 @@ def _evaluation(
             values["data"],
             options=TranscribeOptions(language=values["language"], timestamps="none"),
             normalizer=values["normalizer"],
-            max_samples=most_rows(settings, int(values["max_samples"] or 0)),
+            max_samples=most_rows(settings, whole_number("max_samples", values["max_samples"])),
             cache_dir=settings.cache,
             choice=EngineChoice(values["engine"], values["precision"]),
             on_step=tells_steps(report),
             on_progress=lambda *step: report(step),
             should_stop=should_stop,
         ),
-        begun=progress_bar(0.0, tr("Loading the models and the data …", locale)),
+        begun=progress_bar(None, tr("Loading the models and the data …", locale)),
         show=show,
         finish=lambda found, was_stopped: _whole(found.to_json(), was_stopped, locale),
-        blank=[""] * 4,
+        others=4,
         engines=engines,
     )
 

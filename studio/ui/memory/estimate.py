@@ -19,23 +19,21 @@ from studio.actions.estimate import (
     remedies,
     training_config,
 )
-from studio.errors import ConfigError
+from studio.errors import StudioError
 from studio.memory.fit import cards_for
 from studio.memory.gpus import GPUS
 from studio.memory.inference_plan import INTEGERS
 from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html, join, tag
-from studio.reports.pieces import note
 from studio.services import Services
 from studio.settings import Settings
-from studio.translation import said
 from studio.ui.memory.charts import batch_chart
-from studio.ui.memory.form import build_form, mark_fields, wire_fields
+from studio.ui.memory.form import build_form, wire_fields
 from studio.ui.memory.probe import ProbeSection, build_probe, wire_probe
 from studio.ui.memory.step import StepSection, build_step, wire_step
 from studio.ui.memory.views import cards_view, phases_view, savings_view
 from studio.ui.shared.charts import memory_chart
-from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.errors import fields_of, refusal
 from studio.ui.shared.following import AT_ONCE, changes_of, copyable, follow_form, follow_models
 from studio.ui.shared.handover import Handover, handed, handover
 from studio.ui.shared.i18n import _, request_locale
@@ -76,28 +74,28 @@ class EstimateSection:
 def build_estimate(services: Services, tab: gr.Tab) -> EstimateSection:
     """The section's content; it answers at every change of a value."""
     settings, registry = services.settings, services.registry
-    with gr.Row():
+    with gr.Row(elem_classes="estimate-row"):
         with gr.Column(scale=2, min_width=300):
             form, more = build_form(registry)
         with gr.Column(scale=3, min_width=320):
             verdict = gr.HTML(elem_id="memory-verdict")
-            use = handover("memory-use")
+            use = handover("memory-to-train")
             answers = _Answers(
                 verdict,
                 gr.Plot(show_label=False, elem_id="memory-chart"),
                 gr.Plot(show_label=False, elem_id="memory-batches"),
                 gr.HTML(elem_id="memory-cards"),
                 gr.HTML(elem_id="memory-parts"),
-                copyable(_("The same in a terminal"), "memory-command", lines=2),
+                copyable(_("Same on the command line"), "memory-command", lines=2),
                 gr.HTML(elem_id="memory-link"),
             )
             step = build_step()
             probe = build_probe()
             gr.Markdown(
                 _(
-                    "An estimate by closed formulas, worked out from the model's dimensions. The range says "
-                    "how far a real run may be off. The length of the audio changes nothing as long as it is "
-                    "padded to 30 seconds; with short audio switched on, the longest clip counts."
+                    "Calculated by formulas from the model's dimensions; the range shows the expected "
+                    "error. While clips are padded to 30 seconds, their length does not matter; in "
+                    "short-audio mode the longest clip counts."
                 ),
                 elem_classes="subdued",
             )
@@ -110,10 +108,7 @@ def build_estimate(services: Services, tab: gr.Tab) -> EstimateSection:
 
 
 def _forget(services: Services, form: dict[str, Block], step: StepSection, probe: ProbeSection) -> None:
-    """Hides what was drawn and measured for another form.
-
-    Before everything else: gradio takes the mark off a field whenever another answer comes in.
-    """
+    """Hides what was drawn and measured for another form."""
 
     def hide() -> list[Any]:
         gone = gr.update(visible=False)
@@ -130,20 +125,23 @@ def _wire(
     answers: _Answers,
     use: Handover,
 ) -> None:
-    @shows_errors
-    def show(request: gr.Request, **values: Any) -> list[Any]:
-        return _words(Question(**values), registry, settings.calibration, request)
+    fields = fields_of(form)
 
-    @shows_errors
+    def show(request: gr.Request, **values: Any) -> list[Any]:
+        try:
+            return _words(Question(**values), registry, settings.calibration, request)
+        except StudioError as error:  # nothing may stand there as if it were the answer
+            return [refusal(error, fields, request_locale(request)), *[""] * 4, *handed(None)]
+
     def draw(request: gr.Request, **values: Any) -> list[Any]:
-        return _charts(Question(**values), registry, settings.calibration, request_locale(request))
+        try:
+            return _charts(Question(**values), registry, settings.calibration, request_locale(request))
+        except StudioError:  # the words say what is wrong
+            return [None, None]
 
     shown = follow_form(form, show, [*answers.words(), *use.all()], tab.select, **AT_ONCE)
     # A browser takes longer to draw than to write: the verdict does not wait for the charts.
-    drawn = shown.success(
-        draw, inputs_kwargs=form, outputs=answers.charts(), trigger_mode="always_last", **AT_ONCE
-    )
-    mark_fields(form, drawn.then, shown.failure)
+    shown.success(draw, inputs_kwargs=form, outputs=answers.charts(), trigger_mode="always_last", **AT_ONCE)
     follow_models(registry, tab, form["base_model"])
 
 
@@ -160,10 +158,7 @@ def _words(question: Question, registry: ModelRegistry, receipts: Path, request:
     if _is_changing(question):
         return [gr.skip()] * 7
     locale = request_locale(request)
-    try:
-        found = answer(question, registry, receipts)
-    except ConfigError as error:
-        return [note(said(error, locale), "bad"), *[""] * 4, *handed(None)]
+    found = answer(question, registry, receipts)
     estimate = found.estimate
     run = training_config(question) if question.use == TRAIN else None
     parts = {str(part): size for part, size in estimate.parts.items()}
@@ -175,7 +170,7 @@ def _words(question: Question, registry: ModelRegistry, receipts: Path, request:
             found.gpu.name,
             found.usable_bytes,
             estimate,
-            remedies(run, question.per_device_train_batch_size),
+            remedies(question.per_device_train_batch_size, run),
             locale,
         ),
         cards_view(cards_for(found.elsewhere), locale),
@@ -196,10 +191,7 @@ def _charts(question: Question, registry: ModelRegistry, receipts: Path, locale:
     """Stacked parts against common GPUs, and the peak against the batch."""
     if _is_changing(question):
         return [gr.skip()] * 2
-    try:
-        found = answer(question, registry, receipts)
-    except ConfigError:
-        return [None, None]  # the words say what is wrong
+    found = answer(question, registry, receipts)
     parts = {str(part): size for part, size in found.estimate.parts.items()}
     points, largest = batch_curve(question, found)
     chosen = question.per_device_train_batch_size

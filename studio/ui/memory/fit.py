@@ -1,7 +1,7 @@
 """Fit for me: a GPU, a model and hours of speech in, the best run out, with the ladder that leads to it."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,12 +11,11 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.actions.estimate import remedies
-from studio.actions.fit import AUTO, FitAnswer, FitQuestion, check_between, find_fit
+from studio.actions.fit import AUTO, FitAnswer, FitQuestion, find_fit
 from studio.actions.presets import PRESETS, Preset, preset, preset_answers
 from studio.errors import StudioError
-from studio.memory.advice import advise
-from studio.memory.fit import LARGEST_BATCH, cards_for
-from studio.memory.gpus import card, usable_bytes, verdict
+from studio.memory.fit import cards_for
+from studio.memory.gpus import usable_bytes, verdict
 from studio.memory.myths import claims
 from studio.options.choices import METHOD_LABELS, or_auto
 from studio.registry.store import ModelRegistry
@@ -34,15 +33,14 @@ from studio.ui.memory.views import (
     presets_view,
     savings_view,
 )
-from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.errors import fields_of, refusal
 from studio.ui.shared.following import QUIET, copyable, follow_form, follow_models
-from studio.ui.shared.forms import choices_of, field_marks
+from studio.ui.shared.forms import choices_of
 from studio.ui.shared.handover import Handover, handed, handover
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.links import plan_link
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.views import memory_verdict, model_choices
-from studio.whisper.constants import TEXT_POSITIONS
 
 _DEFAULTS = FitQuestion()
 _OWN = ""
@@ -80,9 +78,9 @@ def build_fit(registry: ModelRegistry, receipts: Path, tab: gr.Tab) -> FitSectio
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
             choice = gr.Dropdown(
-                [(_("My own question"), _OWN), *((_(row.title.template), row.key) for row in PRESETS)],
+                [(_("Custom"), _OWN), *((_(row.title.template), row.key) for row in PRESETS)],
                 value=_OWN,
-                label=_("Ready-made questions"),
+                label=_("Preset"),
                 elem_id="fit-preset",
             )
             form = _form(registry)
@@ -94,7 +92,7 @@ def build_fit(registry: ModelRegistry, receipts: Path, tab: gr.Tab) -> FitSectio
                 verdict_card,
                 gr.HTML(elem_id="fit-ladder"),
                 gr.HTML(elem_id="fit-more"),
-                copyable(_("The run in a terminal"), "fit-command", lines=2),
+                copyable(_("This run on the command line"), "fit-command", lines=2),
                 gr.HTML(elem_id="fit-links"),
             )
     _wire(registry, receipts, tab, form, answers, use)
@@ -134,14 +132,12 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
     with gr.Row():
         form["effective_batch_size"] = gr.Number(
             _DEFAULTS.effective_batch_size,
-            precision=0,
             label=_("Effective batch size"),
             min_width=120,
             elem_id="fit-effective_batch_size",
         )
         form["label_length"] = gr.Number(
             _DEFAULTS.label_length,
-            precision=0,
             label=_("Longest text (tokens)"),
             min_width=120,
             elem_id="fit-label_length",
@@ -149,26 +145,7 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
     return form
 
 
-_CHECKS: dict[str, Callable[[Any], object]] = {
-    "memory_gib": lambda value: card("", value),
-    "hours": advise,
-    "effective_batch_size": lambda value: check_between("effective_batch_size", value, 1, LARGEST_BATCH),
-    "label_length": lambda value: check_between("label_length", value, 1, TEXT_POSITIONS),
-}
-
-
-def _problems(values: dict[str, Any]) -> dict[str, StudioError]:
-    """Field → what is wrong with its value."""
-    wrong = {}
-    for name, check in _CHECKS.items():
-        try:
-            check(values[name])
-        except StudioError as error:
-            wrong[name] = error
-    return wrong
-
-
-def _question(values: dict[str, Any]) -> FitQuestion:
+def _question(values: Mapping[str, Any]) -> FitQuestion:
     """An empty number stands for what it is unless given."""
     return FitQuestion(
         **{name: getattr(_DEFAULTS, name) if value is None else value for name, value in values.items()}
@@ -183,26 +160,25 @@ def _wire(
     answers: _Answers,
     use: Handover,
 ) -> None:
-    @shows_errors
+    fields = fields_of(form)
+
     def show(request: gr.Request, **values: Any) -> list[Any]:
-        """The best run for the question, or the first thing that is wrong with it."""
-        question = _question(values)
+        """The best run for the question, or what is wrong with it."""
         locale = request_locale(request)
-        wrong = _problems(vars(question))
-        if wrong:
-            return [note(said(next(iter(wrong.values())), locale), "bad"), *[""] * 4, *handed(None)]
-        answer = find_fit(question, registry, receipts)
-        link = plan_link(question, request, locale)
-        return _show(answer, known(), link, locale)
+        try:
+            question = _question(values)
+            answer = find_fit(question, registry, receipts)
+        except StudioError as error:  # nothing may stand there as if it were the answer
+            return [refusal(error, fields, locale), *[""] * 4, *handed(None)]
+        return _show(answer, known(), plan_link(question, request, locale), locale)
 
     @cache
     def known() -> tuple[tuple[Preset, FitAnswer], ...]:
         # Cards of the table do not change while the page is up.
         return preset_answers(registry)
 
-    validate = field_marks(form, lambda values: _problems(vars(_question(values))))
     follow_models(registry, tab, form["base_model"], (_ANY_MODEL, AUTO))
-    follow_form(form, show, [*answers.all(), *use.all()], tab.select, validator=validate, **QUIET)
+    follow_form(form, show, [*answers.all(), *use.all()], tab.select, **QUIET)
 
 
 def _wire_presets(choice: gr.Dropdown, told: gr.HTML, form: dict[str, Block]) -> None:
@@ -229,7 +205,7 @@ def _show(answer: FitAnswer, known: Sequence[tuple[Preset, FitAnswer]], link: Ht
         answer.gpu.name,
         usable,
         estimate,
-        remedies(answer.config),
+        remedies(answer.config.per_device_train_batch_size, answer.config),
         locale,
     )
     more = [

@@ -16,7 +16,7 @@ from studio.registry.store import ModelRegistry
 from studio.runs.oom import EndedRun
 from studio.translation import N_
 from studio.ui.memory.views import diagnosis_view
-from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import AT_ONCE, follow_form, follow_models
 from studio.ui.shared.forms import LABELS, choices_of
 from studio.ui.shared.handover import Handover, handed, handover
@@ -84,8 +84,8 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
     form["base_model"] = gr.Dropdown(
         [(_(_ANOTHER), _UNKNOWN), *model_choices(registry.all(), "en")],
         value=_UNKNOWN,
-        label=_("What was trained"),
-        info=_("Name it, and a run that fits is found."),
+        label=_("Model that was trained"),
+        info=_("With it, a run that fits is found."),
         allow_custom_value=True,
         elem_id="oom-base_model",
     )
@@ -99,7 +99,6 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
         )
         form["per_device_train_batch_size"] = gr.Number(
             8,
-            precision=0,
             label=LABELS["per_device_train_batch_size"],
             min_width=100,
             elem_id="oom-per_device_train_batch_size",
@@ -117,10 +116,9 @@ def _wire(
 ) -> None:
     text, form, use = section.text, section.form, section.handover
 
-    @shows_errors
-    def show(text: str, run: dict[str, Any], request: gr.Request, **values: Any) -> list[Any]:
+    def show(text: str | None, run: dict[str, Any], request: gr.Request, **values: Any) -> list[Any]:
         """The diagnosis; with a model also a run that fits, made of `run` if that is of the same model."""
-        if not text.strip():
+        if not (text and text.strip()):
             return [gr.skip(), *handed(None)]
         question = OomQuestion(text)
         if values["base_model"] != _UNKNOWN:
@@ -132,4 +130,5 @@ def _wire(
 
     follow_models(registry, tab, form["base_model"], (_ANOTHER, _UNKNOWN))
     asked = {"text": text, "run": section.run}
-    follow_form(form, show, [answer, *use.all()], text.change, inputs=asked, **AT_ONCE)
+    shown = told_in(answer, show, [answer, *use.all()], form)
+    follow_form(form, shown["fn"], shown["outputs"], text.change, inputs=asked, **AT_ONCE)

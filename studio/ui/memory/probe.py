@@ -83,7 +83,7 @@ def _working(locale: str) -> Html:
         text = tr("Measuring: the model is made without a download and trained for two steps …", locale)
     else:
         text = tr(
-            "Measuring on the processor, for want of a GPU: two steps of a small model may take a minute …",
+            "No GPU: measuring on the processor. Two steps of a small model may take a minute …",
             locale,
         )
     return note(text)

@@ -20,7 +20,7 @@ from studio.settings import Settings
 from studio.translation import tr
 from studio.ui.memory.charts import step_chart
 from studio.ui.memory.views import STEP_PHASES
-from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.errors import told_in
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.views import part_names
 from studio.units import format_bytes
@@ -37,7 +37,7 @@ class StepSection:
 
 def build_step() -> StepSection:
     """The button, and where the picture will be."""
-    draw = gr.Button(_("Draw the memory of one training step"), size="sm", elem_id="memory-trace")
+    draw = gr.Button(_("Plot the memory of one training step"), size="sm", elem_id="memory-trace")
     return StepSection(
         draw,
         gr.Plot(show_label=False, visible=False, elem_id="memory-step"),
@@ -48,14 +48,13 @@ def build_step() -> StepSection:
 def wire_step(registry: ModelRegistry, settings: Settings, form: dict[str, Block], step: StepSection) -> None:
     """The picture is drawn when asked for; what is on the page when the form changes is no longer true."""
 
-    @shows_errors
     def show(request: gr.Request, **values: Any) -> list[Any]:
         plan, dimensions = traceable(Question(**values), registry)
         trace = traced(plan, dimensions, settings)
         return _shown(plan, dimensions, trace, request_locale(request))
 
-    outputs = [step.chart, step.said]
-    step.draw.click(show, inputs_kwargs=form, outputs=outputs, api_visibility="private", concurrency_limit=2)
+    drawn = told_in(step.said, show, [step.chart, step.said], form)
+    step.draw.click(**drawn, inputs_kwargs=form, api_visibility="private", concurrency_limit=2)
 
 
 def traceable(question: Question, registry: ModelRegistry) -> tuple[TrainingPlan, ModelDimensions]:
@@ -88,8 +87,8 @@ def _said(plan: TrainingPlan, dimensions: ModelDimensions, trace: Trace, locale:
     off = estimated / trace.peak_bytes - 1
     return note(
         tr(
-            "Traced, operation by operation: {peak} of tensors at the highest moment ({phase}). The formulas "
-            "say {estimate}: {off} off.",
+            "Traced, operation by operation: {peak} of tensors at the peak ({phase}). Estimated: "
+            "{estimate}, {off} off.",
             locale,
             peak=format_bytes(trace.peak_bytes),
             phase=tr(STEP_PHASES[str(trace.peak_phase)], locale),

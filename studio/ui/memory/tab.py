@@ -8,6 +8,7 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.actions.fit import AUTO
 from studio.doctor.examine import examine
 from studio.reports.pieces import note
 from studio.services import Services
@@ -17,7 +18,7 @@ from studio.ui.memory.estimate import EstimateSection, build_estimate
 from studio.ui.memory.fit import FitSection, build_fit
 from studio.ui.memory.oom import OomSection, build_oom
 from studio.ui.memory.views import doctor_view
-from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.following import QUIET
 from studio.ui.shared.handover import Handover
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.links import FIT, linked_values
@@ -29,11 +30,10 @@ def build_doctor(settings: Settings, tab: gr.Tab) -> None:
     gr.Markdown(
         _("GPU, driver, libraries, memory, disk, audio, hub: what works here, and what to do about the rest.")
     )
-    again = gr.Button(_("Look again"), size="sm", elem_id="doctor-again")
+    again = gr.Button(_("Check again"), size="sm", elem_id="doctor-again")
     report = gr.HTML(elem_id="doctor-report")
     links = gr.HTML(elem_id="doctor-links")
 
-    @shows_errors
     def look(request: gr.Request) -> Iterator[list[Any]]:
         locale = request_locale(request)
         yield [note(tr("Looking at this machine: it takes some seconds …", locale)), ""]
@@ -83,20 +83,34 @@ class MemoryTab:
         return [gr.Tabs(selected=FIT) if is_fit else gr.skip(), *estimate, *fit]
 
 
+def _share(estimate_tab: gr.Tab, estimate: EstimateSection, fit_tab: gr.Tab, fit: FitSection) -> None:
+    """GPU and model that were chosen in one section are those of the other when it is opened; only the
+    second can leave the model open.
+    """
+    for name in ("gpu", "base_model"):
+        for section, form, open_ in ((estimate_tab, estimate.form, AUTO), (fit_tab, fit.form, "")):
+            field, chosen = form[name], f"window.chosen_{name}"
+            keep = f"(value) => {{ {chosen} = value; return []; }}"
+            take = f"(value) => [undefined, '{open_}'].includes({chosen}) ? value : {chosen}"
+            field.change(None, field, None, js=keep, **QUIET)  # type: ignore[attr-defined]
+            section.select(None, field, field, js=take, **QUIET)
+
+
 def build_memory_tab(services: Services, tab: gr.Tab) -> MemoryTab:
     """The tab's content: four sections."""
     registry = services.registry
     gr.Markdown(
-        _("Will it fit? Choose a model and what you want to do with it: the answer follows every change."),
+        _("Will it fit? Choose a model and a use: the estimate is updated at each change."),
         elem_classes="lead",
     )
     with gr.Tabs(elem_id="memory-sections") as sections:
-        with gr.Tab(_("Estimate"), id="estimate"):
+        with gr.Tab(_("Estimate"), id="estimate") as estimate_tab:
             estimate = build_estimate(services, tab)
-        with gr.Tab(_("Fit for me"), id=FIT) as section:
-            fit = build_fit(registry, services.settings.calibration, section)
+        with gr.Tab(_("Fit for me"), id=FIT) as fit_tab:
+            fit = build_fit(registry, services.settings.calibration, fit_tab)
         with gr.Tab(_("Why did I run out?"), id=OOM) as section:
             oom = build_oom(registry, section)
         with gr.Tab(_("Check this machine"), id="doctor") as section:
             build_doctor(services.settings, section)
+    _share(estimate_tab, estimate, fit_tab, fit)
     return MemoryTab(estimate, fit, oom, sections, [estimate.handover, fit.handover, oom.handover])

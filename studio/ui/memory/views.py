@@ -63,10 +63,10 @@ def savings_view(savings: Sequence[Saving], locale: str) -> Html | None:
 def ladder_view(result: FitResult, locale: str) -> Html:
     """From the wish to the plan: each change with a bar of what is left, what it saves and what it costs."""
     top = max(result.wished.device_bytes, 1)
-    first = _rung_row(tr("As asked for", locale), result.wished.device_bytes, top, "", "")
+    first = _rung_row(tr("Original plan", locale), result.wished.device_bytes, top, "", "")
     rows = [first, *(_ladder_row(rung, top, locale) for rung in result.rungs)]
     headers = [tr(text, locale) for text in (N_("Change"), N_("Memory"), N_("Saves"), N_("Costs"))]
-    return table(headers, rows, numeric=[2], class_="ladder-table")
+    return table(headers, rows, numeric=[2], class_="ladder-table stacked")
 
 
 def _ladder_row(rung: Rung, top: int, locale: str) -> list[Child]:
@@ -104,7 +104,7 @@ def models_view(models: Sequence[ModelFit], chosen: str, locale: str) -> Html:
             ]
         )
     headers = [tr(text, locale) for text in (N_("Model"), N_("Here"), N_("Method"), N_("Memory"))]
-    return table(headers, rows, numeric=[3], caption=tr("Models on this GPU", locale))
+    return table(headers, rows, numeric=[3], caption=tr("Models on this GPU", locale), class_="stacked")
 
 
 def cards_view(cards: Sequence[tuple[Gpu, Verdict]], locale: str) -> Html:
@@ -174,7 +174,7 @@ def presets_view(rows: Sequence[tuple[Preset, FitAnswer]], locale: str) -> Html:
         ]
         for row, answer in rows
     ]
-    title = tag("summary", tr("Ready-made questions: our figures beside what guides say", locale))
+    title = tag("summary", tr("Presets: our figures beside what guides say", locale))
     return tag("details", title, table([tr(name, locale) for name in names], cells))
 
 
@@ -195,7 +195,7 @@ def diagnosis_view(diagnosis: OomDiagnosis, locale: str) -> Html:
     """What happened, who held the memory, what helps."""
     report = diagnosis.report
     figures = [
-        (N_("Asked for"), report.asked_bytes),
+        (N_("Requested"), report.asked_bytes),
         (N_("Free"), report.free_bytes),
         (N_("Size of the GPU"), report.total_bytes),
         (N_("This process"), report.process_bytes or report.reserved_bytes),
@@ -222,7 +222,7 @@ def doctor_view(report: DoctorReport, locale: str) -> Html:
     """A row a check."""
     headers = [tr(text, locale) for text in (N_("Check"), N_("Result"), N_("Found"))]
     rows = [_check_row(check, locale) for check in report.checks]
-    return table(headers, rows, class_="doctor-table")
+    return table(headers, rows, class_="doctor-table stacked")
 
 
 def _check_row(check: Check, locale: str) -> list[Child]:

@@ -17,7 +17,7 @@ from studio.reports.pieces import note, progress_bar
 from studio.settings import Settings
 from studio.translation import N_, tr
 from studio.ui.shared.access import require_training
-from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED, wire_cancel
+from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED, wire_work
 from studio.ui.shared.forms import choices_of
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.tasks import ExportStep, Task, Tasks, step_bar
@@ -83,15 +83,11 @@ def wire_export(parts: ExportParts, choice: Block, settings: Settings, exporter:
     parts.format.change(
         offer_weights, [parts.format, parts.quantization], parts.quantization, **AT_ONCE, **UNCHECKED
     )
-    wire_cancel(parts.cancel, tasks.stops)
     handler, outputs = show
-    parts.start.click(
-        tasks.handler(export),
-        inputs_kwargs={"model": choice, "form": parts.format, "quantization": parts.quantization},
-        outputs=[parts.status],
-        **QUIET,
-        **UNCHECKED,
-    ).success(handler, choice, outputs, **QUIET, **UNCHECKED)
+    asked = {"model": choice, "form": parts.format, "quantization": parts.quantization}
+    work = tasks.handler(export, [parts.status], asked)
+    exported = wire_work([parts.start.click], parts.cancel, tasks.stops, **work, **QUIET, **UNCHECKED)
+    exported.success(handler, choice, outputs, **QUIET, **UNCHECKED)
 
 
 def _export(exporter: Exporter, asked: ExportRequest, locale: str) -> Task[ExportStep, ModelSpec | None]:
@@ -115,7 +111,7 @@ def _export(exporter: Exporter, asked: ExportRequest, locale: str) -> Task[Expor
 
     return Task(
         work=work,
-        begun=progress_bar(0.0, tr("Reading {model} …", locale, model=asked.model)),
+        begun=progress_bar(None, tr("Reading {model} …", locale, model=asked.model)),
         show=lambda step: [step_bar(step, locale)] if step else None,
         finish=finish,
         outlives=True,
@@ -144,7 +140,8 @@ def proof(spec: ModelSpec, locale: str) -> Html:
         loss_note(spec.card.get("capabilities"), locale),
         note(tr("Exported as {model}.", locale, model=spec.id), "good"),
     ]
-    for row in (spec.card.get("parity") or ())[-1:]:  # the last compares the ends: the model, what was made
+    compared = spec.card.get("parity") or ()  # each step on the way, and last the model with what was made
+    for row in compared[-1:]:
         text = tr(_SAME if row["equal"] else _DIFFERENT, locale, **row)
         lines.append(tag("p", text, class_="subdued"))
     return tag("div", lines)

@@ -15,7 +15,7 @@ from studio.settings import Settings
 from studio.translation import tr
 from studio.ui.models.export import ExportParts, export_formats, export_parts, wire_export
 from studio.ui.shared.access import require_own_models
-from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import UNCHECKED, offered
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.picking import picked_id, picking_table
@@ -32,16 +32,21 @@ class _Parts:
     change: gr.Group
     new_name: gr.Textbox
     confirm: gr.Group
+    refused: gr.HTML
+    """Why it was not renamed or deleted."""
     export: ExportParts
 
     def all(self) -> list[Block]:
         """In the order in which `_show` fills them."""
-        shown = [self.table, self.choice, self.details, self.change, self.new_name, self.confirm]
+        shown = [self.table, self.choice, self.details, self.change, self.new_name]
+        shown += [self.confirm, self.refused]
         return [*shown, self.export.group, self.export.format]
 
 
-def build_models_tab(settings: Settings, registry: ModelRegistry, exporter: Exporter, tab: gr.Tab) -> None:
-    """The tab's content; everything it shares are settings, registry and exporter."""
+def build_models_tab(
+    settings: Settings, registry: ModelRegistry, exporter: Exporter, tab: gr.Tab
+) -> gr.Dropdown:
+    """The tab's content; returns the field with the chosen model."""
     gr.Markdown(
         _("Every model this studio knows. What you train appears here and in the Transcribe tab by itself."),
         elem_classes="lead",
@@ -63,9 +68,11 @@ def build_models_tab(settings: Settings, registry: ModelRegistry, exporter: Expo
                 with gr.Row():
                     delete = gr.Button(_("Delete"), variant="stop", size="sm", elem_id="models-delete")
                     keep = gr.Button(_("Keep it"), size="sm")
-    parts = _Parts(table, choice, details, change, new_name, confirm, export)
+            refused = gr.HTML(elem_id="models-refused")
+    parts = _Parts(table, choice, details, change, new_name, confirm, refused, export)
     show = _wire(settings, registry, tab, parts, rename, ask, delete, keep)
     wire_export(export, choice, settings, exporter, (show, parts.all()))
+    return choice
 
 
 def _wire(
@@ -82,27 +89,22 @@ def _wire(
 
     is_fixed = settings.is_public
 
-    @shows_errors
     def show(chosen: str | None, request: gr.Request) -> list[object]:
         return _show(registry, chosen, request_locale(request), chosen, is_fixed=is_fixed)
 
-    @shows_errors
     def show_again(chosen: str | None, request: gr.Request) -> list[object]:
         shown = _show(registry, chosen, request_locale(request), chosen, is_fixed=is_fixed)
         if chosen:  # a new name may be half typed
             shown[everything.index(parts.new_name)] = gr.skip()
         return shown
 
-    @shows_errors
     def pick(event: gr.EventData, request: gr.Request) -> list[object]:
         return _show(registry, picked_id(event), request_locale(request), is_fixed=is_fixed)
 
-    @shows_errors
     def rename_model(chosen: str, new_name: str, request: gr.Request) -> list[object]:
         require_own_models(settings)
         return _show(registry, registry.rename(chosen, new_name).id, request_locale(request))
 
-    @shows_errors
     def delete_model(chosen: str, request: gr.Request) -> list[object]:
         require_own_models(settings)
         registry.remove(chosen)
@@ -113,8 +115,9 @@ def _wire(
     tab.select(show_again, parts.choice, everything, **reading)
     parts.choice.input(show, parts.choice, everything, **reading)
     parts.table.pick(pick, None, everything, **reading)
-    rename.click(rename_model, [parts.choice, parts.new_name], everything, **private)
-    delete.click(delete_model, parts.choice, everything, **private)
+    renamed = told_in(parts.refused, rename_model, everything)
+    rename.click(**renamed, inputs=[parts.choice, parts.new_name], **private)
+    delete.click(**told_in(parts.refused, delete_model, everything), inputs=parts.choice, **private)
     ask.click(lambda: gr.Group(visible=True), None, parts.confirm, **reading)
     keep.click(lambda: gr.Group(visible=False), None, parts.confirm, **reading)
     return show_again
@@ -147,5 +150,6 @@ def _show(
         gr.Group(visible=ours),
         spec.id if spec and ours else "",
         gr.Group(visible=False),
+        "",
         *export_formats(spec, locale),
     ]

@@ -72,6 +72,10 @@ _LEGEND = {
 }
 
 
+_LEAST_SEEN = 0.01
+"""Of a bar's reach; what is narrower has no colour that anybody would look up."""
+
+
 def memory_chart(
     parts: Mapping[str, int],
     part_names: Mapping[str, str],
@@ -81,7 +85,7 @@ def memory_chart(
 ) -> PlotData:
     """One bar of the parts of an estimate (bytes) against the sizes of common GPUs.
 
-    The table of parts, in the same colours, is its legend.
+    Its legend names the parts that can be seen; the table of parts has the same colours.
     `chosen_bytes` is the size of the GPU that was asked about; its line is drawn bold.
     """
     total_gib = sum(parts.values()) / GIB
@@ -95,6 +99,7 @@ def memory_chart(
             "name": part_names.get(part, part),
             "marker": {"color": PART_COLOURS.get(part, GREY)},
             "hovertemplate": f"{part_names.get(part, part)}: %{{x:.2f}} GiB<extra></extra>",
+            "showlegend": size / GIB > reach * _LEAST_SEEN,
         }
         for part, size in parts.items()
         if size > 0
@@ -103,8 +108,15 @@ def memory_chart(
     return figure(
         bars,
         barmode="stack",
-        height=190,
-        showlegend=False,
+        height=240,
+        showlegend=True,
+        legend={
+            "orientation": "h",
+            "y": -0.45,
+            "yanchor": "top",
+            "traceorder": "normal",
+            "font": {"size": 12},
+        },
         bargap=0.3,
         xaxis=axis(tr("GiB of GPU memory", locale), range=[0, reach]),
         yaxis=axis(showticklabels=False),
@@ -136,7 +148,7 @@ def _gpu_lines(
                 "y": 1.02,
                 "yref": "paper",
                 "yanchor": "bottom",
-                "text": f"<b>{size_gib} GB</b>" if chosen else f"{size_gib}",
+                "text": f"<b>{size_gib} GiB</b>" if chosen else f"{size_gib}",
                 "showarrow": False,
             }
         )

@@ -1,84 +1,172 @@
-"""From the studio's errors to what the visitor sees: the only place where that happens."""
+"""From the studio's errors to what the visitor sees: the only place where that happens.
+
+On the page an error stands where what was asked for would have stood (`told_in`); programs, and the few
+answers that have no place of their own, get it as Gradio's own error (`shows_errors`).
+"""
 
 import functools
 import html
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
+from gradio.blocks import Block
 
 from studio.errors import StudioError
+from studio.messages import Message
+from studio.reports.markup import Html
+from studio.reports.pieces import note
 from studio.settings import Settings
 from studio.translation import said, tr
 from studio.ui.shared.access import without_places
-from studio.ui.shared.i18n import request_locale
+from studio.ui.shared.i18n import label_of, request_locale
 
 
 def shows_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
     """A handler whose `StudioError` becomes a message on the page (or the API's answer), translated.
 
-    Works for functions, generators and asynchronous generators. The language is that of the handler's
-    `gr.Request` argument. The first value of a generator's steps says what is under way: whatever error ends
-    it, also one that is a bug, the page must not go on saying so.
+    The language is that of the handler's `gr.Request` argument.
     """
-    if inspect.isasyncgenfunction(handler):
-
-        @functools.wraps(handler)
-        async def stream(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-            """The handler's steps; an error among them in the visitor's language."""
-            steps, step = handler(*args, **kwargs), None
-            try:
-                async for step in steps:
-                    yield step
-            except Exception as error:
-                if step is not None:
-                    yield _cleared(step)
-                raise _message(error, args, kwargs) from error
-            finally:
-                # A visitor who leaves closes this one; what it stands for must end then, not some time later.
-                await steps.aclose()
-
-        return stream
-
-    if inspect.isgeneratorfunction(handler):
-
-        @functools.wraps(handler)
-        def generator(*args: Any, **kwargs: Any) -> Iterator[Any]:
-            step = None
-            try:
-                for step in handler(*args, **kwargs):
-                    yield step
-            except Exception as error:
-                if step is not None:
-                    yield _cleared(step)
-                raise _message(error, args, kwargs) from error
-
-        return generator
 
     @functools.wraps(handler)
     def function(*args: Any, **kwargs: Any) -> Any:
         try:
             return handler(*args, **kwargs)
         except StudioError as error:
-            raise _message(error, args, kwargs) from error
+            locale = _locale(args, kwargs)
+            raise gr.Error(
+                html.escape(_public(error, locale), quote=False),
+                title=tr("This did not work", locale),
+                print_exception=False,
+            ) from error
 
     return function
 
 
-def _cleared(step: Any) -> Any:
-    """After a step like this one: nothing is under way; what else is on the page stays."""
-    return ["", *[gr.skip()] * (len(step) - 1)] if isinstance(step, (list, tuple)) else ""
+def told_in(
+    place: Block,
+    handler: Callable[..., Any],
+    outputs: Sequence[Block] = (),
+    form: Mapping[str, Block] | None = None,
+) -> dict[str, Any]:
+    """`fn` and `outputs` of an event whose errors stand in `place` until its next answer; everything else on
+    the page stays as it is then.
+
+    `place` may be one of the `outputs`. An option that is a field of `form` is called by its label. Works for
+    functions and asynchronous generators.
+    """
+    shown = [*outputs] if place in outputs else [*outputs, place]
+    answers = _Answers(shown.index(place), len(shown), place not in outputs, fields_of(form or {}))
+    wrap = answers.of_steps if inspect.isasyncgenfunction(handler) else answers.of_function
+    return {"fn": wrap(handler), "outputs": shown}
 
 
-def _message(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception:
-    if not isinstance(error, StudioError):
-        return error
-    request = next((value for value in (*args, *kwargs.values()) if isinstance(value, gr.Request)), None)
-    locale = request_locale(request)
-    text = said(error, locale)
-    return gr.Error(
-        html.escape(without_places(text) if Settings.from_env().is_public else text, quote=False),
-        title=tr("This did not work", locale),
-        print_exception=False,
-    )
+@dataclass(frozen=True)
+class Field:
+    """A field of a form, as errors speak of it."""
+
+    elem_id: str | None
+    title: Message | str
+    """Its label, and of one that is folded away where it is."""
+
+
+Fields = Mapping[str, Field]
+"""Name of an option → its field."""
+
+
+def fields_of(form: Mapping[str, Block]) -> Fields:
+    """The fields of a form; to be asked while the page is built: Gradio forgets later what is in what."""
+    return {name: Field(field.elem_id, _title(field)) for name, field in form.items()}
+
+
+def _title(field: Block) -> Message | str:
+    around = field.parent
+    while around is not None and not isinstance(around, gr.Accordion):
+        around = around.parent
+    if around is None:
+        return label_of(field)
+    return Message("{label} (under “{section}”)", label=label_of(field), section=label_of(around))
+
+
+def refusal(error: StudioError, fields: Fields, locale: str) -> Html:
+    """What is said of an error, with the title of the field that it is about if that is one of `fields`; the
+    page then marks that field, too."""
+    field = fields.get(str(error.values.get("name", "")))
+    if field is None:
+        return note(_public(error, locale), "bad")
+    named = Message(error.template, **{**error.values, "name": field.title})
+    return note(_public(named, locale), "bad", field.elem_id)
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """What a handler answers, and its errors, as values of an event's outputs."""
+
+    at: int
+    """Which of the outputs errors stand in."""
+    count: int
+    """Of the outputs."""
+    is_apart: bool
+    """Whether errors have a place that the handler knows nothing of."""
+    fields: Fields
+
+    def of_function(self, handler: Callable[..., Any]) -> Callable[..., Any]:
+        """The handler, answering with its error instead of raising it."""
+
+        @functools.wraps(handler)
+        def function(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return self._whole(handler(*args, **kwargs))
+            except StudioError as error:
+                return self._told(error, args, kwargs)
+
+        return function
+
+    def of_steps(self, handler: Callable[..., Any]) -> Callable[..., Any]:
+        """The same; what was under way is not, whatever error ends it, also one that is a bug."""
+
+        @functools.wraps(handler)
+        async def steps(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            begun = handler(*args, **kwargs)
+            try:
+                async for step in begun:
+                    yield self._whole(step)
+            except StudioError as error:
+                yield self._told(error, args, kwargs)
+            except Exception:
+                yield self._only("")
+                raise
+            finally:
+                # A visitor who leaves closes this one; what it stands for must end then, not some time later.
+                await begun.aclose()
+
+        return steps
+
+    def _whole(self, answer: Any) -> Any:
+        values = [*answer] if isinstance(answer, (list, tuple)) else [answer]
+        own = self.count - self.is_apart
+        return self._values([*values[:own], *([""] if self.is_apart else [])])
+
+    def _told(self, error: StudioError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        locale = _locale(args, kwargs)
+        return self._only(gr.update(value=refusal(error, self.fields, locale), visible=True))
+
+    def _only(self, value: Any) -> Any:
+        return self._values([value if index == self.at else gr.skip() for index in range(self.count)])
+
+    def _values(self, values: list[Any]) -> Any:
+        """As Gradio takes them: of one output not in a list."""
+        return values if self.count > 1 else values[0]
+
+
+def _locale(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    given = (*args, *kwargs.values())
+    return request_locale(next((value for value in given if isinstance(value, gr.Request)), None))
+
+
+def _public(message: Message, locale: str) -> str:
+    """In the visitor's language; strangers are not told where something lies."""
+    text = said(message, locale)
+    return without_places(text) if Settings.from_env().is_public else text

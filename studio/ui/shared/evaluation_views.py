@@ -37,7 +37,7 @@ def rates_table(models: Sequence[Mapping[str, Any]], locale: str) -> Html:
         ]
         for row in models
     ]
-    return table(headers, rows, numeric=[1, 2, 3, 4, 5])
+    return table(headers, rows, numeric=[1, 2, 3, 4, 5], class_="stacked")
 
 
 def comparison_sentences(comparisons: Sequence[Mapping[str, Any]], locale: str) -> Html:
@@ -82,10 +82,7 @@ def script_note(found: Mapping[str, Any], locale: str) -> Html:
 
 def utterance_table(utterances: Sequence[Mapping[str, Any]], locale: str, limit: int = 200) -> Html:
     """What was said and what each model wrote, differences marked; at most `limit` rows."""
-    headers = [
-        tr(text, locale)
-        for text in (N_("Model"), N_("Audio"), N_("What was said"), N_("What the model wrote"))
-    ]
+    headers = [tr(text, locale) for text in (N_("Model"), N_("Audio"), N_("Reference"), N_("Model output"))]
     rows: list[list[Child]] = [
         [
             str(row["model"]),
@@ -95,7 +92,7 @@ def utterance_table(utterances: Sequence[Mapping[str, Any]], locale: str, limit:
         ]
         for row in utterances[:limit]
     ]
-    return tag("div", difference_legend(locale), table(headers, rows, class_="utterances"))
+    return tag("div", difference_legend(locale), table(headers, rows, class_="utterances stacked"))
 
 
 def difference_legend(locale: str) -> Html:
@@ -113,7 +110,7 @@ def difference_legend(locale: str) -> Html:
 
 def side_by_side_view(found: SideBySide, locale: str) -> Html:
     """A row a model: what it wrote against the reference, or against the first model, and its error rates."""
-    headers = [tr(text, locale) for text in (N_("Model"), N_("What the model wrote"))]
+    headers = [tr(text, locale) for text in (N_("Model"), N_("Model output"))]
     rates = [tr(text, locale) for text in (N_("WER (words)"), N_("CER (characters)"))]
     rows: list[list[Child]] = []
     for hearing in found.hearings:
@@ -123,7 +120,9 @@ def side_by_side_view(found: SideBySide, locale: str) -> Html:
             row += [format_percent(hearing.wer), format_percent(hearing.cer)]
         rows.append(row)
     titles = [*headers, *rates] if found.reference else headers
-    return tag("div", difference_legend(locale), table(titles, rows, numeric=[2, 3], class_="side-by-side"))
+    return tag(
+        "div", difference_legend(locale), table(titles, rows, numeric=[2, 3], class_="side-by-side stacked")
+    )
 
 
 def difference(reference: str, hypothesis: str) -> Html:

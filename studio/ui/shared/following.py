@@ -1,6 +1,7 @@
 """How the page follows: events and settings of handlers that nobody has to press a button for."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -60,16 +61,29 @@ def opened(tab: gr.Tab) -> list[Any]:
     return [tab.select, around.select] if isinstance(around, gr.Tab) else [tab.select]
 
 
-def wire_cancel(cancel: gr.Button, stops: Stops, status: Block | None = None) -> None:
-    """The button asks the visitor's work to stop, which then says so; where nothing is at work, nothing may
-    stand in `status` as if.
+def wire_work(
+    starts: Sequence[Any], cancel: gr.Button, stops: Stops, status: Block | None = None, **work: Any
+) -> Dependency:
+    """The events `starts` begin what `work` says, as an event takes it; `cancel`, which can be pressed until
+    that has ended, asks it to stop, and it then says so. Where nothing is at work, nothing may stand in
+    `status` as if.
     """
 
     def stop(request: gr.Request) -> Any:
         was_at_work = stops.cancel(str(request.session_hash))
         return None if status is None else gr.skip() if was_at_work else ""
 
+    def offer(event: Callable[..., Any], is_offered: str) -> None:
+        """In the browser: the visitor may press before a server has answered."""
+        update = f"() => ({{__type__: 'update', interactive: {is_offered}}})"
+        event(None, None, cancel, js=update, **QUIET)
+
+    cancel.interactive = False
+    offer(partial(gr.on, [*starts]), "true")  # first: the browser asks one after the other, each to its end
+    begun: Dependency = gr.on([*starts], **work)
+    offer(begun.then, "false")
     cancel.click(stop, None, status, **QUIET)
+    return begun
 
 
 def follow_models(

@@ -1,21 +1,19 @@
 """The form of a training run, made from `TrainingConfig`: one component a field, under the field's name."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.errors import ConfigError, StudioError
 from studio.options.arguments import config_from_dict, write_yaml
 from studio.options.choices import ALL_LINEAR
 from studio.options.training import FIELDS, GROUPS, TrainingConfig
 from studio.runs.manager import with_absolute_paths
 from studio.settings import Settings
 from studio.training.distributed.slurm import slurm_script
-from studio.translation import said
-from studio.ui.shared.i18n import _, request_locale
+from studio.ui.shared.i18n import _
 
 LABELS = {name: _(f.metadata["label"]) for name, f in FIELDS.items()}
 
@@ -32,7 +30,7 @@ def field_component(name: str, **more: Any) -> Block:
     if f.metadata["automatic"]:
         common["info"] = _(f.metadata["automatic"])
     if f.type in (int, int | None):
-        return gr.Number(value=default or 0, precision=0, **common)
+        return gr.Number(value=default or 0, **common)
     if f.type in (float, float | None):
         step = {"step": f.metadata["step"]} if f.metadata["step"] else {}
         return gr.Number(value=default or 0, **step, **common)
@@ -86,43 +84,6 @@ def form_config(values: Mapping[str, Any]) -> TrainingConfig:
 def form_updates(config: TrainingConfig, form: Mapping[str, Block]) -> list[Any]:
     """Values that set every component of the form to `config`."""
     return [shown_value(getattr(config, name)) for name in form]
-
-
-def form_problems(values: Mapping[str, Any], check: Callable[[Mapping[str, Any]], object]) -> dict[str, Any]:
-    """Field → what is wrong with its value, if `check` refuses one; errors name the option to change."""
-    try:
-        check(values)
-    except ConfigError as error:
-        name = str(error.values.get("name", ""))
-        return {name: error} if name in values else {}
-    except StudioError:
-        return {}  # of a model or of data: told where it is looked for
-    return {}
-
-
-def validator(
-    form: Mapping[str, Block], check: Callable[[Mapping[str, Any]], object], *others: str
-) -> Callable[..., list[Any]]:
-    """For the `validator` of an event whose inputs are `others` and the form: marks what `check` refuses."""
-    return field_marks(form, lambda values: form_problems(values, check), *others)
-
-
-def field_marks(
-    form: Mapping[str, Block], problems: Callable[[dict[str, Any]], Mapping[str, StudioError]], *others: str
-) -> Callable[..., list[Any]]:
-    """The same for `problems`, which tells of each wrong field what is wrong with it."""
-
-    def validate(request: gr.Request, **values: Any) -> list[Any]:
-        """A mark for each input, in their order."""
-        locale = request_locale(request)
-        wrong = problems({name: values[name] for name in form})
-        marks = [gr.validate(True, "") for _name in others]
-        for name in form:
-            text = said(wrong[name], locale) if name in wrong else ""
-            marks.append(gr.validate(name not in wrong, text))
-        return marks
-
-    return validate
 
 
 def run_files(config: TrainingConfig, settings: Settings) -> dict[str, str]:

@@ -7,10 +7,14 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.messages import Joined, Message
 from studio.options.training import FIELDS, TrainingConfig
+from studio.reports.markup import Html, tag
+from studio.reports.pieces import note
+from studio.translation import said, tr
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.forms import shown_value
-from studio.ui.shared.i18n import _
+from studio.ui.shared.i18n import _, request_locale
 
 PLAN_OPTIONS = tuple(name for name, f in FIELDS.items() if f.metadata["in_plan"])
 """What a plan decides; the data and the rest of the form stay as the visitor has them."""
@@ -44,18 +48,27 @@ def handed(config: TrainingConfig | None, *, fits: bool = True) -> list[Any]:
 
 
 def wire_handovers(
-    handovers: Sequence[Handover], form: Mapping[str, Block], tabs: gr.Tabs, train: str
+    handovers: Sequence[Handover], form: Mapping[str, Block], told: gr.HTML, tabs: gr.Tabs, train: str
 ) -> None:
-    """Each button fills `form` and opens the tab named `train`."""
+    """Each button fills `form`, says in `told` what it has filled in, and opens the tab named `train`."""
 
-    def fill(options: dict[str, Any]) -> list[Any]:
-        values = [shown_value(options[name]) if name in options else gr.skip() for name in form]
-        return [gr.Tabs(selected=train), *values]
+    def fill(request: gr.Request, options: dict[str, Any], **values: Any) -> list[Any]:
+        planned = {name: shown_value(value) for name, value in options.items() if name in form}
+        changed = [name for name in planned if planned[name] != shown_value(values[name])]
+        filled = [planned[name] if name in changed else gr.skip() for name in form]
+        return [gr.Tabs(selected=train), filled_note(changed, request_locale(request)), *filled]
 
     for each in handovers:
-        each.button.click(
-            fill,
-            each.options,
-            [tabs, *form.values()],
-            **QUIET,
-        )
+        inputs = {"options": each.options, **form}
+        each.button.click(fill, inputs_kwargs=inputs, outputs=[tabs, told, *form.values()], **QUIET)
+
+
+def filled_note(changed: Sequence[str], locale: str) -> Html:
+    """Which options of the form came from a plan; they are marked as long as the note stands."""
+    if not changed:
+        return note(tr("The form already has the settings of the plan.", locale))
+    labels = Joined(tuple(Message(FIELDS[name].metadata["label"]) for name in changed))
+    told = said(Message("Filled in from the plan: {names}", names=labels), locale)
+    fields = ", ".join(f"#train-{name}" for name in changed)
+    mark = tag("style", f":is({fields}) {{ border-left: 3px solid var(--good) !important }}")
+    return tag("div", note(told, "good"), mark)

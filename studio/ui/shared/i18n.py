@@ -16,11 +16,13 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 import gradio as gr
+from gradio.blocks import Block
 from gradio.i18n import I18nData
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 
-from studio.translation import DEFAULT_LOCALE, LOCALES, tr
+from studio.messages import Message
+from studio.translation import DEFAULT_LOCALE, LOCALES, N_, tr
 
 AsgiMessage = MutableMapping[str, Any]
 Send = Callable[[AsgiMessage], Awaitable[None]]
@@ -31,6 +33,33 @@ COOKIE = "studio_locale"
 
 _TRADITIONAL = ("zh-tw", "zh-hk", "zh-mo", "zh-hant")
 
+
+GRADIO_NAMES = (
+    N_("Adjust playback speed to {number}x"),
+    N_("Adjust volume"),
+    N_("Choose a file"),
+    N_("Clear"),
+    N_("Collapse"),
+    N_("Copy"),
+    N_("Download"),
+    N_("Empty value"),
+    N_("File upload"),
+    N_("Gradio footer navigation"),
+    N_("Line number {number}"),
+    N_("More tabs"),
+    N_("Record audio"),
+    N_("Remove this file"),
+    N_("Reset audio"),
+    N_("Select input device"),
+    N_("Skip backwards by {number} seconds"),
+    N_("Skip forward by {number} seconds"),
+    N_("Stop Recording"),
+    N_("Trim audio to selection"),
+    N_("Upload file"),
+    N_("Uploaded files"),
+    N_("undo"),
+)
+"""What Gradio calls its own buttons and fields, in English alone."""
 
 _marked: dict[str, tuple[str, dict[str, Any]]] = {}
 """Key → English text, and what goes into its braces."""
@@ -44,10 +73,13 @@ def _(text: str, **values: Any) -> I18nData:
     return I18nData(key)
 
 
-def english(marked: I18nData) -> str:
-    """The text that was marked with `_`, for use on the server."""
-    text, values = _marked[marked.key]
-    return tr(text, DEFAULT_LOCALE, **values)
+def label_of(field: Block) -> Message | str:
+    """What stands over a field of the page."""
+    label = getattr(field, "label", "")
+    if not isinstance(label, I18nData):
+        return str(label)
+    text, values = _marked[label.key]
+    return Message(text, **values)
 
 
 def page_translations() -> gr.I18n:
@@ -152,7 +184,9 @@ def add_locale(page: bytes, locale: str) -> bytes:
     script = (
         "<script>for (const [name, value] of Object.entries("
         f"{{language: {json.dumps(locale)}, languages: [{json.dumps(locale)}]}}))"
-        "Object.defineProperty(navigator, name, {get: () => value, configurable: true});</script>"
+        "Object.defineProperty(navigator, name, {get: () => value, configurable: true});"
+        f"window.gradioNames = {json.dumps({name: tr(name, locale) for name in GRADIO_NAMES})};"
+        "</script>"
     )
     page = page.replace(b'lang="en"', f'lang="{locale}"'.encode(), 1)
     return page.replace(b"<head>", b"<head>" + script.encode(), 1)

@@ -67,12 +67,13 @@ def _value(
         return gpu_named(text).name
     if kind is str and len(text) <= _LONGEST and text in choices.get(name, (text,)):
         return text
-    raise ConfigError("The link has {name}={value!r}, which cannot be.", name=name, value=text[:80])
+    raise ConfigError("The link has an invalid value, {name}={value!r}.", name=name, value=text[:80])
 
 
 def plan_link(question: Question | FitQuestion, request: gr.Request, locale: str) -> Html:
-    """A link to the page as this visitor sees it, with the question filled in."""
+    """A link to the page as this visitor sees it, with the question filled in; a press copies its address."""
     referer = request.headers.get("referer", "") if hasattr(request, "headers") else ""
     page = referer.partition("?")[0].partition("#")[0] if referer.startswith("http") else "/"
     address = f"{page}?{link_query(question)}"
-    return tag("a", tr("Link to this plan", locale), href=address, class_="studio-download plan-link")
+    label, copied = tr("Copy the link to this plan", locale), tr("Copied", locale)
+    return tag("a", label, href=address, data_copied=copied, class_="studio-download plan-link")

@@ -9,7 +9,7 @@ from studio.units import format_bytes
 
 _ON_CARD = (
     ("allocated_bytes", N_("Tensors")),
-    ("reserved_bytes", N_("Kept by the allocator")),
+    ("reserved_bytes", N_("Reserved by the allocator")),
     ("device_bytes", N_("On the card, with the CUDA context")),
 )
 
@@ -29,7 +29,7 @@ def memory_comparison(memory: Mapping[str, Any] | None, locale: str) -> Html:
         title = f"{title} · {measured['device']}"
     return tag(
         "div",
-        tag("h4", title),
+        tag("h2", title),
         tag("div", [_bar(name, kind, size, top) for name, kind, size in rows], class_="compared"),
         None if measured.get("tensor_bytes") else _note(predicted, measured, is_cpu, locale),
     )

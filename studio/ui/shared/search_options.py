@@ -6,6 +6,7 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.options.values import whole_number
 from studio.transcription.engine import (
     FASTER_WHISPER,
     PRECISIONS,
@@ -23,9 +24,7 @@ from studio.ui.shared.i18n import _, request_locale
 _USUAL = TranscribeOptions()
 _WHOLE_NUMBERS = ("num_beams", "max_new_tokens", "batch_size")
 _BEFORE = N_("Fewer errors, one script and one style; a mistake may be carried on.")
-_TOGETHER = N_(
-    "Windows that are decoded together; 0: those of a recording in turn. On a GPU, more are quicker."
-)
+_TOGETHER = N_("Windows decoded together; 0: one after the other. On a GPU, more is faster.")
 
 
 def search_options(prefix: str = "transcribe") -> dict[str, Block]:
@@ -37,19 +36,19 @@ def search_options(prefix: str = "transcribe") -> dict[str, Block]:
         _text_fields(form, prefix)
         _search_fields(form, prefix)
         form["audio_context"] = gr.Radio(
-            [(_("As trained"), "auto"), (_("30 seconds"), "full"), (_("As long as the sound"), "short")],
+            [(_("As trained"), "auto"), (_("30 seconds"), "full"), (_("Audio length"), "short")],
             value="auto",
             label=_("Audio context"),
             info=_(
-                "Encoder input length. Models trained in short-audio mode read the sound's own length, "
-                "others 30 seconds: with short windows those mishear."
+                "Encoder input length. Models trained in short-audio mode take the audio's own "
+                "length, others 30 seconds: these make errors on shorter input."
             ),
             elem_id=f"{prefix}-audio-context",
         )
         form["chinese_script"] = gr.Radio(
             [
                 (_("One script"), "auto"),
-                (_("As heard"), "as_heard"),
+                (_("As transcribed"), "as_heard"),
                 (_("Simplified"), "simplified"),
                 (_("Traditional"), "traditional"),
                 (_("Traditional, Taiwan"), "taiwan"),
@@ -77,7 +76,7 @@ def chosen(values: Mapping[str, Any]) -> tuple[TranscribeOptions, EngineChoice]:
     rest["temperature"] = parse_numbers("temperature", str(rest["temperature"]))
     rest["suppress_tokens"] = parse_tokens(str(rest["suppress_tokens"] or ""))
     for name in _WHOLE_NUMBERS:
-        rest[name] = int(rest[name] or 0)
+        rest[name] = whole_number(name, rest[name])
     return TranscribeOptions(**rest), EngineChoice(values["engine"], values["precision"])
 
 
@@ -104,7 +103,7 @@ def engine_fields(prefix: str) -> dict[str, Block]:
             elem_id=f"{prefix}-precision",
         )
     gr.Markdown(
-        _("faster-whisper plays exports: for any other model one is made at its first use, and kept."),
+        _("faster-whisper runs exported models: any other is exported at its first use, and kept."),
         elem_classes="subdued",
     )
     form["engine"].change(  # type: ignore[attr-defined]
@@ -116,8 +115,8 @@ def engine_fields(prefix: str) -> dict[str, Block]:
 def _text_fields(form: dict[str, Block], prefix: str) -> None:
     form["initial_prompt"] = gr.Textbox(
         "",
-        label=_("Text before"),
-        info=_("What came before the recording: style, names as they are spelled."),
+        label=_("Initial prompt"),
+        info=_("Shows the style, and how names are spelled."),
         max_lines=3,
     )
     form["hotwords"] = gr.Textbox(
@@ -125,25 +124,22 @@ def _text_fields(form: dict[str, Block], prefix: str) -> None:
     )
     form["condition_on_prev_tokens"] = gr.Checkbox(
         True,
-        label=_("Tell each window what was said before"),
+        label=_("Condition on previous text"),
         info=_(_BEFORE),
         elem_id=f"{prefix}-condition",
     )
     form["vad"] = gr.Checkbox(
         True,
-        label=_("Leave out what holds no voice"),
-        info=_("A detector keeps silence and noise from the model, which would make words up."),
+        label=_("Skip parts without speech"),
+        info=_("Voice activity detection: on silence and noise the model may hallucinate."),
     )
 
 
 def _search_fields(form: dict[str, Block], prefix: str) -> None:
-    form["num_beams"] = gr.Slider(
-        1,
-        8,
-        value=USUAL_BEAMS,
-        step=1,
-        label=_("Beams"),
-        info=_("One takes less than half the time of five, and errs a tenth more."),
+    form["num_beams"] = gr.Number(
+        USUAL_BEAMS,
+        label=_("Beam size"),
+        info=_("1 takes less than half the time of 5, with about a tenth more errors."),
     )
     form["temperature"] = gr.Textbox(
         ", ".join(f"{value:g}" for value in _USUAL.temperature),
@@ -161,11 +157,10 @@ def _search_fields(form: dict[str, Block], prefix: str) -> None:
             min_width=130,
         )
         form["max_new_tokens"] = gr.Number(
-            0, precision=0, label=_("Longest text"), info=_("Tokens of a window; 0: no limit."), min_width=130
+            0, label=_("Longest text"), info=_("Tokens of a window; 0: no limit."), min_width=130
         )
         form["batch_size"] = gr.Number(
             0,
-            precision=0,
             label=_("Batch size"),
             info=_(_TOGETHER),
             min_width=130,
@@ -178,20 +173,20 @@ def _judgement_fields(form: dict[str, Block]) -> None:
     with gr.Row():
         form["compression_ratio_threshold"] = gr.Number(
             _USUAL.compression_ratio_threshold,
-            label=_("Repeats itself above"),
-            info=_("Compression ratio of the text."),
+            label=_("Compression ratio threshold"),
+            info=_("Above it, a text counts as repetitive."),
             min_width=130,
         )
         form["logprob_threshold"] = gr.Number(
             _USUAL.logprob_threshold,
-            label=_("Unsure below"),
-            info=_("Mean log-probability of its tokens."),
+            label=_("Log-probability threshold"),
+            info=_("Below it (mean over tokens), a text counts as unsure."),
             min_width=130,
         )
         form["no_speech_threshold"] = gr.Number(
             _USUAL.no_speech_threshold,
-            label=_("Silence above"),
-            info=_("Probability; only unsure texts are dropped."),
+            label=_("No-speech threshold"),
+            info=_("Above it, an unsure text is dropped as silence."),
             min_width=130,
         )
 

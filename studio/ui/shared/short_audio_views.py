@@ -7,7 +7,7 @@ from studio.reports.markup import Child, Html, table, tag
 from studio.translation import N_, tr
 from studio.units import format_percent
 
-_CONTEXTS = {"full": N_("30 seconds"), "short": N_("As long as the sound")}
+_CONTEXTS = {"full": N_("30 seconds"), "short": N_("Audio length")}
 
 
 def short_audio_table(report: Mapping[str, Any] | None, locale: str) -> Html | None:
@@ -46,8 +46,8 @@ def short_audio_table(report: Mapping[str, Any] | None, locale: str) -> Html | N
     numbers = list(range(1, len(headers)))
     return tag(
         "div",
-        tag("h4", tr("Short-audio mode: speed and accuracy", locale)),
-        table(headers, rows, numeric=numbers),
+        tag("h2", tr("Short-audio mode: speed and accuracy", locale)),
+        table(headers, rows, numeric=numbers, class_="stacked"),
         tag("p", caption, class_="subdued"),
     )
 

@@ -8,13 +8,14 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import gradio as gr
+from gradio.blocks import Block
 
 from studio.errors import StudioError
 from studio.messages import Message
@@ -23,7 +24,7 @@ from studio.reports.pieces import note, progress_bar
 from studio.transcription.engine import OnStep
 from studio.transcription.model_cache import ModelCache
 from studio.translation import said, tr
-from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.errors import told_in
 from studio.ui.shared.i18n import request_locale
 from studio.ui.shared.waiting import Line
 from studio.units import format_duration
@@ -47,10 +48,11 @@ class Task(Generic[Report, Result]):
     """What the page shows after a report, or of time that passed without one (None); None: no change."""
     finish: Callable[[Result, bool], Shown]
     """What it shows at the end; the second argument tells whether it was cancelled."""
-    blank: Shown = field(default_factory=list)
-    """The outputs behind the status while there is nothing in them."""
+    others: int = 0
+    """Outputs behind the status. What they show stays until the task has something to show there: whatever
+    is cancelled or fails before takes nothing away."""
     filled: Shown | None = None
-    """The same once it has begun, if there is something."""
+    """What they show once it has begun, if there is something."""
     engines: ModelCache | None = None
     """Models that it listens with: they may share the machine with a run, which is told."""
     outlives: bool = False
@@ -68,19 +70,20 @@ class Tasks:
         self.stops = Stops()
         self._line = line
 
-    def handler(self, make: Callable[..., Task[Any, Any]]) -> Callable[..., AsyncIterator[Shown]]:
-        """What a button's click calls: `make(locale, **values)` gives the task of a form's values, which are
-        to be passed as `inputs_kwargs`.
+    def handler(
+        self, make: Callable[..., Task[Any, Any]], outputs: Sequence[Block], form: Mapping[str, Block]
+    ) -> dict[str, Any]:
+        """Function, inputs and outputs of a button's click: `make(locale, **values)` gives the task of the
+        form's values, and the first of the outputs is the status, where errors stand, too.
         """
 
-        @shows_errors
         async def handle(request: gr.Request, **values: Any) -> AsyncIterator[Shown]:
             task = make(request_locale(request), **values)
             async with aclosing(self.run(task, request)) as steps:
                 async for step in steps:
                     yield step
 
-        return handle
+        return {**told_in(outputs[0], handle, outputs, form), "inputs_kwargs": form}
 
     async def run(self, task: Task[Report, Result], request: gr.Request) -> AsyncGenerator[Shown]:
         """What the page shows of a task, step by step. A visitor who leaves ends it, unless it outlives them.
@@ -94,7 +97,6 @@ class Tasks:
                 async for step in steps:
                     yield step
         except StudioError as error:
-            yield ["", *task.blank]
             if task.path is None:
                 raise
             raise named(error, task.path) from error
@@ -106,19 +108,20 @@ class Tasks:
     ) -> AsyncGenerator[Shown]:
         """Waits in the line, then works; for those who see to `stops` themselves."""
         place = self._line.join()
+        stays = [gr.skip()] * task.others
         work: Worked[Report, Result] = Worked(lambda report: task.work(report, should_stop))
         try:
             async for before in place.wait():
                 if should_stop():
                     break
-                yield [waiting_note(before, locale), *task.blank]
+                yield [waiting_note(before, locale), *stays]
             if should_stop():
-                yield [note(tr("Cancelled before it began.", locale), "warning"), *task.blank]
+                yield [note(tr("Cancelled before it began.", locale), "warning"), *stays]
                 return
             # Before the page hears of it: bringing it the first line takes a while, in which work can go on.
             work.begin()
             told = await asyncio.to_thread(shared_note, task.engines, locale) if task.engines else Html("")
-            yield [join([told, task.begun]), *(task.filled or task.blank)]
+            yield [join([told, task.begun]), *(task.filled or stays)]
             async for report in work:
                 if (shown := task.show(report)) is not None:
                     yield [join([told, shown[0]]), *shown[1:]]
@@ -164,8 +167,8 @@ def paced_bar(doing: str, done: float, total: float, pace: "Pace", locale: str) 
 def waiting_note(before: int, locale: str) -> Html:
     """What somebody reads whose turn has not come."""
     if before == 1:
-        return note(tr("One visitor is before you: yours is next.", locale))
-    return note(tr("{count} visitors are before you.", locale, count=before))
+        return note(tr("One visitor is ahead of you: you are next.", locale))
+    return note(tr("{count} visitors are ahead of you.", locale, count=before))
 
 
 def shared_note(engines: ModelCache, locale: str) -> Html:

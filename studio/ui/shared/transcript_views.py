@@ -13,7 +13,7 @@ from studio.translation import N_, tr
 from studio.units import format_clock, format_duration, format_percent
 
 SURENESS = (0.9, 0.7, 0.4)
-"""At least so likely: sure, fairly sure, unsure; below: a guess."""
+"""At least so likely: sure, fairly sure, unsure; below: very unsure."""
 _SURENESS_NAMES = (N_("sure"), N_("fairly sure"), N_("unsure"), N_("very unsure"))
 _LEAST_TOLD = 0.01
 _WAVE_HEIGHT = 100
@@ -25,7 +25,7 @@ def transcript_facts(transcript: Transcript, locale: str) -> Html:
         [
             (tr("Language", locale), _languages_weighed(transcript, locale)),
             (tr("Length", locale), format_duration(transcript.duration_seconds)),
-            (tr("Took", locale), format_duration(transcript.processing_seconds)),
+            (tr("Processing time", locale), format_duration(transcript.processing_seconds)),
             (tr("Real-time factor", locale), f"{transcript.real_time_factor:.2f}"),
             (tr("Model", locale), transcript.model),
         ]
@@ -50,8 +50,9 @@ def segment_list(
 ) -> Html:
     """The recording with a player, and each segment (and word) as a button that plays from its time.
 
-    With `audio`, each segment also has a field to correct it in; with `peaks` (0 to 1), the recording of
-    `duration_seconds` is drawn with its segments above them.
+    The Tab key stops at the first button; arrow keys lead to the others (`arrow_keys.js`). With `audio`, each
+    segment also has a field to correct it in; with `peaks` (0 to 1), the recording of `duration_seconds` is
+    drawn with its segments above them.
     """
     if not segments:
         return Html("")
@@ -67,11 +68,11 @@ def segment_list(
     items = [
         tag(
             "li",
-            _time_button(segment),
+            _time_button(segment, tabindex=0 if number == 0 else -1),
             tag("span", _said(segment), class_="said", dir="auto"),
             _correction(segment, locale) if audio else None,
         )
-        for segment in segments
+        for number, segment in enumerate(segments)
     ]
     return tag(
         "div",
@@ -98,20 +99,23 @@ def waveform(
         f'<path d="{path}"/></svg>'
     )
     length = max(duration_seconds, 1e-3)
-    marks = [_mark(segment, length) for segment in segments]
+    marks = [
+        _mark(segment, length, tabindex=0 if number == 0 else -1) for number, segment in enumerate(segments)
+    ]
     label = tr("The recording: click to hear it from there.", locale)
     return tag(
         "div", picture, marks, tag("i", class_="needle"), class_="wave", role="group", aria_label=label
     )
 
 
-def _mark(segment: Segment, length: float) -> Html:
+def _mark(segment: Segment, length: float, *, tabindex: int) -> Html:
     left = 100 * segment.start_seconds / length
     width = 100 * (segment.end_seconds - segment.start_seconds) / length
     return tag(
         "button",
         type="button",
         class_="wave-segment",
+        tabindex=tabindex,
         style=f"left:{left:.3f}%;width:{width:.3f}%",
         title=segment.text,
         aria_label=segment.text,
@@ -157,7 +161,7 @@ def _bounds() -> list[str]:
 
 
 def sureness(probability: float) -> int:
-    """0 (sure) to 3 (a guess)."""
+    """0 (sure) to 3 (very unsure)."""
     return sum(probability < least for least in SURENESS)
 
 
@@ -165,12 +169,13 @@ def _clock(seconds: float) -> str:
     return format_clock(seconds, always_hours=False)[:-2]
 
 
-def _time_button(segment: Segment) -> Html:
+def _time_button(segment: Segment, *, tabindex: int) -> Html:
     return tag(
         "button",
         f"{_clock(segment.start_seconds)} – {_clock(segment.end_seconds)}",
         type="button",
         class_="time",
+        tabindex=tabindex,
         data_seek=f"{segment.start_seconds:.3f}",
         data_until=f"{segment.end_seconds:.3f}",
     )
@@ -194,6 +199,7 @@ def _word_button(word: Word) -> Html:
         word.text.strip(),
         type="button",
         class_="word",
+        tabindex=-1,
         data_seek=f"{word.start_seconds:.3f}",
         data_until=f"{word.end_seconds:.3f}",
         data_sure=sureness(word.probability) if word.probability is not None else None,

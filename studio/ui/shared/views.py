@@ -137,21 +137,22 @@ def models_table(specs: Sequence[ModelSpec], locale: str) -> Html:
             N_("Source"),
             N_("Size on disk"),
             N_("Word errors"),
-            N_("Made"),
+            N_("Created"),
         )
     ]
     rows = [_model_row(spec, locale) for spec in specs]
-    return table(headers, rows, numeric=[3, 4], class_="models-table")
+    return table(headers, rows, numeric=[3, 4], class_="models-table stacked")
 
 
 def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
+    title = tr(N_("Demo model"), locale) if spec.source is ModelSource.DEMO else spec.title
     name = tag(
         "button",
-        tr(N_("Demo model"), locale) if spec.source is ModelSource.DEMO else spec.title,
+        title,
         type="button",
         class_="link-button",
         data_pick=spec.id,
-        aria_label=f"{spec.title} ({spec.id})",
+        aria_label=f"{title} ({spec.id})",
     )
     below: list[Child] = [tag("div", spec.id, class_="subdued")] if spec.id != spec.title else []
     if spec.base_model:
@@ -187,19 +188,19 @@ def model_details(spec: ModelSpec, locale: str, *, is_public: bool = False) -> H
     """Everything known about one model; strangers (`is_public`) are not told where it lies."""
     released = find_released(spec.id)
     pairs: list[tuple[str, Child]] = [
-        (tr("Name", locale), tag("code", spec.id)),
+        (tr("Name", locale), tag("code", spec.id) if spec.id != spec.title else None),
         (tr("Kind", locale), tr(KIND_NAMES[spec.kind], locale)),
         (tr("Source", locale), tr(SOURCE_NAMES[spec.source], locale)),
         (tr("Base model", locale), spec.base_model),
         (tr("Languages", locale), _languages(spec, released, locale)),
         (tr("Size on disk", locale), format_bytes(spec.size_bytes) if spec.size_bytes else None),
         (tr("Folder", locale), tag("code", str(spec.path)) if spec.path and not is_public else None),
-        (tr("Made", locale), spec.created[:16].replace("T", " ") or None),
+        (tr("Created", locale), spec.created[:16].replace("T", " ") or None),
     ]
     problem = note(said(spec.problem, locale), "bad") if spec.problem else None
     return tag(
         "div",
-        tag("h3", spec.title),
+        tag("h2", spec.title),
         tag("p", tr(released.note, locale)) if released else None,
         problem,
         loss_note(spec.card.get("capabilities"), locale),

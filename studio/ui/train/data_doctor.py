@@ -12,6 +12,7 @@ from gradio.components.plot import PlotData
 
 from studio.actions.check_data import TRANSCRIBING, CheckAnswer, CheckQuestion, check
 from studio.dataset.report import DatasetReport, Histogram
+from studio.options.values import whole_number
 from studio.reports.data_report import html_report, label_title, report_view
 from studio.reports.markup import join
 from studio.reports.pieces import BLUE, TEAL, note, progress_bar
@@ -19,7 +20,7 @@ from studio.runs.confinement import most_rows, require_own_data
 from studio.services import Services
 from studio.translation import N_, tr
 from studio.ui.shared.charts import axis, figure
-from studio.ui.shared.following import QUIET, wire_cancel
+from studio.ui.shared.following import QUIET, wire_work
 from studio.ui.shared.i18n import _
 from studio.ui.shared.tasks import Pace, Task, Tasks, paced_bar
 from studio.ui.shared.transcript_views import download_links
@@ -39,8 +40,6 @@ def build_data_doctor(services: Services, form: dict[str, Block]) -> None:
             0,
             label=_("Clips that the base model transcribes"),
             info=_("Labels it disagrees with are listed. 0: none, -1: all; the others are drawn at random."),
-            precision=0,
-            minimum=-1,
             elem_id="data-transcribe",
         )
         with gr.Row():
@@ -57,16 +56,12 @@ def build_data_doctor(services: Services, form: dict[str, Block]) -> None:
             require_own_data(services.settings, values[name])
         asked = {name: values[name] for name in _ASKED}
         rows = most_rows(services.settings, 0)
-        question = CheckQuestion(transcribe=int(transcribe or 0), max_rows=rows, **asked)
+        question = CheckQuestion(transcribe=whole_number("transcribe", transcribe), max_rows=rows, **asked)
         return _check(services, question, locale)
 
-    start.click(
-        tasks.handler(checked),
-        inputs_kwargs={"transcribe": transcribe, **{name: form[name] for name in _ASKED}},
-        outputs=[status, durations, lengths, found],
-        **QUIET,
-    )
-    wire_cancel(stop, tasks.stops, status)
+    asked = {"transcribe": transcribe, **{name: form[name] for name in _ASKED}}
+    work = tasks.handler(checked, [status, durations, lengths, found], asked)
+    wire_work([start.click], stop, tasks.stops, status, **work, **QUIET)
 
 
 def _check(
@@ -81,7 +76,7 @@ def _check(
         kind, done, total = step
         pace = paces.setdefault(kind, Pace(time.monotonic()))
         pace.note(done, time.monotonic())
-        text = N_("Listened to {done} of {total} clips")
+        text = N_("Checked {done} of {total} clips")
         if kind == TRANSCRIBING:
             text = N_("Transcribed {done} of {total} clips")
         said = tr(text, locale, done=done, total=total)
@@ -91,10 +86,10 @@ def _check(
         work=lambda report, should_stop: check(
             question, services, on_progress=lambda *step: report(step), should_stop=should_stop
         ),
-        begun=progress_bar(0.0, tr(N_("Reading the data"), locale)),
+        begun=progress_bar(None, tr(N_("Reading the data"), locale)),
         show=show,
         finish=lambda answer, _was_stopped: _whole(answer, locale),
-        blank=[gr.skip()] * 3,
+        others=3,
         engines=services.engines if question.transcribe else None,
     )
 

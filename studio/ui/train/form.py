@@ -19,10 +19,10 @@ from studio.reports.language_names import language_choices
 from studio.reports.markup import Html
 from studio.runs.confinement import most_rows, require_own_data
 from studio.runs.disk import free_bytes
+from studio.services import Services
 from studio.settings import Settings
 from studio.training.launch import launch_command
-from studio.translation import said
-from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.errors import Fields, fields_of, refusal, told_in
 from studio.ui.shared.following import QUIET, copyable, follow_form
 from studio.ui.shared.forms import (
     LABELS,
@@ -37,7 +37,9 @@ from studio.ui.shared.handover import PLAN_OPTIONS
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.views import model_choices
+from studio.ui.train.plan import planner
 from studio.ui.train.run_views import disk_note
+from studio.ui.train.upload_data import build_upload_section
 
 
 def build_data_preview(settings: Settings, source: Block) -> None:
@@ -45,25 +47,33 @@ def build_data_preview(settings: Settings, source: Block) -> None:
     button = gr.Button(_("Preview and check the data"), size="sm", elem_id="data-check")
     shown = gr.HTML(elem_id="data-preview")
 
-    @shows_errors
     def preview(name: str, request: gr.Request) -> Html:
         require_own_data(settings, name)
         found = read_manifest(name, cache_dir=settings.cache, max_rows=most_rows(settings, 0))
         return manifest_preview(found, request_locale(request))
 
     quiet: dict[str, Any] = {"api_visibility": "private", "concurrency_limit": 2}
-    button.click(preview, source, shown, **quiet)
+    button.click(**told_in(shown, preview, [shown]), inputs=source, **quiet)
     # In the browser, at once: an answer of the server might come after the preview and take it away.
     source.change(None, None, shown, js="() => ''", api_visibility="private")  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
+class Start:
+    """A button that makes a run of the form, and why it did not."""
+
+    button: gr.Button
+    refused: gr.HTML
+
+
+@dataclass(frozen=True)
 class TrainForm:
-    """Components under the names of `TrainingConfig`, the button that starts, and ready-made settings."""
+    """Components under the names of `TrainingConfig`, what starts it, and ready-made settings."""
 
     fields: dict[str, Block]
-    start: gr.Button
+    start: Start
     preset: gr.Dropdown
+    preset_refused: gr.HTML
 
 
 @dataclass(frozen=True)
@@ -74,12 +84,14 @@ class FormFiles:
     launch: gr.Textbox
     yaml: gr.HTML
     upload: gr.UploadButton
+    refused: gr.HTML
+    """Why the file cannot fill it."""
 
 
-def build_train_form(settings: Settings, *, is_off: bool) -> TrainForm:
+def build_train_form(settings: Settings, tab: gr.Tab, *, is_off: bool) -> TrainForm:
     """What most runs need to be told, then all other options, folded."""
     form: dict[str, Block] = {}
-    preset = _preset_choice()
+    preset, preset_refused = _preset_choice(), gr.HTML(elem_id="train-preset-refused")
     form["base_model"] = gr.Dropdown(
         ["demo"],
         value="demo",
@@ -89,6 +101,8 @@ def build_train_form(settings: Settings, *, is_off: bool) -> TrainForm:
         elem_id="train-base_model",
     )
     form["train_data"] = field_component("train_data")
+    if not is_off:
+        build_upload_section(settings, tab, form["train_data"])
     form["test_data"] = field_component("test_data")
     build_data_preview(settings, form["train_data"])
     with gr.Row():
@@ -110,10 +124,11 @@ def build_train_form(settings: Settings, *, is_off: bool) -> TrainForm:
         "gradient_checkpointing", info=_("Saves the most memory of all; costs about a third more time.")
     )
     form["run_name"] = field_component("run_name", placeholder=_("chosen for you if empty"))
-    start = gr.Button(_("Start training"), variant="primary", interactive=not is_off, elem_id="train-start")
+    button = gr.Button(_("Start training"), variant="primary", interactive=not is_off, elem_id="train-start")
+    start = Start(button, gr.HTML(elem_id="train-refused"))
     gr.Markdown(_("More options"), elem_classes="subdued")
     folded_groups(form)
-    return TrainForm(form, start, preset)
+    return TrainForm(form, start, preset, preset_refused)
 
 
 def _preset_choice() -> gr.Dropdown:
@@ -123,7 +138,7 @@ def _preset_choice() -> gr.Dropdown:
             + [(_(row.title.template), row.key) for row in PRESETS],
             value="",
             label=_("Begin with a preset"),
-            info=_("Sets model, method, batch and bits; your data stays."),
+            info=_("Sets model, method, batch size and quantization; your data stays."),
             elem_id="train-preset",
         )
 
@@ -140,24 +155,27 @@ def build_form_files() -> FormFiles:
                 file_types=[".yaml", ".yml", ".json"],
                 size="sm",
             ),
+            refused=gr.HTML(elem_id="train-file-refused"),
         )
 
 
 def wire_train_form(
-    settings: Settings, registry: ModelRegistry, tab: gr.Tab, made: TrainForm, files: FormFiles, disk: gr.HTML
+    services: Services, tab: gr.Tab, made: TrainForm, files: FormFiles, disk: gr.HTML, plan: gr.HTML
 ) -> None:
-    """Choices, presets, the command and file that follow the form, and a file that fills it."""
-    form = made.fields
+    """Choices, presets, the command, file and plan that follow the form, and a file that fills it."""
+    form, settings, registry = made.fields, services.settings, services.registry
 
-    @shows_errors
     def load(path: str, request: gr.Request) -> list[Any]:
         del request
         return form_updates(read_config(Path(path)), form)
 
     tab.select(_refresher(registry), None, [form["base_model"], form["language"]], **QUIET)
-    described = [files.command, files.launch, files.yaml, disk]
-    follow_form(form, _describer(settings), described, tab.select, **QUIET)
-    files.upload.upload(load, files.upload, list(form.values()), **QUIET)
+    described = [files.command, files.launch, files.yaml, disk, made.start.refused]
+    told = follow_form(form, _describer(settings, fields_of(form)), described, tab.select, **QUIET)
+    # Clips are counted and earlier runs looked at: the command does not wait for that.
+    told.then(planner(services), inputs_kwargs=form, outputs=plan, trigger_mode="always_last", **QUIET)
+    loaded = told_in(files.refused, load, list(form.values()))
+    files.upload.upload(**loaded, inputs=files.upload, **QUIET)
     _wire_preset(registry, made)
 
 
@@ -177,7 +195,7 @@ def _refresher(registry: ModelRegistry) -> Callable[..., Any]:
     return refresh
 
 
-def _describer(settings: Settings) -> Callable[..., Any]:
+def _describer(settings: Settings, fields: Fields) -> Callable[..., Any]:
     """A handler that says what the form says: as a command, as what is started, as files; and the disk."""
 
     def describe(request: gr.Request, **values: Any) -> list[Any]:
@@ -187,12 +205,13 @@ def _describer(settings: Settings) -> Callable[..., Any]:
         try:
             config = form_config(values)
         except StudioError as error:
-            return [said(error, locale), "", "", disk]
+            return ["", "", "", disk, refusal(error, fields, locale)]
         return [
             command_line(config),
             launch_command(config, "RUN_DIR"),
             download_links(run_files(config, settings), "whisper-training", locale),
             disk,
+            "",
         ]
 
     return describe
@@ -201,7 +220,6 @@ def _describer(settings: Settings) -> Callable[..., Any]:
 def _wire_preset(registry: ModelRegistry, made: TrainForm) -> None:
     """A preset fills in what it decides and leaves the rest of the form alone."""
 
-    @shows_errors
     def fill(key: str, base_model: str, request: gr.Request) -> list[Any]:
         """The preset's options; the others stay."""
         del request
@@ -212,4 +230,5 @@ def _wire_preset(registry: ModelRegistry, made: TrainForm) -> None:
             shown_value(getattr(config, name)) if name in PLAN_OPTIONS else gr.skip() for name in made.fields
         ]
 
-    made.preset.input(fill, [made.preset, made.fields["base_model"]], list(made.fields.values()), **QUIET)
+    filled = told_in(made.preset_refused, fill, list(made.fields.values()))
+    made.preset.input(**filled, inputs=[made.preset, made.fields["base_model"]], **QUIET)

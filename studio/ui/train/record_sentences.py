@@ -15,7 +15,7 @@ from studio.reports.pieces import note, progress_bar
 from studio.settings import Settings
 from studio.translation import tr
 from studio.ui.shared.access import require_training
-from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.i18n import _, request_locale
 
@@ -31,6 +31,7 @@ class _Reader:
     sentence: gr.HTML
     audio: gr.Audio
     panel: gr.Column
+    refused: gr.HTML
 
     def outputs(self) -> list[Block]:
         """In the order of `_shown`."""
@@ -80,11 +81,11 @@ def build_recording_section(settings: Settings, tab: gr.Tab, form: dict[str, Blo
                 elem_id="record-audio",
             )
             steps = _steps()
-    reader = _Reader(name, gr.State(0), sentence, audio, panel)
+        refused = gr.HTML(elem_id="record-refused")
+    reader = _Reader(name, gr.State(0), sentence, audio, panel, refused)
     _wire_lists(settings, tab, reader, new, form["language"])
     _wire_reading(settings, reader, steps)
 
-    @shows_errors
     def manifest(chosen: str, request: gr.Request) -> str:
         del request
         session = _opened(settings, chosen)
@@ -92,7 +93,7 @@ def build_recording_section(settings: Settings, tab: gr.Tab, form: dict[str, Blo
             raise ConfigError("There is no recording yet: read a sentence and keep it.")
         return str(session.manifest)
 
-    steps.use.click(manifest, name, form["train_data"], **QUIET)
+    steps.use.click(**told_in(refused, manifest, [form["train_data"]]), inputs=name, **QUIET)
 
 
 def _new_list() -> _NewList:
@@ -100,7 +101,7 @@ def _new_list() -> _NewList:
         fields: dict[str, Block] = {
             "new_name": gr.Textbox(label=_("Name of the list"), max_lines=1, elem_id="record-name"),
             "sentences": gr.Textbox(
-                label=_("Sentences, one a line"), lines=5, max_lines=12, elem_id="record-sentences"
+                label=_("Sentences, one per line"), lines=5, max_lines=12, elem_id="record-sentences"
             ),
         }
         upload = gr.UploadButton(_("Take them from a text file"), file_types=[".txt"], size="sm")  # type: ignore[arg-type]
@@ -110,9 +111,9 @@ def _new_list() -> _NewList:
 def _steps() -> _Steps:
     with gr.Row():
         back = gr.Button(_("Previous"), size="sm", min_width=80, elem_id="record-back")
-        again = gr.Button(_("Again"), size="sm", min_width=80, elem_id="record-again")
+        again = gr.Button(_("Record again"), size="sm", min_width=80, elem_id="record-again")
         skip = gr.Button(_("Skip"), size="sm", min_width=80, elem_id="record-skip")
-    keep = gr.Button(_("Keep, and on to the next"), variant="primary", elem_id="record-keep")
+    keep = gr.Button(_("Keep, next sentence"), variant="primary", elem_id="record-keep")
     use = gr.Button(_("Train with these recordings"), size="sm", elem_id="record-use")
     return _Steps(back, again, skip, keep, use)
 
@@ -120,7 +121,6 @@ def _steps() -> _Steps:
 def _wire_lists(settings: Settings, tab: gr.Tab, reader: _Reader, new: _NewList, language: Block) -> None:
     """Choosing a list, making one, and finding the last one when the page is opened."""
 
-    @shows_errors
     def find(chosen: str | None, request: gr.Request) -> list[Any]:
         found = sessions(settings.recordings)
         names = [session.name for session in found]
@@ -128,28 +128,26 @@ def _wire_lists(settings: Settings, tab: gr.Tab, reader: _Reader, new: _NewList,
             return [gr.update(choices=names), *[gr.skip()] * 4]
         return _shown(found[0], found[0].next_unread, request, names)
 
-    @shows_errors
     def choose(chosen: str, request: gr.Request) -> list[Any]:
         session = _opened(settings, chosen)
         return _shown(session, session.next_unread, request)
 
-    @shows_errors
     def make(new_name: str, sentences: str, language: str, request: gr.Request) -> list[Any]:
         require_training(settings)
         session = begin_session(settings.recordings, new_name, sentences, language)
         names = [each.name for each in _all(settings)]
         return _shown(session, session.next_unread, request, names)
 
-    @shows_errors
     def read(path: str, request: gr.Request) -> str:
         del request
         return _text_of(Path(path))
 
-    tab.select(find, reader.name, reader.outputs(), **QUIET)
-    reader.name.input(choose, reader.name, reader.outputs(), **QUIET)
+    shown, refused = reader.outputs(), reader.refused
+    tab.select(**told_in(refused, find, shown), inputs=reader.name, **QUIET)
+    reader.name.input(**told_in(refused, choose, shown), inputs=reader.name, **QUIET)
     asked = {**new.fields, "language": language}
-    new.begin.click(make, inputs_kwargs=asked, outputs=reader.outputs(), **QUIET)
-    new.upload.upload(read, new.upload, new.fields["sentences"], **QUIET)
+    new.begin.click(**told_in(refused, make, shown), inputs_kwargs=asked, **QUIET)
+    new.upload.upload(**told_in(refused, read, [new.fields["sentences"]]), inputs=new.upload, **QUIET)
 
 
 def _wire_reading(settings: Settings, reader: _Reader, steps: _Steps) -> None:
@@ -158,14 +156,12 @@ def _wire_reading(settings: Settings, reader: _Reader, steps: _Steps) -> None:
     def move(by: int) -> Any:
         """A handler that goes on, or back, by so many sentences."""
 
-        @shows_errors
         def handler(chosen: str, number: int, request: gr.Request) -> list[Any]:
             session = _opened(settings, chosen)
             return _shown(session, min(max(number + by, 0), len(session.sentences) - 1), request)
 
         return handler
 
-    @shows_errors
     def save(chosen: str, number: int, recording: Any, request: gr.Request) -> list[Any]:
         """Keeps the recording and shows the next sentence that nobody has read."""
         require_training(settings)
@@ -178,11 +174,11 @@ def _wire_reading(settings: Settings, reader: _Reader, steps: _Steps) -> None:
             following = session.next_unread
         return _shown(session, following, request)
 
-    at = [reader.name, reader.number]
-    steps.back.click(move(-1), at, reader.outputs(), **QUIET)
-    steps.skip.click(move(1), at, reader.outputs(), **QUIET)
+    at, shown, refused = [reader.name, reader.number], reader.outputs(), reader.refused
+    steps.back.click(**told_in(refused, move(-1), shown), inputs=at, **QUIET)
+    steps.skip.click(**told_in(refused, move(1), shown), inputs=at, **QUIET)
     steps.again.click(lambda: None, None, reader.audio, **QUIET)
-    steps.keep.click(save, [*at, reader.audio], reader.outputs(), **QUIET)
+    steps.keep.click(**told_in(refused, save, shown), inputs=[*at, reader.audio], **QUIET)
 
 
 def _shown(session: Session, number: int, request: gr.Request, names: list[str] | None = None) -> list[Any]:
@@ -203,7 +199,7 @@ def sentence_view(session: Session, number: int, locale: str) -> Html:
     read = tr("{done} of {total} sentences read", locale, done=done, total=total)
     place = tr("Sentence {number}", locale, number=number + 1)
     minutes = tr("{minutes:.1f} minutes", locale, minutes=session.minutes)
-    state = tr("Read already: record it again to replace it.", locale) if number in session.clips else ""
+    state = tr("Already recorded: record it again to replace it.", locale) if number in session.clips else ""
     everything = note(tr("All sentences are read.", locale), "good") if done == total else None
     return tag(
         "div",

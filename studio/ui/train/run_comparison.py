@@ -11,7 +11,7 @@ from studio.runs.manager import JobManager
 from studio.runs.status import RunStatus
 from studio.translation import N_, tr
 from studio.ui.shared.charts import runs_chart
-from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, UNCHECKED
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.train.run_views import MOST_LISTED, run_title
@@ -31,7 +31,6 @@ def build_run_comparison(jobs: JobManager, tab: gr.Tab) -> None:
     def choices() -> Any:
         return gr.update(choices=[(_named(run), run.run_id) for run in jobs.runs(MOST_LISTED)])
 
-    @shows_errors
     def compare(run_ids: list[str] | None, request: gr.Request) -> list[Any]:
         require_several(run_ids or [])
         runs = [jobs.status(run_id) for run_id in run_ids or []]
@@ -39,7 +38,7 @@ def build_run_comparison(jobs: JobManager, tab: gr.Tab) -> None:
         return [gr.update(value=runs_chart(runs, locale), visible=True), comparison_table(runs, locale)]
 
     gr.on([tab.select, chosen.focus], choices, None, chosen, **QUIET)
-    button.click(compare, chosen, [chart, options], **QUIET, **UNCHECKED)
+    button.click(**told_in(options, compare, [chart, options]), inputs=chosen, **QUIET, **UNCHECKED)
 
 
 def comparison_table(runs: Sequence[RunStatus], locale: str) -> Html:

@@ -93,7 +93,7 @@ _LOG_LINES = 200
 
 @dataclass(frozen=True)
 class RunPanel:
-    """The components, in the order in which `render` gives their values; `search` is what it is asked."""
+    """The components, in the order in which `render` gives their values, but for the last two."""
 
     selected: gr.State
     seen: gr.JSON
@@ -106,6 +106,9 @@ class RunPanel:
     gentler: gr.Button
     reuse: gr.Button
     explain: gr.Button
+    transcribe: gr.Button
+    compare: gr.Button
+    export: gr.Button
     loss: gr.Plot
     errors: gr.Plot
     memory: gr.HTML
@@ -114,6 +117,8 @@ class RunPanel:
     log: gr.Textbox
     history: gr.HTML
     search: gr.Textbox
+    refused: gr.HTML
+    """Why one of the buttons did nothing."""
 
     def inputs(self) -> list[Block]:
         """What `render` wants to know."""
@@ -121,7 +126,8 @@ class RunPanel:
 
     def outputs(self) -> list[Block]:
         """What it gives values for."""
-        return [component for component in vars(self).values() if component is not self.search]
+        others = (self.search, self.refused)
+        return [component for component in vars(self).values() if component not in others]
 
 
 def build_run_panel() -> RunPanel:
@@ -130,6 +136,7 @@ def build_run_panel() -> RunPanel:
     notice = run_notice()
     status = gr.HTML(elem_id="run-status")
     buttons = _buttons()
+    refused = gr.HTML(elem_id="run-refused")
     with gr.Row():
         loss = gr.Plot(show_label=False, visible=False, min_width=300, elem_id="run-loss")
         errors = gr.Plot(show_label=False, visible=False, min_width=300, elem_id="run-errors")
@@ -156,6 +163,7 @@ def build_run_panel() -> RunPanel:
         log=log,
         history=history,
         search=search,
+        refused=refused,
         **buttons,
     )
 
@@ -166,11 +174,14 @@ def _buttons() -> dict[str, gr.Button]:
         return {
             "stop": _button("stop", _("Stop and keep a checkpoint"), "stop"),
             "resume": _button("resume", _("Resume"), "primary"),
+            "transcribe": _button("transcribe", _("Transcribe with it"), "primary"),
+            "compare": _button("compare", _("Compare with its base")),
+            "export": _button("export", _("Export")),
+            "gentler": _button("gentler", _("Use gentler settings"), "primary"),
+            "explain": _button("explain", _("Why did I run out?"), "primary"),
+            "reuse": _button("reuse", _("Use its settings")),
             "prune": _button("prune", _("Remove its checkpoints …")),
             "remove": _button("remove", _("Remove this run …")),
-            "gentler": _button("gentler", _("Use gentler settings"), "primary"),
-            "reuse": _button("reuse", _("Use its settings")),
-            "explain": _button("explain", _("Why did I run out?"), "primary"),
         }
 
 
@@ -195,7 +206,7 @@ def render(jobs: JobManager, selected: str, seen: Seen, locale: str, search: str
         "history": history_table(runs, jobs.count(), selected, locale),
     }
     fingerprints = {name: _fingerprint(value) for name, value in values.items()}
-    names = [component.name for component in fields(RunPanel)][2:-1]
+    names = [component.name for component in fields(RunPanel)][2:-2]
     changed = [gr.skip() if seen.get(name) == fingerprints[name] else values[name] for name in names]
     return [selected, fingerprints, *changed]
 
@@ -206,9 +217,10 @@ def _of_run(status: RunStatus | None, locale: str) -> dict[str, Any]:
     points = tuple(status.eval_points) if status else ()
     # Both plots come at once: one that shares its row later would keep the width it had alone.
     has_curves = bool(loss or points)
+    has_model = status is not None and bool(status.model_id)
     is_over = status is not None and status.state not in ACTIVE
     waits = status is not None and status.state is JobState.QUEUED
-    stop = N_("Take it out of the queue") if waits else "Stop and keep a checkpoint"
+    stop = N_("Remove from the queue") if waits else "Stop and keep a checkpoint"
     return {
         "notice": notice_of(status, locale),
         "status": run_status(status, locale),
@@ -218,6 +230,7 @@ def _of_run(status: RunStatus | None, locale: str) -> dict[str, Any]:
         "remove": gr.update(visible=is_over),
         "gentler": gr.update(visible=bool(status and loss_of(status.capabilities))),
         "reuse": gr.update(visible=status is not None),
+        **dict.fromkeys(("transcribe", "compare", "export"), gr.update(visible=has_model)),
         "loss": _plot(
             loss_chart(
                 loss,

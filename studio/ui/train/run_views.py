@@ -9,6 +9,7 @@ from studio.reports.pieces import badge, facts, note, progress_bar
 from studio.runs.disk import LITTLE_SPACE_BYTES
 from studio.runs.status import ACTIVE, JobState, RunStatus
 from studio.training.after_check import CHECK_NAMES, name_of_check
+from studio.training.events import RunPhase
 from studio.training.retry import Retry
 from studio.translation import N_, said, tr
 from studio.ui.shared.evaluation_views import difference, difference_legend
@@ -62,12 +63,18 @@ PHASE_NAMES = {
     "starting": N_("Starting the worker"),
     "loading_model": N_("Loading the base model"),
     "reading_data": N_("Reading the data"),
-    "listening": N_("The base reads the clips"),
+    "listening": N_("Base model transcribes the clips"),
     "evaluating": N_("Evaluating"),
     "training": N_("Training"),
     "saving": N_("Saving the model"),
-    "checking": N_("Checking what the model can still do"),
+    "checking": N_("Capability check"),
+    "timing": N_("Measuring short-audio mode"),
 }
+_COUNTED = {
+    "evaluating": N_("Evaluating: {done} of {total} clips"),
+    "listening": N_("Base model transcribes the clips: {done} of {total}"),
+}
+_DONE = N_("{doing}: {done} of {total}")
 
 
 def state_badge(state: JobState, locale: str) -> Html:
@@ -84,7 +91,7 @@ def run_title(status: RunStatus) -> str:
 def error_name(status: RunStatus, locale: str) -> str:
     """What the run's errors are counted in: characters for languages written without spaces."""
     if status.config.distill:
-        return tr(N_("Differs from the padded base"), locale)
+        return tr(N_("Difference from the padded base"), locale)
     return tr(N_("Character errors") if status.metric == "cer" else N_("Word errors"), locale)
 
 
@@ -129,8 +136,8 @@ def history_table(runs: Sequence[RunStatus], count: int, selected: str, locale: 
     older = count - len(runs)
     return tag(
         "div",
-        tag("h3", tr("All runs", locale)),
-        table(headers, rows, numeric=[3], class_="runs-table"),
+        tag("h2", tr("All runs", locale)),
+        table(headers, rows, numeric=[3], class_="runs-table stacked"),
         note(tr("{count} older runs: python -m studio runs lists them.", locale, count=older))
         if older > 0
         else None,
@@ -140,10 +147,10 @@ def history_table(runs: Sequence[RunStatus], count: int, selected: str, locale: 
 def run_status(status: RunStatus | None, locale: str) -> Html:
     """The chosen run: what it is doing, how far it is, what came out."""
     if status is None:
-        return note(tr("No runs yet. The form as it stands trains on the demo speech: press Start.", locale))
+        return note(tr("No runs yet: press Start.", locale))
     return tag(
         "div",
-        tag("div", tag("h3", run_title(status)), state_badge(status.state, locale), class_="run-head"),
+        tag("div", tag("h2", run_title(status)), state_badge(status.state, locale), class_="run-head"),
         loss_note(status.capabilities, locale),
         _outcome(status, locale),
         _progress(status, locale) if status.state in ACTIVE else None,
@@ -161,7 +168,7 @@ def _outcome(status: RunStatus, locale: str) -> Html | None:
     """The sentence that says how a run ended."""
     if status.state is JobState.FINISHED:
         change = error_change(status)
-        made = tr("Made the model {model}. It is in the Transcribe tab now.", locale, model=status.model_id)
+        made = tr("Created {model}.", locale, model=status.model_id)
         if status.config.machine_rank > 0:
             made = tr("Done: the model is on machine 0.", locale)
         return note(f"{error_name(status, locale)}: {change}. {made}" if change else made, "good")
@@ -180,7 +187,7 @@ def prune_question(status: RunStatus, locale: str) -> str:
     if status.state is JobState.FINISHED:
         after = N_("The model it made stays. The run is finished: there is nothing to resume.")
     elif not status.has_checkpoint:
-        after = N_("None of them is whole: if it is resumed, the run begins anew either way.")
+        after = N_("None of them is complete: a resumed run starts over either way.")
     return f"{asked} {tr(after, locale)}"
 
 
@@ -194,22 +201,18 @@ def _error(status: RunStatus, locale: str) -> str:
 
 
 def _progress(status: RunStatus, locale: str) -> Html:
-    """A bar with the phase in words; counts evaluation clips while evaluating, else steps."""
+    """A bar with the phase in words, and how far that phase is, where it is known."""
     doing = tr(PHASE_NAMES.get(str(status.phase), str(status.phase)), locale)
     if status.state is JobState.QUEUED and status.queue_position:
         doing = tr("Waiting for its turn (number {position})", locale, position=status.queue_position)
-    share = min(1.0, status.step / status.max_steps) if status.max_steps else 0.0
-    if status.phase == "evaluating" and status.eval_progress:
+    steps = ""
+    if status.max_steps and status.phase in (RunPhase.TRAINING, RunPhase.EVALUATING):
+        steps = tr("step {step} of {total}", locale, step=status.step, total=status.max_steps)
+    share = status.step / status.max_steps if steps else None
+    if status.eval_progress and status.state is not JobState.QUEUED:
         done, total = status.eval_progress
-        doing = tr("Evaluating: {done} of {total} clips", locale, done=done, total=total)
-    if status.phase == "listening" and status.eval_progress:
-        done, total = status.eval_progress
-        doing = tr("The base reads the clips: {done} of {total}", locale, done=done, total=total)
-    steps = (
-        tr("step {step} of {total}", locale, step=status.step, total=status.max_steps)
-        if status.max_steps
-        else ""
-    )
+        share = done / max(1, total)
+        doing = tr(_COUNTED.get(status.phase, _DONE), locale, doing=doing, done=done, total=total)
     return progress_bar(share, doing, steps)
 
 
@@ -261,7 +264,7 @@ def _data(data: Mapping[str, Any] | None, locale: str) -> Html | None:
     skipped = data.get("skipped") or []
     if not skipped:
         return tag("p", read, class_="subdued")
-    title = tr("Rows left out: {count}", locale, count=data.get("skipped_count", len(skipped)))
+    title = tr("Rows not used: {count}", locale, count=data.get("skipped_count", len(skipped)))
     rows = [[row.get("line"), row.get("reason")] for row in skipped]
     listed = table([tr("Line", locale), tr("Reason", locale)], rows, numeric=[0])
     return tag("div", tag("p", read, class_="subdued"), tag("details", tag("summary", title), listed))
@@ -285,7 +288,7 @@ def samples_table(
     ]
     return tag(
         "div",
-        tag("h4", tr("Samples from the last evaluation", locale)),
+        tag("h2", tr("Samples from the last evaluation", locale)),
         difference_legend(locale),
         _heard(rows, locale),
         folded,
@@ -297,4 +300,4 @@ def _heard(rows: Sequence[Mapping[str, Any]], locale: str) -> Html:
     for row in rows:
         said, written = str(row.get("reference", "")), str(row.get("hypothesis", ""))
         cells.append([said, difference(said, written)])
-    return table([tr("What was said", locale), tr("What the model wrote", locale)], cells)
+    return table([tr("Reference", locale), tr("Model output", locale)], cells, class_="stacked")

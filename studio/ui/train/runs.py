@@ -14,11 +14,12 @@ from studio.settings import Settings
 from studio.training.learning_rate import gentler
 from studio.translation import N_, tr
 from studio.ui.shared.access import require_training
-from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.forms import form_config, form_updates
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.picking import picked_id
+from studio.ui.train.form import Start
 from studio.ui.train.run_panel import RunPanel, Seen, render
 from studio.ui.train.run_views import prune_question
 
@@ -46,22 +47,17 @@ def build_removal(name: str) -> Removal:
 
 
 def wire_starts(
-    services: Services, form: dict[str, Block], panel: RunPanel, *, begin: gr.Button, distill: gr.Button
+    services: Services, form: dict[str, Block], panel: RunPanel, *, begin: Start, distill: Start
 ) -> None:
     """Two buttons that make a run of the form; the panel then shows it."""
-    for button, more in ((begin, {}), (distill, {"distill": True})):
-        button.click(
-            _starter(services, more),
-            inputs_kwargs={"seen": panel.seen, **form},
-            outputs=panel.outputs(),
-            **QUIET,
-        )
+    for start, more in ((begin, {}), (distill, {"distill": True})):
+        started = told_in(start.refused, _starter(services, more), panel.outputs(), form)
+        start.button.click(**started, inputs_kwargs={"seen": panel.seen, **form}, **QUIET)
 
 
 def _starter(services: Services, more: dict[str, Any]) -> Callable[..., Any]:
     """A handler that queues what the form says, with some options set otherwise."""
 
-    @shows_errors
     def start(seen: Seen, request: gr.Request, **values: Any) -> list[Any]:
         require_training(services.settings)
         run_id = services.jobs.submit(form_config({**values, **more}))
@@ -83,12 +79,10 @@ def wire_panel(
     def pick(event: gr.EventData, seen: Seen, request: gr.Request) -> list[Any]:
         return render(jobs, picked_id(event), seen, request_locale(request))
 
-    @shows_errors
     def reuse(selected: str, request: gr.Request) -> list[Any]:
         del request
         return form_updates(jobs.status(selected).config, form)
 
-    @shows_errors
     def soften(selected: str, request: gr.Request) -> list[Any]:
         del request
         run = jobs.status(selected)
@@ -97,8 +91,8 @@ def wire_panel(
     asked = [tab.select, timer.tick, panel.search.change]
     gr.on(asked, show, panel.inputs(), panel.outputs(), **QUIET)
     panel.history.pick(pick, panel.seen, panel.outputs(), **QUIET)
-    panel.reuse.click(reuse, panel.selected, list(form.values()), **QUIET)
-    panel.gentler.click(soften, panel.selected, list(form.values()), **QUIET)
+    for button, fill in ((panel.reuse, reuse), (panel.gentler, soften)):
+        button.click(**told_in(panel.refused, fill, list(form.values())), inputs=panel.selected, **QUIET)
 
 
 def wire_actions(
@@ -109,7 +103,6 @@ def wire_actions(
     def act(action: Callable[[str], Any]) -> Any:
         """A handler that does it, and shows the run as it is then."""
 
-        @shows_errors
         def handler(selected: str, seen: Seen, request: gr.Request) -> list[Any]:
             require_training(settings)
             action(selected)
@@ -118,8 +111,8 @@ def wire_actions(
         return handler
 
     at = [panel.selected, panel.seen]
-    panel.stop.click(act(jobs.stop), at, panel.outputs(), **QUIET)
-    panel.resume.click(act(jobs.resume), at, panel.outputs(), **QUIET)
+    for button, does in ((panel.stop, act(jobs.stop)), (panel.resume, act(jobs.resume))):
+        button.click(**told_in(panel.refused, does, panel.outputs()), inputs=at, **QUIET)
     _wire_removal(jobs, panel, panel.prune, prune, prune_question, act(jobs.remove_checkpoints))
     all_of_it = N_("Remove this run, its log and its checkpoints? The model it made stays.")
     _wire_removal(
@@ -137,13 +130,14 @@ def _wire_removal(
 ) -> None:
     """The button asks; what was asked about is removed, unless another run is chosen before."""
 
-    @shows_errors
     def ask(selected: str, request: gr.Request) -> list[Any]:
         """The question about the run as it is now."""
         text = question(jobs.status(selected), request_locale(request))
         return [selected, gr.update(visible=True), text]
 
-    button.click(ask, panel.selected, [removal.run, removal.group, removal.text], **QUIET)
-    removed = removal.delete.click(act, [removal.run, panel.seen], panel.outputs(), **QUIET)
+    asked = told_in(panel.refused, ask, [removal.run, removal.group, removal.text])
+    button.click(**asked, inputs=panel.selected, **QUIET)
+    done = told_in(panel.refused, act, panel.outputs())
+    removed = removal.delete.click(**done, inputs=[removal.run, panel.seen], **QUIET)
     for ends in (removed.then, removal.keep.click, panel.history.pick):
         ends(lambda: gr.update(visible=False), None, removal.group, **QUIET)

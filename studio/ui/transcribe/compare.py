@@ -17,7 +17,7 @@ from studio.transcription.engine import EngineChoice, Progress, TranscribeOption
 from studio.transcription.model_cache import ModelCache
 from studio.translation import tr
 from studio.ui.shared.evaluation_views import side_by_side_view
-from studio.ui.shared.following import QUIET, compared_models, opened, wire_cancel
+from studio.ui.shared.following import QUIET, compared_models, opened, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
 from studio.ui.shared.tasks import ExportStep, Task, Tasks, step_bar, tells_steps
@@ -56,17 +56,17 @@ def build_compare(registry: ModelRegistry, engines: ModelCache, line: Line, tab:
                 played = engine_fields("compare")
             reference = gr.Textbox(
                 "",
-                label=_("What was said"),
-                info=_("If you type it in, each model's errors are counted against it."),
+                label=_("Reference"),
+                info=_("Optional; each model's errors are counted against it."),
                 lines=2,
                 elem_id="compare-reference",
             )
             with gr.Row():
                 start = gr.Button(_("Compare"), variant="primary", elem_id="compare-start")
-                cancel = gr.Button(_("Cancel"))
+                cancel = gr.Button(_("Cancel"), elem_id="compare-cancel")
         with gr.Column(scale=3, min_width=320):
             status = gr.HTML(
-                _("Here will stand what each model wrote, with the differences marked."),
+                _("What each model wrote will appear here, with the differences marked."),
                 elem_id="compare-status",
             )
             table = gr.HTML(elem_id="compare-table")
@@ -92,17 +92,18 @@ def _wire(
         return [compared_models(registry, chosen, locale), gr.Dropdown(choices=language_choices(locale))]
 
     gr.on(opened(tab), refresh, form["models"], [form["models"], form["language"]], **QUIET)
-    start.click(tasks.handler(partial(_comparison, engines)), inputs_kwargs=form, outputs=outputs, **QUIET)
-    wire_cancel(cancel, tasks.stops, outputs[0])
+    work = tasks.handler(partial(_comparison, engines), outputs, form)
+    wire_work([start.click], cancel, tasks.stops, outputs[0], **work, **QUIET)
 
 
 def _shown(step: Progress | ExportStep | None, locale: str) -> list[Any] | None:
     """How far it is; None where nothing can be said yet."""
     if isinstance(step, ExportStep):
-        return [step_bar(step, locale), "", ""]
+        return [step_bar(step, locale), gr.skip(), gr.skip()]
     if step is None or not step.total_seconds:
         return None
-    return [progress_bar(step.done_seconds / step.total_seconds, tr("Transcribing …", locale)), "", ""]
+    bar = progress_bar(step.done_seconds / step.total_seconds, tr("Transcribing …", locale))
+    return [bar, gr.skip(), gr.skip()]
 
 
 def _asked(values: dict[str, Any]) -> tuple[Path, list[str]]:
@@ -145,10 +146,10 @@ def _comparison(engines: ModelCache, locale: str, **values: Any) -> Task[Progres
             choice=choice,
             on_step=tells_steps(report),
         ),
-        begun=progress_bar(0.0, tr("Loading the models and the recording …", locale)),
+        begun=progress_bar(None, tr("Loading the models and the recording …", locale)),
         show=lambda step: _shown(step, locale),
         finish=finish,
-        blank=["", ""],
+        others=2,
         engines=engines,
         path=path,
     )

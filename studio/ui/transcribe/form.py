@@ -15,9 +15,9 @@ from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.reports.language_names import language_choices
 from studio.settings import DEMO_SPEECH
 from studio.translation import N_
-from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, offered
-from studio.ui.shared.i18n import _
+from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.views import model_choices
 
 SAMPLES = DEMO_SPEECH / "samples"
@@ -66,7 +66,7 @@ def recording_field(longest_seconds: float) -> gr.Audio:
         buttons=["download"],
     )
     gr.Markdown(
-        _("Browsers lend the microphone only to pages on https or on this machine (localhost)."),
+        _("Browsers allow the microphone only on https and on this machine (localhost)."),
         elem_classes=["subdued", "insecure-only"],
     )
     sample_buttons(audio)
@@ -77,7 +77,6 @@ def recording_field(longest_seconds: float) -> gr.Audio:
 def video_button(audio: Block, longest_seconds: float, elem_id: str) -> None:
     """Puts the sound of a video where a recording goes: that field takes nothing that is no sound."""
 
-    @shows_errors
     def sound_of(video: str, request: gr.Request) -> str:
         del request
         path = Path(video)
@@ -91,7 +90,8 @@ def video_button(audio: Block, longest_seconds: float, elem_id: str) -> None:
         elem_id=elem_id,
         elem_classes="video-button",
     )
-    button.upload(sound_of, button, audio, **QUIET)
+    refused = gr.HTML(elem_classes="refused")
+    button.upload(**told_in(refused, sound_of, [audio]), inputs=button, **QUIET)
 
 
 def sample_buttons(audio: Block) -> None:
@@ -109,25 +109,49 @@ def sample_buttons(audio: Block) -> None:
             )
 
 
-def model_field(elem_id: str = "transcribe-model") -> gr.Dropdown:
-    """Which model; a folder or Hub id may be typed in."""
-    model = gr.Dropdown(
-        [(_("Demo model"), DEMO_ID)],
-        value=DEMO_ID,
-        label=_("Model"),
-        info=_("From the list, or a folder or Hub id."),
-        interactive=True,
-        allow_custom_value=True,
-        elem_id=elem_id,
-    )
-    gr.Markdown(
-        _(
-            "The demo model is tiny: it knows a small set of spoken commands (lights, timers, weather, "
-            "numbers, spelling …) and learned them from a speech synthesizer, so it may mishear you. For "
-            "everyday speech choose a released model: it is downloaded at its first use."
-        ),
-        elem_classes="subdued",
-    )
+@dataclass(frozen=True)
+class ModelChoice:
+    """The model with which the whole tab transcribes."""
+
+    field: gr.Dropdown
+    known: gr.State
+    """Runs whose models the visitor has been offered: what was trained since is chosen when the tab opens."""
+
+    def all(self) -> list[Block]:
+        """In the order of `choices`."""
+        return [self.field, self.known]
+
+
+def model_choice(registry: ModelRegistry, tab: gr.Tab) -> ModelChoice:
+    """One for all sections of `tab`; a folder or Hub id may be typed in."""
+    with gr.Row(elem_id="transcribe-with"):
+        field = gr.Dropdown(
+            [(_("Demo model"), DEMO_ID)],
+            value=DEMO_ID,
+            label=_("Model"),
+            info=_("From the list, or a folder or Hub id."),
+            interactive=True,
+            allow_custom_value=True,
+            scale=2,
+            min_width=300,
+            elem_id="transcribe-model",
+        )
+        with gr.Column(scale=3, min_width=320):
+            gr.Markdown(
+                _(
+                    "Say to the demo model: “turn on the kitchen light” or “set a timer for ten minutes”. It "
+                    "is tiny, knows a few spoken commands and learned them from a speech synthesizer, so it "
+                    "may mishear you. For everyday speech choose a released model: it is downloaded at its "
+                    "first use."
+                ),
+                elem_classes="subdued",
+            )
+    model = ModelChoice(field, gr.State([]))
+
+    def refresh(chosen: str | None, known: list[str], request: gr.Request) -> list[Any]:
+        return choices(registry, chosen, known, request_locale(request))
+
+    tab.select(refresh, model.all(), model.all(), **QUIET)
     return model
 
 
@@ -160,7 +184,7 @@ def timestamps_field() -> gr.Radio:
 
 
 def choices(registry: ModelRegistry, model: str | None, known: list[str], locale: str) -> list[Any]:
-    """Models and languages to choose from, and what was trained here.
+    """Values for `ModelChoice.all`.
 
     The choice made before stays, unless a model was trained since: one that was merged, or bears another name
     now, is none.
@@ -174,8 +198,13 @@ def choices(registry: ModelRegistry, model: str | None, known: list[str], locale
     chosen = new[0] if new else model
     if not chosen or not registry.has(chosen):
         chosen = DEMO_ID if DEMO_ID in ids else None
-    return [
-        offered(model_choices(specs, locale), chosen, model),
-        gr.Dropdown(choices=language_choices(locale)),
-        list(trained),
-    ]
+    return [offered(model_choices(specs, locale), chosen, model), list(trained)]
+
+
+def follow_languages(language: Block, *events: Any) -> None:
+    """The choices of a field are in the visitor's language once one of the events came."""
+
+    def name(request: gr.Request) -> Any:
+        return gr.Dropdown(choices=language_choices(request_locale(request)))
+
+    gr.on(list(events), name, None, language, **QUIET)

@@ -8,20 +8,19 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.errors import StudioError
-from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html, tag
 from studio.settings import ASSETS
 from studio.transcription.captions import FORMATS, render
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from studio.translation import N_, said, tr
-from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
 from studio.ui.shared.tasks import ExportStep, shared_note
 from studio.ui.shared.transcript_views import download_links
-from studio.ui.transcribe.form import choices, language_and_task, model_field
+from studio.ui.transcribe.form import follow_languages, language_and_task
 from studio.ui.transcribe.live_sessions import LiveSessions
 
 SCRIPT = ASSETS / "microphone.js"
@@ -35,25 +34,25 @@ _WORDS = {
     "listening": N_("Listening: 0 s"),
     "late": N_("Listening: 0 s, the text is 1 s behind"),
     "rest": N_("Finishing …"),
-    "heard": N_("Heard: 0 s"),
+    "heard": N_("Transcribed: 0 s"),
     "insecure": N_(
-        "Browsers lend the microphone only to pages on https or on this machine: open the studio as "
+        "Browsers allow the microphone only on https and on this machine: open the studio as "
         "http://localhost, or put it behind https."
     ),
     "missing": N_("There is no microphone here: connect one, or upload a recording instead."),
-    "refused": N_("The browser was told not to lend the microphone: allow it beside the address."),
+    "refused": N_("The browser blocks the microphone: allow it beside the address."),
     "failed": N_("The microphone cannot be used:"),
-    "unready": N_("The model could not be got ready: the studio's log says why."),
+    "unready": N_("The model could not be loaded: the studio's log says why."),
 }
 """What the script says, by the names it has for it."""
 
 
-def build_live(registry: ModelRegistry, engines: ModelCache, tab: gr.Tab) -> None:
-    """The section's content; the sound goes from the browser to the model and is not kept."""
+def build_live(engines: ModelCache, model: Block, tab: gr.Tab) -> None:
+    """The section's content, for `model`; the sound goes from the browser to the model and is not kept."""
     sessions = LiveSessions(engines)
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
-            form: dict[str, Block] = {"model": model_field("live-model"), **language_and_task("live")}
+            form: dict[str, Block] = {"model": model, **language_and_task("live")}
             with gr.Accordion(_("Engine"), open=False):
                 form |= engine_fields("live")
         with gr.Column(scale=3, min_width=320):
@@ -65,12 +64,12 @@ def build_live(registry: ModelRegistry, engines: ModelCache, tab: gr.Tab) -> Non
             downloads = gr.HTML(elem_id="live-downloads")
     _wire_sound(engines, sessions, form, view, downloads)
 
-    def refresh(chosen: str | None, known: list[str], request: gr.Request) -> list[Any]:
-        locale = request_locale(request)
-        return [*choices(registry, chosen, known, locale), live_view(locale)]
+    follow_languages(form["language"], tab.select)
 
-    known = gr.State([])
-    tab.select(refresh, [form["model"], known], [form["model"], form["language"], known, view], **QUIET)
+    def show(request: gr.Request) -> Any:
+        return live_view(request_locale(request))
+
+    tab.select(show, None, view, **QUIET)
 
 
 def _wire_sound(
@@ -82,7 +81,6 @@ def _wire_sound(
 ) -> None:
     """The first sound asks for a model, the end gives the files."""
 
-    @shows_errors
     def begin(
         model_id: str,
         language: str,
@@ -105,7 +103,7 @@ def _wire_sound(
         return download_links(files, "microphone", request_locale(request))
 
     asked = [form[name] for name in ("model", "language", "task", "engine", "precision")]
-    view.start_recording(begin, asked, downloads, **QUIET)
+    view.start_recording(**told_in(downloads, begin, [downloads]), inputs=asked, **QUIET)
     view.stop_recording(end, None, downloads, **QUIET)
 
 
@@ -153,7 +151,7 @@ def _doing(step: ExportStep, locale: str) -> str:
     """How far an export is, in a line; what is said meanwhile is not heard."""
     doing = said(step.doing, locale)
     return tr(
-        "Getting the model ready for faster-whisper, {share}: {doing} Speak once “Listening” stands here.",
+        "Preparing the model for faster-whisper, {share}: {doing} Speak when this says “Listening”.",
         locale,
         doing=doing,
         share=f"{step.share:.0%}",

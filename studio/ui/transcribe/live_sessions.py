@@ -150,7 +150,7 @@ class LiveSessions:
         self._forget_idle()
         if len(self._sessions) >= MOST_AT_ONCE:
             raise ConfigError(
-                "{count} people speak to this studio already: try again when one of them has stopped.",
+                "{count} people use live transcription already: try again when one of them has stopped.",
                 count=MOST_AT_ONCE,
             )
 
@@ -158,7 +158,7 @@ class LiveSessions:
         with self._lock:
             session = self._sessions.get(session_id)
         if session is None:
-            raise AudioError("The studio does not listen to this microphone any more: press Start again.")
+            raise AudioError("This live transcription has ended: press Start again.")
         return session
 
     def _hearing(self, model: str, options: TranscribeOptions, choice: EngineChoice | None) -> Any:
@@ -177,10 +177,10 @@ def _samples(sound: str, rate: int) -> NDArray[np.float32]:
     try:
         data = base64.b64decode(sound, validate=True)
     except (binascii.Error, ValueError, TypeError) as error:
-        raise AudioError("The microphone's sound did not arrive whole: press Start again.") from error
+        raise AudioError("Some audio of the microphone was lost: press Start again.") from error
     is_rate = _RATES[0] <= rate <= _RATES[1]
     if len(data) % 2 or not is_rate or len(data) > 2 * rate * _LONGEST_BLOCK_SECONDS:
-        raise AudioError("The microphone's sound did not arrive whole: press Start again.")
+        raise AudioError("Some audio of the microphone was lost: press Start again.")
     return np.frombuffer(data, "<i2").astype(np.float32) / np.float32(32768)
 
 

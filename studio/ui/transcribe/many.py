@@ -26,8 +26,8 @@ from studio.transcription.model_cache import ModelCache
 from studio.transcription.transcriber import WINDOWS_TOGETHER
 from studio.transcription.transcription_jobs import groups, recordings_named, transcribe_many
 from studio.translation import N_, said, tr
-from studio.ui.shared.errors import shows_errors
-from studio.ui.shared.following import QUIET, opened, wire_cancel
+from studio.ui.shared.errors import told_in
+from studio.ui.shared.following import QUIET, opened, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import chosen, search_options
 from studio.ui.shared.tasks import (
@@ -45,9 +45,8 @@ from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.waiting import Line
 from studio.ui.transcribe.form import (
     NO_MODEL,
-    choices,
+    follow_languages,
     language_and_task,
-    model_field,
     timestamps_field,
 )
 from studio.ui.transcribe.results import layout_fields
@@ -93,7 +92,7 @@ def batch_table(batch: Batch, at_work: Collection[Path], locale: str) -> Html:
     more = tr("{count} more are not shown here; the files have all of them.", locale, count=left_out)
     return join(
         [
-            table(headers, cells, numeric=(2,), class_="many-table"),
+            table(headers, cells, numeric=(2,), class_="many-table stacked"),
             tag("p", more, class_="subdued") if left_out else None,
         ]
     )
@@ -143,47 +142,37 @@ class _Studio:
 
 
 def build_many(
-    settings: Settings, registry: ModelRegistry, engines: ModelCache, line: Line, tab: gr.Tab
+    settings: Settings, registry: ModelRegistry, engines: ModelCache, line: Line, model: Block, tab: gr.Tab
 ) -> None:
-    """The section's content; the recordings are heard one after the other, in turn with other visitors."""
-    form: dict[str, Block] = {}
+    """The section's content, for `model`; recordings are heard one by one, in turn with other visitors."""
+    form: dict[str, Block] = {"model": model}
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
             _file_fields(form, is_public=settings.is_public)
-            form["model"] = model_field("many-model")
             form |= language_and_task("many")
             form["timestamps"] = timestamps_field()
             form |= search_options("many")
             with gr.Accordion(_("Layout of the captions"), open=False), gr.Row():
                 form |= layout_fields("many")
             with gr.Row():
-                # Greyed until the models to choose from are there, a moment after the section opens.
-                start = gr.Button(
-                    _("Transcribe all"), variant="primary", interactive=False, elem_id="many-start"
-                )
+                start = gr.Button(_("Transcribe all"), variant="primary", elem_id="many-start")
                 cancel = gr.Button(_("Cancel"), elem_id="many-cancel")
         with gr.Column(scale=3, min_width=320):
             status = gr.HTML(
-                _("Here will stand each recording's text, and all of them to download."),
+                _("The transcripts will appear here, and can be downloaded together."),
                 elem_id="many-status",
             )
             download = gr.HTML(elem_id="many-download")
             table = gr.HTML(elem_id="many-table")
     studio = _Studio(settings, registry, engines, Tasks(line))
 
-    @shows_errors
     async def hear(request: gr.Request, **values: Any) -> AsyncIterator[list[Any]]:
         async for step in _hear_all(studio, values, str(request.session_hash), request_locale(request)):
             yield step
 
-    def refresh(model: str | None, known: list[str], request: gr.Request) -> list[Any]:
-        return [*choices(registry, model, known, request_locale(request)), gr.Button(interactive=True)]
-
-    known = gr.State([])
-    outputs = [form["model"], form["language"], known, start]
-    gr.on(opened(tab), refresh, [form["model"], known], outputs, **QUIET)
-    start.click(hear, inputs_kwargs=form, outputs=[status, download, table], **QUIET)
-    wire_cancel(cancel, studio.tasks.stops, status)
+    follow_languages(form["language"], *opened(tab))
+    heard = told_in(status, hear, [status, download, table], form)
+    wire_work([start.click], cancel, studio.tasks.stops, status, **heard, inputs_kwargs=form, **QUIET)
 
 
 def _file_fields(form: dict[str, Block], *, is_public: bool) -> None:
@@ -229,7 +218,7 @@ async def _hear_all(
     options, choice = chosen(values)
     event = studio.tasks.stops.begin(visitor)
     try:
-        yield [progress_bar(0.0, tr("Reading the recordings …", locale)), "", ""]
+        yield [progress_bar(None, tr("Reading the recordings …", locale)), gr.skip(), gr.skip()]
         paths = await asyncio.to_thread(_paths, studio.settings, files, place)
         if not model:
             raise ConfigError(NO_MODEL)
@@ -299,7 +288,7 @@ async def _hear_group(
         begun=batch_progress(batch, 0.0, pace, locale),
         show=show,
         finish=finish,
-        blank=[gr.skip()] * 2,
+        others=2,
         filled=["", batch_table(batch, group, locale)],
         engines=studio.engines,
     )

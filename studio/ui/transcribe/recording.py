@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,8 @@ from studio.transcription.captions import LAYOUT_BOUNDS, CaptionLayout
 from studio.transcription.engine import Progress, Transcript
 from studio.transcription.model_cache import ModelCache
 from studio.translation import tr
-from studio.ui.shared.errors import shows_errors
-from studio.ui.shared.following import QUIET, wire_cancel
+from studio.ui.shared.errors import told_in
+from studio.ui.shared.following import QUIET, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import chosen, search_options
 from studio.ui.shared.tasks import ExportStep, Pace, Task, Tasks, paced_bar, step_bar, tells_steps
@@ -32,9 +32,8 @@ from studio.ui.shared.transcript_views import segment_list
 from studio.ui.shared.waiting import Line
 from studio.ui.transcribe.form import (
     NO_MODEL,
-    choices,
+    follow_languages,
     language_and_task,
-    model_field,
     recording_field,
     timestamps_field,
 )
@@ -42,8 +41,8 @@ from studio.ui.transcribe.results import (
     Results,
     ShownTranscript,
     build_results,
-    empty,
     shown,
+    wire_again,
     wire_corrections,
 )
 from studio.units import format_duration
@@ -51,14 +50,28 @@ from studio.units import format_duration
 _WAVE_COLUMNS = 600
 
 
-def build_recording(registry: ModelRegistry, engines: ModelCache, line: Line, tab: gr.Tab) -> None:
-    """The section's content; transcription runs in a thread and ends when its visitor leaves."""
-    form: dict[str, Block] = {}
+@dataclass(frozen=True)
+class RecordingSection:
+    """What the page wires to its other parts."""
+
+    form: dict[str, Block]
+    layout: dict[str, Block]
+    results: Results
+
+    def wire_again(self, event: Callable[..., Any]) -> None:
+        """After `event`, the visitor's transcript is shown once more."""
+        wire_again(event, self.layout, self.results)
+
+
+def build_recording(
+    registry: ModelRegistry, engines: ModelCache, line: Line, model: Block, tab: gr.Tab
+) -> RecordingSection:
+    """The section's content, for `model`; transcription runs in a thread and ends when its visitor leaves."""
+    form: dict[str, Block] = {"model": model}
     layout: dict[str, Block] = {}
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
             form["audio"] = recording_field(engines.longest_seconds)
-            form["model"] = model_field()
             form |= language_and_task()
             form["timestamps"] = timestamps_field()
             form |= search_options()
@@ -67,8 +80,10 @@ def build_recording(registry: ModelRegistry, engines: ModelCache, line: Line, ta
                 cancel = gr.Button(_("Cancel"), elem_id="transcribe-cancel")
         with gr.Column(scale=3, min_width=320):
             results = build_results(layout)
-    _wire_start(registry, engines, line, tab, form, layout, results, start, cancel)
+    section = RecordingSection(form, layout, results)
+    _wire_start(registry, engines, line, tab, section, start, cancel)
     wire_corrections(layout, results)
+    return section
 
 
 def _wire_start(
@@ -76,18 +91,12 @@ def _wire_start(
     engines: ModelCache,
     line: Line,
     tab: gr.Tab,
-    form: dict[str, Block],
-    layout: dict[str, Block],
-    results: Results,
+    section: RecordingSection,
     start: gr.Button,
     cancel: gr.Button,
 ) -> None:
-    tasks = Tasks(line)
+    tasks, form, results = Tasks(line), section.form, section.results
 
-    def refresh(model: str | None, known: list[str], request: gr.Request) -> list[Any]:
-        return choices(registry, model, known, request_locale(request))
-
-    @shows_errors
     async def hear(request: gr.Request, **values: Any) -> AsyncIterator[list[Any]]:
         is_known = registry.has(values["model"] or "")
         caution = cost_of(registry.get(values["model"]).card, values["audio_context"]) if is_known else None
@@ -95,13 +104,13 @@ def _wire_start(
             async for step in steps:
                 yield step
 
-    known = gr.State([])
-    tab.select(refresh, [form["model"], known], [form["model"], form["language"], known], **QUIET)
+    follow_languages(form["language"], tab.select)
     # Those who wait do so in the line, which tells them their place: Gradio's own queue lets all pass.
     # Who has spoken wants to read: the end of a recording starts it, too.
     triggers = [start.click, form["audio"].stop_recording]  # type: ignore[attr-defined]
-    gr.on(triggers, hear, inputs_kwargs={**form, **layout}, outputs=results.all(), **QUIET)
-    wire_cancel(cancel, tasks.stops)
+    everything = {**form, **section.layout}
+    heard = told_in(results.status, hear, results.all(), everything)
+    wire_work(triggers, cancel, tasks.stops, **heard, inputs_kwargs=everything, **QUIET)
 
 
 async def _transcribe(
@@ -121,29 +130,29 @@ async def _transcribe(
         raise ConfigError(NO_MODEL)
     path = Path(audio)
     options, choice = chosen(values)
-    done: list[tuple[ShownTranscript, bool]] = []
+    done: list[ShownTranscript] = []
 
     def finish(transcript: Transcript, was_stopped: bool) -> list[Any]:
-        done.append((ShownTranscript(transcript, path, caution=caution), was_stopped))
-        return shown(done[0][0], layout, was_stopped, locale)
+        done.append(ShownTranscript(transcript, path, caution=caution, was_stopped=was_stopped))
+        return shown(done[0], layout, locale)
 
     task: Task[Progress | ExportStep, Transcript] = Task(
         work=lambda report, should_stop: engines.transcribe(
             model, path, options, report, should_stop, choice=choice, on_step=tells_steps(report)
         ),
-        begun=progress_bar(0.0, tr("Loading the model and the recording …", locale)),
+        begun=progress_bar(None, tr("Loading the model and the recording …", locale)),
         show=_Growing(locale).show,
         finish=finish,
-        blank=empty(),
+        others=6,
         engines=engines,
         path=path,
     )
     async with aclosing(tasks.run(task, request)) as steps:
         async for step in steps:
             yield step
-    for heard, was_stopped in done:
+    for heard in done:
         peaks = await asyncio.to_thread(lambda: tuple(waveform_peaks(stream_audio(path), _WAVE_COLUMNS)))
-        yield shown(replace(heard, peaks=tuple(map(float, peaks))), layout, was_stopped, locale)
+        yield shown(replace(heard, peaks=tuple(map(float, peaks))), layout, locale)
 
 
 class _Growing:
@@ -158,7 +167,7 @@ class _Growing:
         """What has been heard so far; of time that passes, only the bar."""
         self._pace = self._pace or Pace(time.monotonic())
         if isinstance(progress, ExportStep):
-            return [step_bar(progress, self._locale), *empty()]
+            return [step_bar(progress, self._locale), *[gr.skip()] * 6]
         if progress is not None:
             self._latest = progress
             self._pace.note(progress.done_seconds, time.monotonic())
@@ -170,7 +179,9 @@ class _Growing:
 
 def _bar(progress: Progress, pace: Pace, locale: str) -> Html:
     done, total = progress.done_seconds, progress.total_seconds
-    text = tr("Heard {done} of {total}", locale, done=format_duration(done), total=format_duration(total))
+    text = tr(
+        "Transcribed {done} of {total}", locale, done=format_duration(done), total=format_duration(total)
+    )
     return paced_bar(text, done, total, pace, locale)
 
 

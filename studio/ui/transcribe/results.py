@@ -1,5 +1,6 @@
 """What the page shows of a transcription when it is done: the text, the sound, corrections, files."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,12 @@ from studio.messages import Message
 from studio.reports.markup import Html
 from studio.reports.pieces import note
 from studio.settings import ASSETS
-from studio.transcription.captions import FORMATS, LAYOUT_BOUNDS, CaptionLayout, render
+from studio.transcription.captions import FORMATS, CaptionLayout, render
 from studio.transcription.corrections import corrected
 from studio.transcription.engine import Transcript
 from studio.translation import said, tr
-from studio.ui.shared.errors import shows_errors
-from studio.ui.shared.following import QUIET
+from studio.ui.shared.errors import told_in
+from studio.ui.shared.following import QUIET, changes_of
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.transcript_views import download_links, segment_list, transcript_facts
 
@@ -35,6 +36,8 @@ class ShownTranscript:
     peaks: tuple[float, ...] = ()
     caution: Message | None = None
     """What to know about the way in which it was heard."""
+    was_stopped: bool = False
+    """Whether it ends where it was cancelled."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Results:
     status: gr.HTML
     text: gr.Textbox
     segments: gr.HTML
+    refused: gr.HTML
+    """Why something cannot be corrected or laid out."""
     captions: gr.Accordion
     downloads: gr.HTML
     facts: gr.HTML
@@ -78,12 +83,13 @@ def build_results(layout: dict[str, Block]) -> Results:
         elem_id="transcript",
     )
     segments = gr.HTML(elem_id="transcript-segments", js_on_load=SCRIPT.read_text(encoding="utf-8"))
+    refused = gr.HTML(elem_id="transcript-refused")
     downloads = gr.HTML(elem_id="transcript-downloads")
     with gr.Accordion(_("Layout of the captions"), open=False, visible=False) as captions, gr.Row():
         layout |= layout_fields("caption")
     facts = gr.HTML(elem_id="transcript-facts")
     heard = gr.State(None, time_to_live=KEPT_SECONDS)
-    return Results(status, text, segments, captions, downloads, facts, heard)
+    return Results(status, text, segments, refused, captions, downloads, facts, heard)
 
 
 def layout_fields(prefix: str) -> dict[str, Block]:
@@ -93,32 +99,23 @@ def layout_fields(prefix: str) -> dict[str, Block]:
         ("max_line_width", _("Longest line (columns)")),
         ("max_line_count", _("Lines of a caption")),
     ):
-        low, high = LAYOUT_BOUNDS[name]
         fields[name] = gr.Number(
             getattr(CaptionLayout(), name),
             label=label,
-            precision=0,
-            minimum=low,
-            maximum=high,
             min_width=140,
             elem_id=f"{prefix}-{name}",
         )
     return fields
 
 
-def empty() -> list[Any]:
-    """Nothing in any component behind the status."""
-    return [gr.Textbox("", visible=False), "", gr.Accordion(visible=False), "", "", None]
-
-
-def shown(heard: ShownTranscript, layout: CaptionLayout, was_stopped: bool, locale: str) -> list[Any]:
+def shown(heard: ShownTranscript, layout: CaptionLayout, locale: str) -> list[Any]:
     """What is shown at the end."""
     transcript = heard.transcript
     status: Html = Html("")
-    if was_stopped:
-        status = note(tr("Cancelled: this is what was heard so far.", locale), "warning")
+    if heard.was_stopped:
+        status = note(tr("Cancelled: this is the text so far.", locale), "warning")
     elif not transcript.text.strip():
-        status = note(tr("The model heard no speech in this recording.", locale), "warning")
+        status = note(tr("No speech was found in this recording.", locale), "warning")
     elif cautions := [*filter(None, [heard.caution]), *transcript.notes]:
         status = note(" ".join(said(caution, locale) for caution in cautions), "warning")
     is_text = bool(transcript.text.strip())
@@ -154,7 +151,6 @@ def _downloads(heard: ShownTranscript, layout: CaptionLayout, locale: str) -> Ht
 def wire_corrections(layout: dict[str, Block], results: Results) -> None:
     """What a person writes into the segments, and how captions are laid out, goes into text and files."""
 
-    @shows_errors
     def correct(
         heard: ShownTranscript | None, width: float, count: float, event: gr.EventData, request: gr.Request
     ) -> list[Any]:
@@ -162,7 +158,6 @@ def wire_corrections(layout: dict[str, Block], results: Results) -> None:
             _remembered(heard), event._data["texts"], width, count, request_locale(request)
         )
 
-    @shows_errors
     def finish(
         heard: ShownTranscript | None, width: float, count: float, event: gr.EventData, request: gr.Request
     ) -> list[Any]:
@@ -171,20 +166,33 @@ def wire_corrections(layout: dict[str, Block], results: Results) -> None:
         files = _corrected_files(heard, event._data["texts"], width, count, locale)
         return [*files, _segments(after, locale), after]
 
-    @shows_errors
     def lay_out(heard: ShownTranscript | None, width: float, count: float, request: gr.Request) -> Any:
         if heard is None:
             return gr.skip()
         return _downloads(heard, _layout(width, count), request_locale(request))
 
     inputs = [results.heard, layout["max_line_width"], layout["max_line_count"]]
-    results.segments.edit(
-        correct, inputs, [results.text, results.downloads], trigger_mode="always_last", **QUIET
-    )
-    results.segments.submit(
-        finish, inputs, [results.text, results.downloads, results.segments, results.heard], **QUIET
-    )
-    gr.on([field.change for field in layout.values()], lay_out, inputs, results.downloads, **QUIET)  # type: ignore[attr-defined]
+    refused, files = results.refused, [results.text, results.downloads]
+    edited = told_in(refused, correct, files, layout)
+    results.segments.edit(**edited, inputs=inputs, trigger_mode="always_last", **QUIET)
+    finished = told_in(refused, finish, [*files, results.segments, results.heard], layout)
+    results.segments.submit(**finished, inputs=inputs, **QUIET)
+    laid_out = told_in(refused, lay_out, [results.downloads], layout)
+    gr.on(changes_of(layout), **laid_out, inputs=inputs, **QUIET)
+
+
+def wire_again(event: Callable[..., Any], layout: dict[str, Block], results: Results) -> None:
+    """After `event`, the visitor's transcript is shown once more, if the studio holds one."""
+
+    def show_again(
+        heard: ShownTranscript | None, width: float, count: float, request: gr.Request
+    ) -> list[Any]:
+        if heard is None:
+            return [gr.skip()] * len(results.all())
+        return shown(heard, _layout(width, count), request_locale(request))
+
+    inputs = [results.heard, layout["max_line_width"], layout["max_line_count"]]
+    event(**told_in(results.refused, show_again, results.all(), layout), inputs=inputs, **QUIET)
 
 
 def _remembered(heard: ShownTranscript | None) -> ShownTranscript:
@@ -197,7 +205,7 @@ def _remembered(heard: ShownTranscript | None) -> ShownTranscript:
 
 
 def _layout(width: float | None, count: float | None) -> CaptionLayout:
-    return CaptionLayout(int(width or 0), int(count or 0))
+    return CaptionLayout(width, count)  # type: ignore[arg-type]  # which checks what a form holds
 
 
 def _after(heard: ShownTranscript, texts: list[Any]) -> ShownTranscript:

@@ -1,5 +1,7 @@
 """Sound in, text out: with any model."""
 
+from dataclasses import dataclass
+
 import gradio as gr
 
 from studio.registry.store import ModelRegistry
@@ -8,28 +10,41 @@ from studio.transcription.model_cache import ModelCache
 from studio.ui.shared.i18n import _
 from studio.ui.shared.waiting import Line
 from studio.ui.transcribe.compare import build_compare
+from studio.ui.transcribe.form import ModelChoice, model_choice
 from studio.ui.transcribe.live import build_live
 from studio.ui.transcribe.many import build_many
-from studio.ui.transcribe.recording import build_recording
+from studio.ui.transcribe.recording import RecordingSection, build_recording
 
 AT_ONCE = 2
 """Visitors for whom a model works at the same time; the others wait in line."""
 
 
+RECORDING = "recording"
+"""The section that opens first."""
+
+
+@dataclass(frozen=True)
+class TranscribeTab:
+    """What the page wires to its other parts."""
+
+    sections: gr.Tabs
+    model: ModelChoice
+    recording: RecordingSection
+
+
 def build_playground_tab(
     settings: Settings, registry: ModelRegistry, engines: ModelCache, tab: gr.Tab
-) -> None:
-    """The tab's content."""
-    gr.Markdown(
-        _("Upload a recording or speak, choose a model, and read what it heard."), elem_classes="lead"
-    )
-    line = Line(AT_ONCE)
-    with gr.Tabs(elem_id="transcribe-sections"):
-        with gr.Tab(_("A recording"), id="recording"):
-            build_recording(registry, engines, line, tab)
+) -> TranscribeTab:
+    """The tab's content; returns what other parts of the page fill and listen to."""
+    gr.Markdown(_("Upload a recording or record one, choose a model, transcribe."), elem_classes="lead")
+    line, model = Line(AT_ONCE), model_choice(registry, tab)
+    with gr.Tabs(elem_id="transcribe-sections") as sections:
+        with gr.Tab(_("A recording"), id=RECORDING):
+            recording = build_recording(registry, engines, line, model.field, tab)
         with gr.Tab(_("Many files"), id="many") as section:
-            build_many(settings, registry, engines, line, section)
+            build_many(settings, registry, engines, line, model.field, section)
         with gr.Tab(_("Live"), id="live") as section:
-            build_live(registry, engines, section)
+            build_live(engines, model.field, section)
         with gr.Tab(_("Side by side"), id="compare") as section:
             build_compare(registry, engines, line, section)
+    return TranscribeTab(sections, model, recording)

@@ -32,9 +32,9 @@ LARGER = "a smaller model, a larger GPU"
     ],
 )
 def test_what_is_done_already_is_not_advised(run: TrainingConfig, steps: str) -> None:
-    assert str(remedies(run)) == f"What helps, in this order: {steps}."
+    assert str(remedies(run.per_device_train_batch_size, run)) == f"What helps, in this order: {steps}."
 
 
 def test_a_transcription_is_made_smaller_by_its_batch() -> None:
-    assert "a smaller batch" in str(remedies(None, 8))
-    assert str(remedies(None)) == f"What helps, in this order: {LARGER}."
+    assert "a smaller batch" in str(remedies(8))
+    assert str(remedies(1)) == f"What helps, in this order: {LARGER}."

@@ -7,6 +7,8 @@ import pytest
 import soundfile
 from numpy.typing import NDArray
 
+from tests.films import encode
+
 SECONDS = 3.0
 
 
@@ -14,25 +16,6 @@ def sweep(rate: int, seconds: float = SECONDS) -> NDArray[np.float32]:
     """A tone that rises from 200 Hz, so that every moment sounds different from every other."""
     time = np.arange(int(seconds * rate)) / rate
     return (0.3 * np.sin(2 * np.pi * (200 * time + 150 * time**2))).astype(np.float32)
-
-
-def encode(path: Path, codec: str, samples: NDArray[np.float32], rate: int) -> Path:
-    """Writes mono samples with one of FFmpeg's encoders, as a phone or a browser would."""
-    import av
-
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream(codec, rate=rate, layout="mono")
-        frame = av.AudioFrame.from_ndarray(samples[None, :], format="fltp", layout="mono")
-        frame.sample_rate = rate
-        resampler = av.AudioResampler(format=stream.codec_context.format, layout="mono", rate=rate)
-        fifo = av.AudioFifo()
-        for part in resampler.resample(frame):
-            part.pts = None
-            fifo.write(part)
-        while (chunk := fifo.read(stream.codec_context.frame_size or 960, partial=True)) is not None:
-            container.mux(stream.encode(chunk))
-        container.mux(stream.encode(None))
-    return path
 
 
 @pytest.fixture(scope="session")

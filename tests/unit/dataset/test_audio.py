@@ -16,9 +16,9 @@ from studio.dataset.audio import (
     stream_audio,
 )
 from studio.errors import AudioError, StorageError
-from tests.videos import make_video
+from tests.films import encode, make_video
 
-from .conftest import SECONDS, encode, sweep
+from .conftest import SECONDS, sweep
 
 KINDS = (
     *("narrow.wav", "stereo.wav", "float.wav", "deep.wav", "plain.flac", "song.mp3"),

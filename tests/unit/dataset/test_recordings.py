@@ -95,5 +95,5 @@ def test_sessions_are_listed_and_deleted(tmp_path: Path) -> None:
     assert {session.name for session in sessions(tmp_path)} == {"one", "two"}
     delete_session(tmp_path, "one")
     assert [session.name for session in sessions(tmp_path)] == ["two"]
-    with pytest.raises(ConfigError, match="no recording session 'one'"):
+    with pytest.raises(ConfigError, match="no list of sentences 'one'"):
         delete_session(tmp_path, "one")

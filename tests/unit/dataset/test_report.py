@@ -68,7 +68,7 @@ SPOILT: dict[str, tuple[np.ndarray, str, str]] = {
     "silent": (np.zeros(2 * RATE, np.float32), "sentence number x", "silent"),
     "unusable": (NAN, "sentence number x", "no numbers"),
     "label_too_long": (voice(92), "much " * 500, "500 tokens"),
-    "clipped": (np.clip(20 * voice(93), -1, 1), "sentence number x", "overdriven"),
+    "clipped": (np.clip(20 * voice(93), -1, 1), "sentence number x", "clipped"),
     "duplicate": (voice(7), "sentence number 7", "the same as in line 8"),
     "speaking_rate": (voice(94), "fast " * 100, "characters a second"),
 }

@@ -34,7 +34,7 @@ def test_the_measured_cost_of_reading_it_the_other_way_is_told(error: bool) -> N
 
 def test_without_a_measurement_the_way_it_was_trained_is_named() -> None:
     assert "trained on 30 seconds" in str(cost_of({}, "short"))
-    assert "trained on the sound's own length" in str(cost_of({"audio_context": "short"}, "full"))
+    assert "trained on the audio's own length" in str(cost_of({"audio_context": "short"}, "full"))
 
 
 def test_a_model_is_measured_as_it_should_and_should_not_be_read(

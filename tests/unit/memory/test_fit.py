@@ -137,8 +137,8 @@ def test_a_card_before_ampere_gets_fp16() -> None:
 @pytest.mark.parametrize(
     ("budget", "keep", "sentence"),
     [
-        (-1, (), "no memory that a GPU can have free"),
-        (10**19, (), "no memory that a GPU can have free"),
+        (-1, (), "cannot be the free memory of a GPU"),
+        (10**19, (), "cannot be the free memory of a GPU"),
         (GIB, ("colour",), "colour cannot be kept: choose from precision"),
     ],
 )

@@ -104,7 +104,7 @@ def test_a_smoothed_loss_is_estimated_as_its_trace_says(method: str, precision: 
 
 def test_every_formula_has_numbers_and_says_what_is_divided() -> None:
     alone = estimate("small", method="full", batch_size=2)
-    assert "an encoder layer on its way back 35.3 MiB" in str(alone.formulas[Part.TEMPORARIES])
+    assert "an encoder layer in the backward pass 35.3 MiB" in str(alone.formulas[Part.TEMPORARIES])
     assert "3% of " in str(alone.formulas[Part.OVERHEAD])
     divided = estimate("small", method="full", batch_size=2, num_gpus=8, sharding="zero2")
     assert "÷ 8 GPUs (ZeRO-2, Rajbhandari" in str(divided.formulas[Part.OPTIMIZER_STATES])

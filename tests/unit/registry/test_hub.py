@@ -145,6 +145,12 @@ def test_a_model_the_hub_does_not_know_is_refused(hub: str, tmp_path: Path) -> N
         download("someone/else", cache_dir=tmp_path / "hub", endpoint=hub)
 
 
+@pytest.mark.parametrize("name", ["someone/whisper--small", "someone/whisper..small", "someone/whisper."])
+def test_what_cannot_be_a_name_on_the_hub_is_said_to_be_one(name: str, hub: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelNotFoundError, match="cannot be the name"):
+        download(name, cache_dir=tmp_path / "hub", endpoint=hub)
+
+
 def test_a_hub_that_nobody_runs_or_that_never_answers_is_given_up(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         for port in (9, silent.getsockname()[1]):
@@ -175,7 +181,7 @@ def test_an_answer_that_is_none_of_a_hubs_is_given_up(said: bytes, tmp_path: Pat
             if with_body:
                 self.wfile.write(said)
 
-    with served(Rubbish) as address, pytest.raises(HubUnreachableError, match="did not answer"):
+    with served(Rubbish) as address, pytest.raises(HubUnreachableError, match="Something else answered"):
         download(HUB_ID, cache_dir=tmp_path / "hub", endpoint=address)
     assert cached_snapshots(tmp_path / "hub") == {}
 

@@ -120,7 +120,7 @@ def test_the_newest_model_is_listed_first(registry: ModelRegistry) -> None:
     for name, created in (("old", "2024-01-01T00:00:00"), ("new", "2026-01-01T00:00:00")):
         make_whisper(registry.models / name, card={"created": created, "title": f"The {name} one"})
     assert ids(registry) == [DEMO_ID, "new", "old"]
-    assert registry.get("new").title == "The new one"
+    assert registry.get("new").title == "new"
     assert registry.get("new").source is ModelSource.TRAINED
 
 
@@ -348,6 +348,14 @@ def test_deleting_a_linked_folder_deletes_the_link_only(registry: ModelRegistry,
     registry.remove("linked")
     assert ids(registry) == [DEMO_ID]
     assert (folder / "model.safetensors").exists()
+
+
+def test_a_link_to_itself_hides_nothing(registry: ModelRegistry) -> None:
+    folder = make_whisper(registry.models / "mine")
+    for place in (folder / "again", registry.models / "round"):
+        place.symlink_to(place.name)
+    assert ids(registry) == [DEMO_ID, "mine"]
+    assert registry.get("mine").problem is None
 
 
 def test_models_of_others_are_neither_renamed_nor_deleted(registry: ModelRegistry, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from studio.messages import Message
-from studio.runs.history import Histories
+from studio.runs.history import Histories, History
 from studio.training.events import EventLog
 
 
@@ -69,6 +69,19 @@ def test_evaluation_data_and_warnings_are_kept(tmp_path: Path) -> None:
     assert (history.phase, history.warnings) == ("evaluating", [Message("{text}", text="Careful.")])
     log.write("phase", phase="training")
     assert Histories().read(tmp_path / "events.jsonl").eval_progress is None
+
+
+def test_what_is_not_training_has_time_left_by_its_own_pace() -> None:
+    history = History()
+    for event in (
+        {"kind": "step", "time": 90.0, "step": 9, "max_steps": 9, "eta_seconds": 0.0},
+        {"kind": "phase", "time": 100.0, "phase": "checking"},
+        {"kind": "eval_progress", "time": 100.0, "done": 0, "total": 5},
+    ):
+        history.add(event)
+    assert history.left_seconds() is None, "not the training's, which is over"
+    history.add({"kind": "eval_progress", "time": 106.0, "done": 2, "total": 5})
+    assert history.left_seconds() == 9.0
 
 
 def test_steps_between_two_points_of_the_curve_have_no_loss(tmp_path: Path) -> None:

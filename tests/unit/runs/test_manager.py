@@ -440,6 +440,12 @@ def test_a_run_that_ended_and_goes_on_is_seen_at_once(jobs: JobManager, settings
     assert queue.waiting() == [run] == queue.open()
 
 
+def test_a_link_to_itself_hides_no_run(jobs: JobManager, settings: Settings, config: TrainingConfig) -> None:
+    run_id = jobs.submit(config)
+    (settings.runs / "round").symlink_to("round")
+    assert [row.run_id for row in jobs.runs()] == [run_id]
+
+
 def test_a_run_for_which_there_is_no_room_leaves_nothing(environ: dict[str, str], studio_home: Path) -> None:
     """A limit on the size of files is what a full disk is: the first that does not fit cannot be written."""
     words = ["train", "--no_wait", "--base_model", "demo", "--train_data", "demo"]

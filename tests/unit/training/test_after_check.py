@@ -67,7 +67,7 @@ def test_english_that_was_made_by_a_program_is_called_so() -> None:
     found: dict[str, Any] = {"checks": [row], "lost": ["other_languages"], "is_synthetic": True}
     assert "Synthetic English" in str(capabilities_table(found, "en"))
     assert "Synthetic English" in str(name_of_check("other_languages", found))
-    assert "something else" in str(name_of_check("other_languages", {**found, "is_synthetic": False}))
+    assert "Other languages" in str(name_of_check("other_languages", {**found, "is_synthetic": False}))
     assert "future" in str(capabilities_table({"checks": [{**row, "check": "future"}]}, "en"))
 
 

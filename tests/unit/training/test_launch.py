@@ -91,7 +91,7 @@ def test_as_many_processes_as_devices_are_taken() -> None:
 def test_a_machine_that_does_not_answer_is_named() -> None:
     with pytest.raises(RunError, match=r"did not answer at 127.0.0.1:1 within 0 s \(Connection refused\)"):
         reach_main_machine(PAIR, wait_seconds=0)
-    with pytest.raises(RunError, match=r"Nobody knows the machine no-such-host.invalid:1"):
+    with pytest.raises(RunError, match=r"The host name no-such-host.invalid:1 cannot"):
         reach_main_machine(replace(PAIR, main_process_ip="no-such-host.invalid"), wait_seconds=0)
 
 

@@ -13,7 +13,7 @@ from studio.options.arguments import read_config
 from studio.options.training import FIELDS, TrainingConfig
 from studio.training.strength import at_strength, strength_of
 from studio.ui.shared.forms import field_component
-from studio.ui.shared.i18n import english
+from studio.ui.shared.i18n import page_translations
 from tests.unit.training.attempts import Runs
 
 
@@ -63,11 +63,9 @@ def test_only_a_new_adapter_is_weaker_unless_it_is_told() -> None:
 
 def test_the_form_and_the_help_name_the_strength_that_is_used() -> None:
     usual = str(strength_of(TrainingConfig()))
-    told = (
-        FIELDS["adapter_strength"].metadata["help"],
-        english(field_component("adapter_strength").info),
-    )
-    assert all(f" {usual} of a new adapter" in text for text in told)
+    info = field_component("adapter_strength").info.key
+    told = (FIELDS["adapter_strength"].metadata["help"], page_translations().translations["en"][info])
+    assert all(f" {usual} for a new adapter" in text for text in told)
 
 
 def test_a_run_of_an_earlier_version_keeps_all_that_it_learns(runs: Runs) -> None:

@@ -188,7 +188,7 @@ def test_an_export_is_not_for_transformers_and_a_broken_one_for_none(
     assert registry.get("fast").kind is ModelKind.EXPORT
     cache = ModelCache(registry, idle_seconds=300)
     transformers = EngineChoice("transformers")
-    with pytest.raises(ConfigError, match="only faster-whisper plays"), cache.lease("fast", transformers):
+    with pytest.raises(ConfigError, match="only faster-whisper runs"), cache.lease("fast", transformers):
         pass
     with pytest.raises(ModelBrokenError), cache.lease("fast"):
         pass

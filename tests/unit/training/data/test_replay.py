@@ -211,7 +211,7 @@ def test_whoever_gives_recordings_of_which_nothing_can_be_read_is_told(
     silence = sounds(tmp_path / "silence", "silence.flac").replay_data
     changes = {**REHEARSED, "replay_data": silence, "replay_share": 0.125, "max_steps": 1}
     run = demo_runs.finished(**changes)
-    assert any("Nothing is rehearsed" in warning["template"] for warning in told(run, "warning"))
+    assert any("No rehearsal" in warning["template"] for warning in told(run, "warning"))
 
 
 def test_memory_is_planned_for_whole_windows_beside_short_clips() -> None:

@@ -49,13 +49,13 @@ def test_parts_are_stacked_to_the_whole_and_empty_ones_are_left_out() -> None:
 def test_gpu_sizes_within_reach_are_lines_and_the_chosen_one_is_bold() -> None:
     layout = memory()["layout"]
     texts = [note["text"] for note in layout["annotations"]]
-    assert "<b>24 GB</b>" in texts and "8" in texts and "80" not in texts
+    assert "<b>24 GiB</b>" in texts and "8" in texts and "80" not in texts
     assert [shape["x0"] for shape in layout["shapes"] if shape["line"]["width"] == 3] == [24]
 
 
 def test_an_estimate_above_the_gpu_shows_both() -> None:
     layout = memory(chosen=8)["layout"]
-    assert layout["xaxis"]["range"][1] > 9 and any("8 GB" in note["text"] for note in layout["annotations"])
+    assert layout["xaxis"]["range"][1] > 9 and any("8 GiB" in note["text"] for note in layout["annotations"])
 
 
 def test_curves_have_a_point_a_step_and_names_in_the_visitors_language() -> None:

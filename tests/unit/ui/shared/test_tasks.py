@@ -5,6 +5,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import gradio as gr
 import pytest
 
 from studio.errors import AudioError
@@ -160,13 +161,16 @@ class Visit:
         self.headers: dict[str, str] = {}
 
 
+STAYS = gr.skip()
+
+
 def task(work: Any, **more: Any) -> Task[int, str]:
     return Task(
         work=work,
         begun=Html("begun"),
         show=lambda report: None if report is None else [Html(f"at {report}"), "half"],
         finish=lambda result, was_stopped: [f"{result}, {was_stopped}", "whole"],
-        blank=[""],
+        others=1,
         **more,
     )
 
@@ -187,7 +191,7 @@ def test_a_task_shows_how_far_it_is_and_what_came_of_it() -> None:
                 go_on.set()
         return seen
 
-    assert run_in_loop(visit()) == [["begun", ""], ["at 1", "half"], ["done, False", "whole"]]
+    assert run_in_loop(visit()) == [["begun", STAYS], ["at 1", "half"], ["done, False", "whole"]]
 
 
 def test_who_waits_is_told_so_and_may_cancel_before_it_begins() -> None:
@@ -205,7 +209,8 @@ def test_who_waits_is_told_so_and_may_cancel_before_it_begins() -> None:
         return seen
 
     waiting, cancelled = run_in_loop(visit())
-    assert "One visitor is before you" in waiting[0] and "Cancelled before it began." in cancelled[0]
+    assert "One visitor is ahead of you" in waiting[0] and "Cancelled before it began." in cancelled[0]
+    assert waiting[1:] == cancelled[1:] == [STAYS], "what was shown before is not taken away"
     assert not began.is_set() and len(line) == 0
 
 
@@ -232,7 +237,7 @@ def test_a_visitor_who_leaves_ends_the_task_unless_it_is_for_later(outlives: boo
     assert go_on.wait(60) and stopped.is_set() is not outlives
 
 
-def test_an_error_empties_the_outputs_and_names_an_upload_without_its_folder() -> None:
+def test_an_error_takes_nothing_away_and_names_an_upload_without_its_folder() -> None:
     def work(_report: Any, _should_stop: Any) -> str:
         raise AudioError("{path} is an empty file.", path=Path("/srv/uploads/1f3a/a.wav"))
 
@@ -246,7 +251,7 @@ def test_an_error_empties_the_outputs_and_names_an_upload_without_its_folder() -
                 seen.append(step)
         return seen
 
-    assert run_in_loop(visit())[-1] == ["", ""]
+    assert run_in_loop(visit()) == [["begun", STAYS]]
 
 
 def test_nobody_knows_before_anything_is_done() -> None:

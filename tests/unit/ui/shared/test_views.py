@@ -65,6 +65,11 @@ def test_all_that_is_counted_and_listed_has_a_name() -> None:
     assert set(run_views.PHASE_NAMES) == {"", *(str(phase) for phase in RunPhase)}
 
 
+def test_the_demo_model_is_called_the_same_to_those_who_see_it_and_to_those_who_hear_it() -> None:
+    shown = views.models_table([spec(id="demo", title="Demo model", source=ModelSource.DEMO)], "zh-CN")
+    assert ">演示模型<" in shown and 'aria-label="演示模型 (demo)"' in shown
+
+
 @pytest.mark.parametrize(
     ("verdict", "words"),
     [("fits", "Fits on T4"), ("tight", "Tight on T4"), ("does_not_fit", "Does not fit on T4")],
@@ -148,10 +153,22 @@ def test_a_running_run_shows_steps_time_left_and_speed() -> None:
 
 @pytest.mark.parametrize(
     ("phase", "words"),
-    [("listening", "The base reads the clips: 10 of 40"), ("evaluating", "Evaluating: 10 of 40 clips")],
+    [
+        ("listening", "Base model transcribes the clips: 10 of 40"),
+        ("evaluating", "Evaluating: 10 of 40 clips"),
+        ("checking", "Capability check: 10 of 40"),
+    ],
 )
-def test_clips_that_are_read_are_counted(phase: str, words: str) -> None:
-    assert words in shown_run(phase=phase, step=30, max_steps=120, eval_progress=(10, 40))
+def test_what_is_done_in_a_phase_is_counted_and_fills_its_bar(phase: str, words: str) -> None:
+    shown = run_views.run_status(run(phase=phase, step=30, max_steps=40, eval_progress=(10, 40)), "en")
+    assert words in text_of(shown) and 'aria-valuenow="25.0"' in shown
+    assert ("step 30 of 40" in shown) == (phase == "evaluating")
+
+
+@pytest.mark.parametrize("phase", ["starting", "loading_model", "saving", "checking"])
+def test_a_phase_of_which_nobody_knows_how_far_it_is_has_neither_steps_nor_a_filled_bar(phase: str) -> None:
+    shown = run_views.run_status(run(phase=phase, step=2, max_steps=9), "en")
+    assert "step 2" not in shown and "aria-valuenow" not in shown and "bar-moving" in shown
 
 
 def test_what_short_windows_gain_and_cost_stands_beside_the_base() -> None:
@@ -161,7 +178,7 @@ def test_what_short_windows_gain_and_cost_stands_beside_the_base() -> None:
     ]
     report = {"metric": "cer", "clips": 100, "sound_seconds": 470.0, "readings": rows}
     shown = shown_run(JobState.FINISHED, short_audio=report)
-    for words in ("Base: 30 seconds", "Tuned: As long as the sound", "12.0 %", "45.0 %", "6.2 (5.0 ×)"):
+    for words in ("Base: 30 seconds", "Tuned: Audio length", "12.0 %", "45.0 %", "6.2 (5.0 ×)"):
         assert words in shown
     without = {**report, "readings": [{**row, "error": None} for row in rows]}
     shown = shown_run(JobState.FINISHED, short_audio=without)
@@ -171,7 +188,7 @@ def test_what_short_windows_gain_and_cost_stands_beside_the_base() -> None:
 def test_a_finished_run_tells_errors_before_and_after_and_its_model() -> None:
     metrics = {"base": {"wer": 0.83}, "final": {"wer": 0.12}}
     shown = shown_run(JobState.FINISHED, metrics=metrics, metric="wer", model_id="mine")
-    assert "Word errors: 83.0 % → 12.0 %" in shown and "Made the model mine" in shown
+    assert "Word errors: 83.0 % → 12.0 %" in shown and "Created mine" in shown
 
 
 def test_languages_without_spaces_are_measured_in_characters() -> None:
@@ -191,7 +208,7 @@ def test_what_is_said_within_an_error_or_a_warning_is_translated_with_it(locale:
     write_json(folder.config, config_to_dict(TrainingConfig()))
     events = EventLog(folder.events)
     lost = Joined((CHECK_NAMES["timestamps"], CHECK_NAMES["silence"]))
-    template = "The base does better in: {names}. Clips with times, longer clips or fewer epochs help."
+    template = "The base is better at: {names}. Clips with times, longer clips or fewer epochs help."
     events.warn(Message(template, names=lost))
     error = nothing_left(TrainingConfig(), Shortage(OUT_OF_MEMORY, "training", 7, 2**31, 2**30))
     write_json(folder.result, Outcome(error=error).to_json({}))

@@ -1,0 +1,185 @@
+"""What a run will do, before it is started: steps, memory, and how long by earlier runs here."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from studio.dataset.manifest import read_manifest
+from studio.errors import StudioError
+from studio.memory.gpus import Gpu, Verdict, card, usable_bytes, verdict
+from studio.memory.plan import LABEL_LENGTH, MemoryEstimate
+from studio.memory.training import estimate_training
+from studio.messages import Message
+from studio.options.sources import DEMO, sources_of
+from studio.options.training import TrainingConfig
+from studio.registry.spec import ModelDimensions
+from studio.runs.confinement import require_own_data
+from studio.runs.manager import JobManager, JobState, RunStatus
+from studio.services import Services
+from studio.training.plan import training_plan
+from studio.training.schedule import Schedule
+from studio.units import format_bytes, format_duration
+
+_MOST_CLIPS = 20_000
+"""More are not counted: a plan is made at every change of a form."""
+_LOOKED_AT = 50
+"""Earlier runs among which one alike is looked for."""
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What is known of a run; None where nothing is."""
+
+    clips: int | None
+    """That it trains on, by the list: what is found out only by listening is not left out yet."""
+    steps: int | None
+    estimate: MemoryEstimate | None
+    """With clips of 30 seconds, unless it asks for short audio."""
+    gpu: Gpu | None
+    """Of this machine; without one, the processor trains."""
+    seconds: float | None
+    """From start to end, at the pace of the last run of this model, method and batch size."""
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """On the GPU; on a processor, of the tensors of a step."""
+        if self.estimate is None:
+            return None
+        return self.estimate.device_bytes if self.gpu else max(self.estimate.phases.values())
+
+    @property
+    def usable_bytes(self) -> int:
+        """Free on the GPU; without one, of the machine's memory."""
+        return usable_bytes(self.gpu) if self.gpu else int(psutil.virtual_memory().available)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether it fits; on a processor, whether the tensors do."""
+        if self.estimate is None or self.memory_bytes is None:
+            return None
+        if self.gpu:
+            return verdict(self.estimate, self.usable_bytes)
+        return "fits" if self.memory_bytes < self.usable_bytes else "does_not_fit"
+
+    def facts(self) -> list[tuple[Message, Message]]:
+        """Names and values, to be read; what is not known is left out."""
+        told = []
+        if self.clips is not None:
+            told.append((Message("Clips"), Message("{count:,}", count=self.clips)))
+        if self.steps is not None:
+            told.append((Message("Steps"), Message("{count:,}", count=self.steps)))
+        if self.estimate is not None:
+            shares = {"part": self.estimate.trainable_parameters, "whole": self.estimate.all_parameters}
+            told.append((Message("Trained parameters"), Message("{part:,} of {whole:,}", **shares)))
+        if (memory := self._memory()) is not None:
+            told.append((Message("Memory needed"), memory))
+        if self.seconds is not None:
+            taken = Message("about {time}, as the last run like it", time=format_duration(self.seconds))
+            told.append((Message("Time"), taken))
+        return told
+
+    def _memory(self) -> Message | None:
+        if self.memory_bytes is None:
+            return None
+        size, usable = format_bytes(self.memory_bytes), format_bytes(self.usable_bytes)
+        if self.gpu is None:
+            return Message("{size} of {usable}, on the processor", size=size, usable=usable)
+        return Message("{size} of {usable} on {gpu}", size=size, usable=usable, gpu=self.gpu.name)
+
+    def to_json(self) -> dict[str, Any]:
+        """For `train --plan --json`."""
+        estimate = self.estimate
+        return {
+            "clips": self.clips,
+            "steps": self.steps,
+            "trainable_parameters": estimate.trainable_parameters if estimate else None,
+            "all_parameters": estimate.all_parameters if estimate else None,
+            "memory_bytes": self.memory_bytes,
+            "usable_bytes": self.usable_bytes,
+            "gpu": self.gpu.name if self.gpu else None,
+            "verdict": self.verdict,
+            "seconds": self.seconds,
+        }
+
+
+def plan_run(config: TrainingConfig, services: Services) -> RunPlan:
+    """Nothing is downloaded, loaded or started.
+
+    Raises:
+        StudioError: if the data may not be read by this studio's visitors.
+    """
+    require_own_data(services.settings, config.train_data)
+    gpu = card("")
+    clips = _count_clips(config)
+    steps = config.max_steps if config.max_steps > 0 else None
+    if clips is not None:
+        steps = Schedule.of(config, clips).max_steps
+    return RunPlan(clips, steps, _sized(config, gpu, services), gpu, _seconds(config, steps, services.jobs))
+
+
+def _sized(config: TrainingConfig, gpu: Gpu | None, services: Services) -> MemoryEstimate | None:
+    """None if the model's shape is not known before it is downloaded, or the sizes are out of range."""
+    try:
+        dimensions: ModelDimensions | None = services.registry.get(config.base_model).dimensions
+        if dimensions is None:
+            return None
+        plan = training_plan(config, has_gpu=gpu is not None)
+        return estimate_training(replace(plan, label_length=LABEL_LENGTH), dimensions)
+    except StudioError:
+        return None
+
+
+def _count_clips(config: TrainingConfig) -> int | None:
+    """Of lists on this machine; less what is kept back for evaluation."""
+    try:
+        paths = [Path(source).expanduser() for source in sources_of(config.train_data)]
+        changed = tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in paths)
+        columns = (config.audio_column, config.text_column)
+        count = _counted(config.train_data, columns, not config.distill, changed)
+    except (StudioError, OSError, ValueError):  # the start says it, and "Preview and check the data"
+        return None
+    if count is None:
+        return None
+    if not config.test_data and config.train_data != DEMO:
+        count -= min(count - 1, max(1, round(config.validation_share * count)))
+    return min(count, config.max_train_samples or count)
+
+
+@lru_cache(maxsize=64)
+def _counted(source: str, columns: tuple[str, str], needs_text: bool, changed: tuple[int, ...]) -> int | None:
+    """None for more than are counted; asked anew when one of the lists has `changed`."""
+    del changed
+    found = read_manifest(
+        source,
+        max_rows=_MOST_CLIPS,
+        local_files_only=True,
+        needs_text=needs_text,
+        audio_column=columns[0],
+        text_column=columns[1],
+    )
+    count = len(found.examples)
+    return None if count >= _MOST_CLIPS else count
+
+
+def _seconds(config: TrainingConfig, steps: int | None, jobs: JobManager) -> float | None:
+    for run in jobs.runs(_LOOKED_AT):
+        if steps and run.state is JobState.FINISHED and run.max_steps and _is_alike(run.config, config):
+            taken = _taken(run)
+            return taken / run.max_steps * steps if taken else None
+    return None
+
+
+def _is_alike(one: TrainingConfig, other: TrainingConfig) -> bool:
+    """Whether a step of both takes about as long."""
+    names = ("base_model", "method", "quantization", "per_device_train_batch_size", "gradient_checkpointing")
+    return all(getattr(one, name) == getattr(other, name) for name in names)
+
+
+def _taken(run: RunStatus) -> float | None:
+    if not (run.started and run.ended):
+        return None
+    return (datetime.fromisoformat(run.ended) - datetime.fromisoformat(run.started)).total_seconds()

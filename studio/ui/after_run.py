@@ -1,0 +1,91 @@
+"""Where an ended run leads: its model in the tabs that transcribe, compare and export, or why it failed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.registry.spec import ModelSpec
+from studio.runs.oom import ended_run
+from studio.runs.status import RunStatus
+from studio.services import Services
+from studio.ui.memory.tab import OOM, MemoryTab
+from studio.ui.shared.errors import told_in
+from studio.ui.shared.following import QUIET
+from studio.ui.shared.i18n import request_locale
+from studio.ui.shared.views import model_choices
+from studio.ui.train.run_panel import RunPanel
+from studio.ui.transcribe.form import choices
+from studio.ui.transcribe.tab import RECORDING, TranscribeTab
+
+
+@dataclass(frozen=True)
+class AfterRun:
+    """Wires the buttons at the end of a run to the other tabs."""
+
+    services: Services
+    panel: RunPanel
+    tabs: gr.Tabs
+
+    def explain(self, memory: MemoryTab) -> None:
+        """What ran out of memory is explained with the run's log and options."""
+
+        def explain(run_id: str, request: gr.Request) -> list[Any]:
+            del request
+            ended = ended_run(self.services.jobs, run_id)
+            return [gr.Tabs(selected="memory"), gr.Tabs(selected=OOM), *memory.oom.fill_from_run(ended)]
+
+        self._wire(self.panel.explain, explain, [memory.sections, *memory.oom.filled()])
+
+    def transcribe(self, tab: TranscribeTab) -> None:
+        """The model is chosen where a recording is transcribed."""
+
+        def open_transcribe(run_id: str, request: gr.Request) -> list[Any]:
+            _, spec = self._made(run_id)
+            # Whatever else was trained meanwhile is not to be chosen instead.
+            _update, known = choices(self.services.registry, spec.id, [], "en")
+            chosen = choices(self.services.registry, spec.id, known, request_locale(request))
+            chosen[0] = gr.update(**{**chosen[0], "value": spec.id})
+            return [gr.Tabs(selected="playground"), gr.Tabs(selected=RECORDING), *chosen]
+
+        self._wire(self.panel.transcribe, open_transcribe, [tab.sections, *tab.model.all()])
+
+    def compare(self, form: Mapping[str, Block]) -> None:
+        """Base and model are chosen to be evaluated, on the run's evaluation data (its first list) if any."""
+
+        def open_evaluate(run_id: str, request: gr.Request) -> list[Any]:
+            run, spec = self._made(run_id)
+            listed = model_choices(self.services.registry.all(), request_locale(request))
+            return [
+                gr.Tabs(selected="evaluate"),
+                gr.update(choices=listed, value=[run.config.base_model, spec.id]),
+                run.config.test_data.split(",")[0] or gr.skip(),
+                run.config.language,
+            ]
+
+        self._wire(self.panel.compare, open_evaluate, [form["models"], form["data"], form["language"]])
+
+    def export(self, choice: gr.Dropdown) -> None:
+        """The model is chosen where models are exported."""
+
+        def open_models(run_id: str, request: gr.Request) -> list[Any]:
+            _, spec = self._made(run_id)
+            listed = model_choices(self.services.registry.all(), request_locale(request))
+            return [gr.Tabs(selected="models"), gr.update(choices=listed, value=spec.id)]
+
+        self._wire(self.panel.export, open_models, [choice])
+
+    def _made(self, run_id: str) -> tuple[RunStatus, ModelSpec]:
+        """The run, and the model that it made.
+
+        Raises:
+            ModelError: if the model is gone.
+        """
+        run = self.services.jobs.status(run_id)
+        return run, self.services.registry.get(str(run.model_id))
+
+    def _wire(self, button: gr.Button, lead: Callable[..., list[Any]], filled: Sequence[Block]) -> None:
+        led = told_in(self.panel.refused, lead, [self.tabs, *filled])
+        button.click(**led, inputs=self.panel.selected, **QUIET)

@@ -1,0 +1,83 @@
+"""The page as its visitor had it, when it is loaded again in another language.
+
+Texts that stand on the page from the start are put in by the browser as the page is drawn, so another
+language takes another page. The browser keeps what the fields hold and which tabs are open
+(`assets/come_back.js`); what the server holds for the visitor, such as a transcript, goes over to their new
+session.
+"""
+
+import hmac
+import json
+import secrets
+from collections.abc import Callable, Sequence
+
+import gradio as gr
+from gradio.blocks import Block, BlockContext, Blocks
+from gradio.events import Dependency
+
+from studio.ui.shared.following import QUIET
+
+KEEP = "studio-keep"
+"""The button that the page's script presses before it loads the page again."""
+_SECRET = secrets.token_bytes()
+"""Of this process, as are the sessions."""
+_FIELDS = (gr.Textbox, gr.Number, gr.Dropdown, gr.Radio, gr.Checkbox, gr.Audio, gr.File)
+
+
+def come_back(app: Blocks) -> Callable[..., Dependency]:
+    """Lets the visitor come back to what they had; to be called last, while the page is built.
+
+    Returns the event after which the server holds again what it held for them.
+    """
+    groups = [block for block in app.blocks.values() if isinstance(block, gr.Tabs)]
+    fields = [block for block in app.blocks.values() if _is_field(block)]
+    session = gr.Textbox(visible="hidden")
+    before = gr.Textbox(visible="hidden")
+    keep = gr.Button(visible="hidden", elem_id=KEEP)
+    ids = json.dumps([_name_panels(group) for group in groups])
+    keep.click(None, [session, *fields], None, js=f"(...values) => window.comeBack.keep({ids}, ...values)")
+    app.load(_own_session, None, session, **QUIET)
+    app.load(None, None, groups, js=f"() => window.comeBack.tabs({len(groups)})")
+    app.load(None, None, fields, js=f"() => window.comeBack.values({len(fields)})")
+
+    def take_over(old: str, request: gr.Request) -> None:
+        """What the server holds for a session goes over to the one that follows it."""
+        holder = app.state_holder
+        session, _, proof = old.rpartition(".")
+        is_theirs = hmac.compare_digest(proof.encode(), _proof(session).encode())
+        if is_theirs and session in holder and request.session_hash:
+            for number, value in holder[session].state_data.items():
+                holder[request.session_hash][number] = value
+
+    taken: Dependency = app.load(take_over, before, None, js="() => [window.comeBack.session()]", **QUIET)
+    return taken.then
+
+
+def _own_session(request: gr.Request) -> str:
+    """The visitor's session, with a proof that they had it: others may know its name, as logs hold it."""
+    session = str(request.session_hash)
+    return f"{session}.{_proof(session)}"
+
+
+def _proof(session: str) -> str:
+    return hmac.digest(_SECRET, session.encode(), "sha256").hex()
+
+
+def _is_field(block: Block) -> bool:
+    """Whether a visitor fills it in: not what the studio writes, nor what only programs call."""
+    if not isinstance(block, _FIELDS) or getattr(block, "interactive", None) is False:
+        return False
+    around: Block | None = block.parent
+    while around is not None:
+        if isinstance(around, gr.Group) and around.visible is False:
+            return False
+        around = around.parent
+    return True
+
+
+def _name_panels(group: BlockContext) -> Sequence[str]:
+    """Ids of the tabs in a group; their panels on the page are called by them."""
+    panels = [tab for tab in group.children if isinstance(tab, gr.Tab)]
+    for tab in panels:
+        tab.elem_id = f"tab-{tab.id}"
+    return [str(tab.id) for tab in panels]

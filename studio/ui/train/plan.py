@@ -1,0 +1,62 @@
+"""What a press on Start will do, beside the form and before anything runs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import gradio as gr
+
+from studio.actions.plan_run import RunPlan, plan_run
+from studio.errors import StudioError
+from studio.options.sources import DEMO
+from studio.options.training import TrainingConfig
+from studio.registry.store import DEMO_ID
+from studio.reports.markup import Html, tag
+from studio.reports.pieces import facts, note
+from studio.services import Services
+from studio.translation import N_, said, tr
+from studio.ui.shared.forms import form_config
+from studio.ui.shared.i18n import request_locale
+from studio.ui.train.run_views import PHASE_NAMES
+
+
+def plan_view(plan: RunPlan, config: TrainingConfig, locale: str) -> Html:
+    """The figures, and what the run does one after the other."""
+    is_demo = config.base_model == DEMO_ID and config.train_data == DEMO
+    demo = N_("The demo model learns the demo speech, in about a minute: watch its word error rate fall.")
+    short = plan.verdict == "does_not_fit"
+    warned = N_("That is more memory than is free here: the GPU memory tab finds settings that fit.")
+    return tag(
+        "div",
+        tag("h2", tr("What Start will do", locale)),
+        tag("p", tr(demo, locale)) if is_demo else None,
+        facts([(said(name, locale), said(value, locale)) for name, value in plan.facts()]),
+        note(tr(warned, locale), "warning") if short else None,
+        tag("p", " → ".join(tr(PHASE_NAMES[phase], locale) for phase in _phases(config)), class_="subdued"),
+        class_="run-plan",
+    )
+
+
+def _phases(config: TrainingConfig) -> list[str]:
+    evaluates = config.eval_strategy != "no"
+    phases = {
+        "reading_data": True,
+        "loading_model": True,
+        "evaluating": evaluates,
+        "training": True,
+        "saving": True,
+        "checking": evaluates and config.capability_check,
+    }
+    return [phase for phase, is_done in phases.items() if is_done]
+
+
+def planner(services: Services) -> Callable[..., Html]:
+    """A handler that says what the form would start; nothing where the form cannot be started."""
+
+    def plan(request: gr.Request, **values: Any) -> Html:
+        try:
+            config = form_config(values)
+            return plan_view(plan_run(config, services), config, request_locale(request))
+        except StudioError:  # it stands at the Start button
+            return Html("")
+
+    return plan

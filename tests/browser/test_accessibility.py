@@ -1,0 +1,198 @@
+"""The page for those who hear it, see little of it, have no mouse, or click where something stood."""
+
+import re
+import shutil
+from collections.abc import Callable
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import OpenPage, show_tab
+from tests.golden.conftest import HOMES
+from tests.studio_process import StudioProcess
+
+AT_ONCE = "*, *::before, *::after {transition: none !important; animation: none !important}"
+"""What is half faded in has half its contrast."""
+
+MOST_MOVED = 0.1
+"""What counts as good."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def finished_run(studio_server: StudioProcess) -> None:
+    """A run with all that the page has to say of one."""
+    (run,) = HOMES.glob("*/runs/finished-*")
+    shutil.copytree(run, studio_server.home / "runs" / run.name)
+
+
+def fill(page: Page, tab: str) -> None:
+    """Has the tab show what it is for."""
+    if tab == "memory":
+        expect(page.locator("#memory-chart .js-plotly-plot")).to_be_visible()
+    elif tab == "train":
+        expect(page.locator("#run-samples table").first).to_be_visible()
+        expect(page.locator("#run-loss .js-plotly-plot")).to_be_visible()
+    elif tab == "playground":
+        page.locator(".samples button").first.click()
+        page.locator("#transcribe-start").click()
+        expect(page.locator("#transcript-downloads a").first).to_be_visible()
+        expect(page.locator("#transcribe-audio time").first).to_be_visible()
+    elif tab == "evaluate":
+        page.get_by_label("Clips at most").fill("2")
+        page.locator("#evaluate-start").click()
+        expect(page.locator("#evaluate-utterances tbody tr")).to_have_count(2)
+    else:
+        page.locator("#models-table .link-button").first.click()
+        expect(page.locator("#models-details h2")).to_be_visible()
+
+
+def faults(page: Page) -> list[str]:
+    """What axe-core has to say against the page as it is shown; what waits for an answer is dim till then."""
+    expect(page.locator('[aria-busy="true"]')).to_have_count(0)
+    found = Axe().run(page).response
+    assert len(found["passes"]) > 20, "it looked"
+    return [
+        f"{rule['id']} ({rule['impact']}): {node['target']} {node['html'][:200]}"
+        for rule in found["violations"]
+        for node in rule["nodes"]
+    ]
+
+
+ENGLISH_NAMES = """
+[...document.querySelectorAll('[aria-label], [title], [alt]')]
+  .flatMap((place) => ['aria-label', 'title', 'alt'].map((name) => place.getAttribute(name) ?? ''))
+  .filter((name) => /^[A-Z][a-z]+( [a-z\\d.]+)*$/.test(name))
+"""
+"""Names of buttons and fields that Gradio gives; those of models and of cards have more in them."""
+
+
+@pytest.mark.parametrize(
+    ("tab", "theme", "locale"),
+    [
+        ("memory", "light", "zh-TW"),
+        ("train", "dark", "zh-CN"),
+        ("playground", "light", "zh-TW"),
+        ("evaluate", "dark", "en-US"),
+        ("models", "light", "zh-CN"),
+    ],
+)
+def test_axe_finds_nothing_at_a_desk_and_on_a_telephone_in_the_other_theme(
+    open_page: OpenPage, tab: str, theme: str, locale: str
+) -> None:
+    page = open_page(theme=theme, locale=locale)
+    page.add_style_tag(content=AT_ONCE)
+    show_tab(page, tab)
+    fill(page, tab)
+    assert faults(page) == []
+    if locale.startswith("zh"):
+        assert page.evaluate(ENGLISH_NAMES) == []
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.evaluate("document.body.classList.toggle('dark')")
+    assert faults(page) == []
+
+
+def test_scroll_bars_and_the_browsers_own_fields_are_dark_in_the_dark_theme(open_page: OpenPage) -> None:
+    page = open_page(theme="dark")
+    table = page.locator("#memory-parts .table-scroll")
+    expect(table).to_have_css("color-scheme", "dark")
+    page.evaluate("document.body.classList.remove('dark')")
+    expect(table).to_have_css("color-scheme", "normal")
+
+
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def test_arrows_lead_from_tab_to_tab_and_the_tab_key_past_them(open_page: OpenPage) -> None:
+    page = open_page()
+
+    def at(name: str) -> None:
+        tab = page.get_by_role("tab", name=name, exact=True)
+        expect(tab).to_be_focused()
+        expect(tab).to_have_attribute("aria-selected", "true")
+
+    page.get_by_role("button", name="3. Compare before and after").focus()
+    press(page, "Tab")
+    at("GPU memory")
+    press(page, "ArrowRight", "ArrowRight")
+    at("Transcribe")
+    press(page, "End")
+    at("Models")
+    press(page, "ArrowRight", "ArrowLeft", "Home", "ArrowRight", "ArrowRight")
+    at("Transcribe")
+    expect(page.locator("#transcribe-audio")).to_be_visible()
+    press(page, "Tab")
+    expect(page.locator('[role="tab"]:focus')).to_have_count(0)
+    page.get_by_role("tab", name="A recording", exact=True).focus()
+    press(page, "ArrowLeft")
+    at("Side by side")
+
+
+def test_a_transcript_is_one_stop_and_arrows_lead_through_its_words(open_page: OpenPage) -> None:
+    page = open_page("playground")
+    fill(page, "playground")
+    buttons = page.locator("#transcript-segments .segments button")
+    count = buttons.count()
+    assert count > 10
+    page.get_by_role("button", name="Correct the text").focus()
+    press(page, "Tab")
+    expect(buttons.first).to_be_focused()
+    press(page, "ArrowRight", "ArrowRight", "ArrowRight")
+    expect(buttons.nth(3)).to_be_focused()
+    press(page, "Enter")
+    page.wait_for_function(
+        "from => document.querySelector('#transcript-segments audio').currentTime >= from",
+        arg=float(buttons.nth(3).get_attribute("data-seek") or "nan"),
+    )
+    press(page, "End")
+    expect(buttons.nth(count - 1)).to_be_focused()
+    press(page, "Tab")
+    expect(page.locator("#transcript-segments :focus")).to_have_count(0)
+    press(page, "Shift+Tab")
+    expect(buttons.nth(count - 1)).to_be_focused()
+    press(page, "Home", "Shift+Tab", "Enter", "Tab", "Tab")
+    expect(page.locator("textarea.correction").first).to_be_focused()
+    press(page, "Tab", "Tab")
+    expect(page.locator("textarea.correction").nth(1)).to_be_focused()
+
+
+MOVED = """since => {
+  const observer = new PerformanceObserver(() => {});
+  observer.observe({type: 'layout-shift', buffered: true});
+  const moves = observer.takeRecords().filter((one) => one.startTime >= since && !one.hadRecentInput);
+  let [worst, sum, begin, last] = [0, 0, -Infinity, -Infinity];
+  for (const {startTime, value} of moves) {
+    if (startTime - last >= 1000 || startTime - begin >= 5000) [sum, begin] = [0, startTime];
+    [sum, last] = [sum + value, startTime];
+    worst = Math.max(worst, sum);
+  }
+  return worst;
+}"""
+"""Cumulative layout shift (web.dev/cls): moves that nobody asked for, in the worst five seconds."""
+
+
+@pytest.mark.parametrize("width", [1366, 390])
+def test_what_is_on_the_page_stays_where_it_is(
+    open_page: OpenPage, width: int, record_testsuite_property: Callable[[str, object], None]
+) -> None:
+    page = open_page(width=width)
+    begins = 0.0
+
+    def moved(story: str) -> float:
+        nonlocal begins
+        figure = float(page.evaluate(MOVED, begins))
+        record_testsuite_property(f"layout shift, {story}, {width}", figure)
+        begins = page.evaluate("performance.now()")
+        return figure
+
+    fill(page, "memory")
+    assert 0 < moved("load") <= MOST_MOVED
+    page.get_by_label("Model", exact=True).first.click()
+    page.get_by_role("option", name="Whisper large-v3 ").first.click()
+    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("large-v3"))
+    assert moved("estimate") <= MOST_MOVED
+    show_tab(page, "playground")
+    fill(page, "playground")
+    assert moved("transcribe") <= MOST_MOVED

@@ -1,0 +1,129 @@
+"""What cannot be, on the page: it is said in its place, by the name of its field, and nothing is lost."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import OpenPage, show_tab
+from tests.browser.test_transcribe import take
+
+
+def no_toast(page: Page) -> None:
+    expect(page.get_by_test_id("toast-body")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "said"),
+    [
+        ("per_device_train_batch_size", "2.5", "must be a whole number, got 2.5"),
+        ("per_device_train_batch_size", "999999", "must be between 1 and"),
+        ("lora_r", "-3", "must be between 1 and"),
+        ("label_length", "", "is empty: give a number"),
+    ],
+)
+def test_a_number_that_cannot_be_is_refused_at_its_field_and_in_the_verdict(
+    field: str, given: str, said: str, open_page: OpenPage
+) -> None:
+    page = open_page()
+    place = page.locator(f"#memory-{field}")
+    label = place.locator("[data-testid=block-info]").inner_text().strip()
+    place.locator("input").fill(given)
+    expect(page.locator("#memory-verdict")).to_contain_text(f"{label} {said}")
+    expect(place).to_contain_text(f"{label} {said}")
+    expect(page.locator("#memory-to-train")).to_be_disabled()
+    expect(place.locator("input")).to_have_value(given)
+    no_toast(page)
+    place.locator("input").fill("16")
+    expect(page.locator("#memory-verdict")).to_contain_text("Fits on")
+    expect(place).not_to_contain_text(said)
+
+
+def test_the_answer_to_another_question_does_not_stay_beside_a_number_that_cannot_be(
+    open_page: OpenPage,
+) -> None:
+    page = open_page()
+    page.get_by_role("tab", name="Fit for me").click()
+    verdict, memory = page.locator("#fit-verdict"), page.locator("#fit-memory_gib")
+    expect(verdict).to_contain_text("Fits on")
+    memory.locator("input").fill("-5")
+    for place in (verdict, memory):
+        expect(place).to_contain_text("above 0 and up to 100,000, got -5")
+    expect(verdict).not_to_contain_text("Fits on")
+    memory.locator("input").fill("8")
+    expect(verdict).to_contain_text("Fits on 8 GiB")
+
+
+def test_a_run_that_cannot_be_is_refused_at_its_button_and_its_field_by_the_label(
+    open_page: OpenPage,
+) -> None:
+    page = open_page("train")
+    epochs, refused = page.locator("#train-num_train_epochs"), page.locator("#train-refused")
+    for given, said in (("", "Epochs is empty: give a number."), ("-1", "Epochs must be between")):
+        epochs.locator("input").fill(given)
+        expect(epochs).to_contain_text(said)
+        page.locator("#train-start").click()
+        expect(refused).to_contain_text(said)
+        expect(epochs).to_contain_text(said)
+    page.wait_for_timeout(4000)  # the panel asks after its runs meanwhile
+    expect(epochs).to_contain_text(said)
+    page.locator("#train-per_device_train_batch_size input").fill("2.5")
+    epochs.locator("input").fill("1")
+    page.locator("#train-start").click()
+    expect(refused).to_contain_text("Batch size must be a whole number, got 2.5.")
+    expect(epochs).not_to_contain_text("Epochs must")
+    expect(page.locator("#run-status")).to_contain_text("No runs yet")
+    page.locator("#train-per_device_train_batch_size input").fill("4")
+    expect(refused).to_be_empty()
+    page.get_by_role("button", name="Adapter, quantization and precision").click()
+    page.locator("#train-lora_dropout input").fill("2")
+    expect(refused).to_contain_text("LoRA dropout (under “Adapter, quantization and precision”) must be")
+    expect(page.locator("#train-lora_dropout")).to_contain_text(
+        "LoRA dropout (under “Adapter, quantization and precision”) must be"
+    )
+    no_toast(page)
+
+
+def test_what_was_shown_stays_when_the_next_thing_fails_or_is_cancelled(
+    open_page: OpenPage, tmp_path: Path
+) -> None:
+    page = open_page("playground")
+    take(page, "Kitchen light")
+    page.locator("#transcribe-start").click()
+    expect(page.locator("#transcript-downloads a")).to_have_count(5)
+    text = page.locator("#transcript textarea").input_value()
+    (tmp_path / "words.wav").write_text("turn on the kitchen light", encoding="utf-8")
+    page.locator("#transcribe-audio").get_by_label("Clear").click()
+    page.locator("#transcribe-audio input[type=file]").set_input_files(tmp_path / "words.wav")
+    expect(page.locator("#transcribe-audio audio, #transcribe-audio #waveform").first).to_be_attached()
+    page.locator("#transcribe-start").click()
+    status = page.locator("#transcribe-status")
+    expect(status).to_contain_text("words.wav is not a sound file")
+    expect(page.locator("#transcript textarea")).to_have_value(text)
+    expect(page.locator("#transcript-downloads a")).to_have_count(5)
+    no_toast(page)
+
+
+def test_a_failed_preview_says_so_in_its_place_and_nowhere_else(open_page: OpenPage) -> None:
+    page = open_page("train")
+    page.locator("#train-train_data input, #train-train_data textarea").first.fill("nowhere.jsonl")
+    page.keyboard.press("Tab")
+    page.locator("#data-check").click()
+    expect(page.locator("#data-preview")).to_contain_text("nowhere.jsonl")
+    expect(page.get_by_text("Error", exact=True)).to_have_count(0)
+    no_toast(page)
+
+
+def test_errors_of_one_tab_are_not_told_in_another(open_page: OpenPage) -> None:
+    page = open_page("evaluate")
+    page.locator("#evaluate-data input").fill("nowhere.jsonl")
+    page.get_by_label("Clips at most").fill("1.5")
+    page.locator("#evaluate-start").click()
+    status = page.locator("#evaluate-status")
+    expect(status).to_contain_text("Clips at most must be a whole number, got 1.5.")
+    page.get_by_label("Clips at most").fill("2")
+    page.locator("#evaluate-start").click()
+    expect(status).to_contain_text(re.compile("nowhere.jsonl"))
+    show_tab(page, "models")
+    no_toast(page)
