@@ -65,7 +65,7 @@ class Exporter:
         Raises: as `export`.
         """
         spec = self._registry.get(model_id)
-        if spec.kind is ModelKind.EXPORT:
+        if spec.is_export:
             return spec
         with self._lock:
             if found := self.find(spec):
@@ -206,13 +206,11 @@ def _check(request: ExportRequest, spec: ModelSpec) -> None:
             given=request.format,
             known=" or ".join(FORMATS),
         )
-    if spec.kind is ModelKind.EXPORT:
+    if spec.is_export:
         raise ConfigError("{model} is an export already.", model=spec.id)
     form = FORMATS[request.format]
-    if form.for_adapters_only and spec.kind is not ModelKind.ADAPTER:
-        raise ConfigError(
-            "{model} is a whole model: only an adapter can be merged into its base.", model=spec.id
-        )
+    if problem := form.problem(spec):
+        raise ConfigError(problem.template, **problem.values)
     known = ("auto", *form.quantizations)
     if request.quantization not in known:
         raise ConfigError(
@@ -227,7 +225,8 @@ def _write(
 ) -> tuple[str, list[Parity], int | None]:
     """The new form in `staged`; gives how its weights are kept, how it compares, and `ExportFormat.write`."""
     form = FORMATS[request.format]
-    quantization = stored_dtype(base_folder) if request.quantization == "auto" else request.quantization
+    as_stored = form.stored(stored_dtype(base_folder))
+    quantization = as_stored if request.quantization == "auto" else request.quantization
     clips = proof_clips()
     tell(Message("Loading {model} …", model=spec.id), 0.05)
     base = load_base(base_folder, device="cpu", precision="float32")

@@ -2,18 +2,36 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import read_audio
 from studio.settings import DEMO_SPEECH
-from studio.transcription.window_model import Search, WindowModel
+from studio.transcription.special_tokens import SpecialTokens
+from studio.transcription.window_model import Search, Written
 
 MOST_TOKENS = 96
 """Of a clip: enough for a difference to show, and written within minutes by a large model on a CPU."""
 _CLIPS = ("samples/kitchen-light.flac", "audio/test-000.ogg", "audio/test-001.ogg")
+
+
+class Writer(Protocol):
+    """Of a `WindowModel`, what it takes to see what is written of a clip."""
+
+    @property
+    def tokens(self) -> SpecialTokens:
+        """Its special tokens."""
+        ...
+
+    def encode(self, clips: Sequence[NDArray[np.float32]]) -> Any:
+        """What `generate` takes of mono samples at 16 kHz."""
+        ...
+
+    def generate(self, encoded: Any, prompts: Sequence[Sequence[int]], search: Search) -> Sequence[Written]:
+        """A text for each clip."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -52,7 +70,7 @@ def proof_clips() -> list[NDArray[np.float32]]:
     return [read_audio(DEMO_SPEECH / name) for name in _CLIPS]
 
 
-def decode_with(model: WindowModel, clips: Sequence[NDArray[np.float32]], form: str) -> Decoded:
+def decode_with(model: Writer, clips: Sequence[NDArray[np.float32]], form: str) -> Decoded:
     """What a model writes greedily, whatever library plays it."""
     prompt = model.tokens.prompt(_language(model.tokens.languages), "transcribe", with_times=False)
     search = Search(max_new_tokens=MOST_TOKENS)

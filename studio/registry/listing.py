@@ -273,11 +273,11 @@ class Listing:
 
     def _with_base(self, spec: ModelSpec, rows: Rows) -> ModelSpec:
         """An adapter or export gets id, dimensions and languages of its base, or the problem with it."""
-        if spec.kind not in (ModelKind.ADAPTER, ModelKind.EXPORT) or spec.problem or spec.path is None:
+        if not (spec.kind is ModelKind.ADAPTER or spec.is_export) or spec.problem or spec.path is None:
             return spec
         base = self._find_base(spec.base_model or "", rows)
         if base is None or base.kind is ModelKind.ADAPTER:
-            if spec.kind is ModelKind.EXPORT:
+            if spec.is_export:
                 return spec
             return dataclasses.replace(spec, problem=_missing_base(spec))
         found = dataclasses.replace(
@@ -286,7 +286,7 @@ class Listing:
             dimensions=base.dimensions,
             is_multilingual=base.is_multilingual,
         )
-        if spec.kind is ModelKind.EXPORT:
+        if spec.is_export:
             return found
         if base.problem:
             problem = Message(

@@ -13,6 +13,8 @@ from studio.whisper.constants import TEXT_POSITIONS
 CARD_FILE = "model.json"
 """The studio's own card beside the ecosystem's files in a model folder."""
 CARD_VERSION = 1
+GGML_FILE = "ggml-model.bin"
+"""All there is of a model for whisper.cpp."""
 
 
 class ModelKind(StrEnum):
@@ -22,6 +24,9 @@ class ModelKind(StrEnum):
     ADAPTER = "adapter"
     MERGED = "merged"
     EXPORT = "export"
+    """Of CTranslate2, which faster-whisper plays."""
+    GGML = "ggml"
+    """Which whisper.cpp plays, and nothing of the studio does."""
 
 
 class ModelSource(StrEnum):
@@ -122,6 +127,11 @@ class ModelSpec:
         """
         lengths = self.clip_seconds
         return lengths[1] if lengths and self.card.get("long_recordings") == "full" else None
+
+    @property
+    def is_export(self) -> bool:
+        """Whether it was made for a program that computes it in its own way."""
+        return self.kind in (ModelKind.EXPORT, ModelKind.GGML)
 
     @property
     def is_local(self) -> bool:

@@ -25,7 +25,7 @@ def base_spec(config: TrainingConfig, registry: ModelRegistry) -> ModelSpec:
             model=spec.id,
             base=spec.base_model or "",
         )
-    if spec.kind is ModelKind.EXPORT:
+    if spec.is_export:
         raise ConfigError("{model} is an export, which cannot be trained: choose its base.", model=spec.id)
     check_window(spec)
     return spec

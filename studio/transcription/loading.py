@@ -23,6 +23,12 @@ def engine_of(spec: ModelSpec, choice: EngineChoice) -> str:
     Raises:
         ConfigError: if the engine asked for cannot, or has no such precision.
     """
+    if spec.kind is ModelKind.GGML:
+        raise ConfigError(
+            "{model} is a file for whisper.cpp, which the studio does not run: choose the model it was made "
+            "from.",
+            model=spec.id,
+        )
     is_export = spec.kind is ModelKind.EXPORT
     check_choice(choice)
     if choice.engine == TRANSFORMERS and is_export:

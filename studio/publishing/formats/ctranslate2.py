@@ -27,7 +27,6 @@ class CTranslate2(ExportFormat):
     title = "for faster-whisper"
     ending = "ct2"
     quantizations = ("float32", "float16", "bfloat16", "int8", "int8_float32", "int8_float16")
-    for_adapters_only = False
     doing = Message("Converting to CTranslate2 …")
 
     def write(self, decoder: TransformersModel, target: Path, quantization: str, source: Path) -> int | None:

@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 from studio.lazy_imports import transformers_library
 from studio.messages import Message
+from studio.publishing.parity import Writer
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.transcription.engines.transformers import TransformersModel
-from studio.transcription.window_model import WindowModel
 
 
 class ExportFormat(Protocol):
@@ -26,25 +26,31 @@ class ExportFormat(Protocol):
     """Of the new model's name."""
     quantizations: tuple[str, ...]
     """How its weights may be kept; asked for by nobody, they are kept as they are."""
-    for_adapters_only: bool
     doing: Message
     """What is told while it is written."""
+
+    def problem(self, spec: ModelSpec) -> Message | None:
+        """Why this model cannot have it; None if it can."""
+        return None
+
+    def stored(self, dtype: str) -> str:
+        """How weights are kept that the model has in `dtype`, unless told: as they are, if it can be."""
+        return dtype
 
     def write(self, decoder: TransformersModel, target: Path, quantization: str, source: Path) -> int | None:
         """Writes the weights into the folder `target`, in which the tokenizer's files are; `source` is the
         model's folder, or the adapter's. Gives the bytes of the weights where they are not safetensors.
         """
 
-    def reopened(self, folder: Path) -> AbstractContextManager[WindowModel]:
+    def reopened(self, folder: Path) -> AbstractContextManager[Writer]:
         """The new form as it comes from the disk, to be compared with the model."""
 
 
 def offered(spec: ModelSpec, formats: dict[str, ExportFormat]) -> dict[str, ExportFormat]:
     """The forms that a model can have: an export none."""
-    if spec.kind is ModelKind.EXPORT or spec.problem:
+    if spec.is_export or spec.problem:
         return {}
-    is_adapter = spec.kind is ModelKind.ADAPTER
-    return {key: row for key, row in formats.items() if is_adapter or not row.for_adapters_only}
+    return {key: row for key, row in formats.items() if row.problem(spec) is None}
 
 
 def generation_config(decoder: TransformersModel) -> Any:

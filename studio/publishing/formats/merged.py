@@ -7,7 +7,7 @@ from pathlib import Path
 from studio.files import read_json, storage_errors, write_json
 from studio.messages import Message
 from studio.publishing.formats.export_format import ExportFormat, generation_config
-from studio.registry.spec import ModelKind
+from studio.registry.spec import ModelKind, ModelSpec
 from studio.transcription.engines.transformers import TransformersModel
 from studio.transcription.loaded_base import load_base
 from studio.transcription.window_model import WindowModel
@@ -22,8 +22,15 @@ class Merged(ExportFormat):
     title = "merged"
     ending = "merged"
     quantizations = ("float32", "float16", "bfloat16")
-    for_adapters_only = True
     doing = Message("Writing the merged model …")
+
+    def problem(self, spec: ModelSpec) -> Message | None:
+        """It is whole already."""
+        if spec.kind is ModelKind.ADAPTER:
+            return None
+        return Message(
+            "{model} is a whole model: only an adapter can be merged into its base.", model=spec.id
+        )
 
     def write(self, decoder: TransformersModel, target: Path, quantization: str, source: Path) -> int | None:
         """With the generation config of base and adapter."""

@@ -145,7 +145,7 @@ def _show(
     ours = not is_fixed and spec is not None and spec.source in (ModelSource.TRAINED, ModelSource.LOCAL)
     return [
         models_table(specs, locale),
-        offered(model_choices(specs, locale), spec.id if spec else None, stands),
+        offered(model_choices(specs, locale, to_run=False), spec.id if spec else None, stands),
         details,
         gr.Group(visible=ours),
         spec.id if spec and ours else "",

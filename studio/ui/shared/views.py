@@ -35,6 +35,7 @@ KIND_NAMES = {
     ModelKind.ADAPTER: N_("Adapter"),
     ModelKind.MERGED: N_("Merged model"),
     ModelKind.EXPORT: N_("Export"),
+    ModelKind.GGML: N_("Export for whisper.cpp"),
 }
 SOURCE_NAMES = {
     ModelSource.DEMO: N_("Comes with the studio"),
@@ -246,12 +247,14 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, st
             yield prefix + key, f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def model_choices(specs: Sequence[ModelSpec], locale: str) -> list[tuple[str, str]]:
-    """Label and id of models for a dropdown: those on this disk first, as the registry has them.
+def model_choices(specs: Sequence[ModelSpec], locale: str, *, to_run: bool = True) -> list[tuple[str, str]]:
+    """Label and id of models for a dropdown: those on this disk first, as the registry has them; `to_run`:
+    without what no engine of the studio plays.
 
     Those that would be called the same, such as two runs on the same data, have their ids as well.
     """
-    ordered = sorted(specs, key=lambda spec: not spec.is_local)
+    shown = [spec for spec in specs if not (to_run and spec.kind is ModelKind.GGML)]
+    ordered = sorted(shown, key=lambda spec: not spec.is_local)
     labels = [_choice_label(spec, locale) for spec in ordered]
     seen = Counter(labels)
     return [

@@ -192,7 +192,7 @@ def choices(registry: ModelRegistry, model: str | None, known: list[str], locale
     specs = [spec for spec in registry.all() if not spec.problem]
     ids = [spec.id for spec in specs]
     made = [spec for spec in specs if spec.source is ModelSource.TRAINED]
-    forms = (ModelKind.EXPORT, ModelKind.MERGED)
+    forms = (ModelKind.EXPORT, ModelKind.GGML, ModelKind.MERGED)
     trained = {str(spec.card.get("run_id", spec.id)): spec.id for spec in made if spec.kind not in forms}
     new = [model_id for run, model_id in trained.items() if run not in known]
     chosen = new[0] if new else model

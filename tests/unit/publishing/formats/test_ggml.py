@@ -1,0 +1,112 @@
+"""The file for whisper.cpp: what it holds, who can have one, and what is said of a broken one."""
+
+from pathlib import Path
+
+import pytest
+
+from studio.errors import ConfigError, ModelBrokenError
+from studio.options.training import TrainingConfig
+from studio.publishing.export import Exporter, ExportRequest
+from studio.publishing.formats.ggml import Ggml, tensor_name
+from studio.publishing.whisper_cpp import WhisperCpp
+from studio.registry.spec import GGML_FILE, ModelKind, ModelSource, ModelSpec
+from studio.registry.store import ModelRegistry
+from studio.training.base_choice import base_spec
+from studio.transcription.engine import EngineChoice
+from studio.transcription.loading import engine_of
+from studio.ui.shared.views import model_choices
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory, whisper_tiny: Path) -> tuple[ModelRegistry, ModelSpec]:
+    """whisper-tiny as a file for whisper.cpp."""
+    registry = ModelRegistry(tmp_path_factory.mktemp("home") / "models", demo=None, hf_cache=None)
+    return registry, Exporter(registry).export(ExportRequest(str(whisper_tiny), "ggml", name="tiny-ggml"))
+
+
+def test_whisper_cpp_writes_what_the_model_writes(exported: tuple[ModelRegistry, ModelSpec]) -> None:
+    _, made = exported
+    assert (made.kind, made.problem, made.card["quantization"]) == (ModelKind.GGML, None, "float16")
+    (proof,) = made.card["parity"]
+    assert (proof["a"], proof["b"]) == ("model", "ggml")
+    assert proof["tokens"] > 20
+    assert proof["different_tokens"] <= proof["tokens"] // 20
+    assert made.path is not None
+    assert {path.name for path in made.path.iterdir()} >= {GGML_FILE, "model.json"}
+    assert not (made.path / "tokenizer.json").exists(), "all of it is in the file"
+
+
+def test_it_is_listed_but_nowhere_to_be_run(exported: tuple[ModelRegistry, ModelSpec]) -> None:
+    registry, made = exported
+    assert made in registry.all()
+    assert made.id not in [id_ for _, id_ in model_choices(registry.all(), "en")]
+    assert made.id in [id_ for _, id_ in model_choices(registry.all(), "en", to_run=False)]
+    with pytest.raises(ConfigError, match=r"file for whisper\.cpp, which the studio does not run"):
+        engine_of(made, EngineChoice())
+    with pytest.raises(ConfigError, match="cannot be trained"):
+        base_spec(TrainingConfig(base_model=made.id), registry)
+    with pytest.raises(ConfigError, match="is an export already"):
+        Exporter(registry).export(ExportRequest(made.id, "ggml"))
+
+
+def test_a_file_that_is_cut_short_or_something_else_is_named(
+    exported: tuple[ModelRegistry, ModelSpec], tmp_path: Path
+) -> None:
+    _, made = exported
+    assert made.path is not None
+    whole = (made.path / GGML_FILE).read_bytes()
+    card = (made.path / "model.json").read_bytes()
+    registry = ModelRegistry(tmp_path / "models", demo=None, hf_cache=None)
+    for name, content, sentence in (
+        ("cut", whole[:-1], "cut short"),
+        ("half", whole[: len(whole) // 2], "cut short"),
+        ("other", b"GGUF" + whole[4:], "is no file of ggml"),
+    ):
+        folder = registry.models / name
+        folder.mkdir(parents=True)
+        (folder / GGML_FILE).write_bytes(content)
+        (folder / "model.json").write_bytes(card)
+        assert sentence in str(registry.get(name).problem)
+    with pytest.raises(ModelBrokenError, match=r"whisper\.cpp cannot load"):
+        WhisperCpp(registry.models / "half" / GGML_FILE)
+
+
+@pytest.mark.parametrize(("kind", "smaller"), [("q8_0", 0.65), ("q5_0", 0.5)])
+def test_quantized_files_are_smaller_and_still_whisper(
+    exported: tuple[ModelRegistry, ModelSpec], whisper_tiny: Path, kind: str, smaller: float
+) -> None:
+    registry, whole = exported
+    made = Exporter(registry).export(ExportRequest(str(whisper_tiny), "ggml", kind))
+    assert made.size_bytes < smaller * whole.size_bytes
+    (proof,) = made.card["parity"]
+    assert proof["different_tokens"] < proof["tokens"] * 0.6, "synthetic voices, of which it is unsure"
+
+
+def test_models_with_another_vocabulary_or_shorter_windows_are_refused_by_name(demo_model: Path) -> None:
+    registry = ModelRegistry(demo_model.parent / "none", demo=demo_model, hf_cache=None)
+    with pytest.raises(ConfigError, match=r"demo has a vocabulary of its own \(\d+ tokens\)"):
+        Exporter(registry).export(ExportRequest("demo", "ggml"))
+    short = ModelSpec(
+        "quick", ModelKind.ADAPTER, ModelSource.TRAINED, "quick", card={"audio_context": "short"}
+    )
+    assert "quick was trained in short-audio mode" in str(Ggml().problem(short))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("model.encoder.conv1.weight", "encoder.conv1.weight"),
+        ("model.encoder.embed_positions.weight", "encoder.positional_embedding"),
+        ("model.encoder.layers.3.self_attn.k_proj.weight", "encoder.blocks.3.attn.key.weight"),
+        ("model.encoder.layers.0.self_attn_layer_norm.bias", "encoder.blocks.0.attn_ln.bias"),
+        ("model.encoder.layer_norm.weight", "encoder.ln_post.weight"),
+        ("model.decoder.embed_tokens.weight", "decoder.token_embedding.weight"),
+        ("model.decoder.layers.1.encoder_attn.out_proj.bias", "decoder.blocks.1.cross_attn.out.bias"),
+        ("model.decoder.layers.1.encoder_attn_layer_norm.weight", "decoder.blocks.1.cross_attn_ln.weight"),
+        ("model.decoder.layers.1.final_layer_norm.weight", "decoder.blocks.1.mlp_ln.weight"),
+        ("model.decoder.layers.1.fc2.weight", "decoder.blocks.1.mlp.2.weight"),
+        ("model.decoder.layer_norm.bias", "decoder.ln.bias"),
+    ],
+)
+def test_tensors_have_the_names_that_whisper_cpp_looks_for(ours: str, theirs: str) -> None:
+    assert tensor_name(ours) == theirs
