@@ -14,7 +14,7 @@ from studio.memory.plan import LABEL_LENGTH
 from studio.options.arguments import command_line, config_to_dict
 from studio.options.choices import METHOD_LABELS
 from studio.options.training import TrainingConfig
-from studio.options.values import check_numbers
+from studio.options.values import check_between, check_numbers
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
 from studio.training.plan import config_of, planned
@@ -165,19 +165,3 @@ def _fit(
     keep = () if question.method == AUTO else ("method",)
     result = fit(dimensions, usable_bytes(gpu), wish, keep, known)
     return result, config_of(result.plan, config)
-
-
-def check_between(name: str, value: float, low: float, high: float) -> None:
-    """Refuses a number out of range.
-
-    Raises:
-        ConfigError: names the option, the range, and what came.
-    """
-    if not low <= value <= high:
-        raise ConfigError(
-            "{name} must be between {low:.10g} and {high:.10g}, got {value:.10g}.",
-            name=name,
-            low=low,
-            high=high,
-            value=value,
-        )

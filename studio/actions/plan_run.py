@@ -78,7 +78,7 @@ class RunPlan:
         if (memory := self._memory()) is not None:
             told.append((Message("Memory needed"), memory))
         if self.seconds is not None:
-            taken = Message("about {time}, as the last run like it", time=format_duration(self.seconds))
+            taken = Message("about {time} (by a similar run)", time=format_duration(self.seconds))
             told.append((Message("Time"), taken))
         return told
 
@@ -87,8 +87,8 @@ class RunPlan:
             return None
         size, usable = format_bytes(self.memory_bytes), format_bytes(self.usable_bytes)
         if self.gpu is None:
-            return Message("{size} of {usable}, on the processor", size=size, usable=usable)
-        return Message("{size} of {usable} on {gpu}", size=size, usable=usable, gpu=self.gpu.name)
+            return Message("{size}; {usable} are free (CPU)", size=size, usable=usable)
+        return Message("{size}; {usable} are free on {gpu}", size=size, usable=usable, gpu=self.gpu.name)
 
     def to_json(self) -> dict[str, Any]:
         """For `train --plan --json`."""

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from studio.errors import ConfigError
 from studio.messages import Message
+from studio.options.values import check_between
 from studio.registry.catalog import find_released
 
 FEW_HOURS, MANY_HOURS = 10.0, 50.0
@@ -30,10 +30,7 @@ def advise(hours: float) -> Advice:
     Raises:
         ConfigError: if it is no number of hours.
     """
-    if not 0 <= hours <= 1e6:
-        raise ConfigError(
-            "Hours of speech are a number from 0 to 1,000,000, got {hours:g}.", name="hours", hours=hours
-        )
+    check_between("hours", hours, 0, 1_000_000)
     if hours == 0:
         return Advice("lora", 32, _UNKNOWN)
     if hours < FEW_HOURS:

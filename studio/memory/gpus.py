@@ -7,6 +7,7 @@ from typing import Literal
 
 from studio.errors import ConfigError
 from studio.memory.plan import MemoryEstimate
+from studio.options.values import check_between
 from studio.units import GIB, MIB, parse_bytes
 
 GpuKind = Literal["consumer", "workstation", "datacenter"]
@@ -142,12 +143,7 @@ def card(text: str, memory_gib: float = 0) -> Gpu | None:
         ConfigError: if nobody knows it, or the size is none.
     """
     if memory_gib:
-        if not 0 < memory_gib <= LARGEST_MEMORY_GIB:
-            raise ConfigError(
-                "A GPU's memory is a number of GiB above 0 and up to 100,000, got {size:g}.",
-                name="memory_gib",
-                size=memory_gib,
-            )
+        check_between("memory_gib", memory_gib, 0, LARGEST_MEMORY_GIB)
         return Gpu(f"{memory_gib:g} GiB", round(memory_gib * GIB), "datacenter", "")
     here = detected_gpus()
     if not text.strip():

@@ -84,7 +84,7 @@ class TrainingConfig:
     train_weights: str = option(
         "",
         "data",
-        "Shares of the training manifests",
+        "Sampling weights of the data",
         "Shares of several training manifests in an epoch, such as 0.7,0.3; empty: by their sizes.",
         is_list=True,
     )
@@ -113,7 +113,7 @@ class TrainingConfig:
     max_train_samples: int | None = option(
         None,
         "data",
-        "Training clips at most",
+        "Max training clips",
         "Use at most this many training clips.",
         low=1,
         high=10**9,
@@ -122,7 +122,7 @@ class TrainingConfig:
     max_eval_samples: int | None = option(
         None,
         "data",
-        "Evaluation clips at most",
+        "Max evaluation clips",
         "Use at most this many evaluation clips.",
         low=1,
         high=10**9,
@@ -154,7 +154,7 @@ class TrainingConfig:
         "Language",
         "Language of the clips, name or code; auto takes each row's, or detects it.",
     )
-    task: str = option("transcribe", "data", "Task", "What the model should learn.", choices=TASKS)
+    task: str = option("transcribe", "data", "Task", "Transcribe, or translate into English.", choices=TASKS)
     timestamps: bool = option(
         True,
         "data",
@@ -209,7 +209,7 @@ class TrainingConfig:
     mask_time_prob: float = option(
         0.05,
         "augmentation",
-        "Masked share of the time",
+        "Time masking ratio",
         "Share of the frames that is masked.",
         low=0.0,
         high=1.0,
@@ -220,7 +220,7 @@ class TrainingConfig:
     mask_feature_prob: float = option(
         0.0,
         "augmentation",
-        "Masked share of the mel bins",
+        "Frequency masking ratio",
         "Share of the mel bins that is masked.",
         low=0.0,
         high=1.0,
@@ -331,7 +331,7 @@ class TrainingConfig:
         64,
         "method",
         "LoRA alpha",
-        "Scale of the adapter, divided by its rank.",
+        "The adapter is scaled by alpha / rank.",
         low=1,
         high=4096,
         in_plan=True,
@@ -454,7 +454,7 @@ class TrainingConfig:
         low=0.05,
         high=1.0,
         step=0.05,
-        automatic="1: unchanged; a little less forgets far less. 0: 0.85 for a new adapter.",
+        automatic="1: unchanged. Less forgets far less. 0 = automatic (0.85).",
     )
     replay_share: float = option(
         0.125,
@@ -502,7 +502,7 @@ class TrainingConfig:
     max_steps: int = option(
         -1,
         "schedule",
-        "Steps at most",
+        "Max steps",
         "Optimizer steps; overrides the epochs if positive.",
         low=-1,
         high=10**8,
@@ -560,7 +560,7 @@ class TrainingConfig:
         "linear",
         "schedule",
         "Learning rate schedule",
-        "How the learning rate falls.",
+        "How the learning rate decays.",
         choices=SCHEDULERS,
         for_trainer=True,
     )
@@ -656,7 +656,7 @@ class TrainingConfig:
     eval_steps: int = option(
         100,
         "evaluation",
-        "Steps between evaluations",
+        "Evaluation interval (steps)",
         "Steps between evaluations, with eval_strategy steps.",
         low=1,
         high=10**8,
@@ -677,7 +677,7 @@ class TrainingConfig:
     save_steps: int = option(
         100,
         "evaluation",
-        "Steps between checkpoints",
+        "Checkpoint interval (steps)",
         "Steps between checkpoints; 0 saves at each evaluation.",
         low=0,
         high=10**8,
@@ -688,7 +688,7 @@ class TrainingConfig:
     logging_steps: int = option(
         5,
         "evaluation",
-        "Steps between points of the curve",
+        "Logging interval (steps)",
         "Steps between points of the loss curve.",
         low=1,
         high=10**8,
@@ -697,7 +697,7 @@ class TrainingConfig:
     metric_for_best_model: str = option(
         "auto",
         "evaluation",
-        "Metric that picks the best checkpoint",
+        "Best-checkpoint metric",
         "wer, cer, or auto: cer for languages written without spaces.",
         choices=METRICS,
     )

@@ -210,7 +210,7 @@ class JobManager:
         shown = view(run, self._histories.read(run.events))
         if shown.state not in ACTIVE and not was_over:  # it ended in between: what it told last, too
             shown = view(run, self._histories.read(run.events))
-        return self._completed(shown, is_in_hand)
+        return self._named([self._completed(shown, is_in_hand)])[0]
 
     def runs(self, most: int | None = None) -> tuple[RunStatus, ...]:
         """Runs, newest first, those that have ended without curves; the newest `most`, and all at work."""
@@ -219,7 +219,9 @@ class JobManager:
         if len(taken) < len(names):
             taken |= {run.run_id: None for run in self._queue.open() if self._is_active(run)}
         found = [self._listed(RunDir(self._settings.runs / name)) for name in taken]
-        return tuple(sorted(found, key=lambda status: (status.created, status.run_id), reverse=True))
+        return tuple(
+            sorted(self._named(found), key=lambda status: (status.created, status.run_id), reverse=True)
+        )
 
     def has(self, run_id: str) -> bool:
         """Whether there is such a run."""
@@ -323,6 +325,14 @@ class JobManager:
         names = [run.run_id for run in self._queue.waiting()]
         position = names.index(status.run_id) + 1 if status.run_id in names else 1
         return replace(status, queue_position=position)
+
+    def _named(self, found: list[RunStatus]) -> list[RunStatus]:
+        """Runs whose models are called as they are now: one may have been renamed since."""
+        models = self._registry.models
+        if all(not run.model_id or (models / run.model_id).is_dir() for run in found):
+            return found
+        now = {str(spec.card.get("run_id")): spec.id for spec in self._registry.all()}
+        return [replace(run, model_id=now.get(run.run_id, run.model_id)) for run in found]
 
     def _new_folder(self, config: TrainingConfig) -> RunDir:
         name = config.run_name or f"{Path(config.base_model).name}-{config.method}"

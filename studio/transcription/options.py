@@ -3,6 +3,7 @@
 from studio.errors import ConfigError
 from studio.messages import Message
 from studio.options.choices import TASKS
+from studio.options.values import check_between
 from studio.transcription.chinese_script import SCRIPTS
 from studio.transcription.engine import (
     AUDIO_CONTEXTS,
@@ -75,11 +76,8 @@ def check_values(options: TranscribeOptions) -> None:
             given=options.chinese_script,
             known=", ".join(SCRIPTS),
         )
-    if not 0 <= options.no_speech_threshold <= 1:
-        raise ConfigError(
-            "no_speech_threshold is a probability from 0 to 1, got {given}.",
-            given=options.no_speech_threshold,
-        )
+    check_between("no_speech_threshold", options.no_speech_threshold, 0, 1)
+    check_between("compression_ratio_threshold", options.compression_ratio_threshold, 0, 1000)
 
 
 def check_suppressed(options: TranscribeOptions, vocabulary: int) -> None:

@@ -3,7 +3,7 @@
 Texts that stand on the page from the start are put in by the browser as the page is drawn, so another
 language takes another page. The browser keeps what the fields hold and which tabs are open
 (`assets/come_back.js`); what the server holds for the visitor, such as a transcript, goes over to their new
-session.
+session. What was at work for them is begun again.
 """
 
 import hmac
@@ -50,6 +50,7 @@ def come_back(app: Blocks) -> Callable[..., Dependency]:
                 holder[request.session_hash][number] = value
 
     taken: Dependency = app.load(take_over, before, None, js="() => [window.comeBack.session()]", **QUIET)
+    taken.then(None, None, None, js="() => window.comeBack.begin()")
     return taken.then
 
 

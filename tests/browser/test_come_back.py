@@ -53,3 +53,15 @@ def test_a_page_that_is_loaded_again_otherwise_begins_anew(open_page: OpenPage) 
     expect(page.locator("#memory-per_device_train_batch_size input")).to_have_value("3")
     page.reload()
     expect(page.locator("#memory-per_device_train_batch_size input")).to_have_value("8")
+
+
+def test_what_is_at_work_begins_again_in_the_other_language(open_page: OpenPage) -> None:
+    page = open_page("playground")
+    take(page, "Long")
+    page.locator("#transcribe-start").click()
+    expect(page.locator("#transcribe-status .bar-text")).to_be_visible()
+    page.get_by_role("button", name="简体中文").click()
+    expect(page.get_by_role("tab", name="转写").first).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#transcript-downloads a")).to_have_count(5)
+    expect(page.locator("#transcript textarea")).to_have_value(re.compile(r"(\w+ ){60}"))
+    expect(page.locator("#transcribe-cancel")).to_be_disabled()

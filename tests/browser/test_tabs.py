@@ -33,9 +33,12 @@ def test_the_memory_answer_follows_the_form(open_page: OpenPage) -> None:
     verdict = page.locator("#memory-verdict")
     expect(verdict).to_contain_text("Fits on GeForce RTX 4090")
     expect(page.locator("#memory-chart .js-plotly-plot")).to_be_visible()
+    use = page.get_by_role("button", name="Use in Train").first
+    expect(use).to_have_class(re.compile("primary"))
     choose(page, "Model", "Whisper large-v3 ")
     choose(page, "Method", "All weights")
     expect(verdict).to_contain_text("Does not fit on GeForce RTX 4090")
+    expect(use).to_have_class(re.compile("secondary"))
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--method full"))
     page.get_by_label("Transcribe with it").check()
     expect(verdict).to_contain_text("Fits on GeForce RTX 4090")
@@ -138,6 +141,7 @@ def test_a_model_is_described_exported_renamed_and_deleted_after_asking(
     page.locator("#models-export").click()
     expect(page.locator("#models-table")).to_contain_text("copied-ct2")
     expect(page.locator("#models-choice input")).to_have_value("copied")
+    expect(page.get_by_text("Verified: identical output")).to_have_count(1)
     for tab, picker in (("evaluate", "#evaluate-models"), ("playground", "#compare-models")):
         show_tab(page, tab)
         page.locator(f"{picker} input").click()

@@ -140,11 +140,18 @@ def test_a_finished_run_leads_to_the_tabs_that_transcribe_compare_and_export_its
     page.locator("#run-export").click()
     expect(page.locator("#models-choice input")).to_have_value(re.compile("first"))
     expect(page.locator("#models-details")).to_contain_text("first")
+    page.get_by_label("New name").fill("my-voice")
+    page.locator("#models-rename").click()
+    expect(page.locator("#models-details h2")).to_have_text("my-voice")
+    show_tab(page, "train")
+    expect(page.locator("#run-status")).to_contain_text("Created my-voice")
+    page.locator("#run-export").click()
+    expect(page.locator("#models-choice input")).to_have_value(re.compile("my-voice"))
     page.locator("#models-delete").or_(page.get_by_role("button", name="Delete …")).first.click()
     page.locator("#models-delete").click()
     show_tab(page, "train")
     page.locator("#run-export").click()
-    expect(page.locator("#run-refused")).to_contain_text("first")
+    expect(page.locator("#run-refused")).to_contain_text("There is no model")
 
 
 def test_what_start_will_do_stands_beside_the_form_and_follows_it(open_page: OpenPage) -> None:
@@ -188,6 +195,7 @@ def test_a_run_goes_on_while_nobody_looks_and_its_end_is_notified(
     expect(page.locator("#run-status")).to_contain_text("unwatched")
     api.predict(config={**config_to_dict(config), "run_name": "in line"}, api_name="/start_run")
     page.locator("#run-history").get_by_role("button", name="in line").click()
+    expect(page.locator("#run-stop")).to_have_text("Remove from the queue")
     page.locator("#run-stop").click()
     expect(page.locator("#run-status")).to_contain_text("nothing was trained")
     page.context.close()

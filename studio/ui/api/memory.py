@@ -5,12 +5,13 @@ from typing import Any
 
 from studio.actions.estimate import Question, answer, shape_of, traced_run
 from studio.actions.explain_oom import OomQuestion, explain_oom, question_of_run
-from studio.actions.fit import FitQuestion, check_between, find_fit
+from studio.actions.fit import FitQuestion, find_fit
 from studio.actions.presets import preset_answers, preset_row
 from studio.doctor.examine import examine
 from studio.memory.myths import claims
 from studio.memory.plan import LABEL_LENGTH
 from studio.options.arguments import config_from_dict
+from studio.options.values import check_between
 from studio.services import Services
 from studio.training.probe.question import ProbeQuestion
 from studio.ui.api.json_values import SCHEMA_VERSION

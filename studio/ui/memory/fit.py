@@ -146,10 +146,7 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
 
 
 def _question(values: Mapping[str, Any]) -> FitQuestion:
-    """An empty number stands for what it is unless given."""
-    return FitQuestion(
-        **{name: getattr(_DEFAULTS, name) if value is None else value for name, value in values.items()}
-    )
+    return FitQuestion(**values)
 
 
 def _wire(

@@ -61,7 +61,9 @@ def export_parts() -> ExportParts:
             )
         with gr.Row():
             start = gr.Button(_("Export"), size="sm", elem_id="models-export")
-            cancel = gr.Button(_("Cancel"), size="sm", elem_id="models-export-cancel")
+            cancel = gr.Button(
+                _("Cancel"), size="sm", elem_id="models-export-cancel", elem_classes="outlives"
+            )
     status = gr.HTML(elem_id="models-export-status")
     return ExportParts(group, format_, quantization, start, cancel, status)
 

@@ -157,7 +157,7 @@ def _search_fields(form: dict[str, Block], prefix: str) -> None:
             min_width=130,
         )
         form["max_new_tokens"] = gr.Number(
-            0, label=_("Longest text"), info=_("Tokens of a window; 0: no limit."), min_width=130
+            0, label=_("Longest text"), info=_("Max tokens per window; 0: no limit."), min_width=130
         )
         form["batch_size"] = gr.Number(
             0,

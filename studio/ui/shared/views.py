@@ -122,7 +122,7 @@ def memory_table(parts: Mapping[str, int], formulas: Mapping[str, Message], loca
     ]
     rows.append([tag("b", tr("Total", locale)), tag("b", format_bytes(sum(parts.values()))), ""])
     headers = [tr("Part", locale), tr("Memory", locale), tr("Calculation", locale)]
-    return table(headers, rows, numeric=[1], class_="memory-table")
+    return table(headers, rows, numeric=[1], class_="memory-table stacked")
 
 
 # ---------------------------------------------------------------------- models

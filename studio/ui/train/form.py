@@ -112,7 +112,7 @@ def build_train_form(settings: Settings, tab: gr.Tab, *, is_off: bool) -> TrainF
             language_choices("en"),
             value="auto",
             label=LABELS["language"],
-            info=_("Of the clips; automatic takes each row's."),
+            info=_("Automatic: as each row says."),
             allow_custom_value=True,
             min_width=180,
             elem_id="train-language",

@@ -15,7 +15,7 @@ from studio.reports.language_names import language_choices
 from studio.reports.pieces import note, progress_bar
 from studio.transcription.engine import EngineChoice, Progress, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
-from studio.translation import tr
+from studio.translation import N_, tr
 from studio.ui.shared.evaluation_views import side_by_side_view
 from studio.ui.shared.following import QUIET, compared_models, opened, wire_work
 from studio.ui.shared.i18n import _, request_locale
@@ -130,7 +130,9 @@ def _comparison(engines: ModelCache, locale: str, **values: Any) -> Task[Progres
     choice = EngineChoice(values["engine"], values["precision"])
 
     def finish(found: SideBySide, was_stopped: bool) -> list[Any]:
-        status = note(tr("Cancelled: these models were done.", locale), "warning") if was_stopped else ""
+        some = N_("Cancelled. The models that had finished are below.")
+        ended = tr(some if found.hearings else N_("Cancelled."), locale)
+        status = note(ended, "warning") if was_stopped else ""
         files = {"json": json.dumps(found.to_json(), ensure_ascii=False, indent=2)}
         return [status, side_by_side_view(found, locale), download_links(files, path.stem, locale)]
 

@@ -71,9 +71,9 @@ def test_on_a_t4_the_run_is_in_fp16(registry: ModelRegistry) -> None:
     ("values", "sentence"),
     [
         ({"gpu": "Voodoo 2"}, "no GPU 'Voodoo 2' in the table: give its memory"),
-        ({"memory_gib": -3}, "above 0 and up to 100,000, got -3"),
-        ({"memory_gib": float("nan")}, "above 0"),
-        ({"memory_gib": 8, "hours": -1}, "Hours of speech"),
+        ({"memory_gib": -3}, "memory_gib must be between 0 and 100000, got -3"),
+        ({"memory_gib": float("nan")}, "memory_gib must be between 0 and 100000"),
+        ({"memory_gib": 8, "hours": -1}, "hours must be between 0 and 1000000"),
         ({"memory_gib": 8, "method": "prefix"}, "method must be one of auto, lora"),
         ({"memory_gib": 8, "effective_batch_size": 0}, "effective_batch_size must be between 1 and 1024"),
         ({"memory_gib": 8, "label_length": 449}, "label_length must be between 1 and 448"),

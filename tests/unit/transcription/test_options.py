@@ -71,7 +71,11 @@ def test_values_that_cannot_be_are_refused(engines: ModelCache, command: Sample)
         (replace(PLAIN, num_beams=-1), "num_beams must be at least 0, got -1."),
         (replace(PLAIN, temperature=()), "temperature must be one or more numbers"),
         (replace(PLAIN, temperature=(3.0,)), "numbers from 0 to 2"),
-        (replace(PLAIN, no_speech_threshold=1.5), "a probability from 0 to 1"),
+        (replace(PLAIN, no_speech_threshold=1.5), "no_speech_threshold must be between 0 and 1, got 1.5"),
+        (
+            replace(PLAIN, compression_ratio_threshold=-3.5),
+            "compression_ratio_threshold must be between 0 and 1000, got -3.5",
+        ),
         (replace(PLAIN, hotwords="light " * 400), "takes 223: shorten them"),
         (replace(PLAIN, suppress_tokens=(-4,)), "this model's tokens are 0 to"),
     ):
