@@ -14,12 +14,13 @@ from studio.reports.pieces import note
 from studio.settings import Settings
 from studio.translation import tr
 from studio.ui.models.export import ExportParts, export_formats, export_parts, wire_export
-from studio.ui.shared.access import require_own_models
+from studio.ui.shared.access import has_foreign_models, require_own_models
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import UNCHECKED, offered
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.picking import picked_id, picking_table
 from studio.ui.shared.views import model_choices, model_details, models_table
+from studio.ui.shared.visitors import settings_for
 
 
 @dataclass(frozen=True)
@@ -87,26 +88,26 @@ def _wire(
 ) -> Callable[..., list[object]]:
     everything = parts.all()
 
-    is_fixed = settings.is_public
-
     def show(chosen: str | None, request: gr.Request) -> list[object]:
+        is_fixed = has_foreign_models(settings_for(settings, request))
         return _show(registry, chosen, request_locale(request), chosen, is_fixed=is_fixed)
 
     def show_again(chosen: str | None, request: gr.Request) -> list[object]:
-        shown = _show(registry, chosen, request_locale(request), chosen, is_fixed=is_fixed)
+        shown = show(chosen, request)
         if chosen:  # a new name may be half typed
             shown[everything.index(parts.new_name)] = gr.skip()
         return shown
 
     def pick(event: gr.EventData, request: gr.Request) -> list[object]:
+        is_fixed = has_foreign_models(settings_for(settings, request))
         return _show(registry, picked_id(event), request_locale(request), is_fixed=is_fixed)
 
     def rename_model(chosen: str, new_name: str, request: gr.Request) -> list[object]:
-        require_own_models(settings)
+        require_own_models(settings_for(settings, request))
         return _show(registry, registry.rename(chosen, new_name).id, request_locale(request))
 
     def delete_model(chosen: str, request: gr.Request) -> list[object]:
-        require_own_models(settings)
+        require_own_models(settings_for(settings, request))
         registry.remove(chosen)
         return _show(registry, None, request_locale(request))
 

@@ -123,8 +123,11 @@ def _asked(values: dict[str, Any]) -> tuple[Path, list[str]]:
     return Path(values["audio"]), models
 
 
-def _comparison(engines: ModelCache, locale: str, **values: Any) -> Task[Progress | ExportStep, SideBySide]:
+def _comparison(
+    engines: ModelCache, request: gr.Request, **values: Any
+) -> Task[Progress | ExportStep, SideBySide]:
     """Hears the recording with each model, and shows the differences."""
+    locale = request_locale(request)
     path, models = _asked(values)
     options = TranscribeOptions(language=values["language"], task=values["task"])
     choice = EngineChoice(values["engine"], values["precision"])
