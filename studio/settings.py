@@ -43,6 +43,8 @@ class Settings:
     """`owner/name` of the Space, or empty."""
     owner: str = ""
     """The account at Hugging Face that owns this Space, where its visitors log in there; else empty."""
+    zero_gpu: bool = False
+    """Whether this Space has no GPU of its own but is lent one, as ZeroGPU says of itself."""
     visitor: str = ""
     """Who asks, on a Space whose visitors are kept apart: of runs, data and recordings they have their own.
     Empty: all of them."""
@@ -158,6 +160,7 @@ class Settings:
             on_spaces=on_spaces,
             space_id=env.get("SPACE_ID", ""),
             owner=_owner(env),
+            zero_gpu=on_spaces and _flag(env, "SPACES_ZERO_GPU", default=False),
             allow_training=_flag(env, "STUDIO_ALLOW_TRAINING", default=not on_spaces),
             model_idle_seconds=_number(env, "STUDIO_MODEL_IDLE_SECONDS", 300.0),
             stop_grace_seconds=_number(env, "STUDIO_STOP_GRACE_SECONDS", 60.0),
