@@ -7,6 +7,7 @@ import copy
 import logging
 import os
 import re
+import secrets
 import shutil
 import uuid
 from collections.abc import Callable, Mapping
@@ -37,7 +38,6 @@ from studio.runs.status import (
     created_at,
     read_run_config,
     read_state,
-    started_by,
 )
 from studio.runs.view import view
 from studio.settings import Settings
@@ -46,6 +46,7 @@ from studio.training.data.sources import DEMO
 from studio.training.finished_model import check_output_dir
 from studio.training.launch import check_processes
 from studio.training.preflight import check_logger
+from studio.training.record import started_by
 from studio.training.run_dir import RunDir
 from studio.training.warm_start import warm_started
 
@@ -360,6 +361,8 @@ class JobManager:
         name = config.run_name or f"{Path(config.base_model).name}-{config.method}"
         slug = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:40] or "run"
         stem = f"{slug}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+        if self._settings.visitor:  # whoever knows its name can transcribe with the model it makes
+            stem += f"-{secrets.randbelow(10**16):016}"
         for number in range(1, 10_000):
             path = self._settings.runs / (stem if number == 1 else f"{stem}-{number}")
             with storage_errors(self._settings.runs):

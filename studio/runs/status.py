@@ -215,11 +215,3 @@ def created_at(run: RunDir) -> str:
         return str(read_json(run.record)["created"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""
-
-
-def started_by(run: RunDir) -> str:
-    """Which visitor of a Space submitted the run; empty for everybody else."""
-    try:
-        return str(read_json(run.record)["visitor"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""

@@ -16,7 +16,7 @@ from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.i18n import request_locale
 from studio.ui.shared.views import model_choices
-from studio.ui.shared.visitors import services_for
+from studio.ui.shared.visitors import models_for, services_for
 from studio.ui.train.run_panel import RunPanel
 from studio.ui.transcribe.form import choices
 from studio.ui.transcribe.tab import RECORDING, TranscribeTab
@@ -45,8 +45,8 @@ class AfterRun:
         def open_transcribe(run_id: str, request: gr.Request) -> list[Any]:
             _, spec = self._made(run_id, request)
             # Whatever else was trained meanwhile is not to be chosen instead.
-            _update, known = choices(self.services.registry, spec.id, [], "en")
-            chosen = choices(self.services.registry, spec.id, known, request_locale(request))
+            _update, known = choices(self.services.registry, spec.id, [], request)
+            chosen = choices(self.services.registry, spec.id, known, request)
             chosen[0] = gr.update(**{**chosen[0], "value": spec.id})
             return [gr.Tabs(selected="playground"), gr.Tabs(selected=RECORDING), *chosen]
 
@@ -57,7 +57,7 @@ class AfterRun:
 
         def open_evaluate(run_id: str, request: gr.Request) -> list[Any]:
             run, spec = self._made(run_id, request)
-            listed = model_choices(self.services.registry.all(), request_locale(request))
+            listed = model_choices(models_for(self.services.registry, request), request_locale(request))
             return [
                 gr.Tabs(selected="evaluate"),
                 gr.update(choices=listed, value=[run.config.base_model, spec.id]),
@@ -72,7 +72,7 @@ class AfterRun:
 
         def open_models(run_id: str, request: gr.Request) -> list[Any]:
             _, spec = self._made(run_id, request)
-            listed = model_choices(self.services.registry.all(), request_locale(request))
+            listed = model_choices(models_for(self.services.registry, request), request_locale(request))
             return [gr.Tabs(selected="models"), gr.update(choices=listed, value=spec.id)]
 
         self._wire(self.panel.export, open_models, [choice])

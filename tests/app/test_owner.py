@@ -3,9 +3,11 @@
 import base64
 import hashlib
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from http.cookiejar import DefaultCookiePolicy
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -89,9 +91,19 @@ def number_of(space: StudioProcess, name: str) -> int:
 
 def runs_of(space: StudioProcess, headers: dict[str, str], session: str = "s") -> list[str]:
     """Ids of the runs that somebody is told of."""
-    told = asked(space, "runs", [], headers, session)
+    return [row["run_id"] for row in answer_in(asked(space, "runs", [], headers, session))["runs"]]
+
+
+def ids_of(told: str) -> list[str]:
+    """Of the models in an answer."""
+    return [row["id"] for row in answer_in(told)["models"]]
+
+
+def answer_in(told: str) -> dict[str, Any]:
+    """The answer in what the queue says."""
     ending = next(json.loads(line[6:]) for line in told.splitlines() if "process_completed" in line)
-    return [row["run_id"] for row in ending["output"]["data"][0]["runs"]]
+    answer: dict[str, Any] = ending["output"]["data"][0]
+    return answer
 
 
 @pytest.mark.parametrize("headers", NOT_THE_OWNER, ids=range(len(NOT_THE_OWNER)))
@@ -156,7 +168,7 @@ def test_one_logs_in_at_hugging_face_and_nowhere_else(
 
 
 def test_of_two_visitors_who_train_none_sees_or_stops_what_the_other_does(
-    start_studio: Callable[..., StudioProcess],
+    start_studio: Callable[..., StudioProcess], demo_model: Path
 ) -> None:
     space = start_studio(extra={"SPACE_ID": SPACE["SPACE_ID"], "STUDIO_ALLOW_TRAINING": "1"})
     first, second = (visitor(space) for _ in range(2))
@@ -169,6 +181,17 @@ def test_of_two_visitors_who_train_none_sees_or_stops_what_the_other_does(
             assert "There is no run" in asked(space, does, data, headers, "second page")
     assert "private-name" in asked(space, "stop_run", [run], first, "later page")
 
+    # Nor is the model of one there for the other; the name that it is given cannot be guessed.
+    assert len(run.rpartition("-")[2]) == 16
+    made = space.home / "models" / "made"
+    shutil.copytree(demo_model, made)
+    mark = json.loads((space.home / "runs" / run / "run.json").read_text())["visitor"]
+    (made / "model.json").write_text(json.dumps({"kind": "base", "visitor": mark}))
+    assert "made" in ids_of(asked(space, "models", [], first)) and mark not in first["cookie"]
+    for headers in (second, {}):
+        assert ids_of(asked(space, "models", [], headers)) and "made" not in ids_of(
+            asked(space, "models", [], headers)
+        )
     # A program has no cookie: it is known by its session, but for assistants, who share one.
     asked(space, "start_run", [RUN], {}, "mine")
     assert len(runs_of(space, {}, "mine")) == 1 and runs_of(space, {}, "yours") == []

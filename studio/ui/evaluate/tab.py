@@ -131,7 +131,7 @@ def _wire(
     def refresh(chosen: list[str] | None, request: gr.Request) -> list[Any]:
         locale = request_locale(request)
         languages = gr.Dropdown(choices=language_choices(locale))
-        return [compared_models(registry, chosen, locale), languages, gr.Button(interactive=True)]
+        return [compared_models(registry, chosen, request), languages, gr.Button(interactive=True)]
 
     def evaluation(request: gr.Request, **values: Any) -> Task[Any, Evaluation]:
         own = settings_for(settings, request)

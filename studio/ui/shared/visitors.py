@@ -15,6 +15,8 @@ import gradio as gr
 from starlette.requests import HTTPConnection, cookie_parser
 from starlette.responses import Response
 
+from studio.registry.spec import ModelSpec
+from studio.registry.store import ModelRegistry
 from studio.services import Services
 from studio.settings import Settings
 from studio.ui.shared.cookies import set_cookie
@@ -41,6 +43,14 @@ def settings_for(settings: Settings, request: gr.Request | None) -> Settings:
     if is_owner(settings, request):
         return replace(settings, allow_training=True)
     return replace(settings, visitor=_mark_of(request))
+
+
+def models_for(registry: ModelRegistry, asked: gr.Request | Settings) -> list[ModelSpec]:
+    """The models that there are for who asks, or who has these settings: not those that other visitors of a
+    Space have made."""
+    own = asked if isinstance(asked, Settings) else settings_for(Settings.from_env(), asked)
+    visitor = own.visitor
+    return [spec for spec in registry.all() if not visitor or spec.card.get("visitor", visitor) == visitor]
 
 
 def can_log_in(settings: Settings) -> bool:

@@ -37,7 +37,7 @@ from studio.ui.shared.handover import PLAN_OPTIONS
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.views import model_choices
-from studio.ui.shared.visitors import can_log_in, settings_for
+from studio.ui.shared.visitors import can_log_in, models_for, settings_for
 from studio.ui.train.plan import planner
 from studio.ui.train.run_views import disk_note
 from studio.ui.train.upload_data import build_upload_section
@@ -192,7 +192,7 @@ def _refresher(registry: ModelRegistry) -> Callable[..., Any]:
         locale = request_locale(request)
         bases = [
             spec
-            for spec in registry.all()
+            for spec in models_for(registry, request)
             if spec.kind in (ModelKind.BASE, ModelKind.MERGED) and not spec.problem
         ]
         return [gr.update(choices=model_choices(bases, locale)), gr.update(choices=language_choices(locale))]

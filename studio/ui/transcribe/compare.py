@@ -89,7 +89,7 @@ def _wire(
 
     def refresh(chosen: list[str] | None, request: gr.Request) -> list[Any]:
         locale = request_locale(request)
-        return [compared_models(registry, chosen, locale), gr.Dropdown(choices=language_choices(locale))]
+        return [compared_models(registry, chosen, request), gr.Dropdown(choices=language_choices(locale))]
 
     gr.on(opened(tab), refresh, form["models"], [form["models"], form["language"]], **QUIET)
     work = tasks.handler(partial(_comparison, engines), outputs, form)
