@@ -36,6 +36,7 @@ class Services:
             StorageError: if the studio's folder cannot be written.
         """
         settings.prepare()
+        names_runs = bool(settings.auth) or not settings.on_spaces
         registry = ModelRegistry(
             settings.models,
             demo=DEMO_MODEL if DEMO_MODEL.is_dir() else None,
@@ -50,7 +51,7 @@ class Services:
             idle_seconds=settings.model_idle_seconds,
             threads=settings.threads,
             device=device,
-            sharing=Sharing(settings.cache / "transcribing", lambda: jobs.at_work()),
+            sharing=Sharing(settings.cache / "transcribing", lambda: jobs.at_work(), names_runs=names_runs),
             exports=exporter,
             longest_seconds=LONGEST_RECORDING_OF_STRANGERS if settings.is_public else math.inf,
         )

@@ -41,6 +41,13 @@ class Settings:
     """Whether this studio runs as a Hugging Face Space."""
     space_id: str = ""
     """`owner/name` of the Space, or empty."""
+    owner: str = ""
+    """The account at Hugging Face that owns this Space, where its visitors log in there; else empty."""
+    zero_gpu: bool = False
+    """Whether this Space has no GPU of its own but is lent one, as ZeroGPU says of itself."""
+    visitor: str = ""
+    """Who asks, on a Space whose visitors are kept apart: of runs, data and recordings they have their own.
+    Empty: all of them."""
     allow_training: bool = field(default=True, metadata={"env": "STUDIO_ALLOW_TRAINING"})
     """Whether the Train tab may start runs; off on Spaces unless set."""
     model_idle_seconds: float = field(default=300.0, metadata={"env": "STUDIO_MODEL_IDLE_SECONDS"})
@@ -69,7 +76,7 @@ class Settings:
     hosts: tuple[str, ...] = field(default=(), metadata={"env": "STUDIO_HOSTS"})
     """Names, with or without a port, by which this studio is reached, beside those of the machine."""
     space_host: str = ""
-    """The same of a Space, set by Hugging Face."""
+    """The same of a Space, set by Hugging Face: several, with commas, where it has a domain of its own."""
     uploads: Path | None = None
     """Where uploads are kept, through Gradio's own variable; None: where the system keeps temporary files."""
     share: bool = field(default=False, metadata={"env": "GRADIO_SHARE"})
@@ -115,14 +122,19 @@ class Settings:
         return self.home / "calibration"
 
     @property
+    def own(self) -> Path:
+        """Where what belongs to who asks lies: everything, or a folder of one visitor."""
+        return self.home / "visitors" / self.visitor if self.visitor else self.home
+
+    @property
     def recordings(self) -> Path:
         """One folder a list of sentences read aloud."""
-        return self.home / "recordings"
+        return self.own / "recordings"
 
     @property
     def datasets(self) -> Path:
         """One folder a data set that was uploaded or added."""
-        return self.home / "datasets"
+        return self.own / "datasets"
 
     @property
     def most_upload_bytes(self) -> int:
@@ -147,6 +159,8 @@ class Settings:
             home=_home(env, on_spaces),
             on_spaces=on_spaces,
             space_id=env.get("SPACE_ID", ""),
+            owner=_owner(env),
+            zero_gpu=on_spaces and _flag(env, "SPACES_ZERO_GPU", default=False),
             allow_training=_flag(env, "STUDIO_ALLOW_TRAINING", default=not on_spaces),
             model_idle_seconds=_number(env, "STUDIO_MODEL_IDLE_SECONDS", 300.0),
             stop_grace_seconds=_number(env, "STUDIO_STOP_GRACE_SECONDS", 60.0),
@@ -204,6 +218,18 @@ def keep_uploads_in(folder: Path | None) -> Path | None:
 def environment_variables() -> list[str]:
     """Names of the variables that `Settings` reads, for the README's table and its test."""
     return [f.metadata["env"] for f in fields(Settings) if "env" in f.metadata]
+
+
+def _owner(env: Mapping[str, str]) -> str:
+    """Who owns a Space on which one logs in at Hugging Face.
+
+    Nobody where Gradio would only play a login, which gives every visitor the account of the machine, signed
+    with a key that all know; nor where a login of our own lets in colleagues, who have all rights.
+    """
+    needed = ("SPACE_ID", "OAUTH_CLIENT_ID", "OAUTH_CLIENT_SECRET", "OAUTH_SCOPES", "OPENID_PROVIDER_URL")
+    if env.get("SYSTEM") != "spaces" or not all(env.get(name) for name in needed) or env.get("STUDIO_AUTH"):
+        return ""
+    return env.get("SPACE_AUTHOR_NAME") or env["SPACE_ID"].partition("/")[0]
 
 
 def _home(env: Mapping[str, str], on_spaces: bool) -> Path:

@@ -167,6 +167,7 @@ class Exporter:
             "base_model": spec.base_model if spec.kind is ModelKind.ADAPTER else spec.id,
             "source": spec.id,
             "source_hash": source.hash,
+            **({"visitor": spec.card["visitor"]} if "visitor" in spec.card else {}),
             "quantization": quantization,
             "is_exact": request.quantization in ("auto", quantization)
             and not quantization.startswith("int8"),

@@ -33,7 +33,7 @@ def require_confined(config: TrainingConfig, settings: Settings) -> None:
         value, kind = str(getattr(config, name) or ""), field.metadata["names"]
         if kind == "data":
             require_own_data(settings, value)
-        elif kind == "path" and value and settings.on_spaces and not _is_within(value, settings.home):
+        elif kind == "path" and value and settings.on_spaces and not _is_within(value, settings.own):
             raise ConfigError("--{name} {path} is outside of this Space's own folder.", name=name, path=value)
 
 
@@ -50,7 +50,7 @@ def require_own_data(settings: Settings, text: str) -> None:
         is_elsewhere = source.partition(":")[0] != DEMO and not is_dataset_id(source)
         if not is_elsewhere and not any(user_path(shard).exists() for shard in shards_of(place)):
             continue
-        if settings.is_public or not all(_is_within(shard, settings.home) for shard in shards_of(place)):
+        if settings.is_public or not all(_is_within(shard, settings.own) for shard in shards_of(place)):
             raise ConfigError(
                 "{source} is a path on this Space's server: use demo:test or a dataset of the Hub.",
                 source=source,

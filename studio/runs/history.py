@@ -81,7 +81,7 @@ class History:
         done, total = self.eval_progress or (0, 0)
         if not done or self.last_event is None:
             return None
-        return (self.last_event - self.phase_began) / done * (total - done)
+        return max(0.0, self.last_event - self.phase_began) / done * (total - done)
 
     def _add_step(self, event: Mapping[str, Any]) -> None:
         self.latest, self.step, self.max_steps = event, int(event["step"]), int(event["max_steps"])

@@ -3,9 +3,11 @@
 Any number of studios may share one home: a lock decides who starts a run.
 """
 
+import copy
 import logging
 import os
 import re
+import secrets
 import shutil
 import uuid
 from collections.abc import Callable, Mapping
@@ -44,6 +46,7 @@ from studio.training.data.sources import DEMO
 from studio.training.finished_model import check_output_dir
 from studio.training.launch import check_processes
 from studio.training.preflight import check_logger
+from studio.training.record import started_by
 from studio.training.run_dir import RunDir
 from studio.training.warm_start import warm_started
 
@@ -69,8 +72,18 @@ class JobManager:
         self._histories = Histories()
         self._seen: dict[str, tuple[tuple[int, ...], RunStatus]] = {}
         """Run that has ended → when its files changed last, and how it was then."""
+        self._started_by: dict[str, str] = {}
+        """Run → which visitor of a Space started it; empty if none of them did."""
         self._queue = RunQueue(settings)
         self._starter = Starter(self._queue, before_start)
+
+    def seen_with(self, settings: Settings) -> "JobManager":
+        """The same runs as one who has these settings sees them: a visitor of a Space, only their own."""
+        if settings is self._settings:
+            return self
+        seen = copy.copy(self)
+        seen._settings = settings
+        return seen
 
     def start(self) -> None:
         """Starts the background thread, once."""
@@ -110,6 +123,8 @@ class JobManager:
         run = self._new_folder(config)
         asked = {"created": datetime.now(UTC).isoformat()}
         asked["working_dir"] = str(self._settings.working_dir.absolute())
+        if self._settings.visitor:
+            asked["visitor"] = self._settings.visitor
         try:
             write_json(run.record, {"schema_version": 1, **asked})
             write_json(run.config, config_to_dict(config))
@@ -180,6 +195,7 @@ class JobManager:
             with storage_errors(run.path):
                 run.path.rename(aside)
         self._histories.forget(run.events)
+        self._started_by.pop(run_id, None)
         shutil.rmtree(aside, ignore_errors=True)
 
     def remove_checkpoints(self, run_id: str) -> int:
@@ -214,10 +230,13 @@ class JobManager:
 
     def runs(self, most: int | None = None) -> tuple[RunStatus, ...]:
         """Runs, newest first, those that have ended without curves; the newest `most`, and all at work."""
-        names = sorted(self._queue.names(), key=self._begun_at, reverse=True)
+        names = sorted(self._names(), key=self._begun_at, reverse=True)
         taken = dict.fromkeys(names[:most])
         if len(taken) < len(names):
-            taken |= {run.run_id: None for run in self._queue.open() if self._is_active(run)}
+            known = set(names)
+            taken |= {
+                run.run_id: None for run in self._queue.open() if run.run_id in known and self._is_active(run)
+            }
         found = [self._listed(RunDir(self._settings.runs / name)) for name in taken]
         return tuple(
             sorted(self._named(found), key=lambda status: (status.created, status.run_id), reverse=True)
@@ -225,11 +244,25 @@ class JobManager:
 
     def has(self, run_id: str) -> bool:
         """Whether there is such a run."""
-        return run_id in self._queue.names()
+        return run_id in self._names()
 
     def count(self) -> int:
         """How many runs there are."""
-        return len(self._queue.names())
+        return len(self._names())
+
+    def _names(self) -> list[str]:
+        """Ids of the runs that there are for who asks, in no order."""
+        names, visitor = self._queue.names(), self._settings.visitor
+        return [name for name in names if self._starter_of(name) == visitor] if visitor else names
+
+    def _starter_of(self, name: str) -> str:
+        if name in self._started_by:
+            return self._started_by[name]
+        run = RunDir(self._settings.runs / name)
+        visitor = started_by(run)
+        if run.record.exists():  # a run that is being submitted is nobody's yet
+            self._started_by[name] = visitor
+        return visitor
 
     def _begun_at(self, name: str) -> str:
         """What sorts runs by their age without opening them: the time in the name; else as it was noted."""
@@ -338,6 +371,8 @@ class JobManager:
         name = config.run_name or f"{Path(config.base_model).name}-{config.method}"
         slug = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:40] or "run"
         stem = f"{slug}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+        if self._settings.visitor:  # whoever knows its name can transcribe with the model it makes
+            stem += f"-{secrets.randbelow(10**16):016}"
         for number in range(1, 10_000):
             path = self._settings.runs / (stem if number == 1 else f"{stem}-{number}")
             with storage_errors(self._settings.runs):

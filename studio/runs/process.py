@@ -33,6 +33,7 @@ def spawn(run: RunDir, settings: Settings) -> subprocess.Popen[bytes]:
         ConfigError: if its configuration cannot be used.
     """
     config = read_config(run.config)
+    told = run.events.stat().st_size if run.events.exists() else 0
     with run.log.open("ab") as output:
         process: subprocess.Popen[bytes] = settings.popen(
             worker_command(config, str(run.path)),
@@ -44,7 +45,7 @@ def spawn(run: RunDir, settings: Settings) -> subprocess.Popen[bytes]:
             **own_group(),
         )
     record = {"pid": process.pid, "started": _start_time(process.pid), "ticks": _ticks(process.pid)}
-    write_json(run.process, {"schema_version": 1, **record})
+    write_json(run.process, {"schema_version": 1, **record, "told_bytes": told})
     return process
 
 
@@ -70,6 +71,15 @@ def start_time(run: RunDir) -> float | None:
     """When the recorded worker was started, in seconds since the epoch; None if none was."""
     record = _record(run)
     return float(record["started"]) if record else None
+
+
+def has_spoken(run: RunDir, last_event: float | None) -> bool:
+    """Whether the recorded worker has told something yet, and not only those before it: its events lie behind
+    theirs, whatever the clock says meanwhile. `last_event` is the time of the latest."""
+    record = _record(run) or {}
+    if isinstance(told := record.get("told_bytes"), int):
+        return last_event is not None and run.events.stat().st_size > told
+    return last_event is not None and last_event > float(record.get("started", 0.0))  # an older studio's
 
 
 def terminate_tree(run: RunDir) -> None:

@@ -158,8 +158,7 @@ def read_state(run: RunDir, last_event: float | None = None) -> JobState:
     if process.is_alive(run):
         if run.stop_request.exists():
             return JobState.STOPPING
-        begun = process.start_time(run) or 0.0
-        return JobState.RUNNING if last_event is not None and last_event > begun else JobState.STARTING
+        return JobState.RUNNING if process.has_spoken(run, last_event) else JobState.STARTING
     if read_result(run) is not None:  # it ended between the two looks
         return read_state(run, last_event)
     if run.queue_entry.exists():

@@ -35,7 +35,7 @@ from studio.training.outcome import Outcome
 from studio.training.plan import has_deepspeed, rehearses
 from studio.training.preflight import check_logger
 from studio.training.prepared_run import PreparedRun
-from studio.training.record import evaluations, has_begun, learning_rate_of
+from studio.training.record import evaluations, has_begun, learning_rate_of, started_by
 from studio.training.retry import read_retries, with_retries
 from studio.training.run_dir import RunDir
 from studio.training.run_plan import RunPlan
@@ -318,7 +318,7 @@ class Attempt:
             return
         is_multilingual = bool(base.decoder.tokens.languages)
         finished_model.set_language_and_task(base.generation_config, data, is_multilingual)
-        staged = self.run.path / "model"
+        staged, visitor = self.run.path / "model", started_by(self.run)
         finished_model.stage(best, staged, base_path, spec.id, self.config, base.generation_config)
         card = {
             **finished_model.describe(self.config, spec, base_path, data, ready.source),
@@ -334,8 +334,10 @@ class Attempt:
             "memory": self.outcome.memory(),
             "versions": versions(),
             "run_id": self.run.run_id,
+            **({"visitor": visitor} if visitor else {}),
         }
-        name = finished_model.name_of(self.config, self.run.run_id)
+        # Of a visitor's run the id is a secret, and so is that of its model.
+        name = self.run.run_id if visitor else finished_model.name_of(self.config, self.run.run_id)
         kept = finished_model.keep(self.registry, staged, name, card, self.config)
         self.outcome.model_id, self.outcome.state = kept.id, "finished"
         log.info("Finished: the model is %s.", kept.id)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from studio.files import read_json
 from studio.training.events import read_events
 from studio.training.run_dir import RunDir
 
@@ -26,3 +27,11 @@ def evaluations(run: RunDir) -> dict[int, dict[str, Any]]:
         elif event["kind"] == "eval":
             found[event["step"]] = {key: event[key] for key in ("step", "epoch", "wer", "cer", "loss")}
     return found
+
+
+def started_by(run: RunDir) -> str:
+    """Which visitor of a Space submitted the run; empty for everybody else."""
+    try:
+        return str(read_json(run.record)["visitor"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""

@@ -113,7 +113,8 @@ class Batch:
 def forget_old(folder: Path) -> None:
     """Deletes the results of lists that nobody went on with."""
     for path in folder.glob("*.json"):
-        if time.time() - path.stat().st_mtime > KEPT_SECONDS:
+        # What comes from the future was left before somebody set the clock back.
+        if abs(time.time() - path.stat().st_mtime) > KEPT_SECONDS:
             path.unlink(missing_ok=True)
 
 

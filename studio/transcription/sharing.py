@@ -34,11 +34,15 @@ class Sharing:
         folder: Path,
         run_at_work: Callable[[], str | None],
         has_gpu: Callable[[], bool] = has_accelerator,
+        *,
+        names_runs: bool = True,
     ) -> None:
-        """Who transcribes holds a lock in `folder`; `run_at_work` names a run that has the machine."""
+        """Who transcribes holds a lock in `folder`; `run_at_work` names a run that has the machine, and
+        `names_runs` says whether everybody may know it."""
         self._folder = folder
         self._run_at_work = run_at_work
         self._has_gpu = has_gpu
+        self._names_runs = names_runs
         self._lock = threading.Lock()
         self._count = 0
         self._own: FileLock | None = None
@@ -56,6 +60,7 @@ class Sharing:
         run = self._run_at_work()
         if run is None:
             return None
+        run = run if self._names_runs else "…"
         if asked == "auto" and self._has_gpu():
             return Message(
                 "Run {run} trains on the GPU: until it ends, recordings are transcribed on the CPU, which "

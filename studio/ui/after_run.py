@@ -16,6 +16,7 @@ from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.i18n import request_locale
 from studio.ui.shared.views import model_choices
+from studio.ui.shared.visitors import models_for, services_for
 from studio.ui.train.run_panel import RunPanel
 from studio.ui.transcribe.form import choices
 from studio.ui.transcribe.tab import RECORDING, TranscribeTab
@@ -33,8 +34,7 @@ class AfterRun:
         """What ran out of memory is explained with the run's log and options."""
 
         def explain(run_id: str, request: gr.Request) -> list[Any]:
-            del request
-            ended = ended_run(self.services.jobs, run_id)
+            ended = ended_run(services_for(self.services, request).jobs, run_id)
             return [gr.Tabs(selected="memory"), gr.Tabs(selected=OOM), *memory.oom.fill_from_run(ended)]
 
         self._wire(self.panel.explain, explain, [memory.sections, *memory.oom.filled()])
@@ -43,10 +43,10 @@ class AfterRun:
         """The model is chosen where a recording is transcribed."""
 
         def open_transcribe(run_id: str, request: gr.Request) -> list[Any]:
-            _, spec = self._made(run_id)
+            _, spec = self._made(run_id, request)
             # Whatever else was trained meanwhile is not to be chosen instead.
-            _update, known = choices(self.services.registry, spec.id, [], "en")
-            chosen = choices(self.services.registry, spec.id, known, request_locale(request))
+            _update, known = choices(self.services.registry, spec.id, [], request)
+            chosen = choices(self.services.registry, spec.id, known, request)
             chosen[0] = gr.update(**{**chosen[0], "value": spec.id})
             return [gr.Tabs(selected="playground"), gr.Tabs(selected=RECORDING), *chosen]
 
@@ -56,8 +56,8 @@ class AfterRun:
         """Base and model are chosen to be evaluated, on the run's evaluation data (its first list) if any."""
 
         def open_evaluate(run_id: str, request: gr.Request) -> list[Any]:
-            run, spec = self._made(run_id)
-            listed = model_choices(self.services.registry.all(), request_locale(request))
+            run, spec = self._made(run_id, request)
+            listed = model_choices(models_for(self.services.registry, request), request_locale(request))
             return [
                 gr.Tabs(selected="evaluate"),
                 gr.update(choices=listed, value=[run.config.base_model, spec.id]),
@@ -71,19 +71,19 @@ class AfterRun:
         """The model is chosen where models are exported."""
 
         def open_models(run_id: str, request: gr.Request) -> list[Any]:
-            _, spec = self._made(run_id)
-            listed = model_choices(self.services.registry.all(), request_locale(request))
+            _, spec = self._made(run_id, request)
+            listed = model_choices(models_for(self.services.registry, request), request_locale(request))
             return [gr.Tabs(selected="models"), gr.update(choices=listed, value=spec.id)]
 
         self._wire(self.panel.export, open_models, [choice])
 
-    def _made(self, run_id: str) -> tuple[RunStatus, ModelSpec]:
+    def _made(self, run_id: str, request: gr.Request) -> tuple[RunStatus, ModelSpec]:
         """The run, and the model that it made.
 
         Raises:
             ModelError: if the model is gone.
         """
-        run = self.services.jobs.status(run_id)
+        run = services_for(self.services, request).jobs.status(run_id)
         return run, self.services.registry.get(str(run.model_id))
 
     def _wire(self, button: gr.Button, lead: Callable[..., list[Any]], filled: Sequence[Block]) -> None:

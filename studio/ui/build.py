@@ -23,7 +23,8 @@ from studio.ui.shared.following import QUIET
 from studio.ui.shared.handover import wire_handovers
 from studio.ui.shared.i18n import COOKIE, LocaleMiddleware, _, page_translations
 from studio.ui.shared.theme import studio_theme
-from studio.ui.space import build_space_line
+from studio.ui.shared.visitors import VisitorCookie
+from studio.ui.space import build_space_line, owner_login
 from studio.ui.train.tab import build_train_tab
 from studio.ui.transcribe.tab import build_playground_tab
 from studio.ui.uploads import UPLOADS_KEPT_SECONDS, UploadLimit, Uploads
@@ -71,10 +72,11 @@ def build_app(services: Services) -> gr.Blocks:
         fill_width=True,
         delete_cache=(UPLOADS_KEPT_SECONDS // 4, UPLOADS_KEPT_SECONDS),
     )
+    login = owner_login(services.settings)
     with app:
         _header(has_login=bool(services.settings.auth))
         if services.settings.on_spaces:
-            build_space_line(services.settings)
+            build_space_line(app, services.settings, login)
         steps = _guided_line(can_train=services.settings.allow_training)
         with gr.Tabs(elem_id="studio-tabs") as tabs:
             with gr.Tab(_("GPU memory"), id="memory") as tab:
@@ -141,6 +143,7 @@ def launch_options(services: Services, names: Names, uploads: Uploads) -> dict[s
             "middleware": [
                 (Gate, (names, login), {}),
                 (UploadLimit, (uploads,), {}),
+                *([(VisitorCookie, (), {})] if settings.on_spaces else []),
                 (LocaleMiddleware, (), {}),
             ]
         },

@@ -76,7 +76,8 @@ class Names:
     def __init__(self, settings: Settings, host: str) -> None:
         """`host` is the address that it listens on."""
         self._is_open = not is_this_machine(host)
-        self._trusted = {name.lower() for name in (*settings.hosts, settings.space_host) if name}
+        of_space = map(str.strip, settings.space_host.split(","))
+        self._trusted = {name.lower() for name in (*settings.hosts, *of_space) if name}
         self._origins = {_HUGGING_FACE} if settings.on_spaces else set()
         self._is_space = settings.on_spaces
         machine = socket.gethostname().lower()
@@ -108,6 +109,8 @@ class Names:
             return False
         if name in self._local or self._is_trusted(host.lower(), name):
             return True
+        if self._is_space and name.endswith(_SPACES):
+            return True
         try:
             number = ipaddress.ip_address(name)
         except ValueError:
@@ -116,7 +119,7 @@ class Names:
         return self._is_open or number.is_loopback
 
     def _is_trusted(self, host: str, name: str) -> bool:
-        return name in self._trusted or host in self._trusted or (self._is_space and name.endswith(_SPACES))
+        return name in self._trusted or host in self._trusted
 
     def _is_our_page(self, origin: str, host: str) -> bool:
         place = origin.lower().partition("://")[2]

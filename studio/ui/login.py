@@ -21,6 +21,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from studio.files import storage_errors, write_text
 from studio.reports.markup import Html, tag
 from studio.translation import tr
+from studio.ui.shared.cookies import set_cookie
 
 LOGIN, LOGOUT = "/login", "/logout"
 COOKIE = "studio_login"
@@ -73,16 +74,8 @@ class Login:
             told = tr("Name or password is wrong.", locale)
             return HTMLResponse(login_page(locale, told), 401) if wants_page else PlainTextResponse(told, 401)
         made: Response = RedirectResponse(away, 303) if wants_page else JSONResponse({"success": True})
-        is_https = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
-        made.set_cookie(
-            COOKIE,
-            self._signed(name, time.time() + _LOGIN_SECONDS),
-            max_age=int(_LOGIN_SECONDS),
-            httponly=True,
-            secure=is_https,
-            samesite="none" if self._is_framed and is_https else "lax",
-            partitioned=self._is_framed and is_https,
-        )
+        signed = self._signed(name, time.time() + _LOGIN_SECONDS)
+        set_cookie(made, COOKIE, signed, _LOGIN_SECONDS, request, is_framed=self._is_framed)
         return made
 
     def _knows(self, name: str, password: str) -> bool:

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from studio.errors import ConfigError, StudioError
 from studio.lazy_imports import transformers_library
-from studio.services import Services
 from studio.settings import Settings
 from studio.ui.api.mcp import answer_in_json, keep_files_in, log_in, require_mcp
 from studio.ui.build import build_app, launch_options
@@ -18,6 +17,7 @@ from studio.ui.fair_queue import make_fair
 from studio.ui.gate import Names, require_login
 from studio.ui.light_sessions import make_light
 from studio.ui.uploads import Uploads
+from studio.ui.zero_gpu import open_services
 
 _WARM_UP_DELAY_SECONDS = 3.0
 _RETURNS_MEMORY_EVERY_SECONDS = 20.0
@@ -50,7 +50,7 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    services, uploads = Services.open(settings), Uploads(settings)
+    services, uploads = open_services(settings), Uploads(settings)
     app, names = build_app(services), Names(settings, host)
     make_fair(app)
     make_light(app)

@@ -1,4 +1,7 @@
-"""What a Space says of itself: its limits before they bite, and the way to one of one's own."""
+"""What a Space says of itself: its limits before they bite, its owner's login, the way to a copy of it."""
+
+from collections.abc import Callable
+from typing import Any
 
 import gradio as gr
 
@@ -8,13 +11,34 @@ from studio.runs.confinement import (
     MOST_ROWS_OF_STRANGERS,
 )
 from studio.settings import Settings
-from studio.ui.shared.i18n import _
+from studio.translation import tr
+from studio.ui.shared.following import QUIET
+from studio.ui.shared.i18n import _, request_locale
+from studio.ui.shared.visitors import can_log_in, is_owner
 from studio.ui.transcribe.tab import AT_ONCE
 from studio.ui.uploads import UPLOADS_KEPT_SECONDS
 from studio.units import GIB
 
 
-def build_space_line(settings: Settings) -> None:
+def owner_login(settings: Settings) -> gr.LoginButton | None:
+    """The button with which the owner logs in, where one can; Gradio's, which brings the login with it.
+
+    Call it before the page is begun: within one, the button gets a script that knows its English text alone.
+    """
+    if not can_log_in(settings):
+        return None
+    return gr.LoginButton(
+        _("Owner: log in"),  # type: ignore[arg-type]
+        link="/login/huggingface",
+        link_target="_self",
+        size="sm",
+        elem_id="studio-owner",
+        scale=0,
+        min_width=180,
+    )
+
+
+def build_space_line(app: gr.Blocks, settings: Settings, login: gr.LoginButton | None) -> None:
     """One line under the header; the limits are those of strangers, a Space that trains has none of them."""
     with gr.Row(elem_id="studio-space", equal_height=True):
         if settings.is_public:
@@ -33,4 +57,18 @@ def build_space_line(settings: Settings) -> None:
                 elem_id="studio-limits",
                 scale=1,
             )
+        if login is not None:
+            login.render()  # type: ignore[no-untyped-call]
+            app.load(_shown_login(settings), None, login, **QUIET)
         gr.DuplicateButton(_("Duplicate this Space"))  # type: ignore[arg-type]
+
+
+def _shown_login(settings: Settings) -> Callable[[gr.Request], Any]:
+    def show(request: gr.Request) -> Any:
+        """The way out for the owner, once logged in."""
+        if not is_owner(settings, request):
+            return gr.skip()
+        text = tr("Log out {owner}", request_locale(request), owner=settings.owner)
+        return gr.update(value=text, link="/logout")
+
+    return show

@@ -99,7 +99,8 @@ class UploadLimit:
 def _sweep(parent: Path) -> None:
     for folder in parent.glob(f"{_PREFIX}*"):
         try:
-            if time.time() - folder.stat().st_mtime < _YOUNG_SECONDS:
+            # One of the future was made before somebody set the clock back.
+            if abs(time.time() - folder.stat().st_mtime) < _YOUNG_SECONDS:
                 continue
             with FileLock(folder / _LOCK, timeout=0):
                 pass

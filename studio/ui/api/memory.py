@@ -15,7 +15,7 @@ from studio.options.values import check_between
 from studio.services import Services
 from studio.training.probe.question import ProbeQuestion
 from studio.ui.api.json_values import SCHEMA_VERSION
-from studio.ui.shared.access import require_training
+from studio.ui.shared.access import require_machine
 from studio.whisper.constants import TEXT_POSITIONS
 
 
@@ -124,7 +124,7 @@ class MemoryEndpoints:
 
         `config` holds options of `python -m studio train`. The answer is the receipt that is kept.
         """
-        require_training(self._services.settings)
+        require_machine(self._services.settings)
         run = config_from_dict(config)
         check_between("label_length", label_length, 1, TEXT_POSITIONS)
         question = ProbeQuestion(run, shape_of(run.base_model, self._services.registry), label_length)

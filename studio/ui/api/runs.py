@@ -13,6 +13,7 @@ from studio.services import Services
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.ui.api.json_values import SCHEMA_VERSION, model_row, notes_on, plain, run_row
 from studio.ui.shared.access import require_training
+from studio.ui.shared.visitors import models_for
 
 
 class RunEndpoints:
@@ -39,7 +40,9 @@ class RunEndpoints:
         """Every model the studio knows."""
         return {
             "schema_version": SCHEMA_VERSION,
-            "models": [model_row(spec) for spec in self._services.registry.all()],
+            "models": [
+                model_row(spec) for spec in models_for(self._services.registry, self._services.settings)
+            ],
         }
 
     def export(

@@ -29,6 +29,7 @@ from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
 from studio.ui.shared.tasks import ExportStep, Pace, Task, Tasks, paced_bar, step_bar, tells_steps
 from studio.ui.shared.transcript_views import download_links
+from studio.ui.shared.visitors import settings_for
 from studio.ui.shared.waiting import Line
 
 
@@ -130,11 +131,12 @@ def _wire(
     def refresh(chosen: list[str] | None, request: gr.Request) -> list[Any]:
         locale = request_locale(request)
         languages = gr.Dropdown(choices=language_choices(locale))
-        return [compared_models(registry, chosen, locale), languages, gr.Button(interactive=True)]
+        return [compared_models(registry, chosen, request), languages, gr.Button(interactive=True)]
 
-    def evaluation(locale: str, **values: Any) -> Task[Any, Evaluation]:
-        require_own_data(settings, values["data"])
-        return _evaluation(engines, settings, values, locale)
+    def evaluation(request: gr.Request, **values: Any) -> Task[Any, Evaluation]:
+        own = settings_for(settings, request)
+        require_own_data(own, values["data"])
+        return _evaluation(engines, own, values, request_locale(request))
 
     tab.select(refresh, form["models"], [form["models"], form["language"], start], **QUIET)
     work = tasks.handler(evaluation, results.all(), form)

@@ -16,10 +16,12 @@ from studio.reports.pieces import note
 from studio.services import Services
 from studio.training.probe.question import ProbeQuestion
 from studio.translation import N_, said, tr
-from studio.ui.shared.access import require_training
+from studio.ui.shared.access import require_machine
+from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import AT_ONCE, QUIET
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.run_memory import memory_comparison
+from studio.ui.shared.visitors import services_for, settings_for
 
 NOT_A_RUN = N_("Only a training run can be measured: choose Train it.")
 
@@ -51,7 +53,7 @@ def wire_probe(services: Services, form: dict[str, Block], probe: ProbeSection) 
         locale = request_locale(request)
         yield [gr.update(visible=True), gr.update(value=_working(locale), visible=True)]
         try:
-            shown = _measured(services, Question(**values), locale)
+            shown = _measured(services_for(services, request), Question(**values), locale)
         except StudioError as error:
             shown = note(said(error, locale), "bad")
         except Exception:
@@ -65,11 +67,16 @@ def wire_probe(services: Services, form: dict[str, Block], probe: ProbeSection) 
         outputs=[probe.stop, probe.said],
         **{**QUIET, "concurrency_limit": 2},
     )
-    probe.stop.click(services.prober.stop, None, None, **AT_ONCE)
+
+    def stop(request: gr.Request) -> None:
+        require_machine(settings_for(services.settings, request))
+        services.prober.stop()
+
+    probe.stop.click(shows_errors(stop), None, None, **AT_ONCE)
 
 
 def _measured(services: Services, question: Question, locale: str) -> Html:
-    require_training(services.settings)
+    require_machine(services.settings)
     if question.use != TRAIN:
         return note(tr(NOT_A_RUN, locale), "bad")
     dimensions = shape_of(question.base_model, services.registry)

@@ -22,6 +22,7 @@ from studio.ui.shared.forms import choices_of
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.tasks import ExportStep, Task, Tasks, step_bar
 from studio.ui.shared.views import loss_note
+from studio.ui.shared.visitors import settings_for
 from studio.ui.shared.waiting import Line
 
 _UNCHANGED = N_("Unchanged")
@@ -73,9 +74,11 @@ def wire_export(parts: ExportParts, choice: Block, settings: Settings, exporter:
     outputs. The chosen model stays so."""
     tasks = Tasks(Line(at_once=1))
 
-    def export(locale: str, model: str, form: str, quantization: str) -> Task[ExportStep, ModelSpec | None]:
-        require_training(settings)
-        return _export(exporter, ExportRequest(model, form, quantization), locale)
+    def export(
+        request: gr.Request, model: str, form: str, quantization: str
+    ) -> Task[ExportStep, ModelSpec | None]:
+        require_training(settings_for(settings, request))
+        return _export(exporter, ExportRequest(model, form, quantization), request_locale(request))
 
     def offer_weights(format_: str | None, chosen: str, request: gr.Request) -> Any:
         choices = [(tr(_UNCHANGED, request_locale(request)), "auto"), *_weights(format_)]

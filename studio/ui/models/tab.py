@@ -14,12 +14,13 @@ from studio.reports.pieces import note
 from studio.settings import Settings
 from studio.translation import tr
 from studio.ui.models.export import ExportParts, export_formats, export_parts, wire_export
-from studio.ui.shared.access import require_own_models
+from studio.ui.shared.access import has_foreign_models, require_own_models
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import UNCHECKED, offered
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.picking import picked_id, picking_table
 from studio.ui.shared.views import model_choices, model_details, models_table
+from studio.ui.shared.visitors import models_for, settings_for
 
 
 @dataclass(frozen=True)
@@ -87,28 +88,28 @@ def _wire(
 ) -> Callable[..., list[object]]:
     everything = parts.all()
 
-    is_fixed = settings.is_public
-
     def show(chosen: str | None, request: gr.Request) -> list[object]:
-        return _show(registry, chosen, request_locale(request), chosen, is_fixed=is_fixed)
+        is_fixed = has_foreign_models(settings_for(settings, request))
+        return _show(registry, chosen, request, chosen, is_fixed=is_fixed)
 
     def show_again(chosen: str | None, request: gr.Request) -> list[object]:
-        shown = _show(registry, chosen, request_locale(request), chosen, is_fixed=is_fixed)
+        shown = show(chosen, request)
         if chosen:  # a new name may be half typed
             shown[everything.index(parts.new_name)] = gr.skip()
         return shown
 
     def pick(event: gr.EventData, request: gr.Request) -> list[object]:
-        return _show(registry, picked_id(event), request_locale(request), is_fixed=is_fixed)
+        is_fixed = has_foreign_models(settings_for(settings, request))
+        return _show(registry, picked_id(event), request, is_fixed=is_fixed)
 
     def rename_model(chosen: str, new_name: str, request: gr.Request) -> list[object]:
-        require_own_models(settings)
-        return _show(registry, registry.rename(chosen, new_name).id, request_locale(request))
+        require_own_models(settings_for(settings, request))
+        return _show(registry, registry.rename(chosen, new_name).id, request)
 
     def delete_model(chosen: str, request: gr.Request) -> list[object]:
-        require_own_models(settings)
+        require_own_models(settings_for(settings, request))
         registry.remove(chosen)
-        return _show(registry, None, request_locale(request))
+        return _show(registry, None, request)
 
     private = {"api_visibility": "private", "show_progress": "hidden", **UNCHECKED}
     reading = {**private, "concurrency_limit": None}
@@ -126,7 +127,7 @@ def _wire(
 def _show(
     registry: ModelRegistry,
     chosen: str | None,
-    locale: str,
+    request: gr.Request,
     stands: str | None = "",
     *,
     is_fixed: bool = False,
@@ -135,7 +136,8 @@ def _show(
 
     `is_fixed`: nothing can be renamed or deleted.
     """
-    specs = registry.all()
+    locale = request_locale(request)
+    specs = models_for(registry, request)
     spec = next((spec for spec in specs if spec.id == chosen), None)
     details: Html = (
         model_details(spec, locale, is_public=is_fixed)

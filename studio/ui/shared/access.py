@@ -35,13 +35,29 @@ def require_training(settings: Settings) -> None:
         raise RunError(reason)
 
 
+def require_machine(settings: Settings) -> None:
+    """Refuses to measure where training is off, and to visitors of a Space: it has one machine for all.
+
+    Raises:
+        RunError: with the reason.
+    """
+    require_training(settings)
+    if settings.visitor:
+        raise RunError("Only the owner of this Space measures on its machine, once logged in.")
+
+
+def has_foreign_models(settings: Settings) -> bool:
+    """Whether the models are somebody else's than who asks: of a Space they are its owner's."""
+    return settings.is_public or bool(settings.visitor)
+
+
 def require_own_models(settings: Settings) -> None:
     """Keeps visitors of a Space from changing its models.
 
     Raises:
         ConfigError: with the way out.
     """
-    if settings.is_public:
+    if has_foreign_models(settings):
         raise ConfigError(
             "The models of this Space are its owner's: duplicate the Space (in its menu ⋮) to have your own."
         )

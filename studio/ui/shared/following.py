@@ -14,6 +14,7 @@ from studio.translation import tr
 from studio.ui.shared.i18n import request_locale
 from studio.ui.shared.tasks import Stops
 from studio.ui.shared.views import model_choices
+from studio.ui.shared.visitors import models_for
 
 QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_limit": None}
 """For listeners whose visitors do not wait for one another."""
@@ -96,7 +97,7 @@ def follow_models(
     def refresh(request: gr.Request) -> Any:
         locale = request_locale(request)
         before = [(tr(first[0], locale), first[1])] if first else []
-        return gr.update(choices=[*before, *model_choices(registry.all(), locale)])
+        return gr.update(choices=[*before, *model_choices(models_for(registry, request), locale)])
 
     gr.on(opened(tab), refresh, None, field, **QUIET)
 
@@ -109,11 +110,12 @@ def offered(choices: Sequence[tuple[Any, Any]], value: Any, chosen: Any, **more:
     return gr.update(choices=list(choices), **({} if value == chosen else {"value": value}), **more)
 
 
-def compared_models(registry: ModelRegistry, chosen: list[str] | None, locale: str) -> Any:
+def compared_models(registry: ModelRegistry, chosen: list[str] | None, request: gr.Request) -> Any:
     """An update of a list of models to compare: those chosen stay so as far as they are left; at first the
     demo model and the newest adapter of it.
     """
-    specs = [spec for spec in registry.all() if not spec.problem]
+    locale = request_locale(request)
+    specs = [spec for spec in models_for(registry, request) if not spec.problem]
     kept = [model for model in chosen or [] if registry.has(model)]
     if not kept and any(spec.id == DEMO_ID for spec in specs):
         adapters = [s.id for s in specs if s.kind is ModelKind.ADAPTER and s.base_model == DEMO_ID]

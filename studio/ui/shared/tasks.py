@@ -73,12 +73,12 @@ class Tasks:
     def handler(
         self, make: Callable[..., Task[Any, Any]], outputs: Sequence[Block], form: Mapping[str, Block]
     ) -> dict[str, Any]:
-        """Function, inputs and outputs of a button's click: `make(locale, **values)` gives the task of the
+        """Function, inputs and outputs of a button's click: `make(request, **values)` gives the task of the
         form's values, and the first of the outputs is the status, where errors stand, too.
         """
 
         async def handle(request: gr.Request, **values: Any) -> AsyncIterator[Shown]:
-            task = make(request_locale(request), **values)
+            task = make(request, **values)
             async with aclosing(self.run(task, request)) as steps:
                 async for step in steps:
                     yield step

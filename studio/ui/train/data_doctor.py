@@ -21,9 +21,10 @@ from studio.services import Services
 from studio.translation import N_, tr
 from studio.ui.shared.charts import axis, figure
 from studio.ui.shared.following import QUIET, wire_work
-from studio.ui.shared.i18n import _
+from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.tasks import Pace, Task, Tasks, paced_bar
 from studio.ui.shared.transcript_views import download_links
+from studio.ui.shared.visitors import services_for
 from studio.ui.shared.waiting import Line
 
 _ASKED = (
@@ -51,13 +52,14 @@ def build_data_doctor(services: Services, form: dict[str, Block]) -> None:
         found = gr.HTML(elem_id="data-doctor-report")
     tasks = Tasks(Line(at_once=1))
 
-    def checked(locale: str, transcribe: float | None, **values: Any) -> Task[Any, CheckAnswer]:
+    def checked(request: gr.Request, transcribe: float | None, **values: Any) -> Task[Any, CheckAnswer]:
+        own = services_for(services, request)
         for name in ("train_data", "test_data"):
-            require_own_data(services.settings, values[name])
+            require_own_data(own.settings, values[name])
         asked = {name: values[name] for name in _ASKED}
-        rows = most_rows(services.settings, 0)
+        rows = most_rows(own.settings, 0)
         question = CheckQuestion(transcribe=whole_number("transcribe", transcribe), max_rows=rows, **asked)
-        return _check(services, question, locale)
+        return _check(own, question, request_locale(request))
 
     asked = {"transcribe": transcribe, **{name: form[name] for name in _ASKED}}
     work = tasks.handler(checked, [status, durations, lengths, found], asked)

@@ -37,6 +37,7 @@ from studio.ui.shared.handover import PLAN_OPTIONS
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.views import model_choices
+from studio.ui.shared.visitors import can_log_in, models_for, settings_for
 from studio.ui.train.plan import planner
 from studio.ui.train.run_views import disk_note
 from studio.ui.train.upload_data import build_upload_section
@@ -48,8 +49,9 @@ def build_data_preview(settings: Settings, source: Block) -> None:
     shown = gr.HTML(elem_id="data-preview")
 
     def preview(name: str, request: gr.Request) -> Html:
-        require_own_data(settings, name)
-        found = read_manifest(name, cache_dir=settings.cache, max_rows=most_rows(settings, 0))
+        own = settings_for(settings, request)
+        require_own_data(own, name)
+        found = read_manifest(name, cache_dir=own.cache, max_rows=most_rows(own, 0))
         return manifest_preview(found, request_locale(request))
 
     quiet: dict[str, Any] = {"api_visibility": "private", "concurrency_limit": 2}
@@ -88,8 +90,9 @@ class FormFiles:
     """Why the file cannot fill it."""
 
 
-def build_train_form(settings: Settings, tab: gr.Tab, *, is_off: bool) -> TrainForm:
-    """What most runs need to be told, then all other options, folded."""
+def build_train_form(settings: Settings, tab: gr.Tab, *, is_off: bool, owned: list[Block]) -> TrainForm:
+    """What most runs need to be told, then all other options, folded. Where training is off, what of it opens
+    to an owner is put into `owned`."""
     form: dict[str, Block] = {}
     preset, preset_refused = _preset_choice(), gr.HTML(elem_id="train-preset-refused")
     form["base_model"] = gr.Dropdown(
@@ -101,8 +104,10 @@ def build_train_form(settings: Settings, tab: gr.Tab, *, is_off: bool) -> TrainF
         elem_id="train-base_model",
     )
     form["train_data"] = field_component("train_data")
-    if not is_off:
-        build_upload_section(settings, tab, form["train_data"])
+    if not is_off or can_log_in(settings):
+        with gr.Column(visible=not is_off) as upload:
+            build_upload_section(settings, tab, form["train_data"])
+        owned.append(upload)
     form["test_data"] = field_component("test_data")
     build_data_preview(settings, form["train_data"])
     with gr.Row():
@@ -187,7 +192,7 @@ def _refresher(registry: ModelRegistry) -> Callable[..., Any]:
         locale = request_locale(request)
         bases = [
             spec
-            for spec in registry.all()
+            for spec in models_for(registry, request)
             if spec.kind in (ModelKind.BASE, ModelKind.MERGED) and not spec.problem
         ]
         return [gr.update(choices=model_choices(bases, locale)), gr.update(choices=language_choices(locale))]

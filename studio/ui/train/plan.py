@@ -16,6 +16,7 @@ from studio.services import Services
 from studio.translation import N_, said, tr
 from studio.ui.shared.forms import form_config
 from studio.ui.shared.i18n import request_locale
+from studio.ui.shared.visitors import services_for
 from studio.ui.train.run_views import PHASE_NAMES
 
 
@@ -55,7 +56,8 @@ def planner(services: Services) -> Callable[..., Html]:
     def plan(request: gr.Request, **values: Any) -> Html:
         try:
             config = form_config(values)
-            return plan_view(plan_run(config, services), config, request_locale(request))
+            found = plan_run(config, services_for(services, request))
+            return plan_view(found, config, request_locale(request))
         except StudioError:  # it stands at the Start button
             return Html("")
 

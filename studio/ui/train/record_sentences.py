@@ -18,6 +18,7 @@ from studio.ui.shared.access import require_training
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.i18n import _, request_locale
+from studio.ui.shared.visitors import settings_for
 
 _LARGEST_LIST_BYTES = 2**20
 
@@ -87,8 +88,7 @@ def build_recording_section(settings: Settings, tab: gr.Tab, form: dict[str, Blo
     _wire_reading(settings, reader, steps)
 
     def manifest(chosen: str, request: gr.Request) -> str:
-        del request
-        session = _opened(settings, chosen)
+        session = _opened(settings_for(settings, request), chosen)
         if not session.clips:
             raise ConfigError("There is no recording yet: read a sentence and keep it.")
         return str(session.manifest)
@@ -122,20 +122,21 @@ def _wire_lists(settings: Settings, tab: gr.Tab, reader: _Reader, new: _NewList,
     """Choosing a list, making one, and finding the last one when the page is opened."""
 
     def find(chosen: str | None, request: gr.Request) -> list[Any]:
-        found = sessions(settings.recordings)
+        found = _all(settings_for(settings, request))
         names = [session.name for session in found]
         if chosen in names or not found:
             return [gr.update(choices=names), *[gr.skip()] * 4]
         return _shown(found[0], found[0].next_unread, request, names)
 
     def choose(chosen: str, request: gr.Request) -> list[Any]:
-        session = _opened(settings, chosen)
+        session = _opened(settings_for(settings, request), chosen)
         return _shown(session, session.next_unread, request)
 
     def make(new_name: str, sentences: str, language: str, request: gr.Request) -> list[Any]:
-        require_training(settings)
-        session = begin_session(settings.recordings, new_name, sentences, language)
-        names = [each.name for each in _all(settings)]
+        own = settings_for(settings, request)
+        require_training(own)
+        session = begin_session(own.recordings, new_name, sentences, language)
+        names = [each.name for each in _all(own)]
         return _shown(session, session.next_unread, request, names)
 
     def read(path: str, request: gr.Request) -> str:
@@ -157,18 +158,19 @@ def _wire_reading(settings: Settings, reader: _Reader, steps: _Steps) -> None:
         """A handler that goes on, or back, by so many sentences."""
 
         def handler(chosen: str, number: int, request: gr.Request) -> list[Any]:
-            session = _opened(settings, chosen)
+            session = _opened(settings_for(settings, request), chosen)
             return _shown(session, min(max(number + by, 0), len(session.sentences) - 1), request)
 
         return handler
 
     def save(chosen: str, number: int, recording: Any, request: gr.Request) -> list[Any]:
         """Keeps the recording and shows the next sentence that nobody has read."""
-        require_training(settings)
+        own = settings_for(settings, request)
+        require_training(own)
         if recording is None:
             raise AudioError("There is no recording yet: press Record, read the sentence, press Stop.")
         rate, samples = recording
-        session = keep_clip(_opened(settings, chosen), number, samples, rate)
+        session = keep_clip(_opened(own, chosen), number, samples, rate)
         following = number + 1 if number + 1 < len(session.sentences) else session.next_unread
         if following in session.clips:
             following = session.next_unread

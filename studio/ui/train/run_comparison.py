@@ -7,18 +7,19 @@ import gradio as gr
 
 from studio.reports.markup import Child, Html, table
 from studio.runs.comparison import best_rates, differing_options, require_several
-from studio.runs.manager import JobManager
 from studio.runs.status import RunStatus
+from studio.services import Services
 from studio.translation import N_, tr
 from studio.ui.shared.charts import runs_chart
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, UNCHECKED
 from studio.ui.shared.i18n import _, request_locale
+from studio.ui.shared.visitors import services_for
 from studio.ui.train.run_views import MOST_LISTED, run_title
 from studio.units import format_percent
 
 
-def build_run_comparison(jobs: JobManager, tab: gr.Tab) -> None:
+def build_run_comparison(services: Services, tab: gr.Tab) -> None:
     """A choice of runs; figure and table follow it."""
     with gr.Accordion(_("Compare runs"), open=False, elem_id="run-comparison"):
         chosen = gr.Dropdown(
@@ -28,11 +29,13 @@ def build_run_comparison(jobs: JobManager, tab: gr.Tab) -> None:
         chart = gr.Plot(show_label=False, visible=False, elem_id="compare-chart")
         options = gr.HTML(elem_id="compare-options")
 
-    def choices() -> Any:
+    def choices(request: gr.Request) -> Any:
+        jobs = services_for(services, request).jobs
         return gr.update(choices=[(_named(run), run.run_id) for run in jobs.runs(MOST_LISTED)])
 
     def compare(run_ids: list[str] | None, request: gr.Request) -> list[Any]:
         require_several(run_ids or [])
+        jobs = services_for(services, request).jobs
         runs = [jobs.status(run_id) for run_id in run_ids or []]
         locale = request_locale(request)
         return [gr.update(value=runs_chart(runs, locale), visible=True), comparison_table(runs, locale)]

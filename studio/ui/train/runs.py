@@ -10,7 +10,6 @@ from gradio.blocks import Block
 from studio.runs.manager import JobManager
 from studio.runs.status import RunStatus
 from studio.services import Services
-from studio.settings import Settings
 from studio.training.learning_rate import gentler
 from studio.translation import N_, tr
 from studio.ui.shared.access import require_training
@@ -19,6 +18,7 @@ from studio.ui.shared.following import QUIET
 from studio.ui.shared.forms import form_config, form_updates
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.picking import picked_id
+from studio.ui.shared.visitors import services_for
 from studio.ui.train.form import Start
 from studio.ui.train.run_panel import RunPanel, Seen, render
 from studio.ui.train.run_views import prune_question
@@ -59,33 +59,33 @@ def _starter(services: Services, more: dict[str, Any]) -> Callable[..., Any]:
     """A handler that queues what the form says, with some options set otherwise."""
 
     def start(seen: Seen, request: gr.Request, **values: Any) -> list[Any]:
-        require_training(services.settings)
-        run_id = services.jobs.submit(form_config({**values, **more}))
-        return render(services.jobs, run_id, seen, request_locale(request))
+        own = services_for(services, request)
+        require_training(own.settings)
+        run_id = own.jobs.submit(form_config({**values, **more}))
+        return render(own.jobs, run_id, seen, request_locale(request))
 
     return start
 
 
 def wire_panel(
-    jobs: JobManager, tab: gr.Tab, timer: gr.Timer, form: dict[str, Block], panel: RunPanel
+    services: Services, tab: gr.Tab, timer: gr.Timer, form: dict[str, Block], panel: RunPanel
 ) -> None:
     """The panel follows the chosen run; another is chosen in the history; its options can fill the form."""
 
     def show(selected: str, seen: Seen, search: str | None, request: gr.Request) -> list[Any]:
+        jobs = services_for(services, request).jobs
         values = render(jobs, selected, seen, request_locale(request), search or "")
         # A tick that was asked before a choice and answered after it must not take the choice back.
         return [gr.skip(), *values[1:]] if values[0] == selected else values
 
     def pick(event: gr.EventData, seen: Seen, request: gr.Request) -> list[Any]:
-        return render(jobs, picked_id(event), seen, request_locale(request))
+        return render(services_for(services, request).jobs, picked_id(event), seen, request_locale(request))
 
     def reuse(selected: str, request: gr.Request) -> list[Any]:
-        del request
-        return form_updates(jobs.status(selected).config, form)
+        return form_updates(services_for(services, request).jobs.status(selected).config, form)
 
     def soften(selected: str, request: gr.Request) -> list[Any]:
-        del request
-        run = jobs.status(selected)
+        run = services_for(services, request).jobs.status(selected)
         return form_updates(gentler(run.config, run.learning_rate), form)
 
     asked = [tab.select, timer.tick, panel.search.change]
@@ -95,33 +95,31 @@ def wire_panel(
         button.click(**told_in(panel.refused, fill, list(form.values())), inputs=panel.selected, **QUIET)
 
 
-def wire_actions(
-    settings: Settings, jobs: JobManager, panel: RunPanel, prune: Removal, remove: Removal
-) -> None:
+def wire_actions(services: Services, panel: RunPanel, prune: Removal, remove: Removal) -> None:
     """What is done to the chosen run; to remove it, or its checkpoints, takes a second click."""
 
-    def act(action: Callable[[str], Any]) -> Any:
+    def act(action: Callable[[JobManager, str], Any]) -> Any:
         """A handler that does it, and shows the run as it is then."""
 
         def handler(selected: str, seen: Seen, request: gr.Request) -> list[Any]:
-            require_training(settings)
-            action(selected)
-            return render(jobs, selected, seen, request_locale(request))
+            own = services_for(services, request)
+            require_training(own.settings)
+            action(own.jobs, selected)
+            return render(own.jobs, selected, seen, request_locale(request))
 
         return handler
 
     at = [panel.selected, panel.seen]
-    for button, does in ((panel.stop, act(jobs.stop)), (panel.resume, act(jobs.resume))):
+    for button, does in ((panel.stop, act(JobManager.stop)), (panel.resume, act(JobManager.resume))):
         button.click(**told_in(panel.refused, does, panel.outputs()), inputs=at, **QUIET)
-    _wire_removal(jobs, panel, panel.prune, prune, prune_question, act(jobs.remove_checkpoints))
+    _wire_removal(services, panel, panel.prune, prune, prune_question, act(JobManager.remove_checkpoints))
     all_of_it = N_("Remove this run, its log and its checkpoints? The model it made stays.")
-    _wire_removal(
-        jobs, panel, panel.remove, remove, lambda _run, locale: tr(all_of_it, locale), act(jobs.remove)
-    )
+    whole = act(JobManager.remove)
+    _wire_removal(services, panel, panel.remove, remove, lambda _run, locale: tr(all_of_it, locale), whole)
 
 
 def _wire_removal(
-    jobs: JobManager,
+    services: Services,
     panel: RunPanel,
     button: gr.Button,
     removal: Removal,
@@ -132,7 +130,7 @@ def _wire_removal(
 
     def ask(selected: str, request: gr.Request) -> list[Any]:
         """The question about the run as it is now."""
-        text = question(jobs.status(selected), request_locale(request))
+        text = question(services_for(services, request).jobs.status(selected), request_locale(request))
         return [selected, gr.update(visible=True), text]
 
     asked = told_in(panel.refused, ask, [removal.run, removal.group, removal.text])

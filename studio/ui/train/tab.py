@@ -1,14 +1,17 @@
 """A form that becomes a run, and the run as it goes: progress, curves, samples, log, history."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import gradio as gr
 from gradio.blocks import Block
 
 from studio.services import Services
+from studio.settings import Settings
 from studio.ui.shared.access import why_training_is_off
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.i18n import _
+from studio.ui.shared.visitors import can_log_in, is_owner
 from studio.ui.train.data_doctor import build_data_doctor
 from studio.ui.train.form import Start, build_form_files, build_train_form, wire_train_form
 from studio.ui.train.record_sentences import build_recording_section
@@ -58,33 +61,51 @@ def build_train_tab(services: Services, tab: gr.Tab) -> TrainTab:
 
     Runs live in their folders, so page and handlers hold nothing of them.
     """
-    settings, jobs = services.settings, services.jobs
+    settings = services.settings
     reason = why_training_is_off(settings)
     gr.Markdown(
         _("Fine-tune Whisper on your own recordings."),
         elem_classes="lead",
     )
+    owned: list[Block] = []
+    """What opens to the owner, once logged in; the first says to all others that training is off."""
     if reason:
-        gr.Markdown(_(reason), elem_classes="note note-warning")
+        owned.append(gr.Markdown(_(reason), elem_classes="note note-warning"))
     with gr.Row(elem_classes="train-row"):
         with gr.Column(scale=2, min_width=300, elem_classes="form-column"):
             filled = gr.HTML(elem_id="train-filled")
-            made = build_train_form(settings, tab, is_off=bool(reason))
+            made = build_train_form(settings, tab, is_off=bool(reason), owned=owned)
             disk = gr.HTML(elem_id="train-disk")
             distill = build_distill_section(is_off=bool(reason))
             build_data_doctor(services, made.fields)
-            if not reason:
-                build_recording_section(settings, tab, made.fields)
+            if not reason or can_log_in(settings):
+                with gr.Column(visible=not reason) as recording:
+                    build_recording_section(settings, tab, made.fields)
+                owned.append(recording)
             files = build_form_files()
         with gr.Column(scale=3, min_width=320, elem_classes="run-column"):
             plan = gr.HTML(elem_id="train-plan")
             panel = build_run_panel()
-            build_run_comparison(jobs, tab)
+            build_run_comparison(services, tab)
             prune, remove = build_removal("prune"), build_removal("remove")
     timer = gr.Timer(_POLL_SECONDS)
     wire_train_form(services, tab, made, files, disk, plan)
-    wire_panel(jobs, tab, timer, made.fields, panel)
+    wire_panel(services, tab, timer, made.fields, panel)
     wire_starts(services, made.fields, panel, begin=made.start, distill=distill)
-    wire_actions(settings, jobs, panel, prune, remove)
+    wire_actions(services, panel, prune, remove)
     made.start.button.click(lambda: "", None, filled, **QUIET)
+    if reason and can_log_in(settings):
+        _wire_owner(settings, tab, owned, [made.start.button, distill.button])
     return TrainTab(made.fields, filled, panel)
+
+
+def _wire_owner(settings: Settings, tab: gr.Tab, owned: list[Block], buttons: list[Block]) -> None:
+    """Opens the form to the owner; whether they may is asked again of whatever is pressed."""
+
+    def open_form(request: gr.Request) -> list[Any]:
+        if not is_owner(settings, request):
+            return [gr.skip()] * (len(owned) + len(buttons))
+        sections = [gr.update(visible=True)] * (len(owned) - 1)
+        return [gr.update(visible=False), *sections, *[gr.update(interactive=True)] * len(buttons)]
+
+    tab.select(open_form, None, [*owned, *buttons], **QUIET)

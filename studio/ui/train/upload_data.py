@@ -15,8 +15,9 @@ from studio.translation import N_, said, tr
 from studio.ui.shared.access import require_training
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, UNCHECKED, wire_work
-from studio.ui.shared.i18n import _
+from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.tasks import Task, Tasks
+from studio.ui.shared.visitors import settings_for
 from studio.ui.shared.waiting import Line
 from studio.units import format_bytes
 
@@ -44,17 +45,16 @@ def build_upload_section(settings: Settings, tab: gr.Tab, source: Block) -> None
         before = gr.Dropdown([], label=_("Uploaded before"), visible=False, elem_id="upload-before")
     tasks = Tasks(Line(at_once=1))
 
-    def take(locale: str, files: list[str] | None) -> Task[tuple[int, int], Added | None]:
-        require_training(settings)
-        return _taking([Path(file) for file in files or []], settings, locale)
+    def take(request: gr.Request, files: list[str] | None) -> Task[tuple[int, int], Added | None]:
+        own = settings_for(settings, request)
+        require_training(own)
+        return _taking([Path(file) for file in files or []], own, request_locale(request))
 
     def find(request: gr.Request) -> Any:
-        del request
-        return _choices(settings)
+        return _choices(settings_for(settings, request))
 
     def choose(name: str, request: gr.Request) -> str:
-        del request
-        if name not in (found := data_sets(settings.datasets)):
+        if name not in (found := data_sets(settings_for(settings, request).datasets)):
             raise ConfigError("There is no data set {name!r} any more.", name=name)
         return str(found[name])
 

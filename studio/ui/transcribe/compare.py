@@ -89,7 +89,7 @@ def _wire(
 
     def refresh(chosen: list[str] | None, request: gr.Request) -> list[Any]:
         locale = request_locale(request)
-        return [compared_models(registry, chosen, locale), gr.Dropdown(choices=language_choices(locale))]
+        return [compared_models(registry, chosen, request), gr.Dropdown(choices=language_choices(locale))]
 
     gr.on(opened(tab), refresh, form["models"], [form["models"], form["language"]], **QUIET)
     work = tasks.handler(partial(_comparison, engines), outputs, form)
@@ -123,8 +123,11 @@ def _asked(values: dict[str, Any]) -> tuple[Path, list[str]]:
     return Path(values["audio"]), models
 
 
-def _comparison(engines: ModelCache, locale: str, **values: Any) -> Task[Progress | ExportStep, SideBySide]:
+def _comparison(
+    engines: ModelCache, request: gr.Request, **values: Any
+) -> Task[Progress | ExportStep, SideBySide]:
     """Hears the recording with each model, and shows the differences."""
+    locale = request_locale(request)
     path, models = _asked(values)
     options = TranscribeOptions(language=values["language"], task=values["task"])
     choice = EngineChoice(values["engine"], values["precision"])

@@ -19,6 +19,7 @@ from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, offered
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.views import model_choices
+from studio.ui.shared.visitors import models_for
 
 SAMPLES = DEMO_SPEECH / "samples"
 
@@ -149,7 +150,7 @@ def model_choice(registry: ModelRegistry, tab: gr.Tab) -> ModelChoice:
     model = ModelChoice(field, gr.State([]))
 
     def refresh(chosen: str | None, known: list[str], request: gr.Request) -> list[Any]:
-        return choices(registry, chosen, known, request_locale(request))
+        return choices(registry, chosen, known, request)
 
     tab.select(refresh, model.all(), model.all(), **QUIET)
     return model
@@ -183,13 +184,13 @@ def timestamps_field() -> gr.Radio:
     )
 
 
-def choices(registry: ModelRegistry, model: str | None, known: list[str], locale: str) -> list[Any]:
+def choices(registry: ModelRegistry, model: str | None, known: list[str], request: gr.Request) -> list[Any]:
     """Values for `ModelChoice.all`.
 
     The choice made before stays, unless a model was trained since: one that was merged, or bears another name
     now, is none.
     """
-    specs = [spec for spec in registry.all() if not spec.problem]
+    specs = [spec for spec in models_for(registry, request) if not spec.problem]
     ids = [spec.id for spec in specs]
     made = [spec for spec in specs if spec.source is ModelSource.TRAINED]
     forms = (ModelKind.EXPORT, ModelKind.GGML, ModelKind.MERGED)
@@ -198,7 +199,7 @@ def choices(registry: ModelRegistry, model: str | None, known: list[str], locale
     chosen = new[0] if new else model
     if not chosen or not registry.has(chosen):
         chosen = DEMO_ID if DEMO_ID in ids else None
-    return [offered(model_choices(specs, locale), chosen, model), list(trained)]
+    return [offered(model_choices(specs, request_locale(request)), chosen, model), list(trained)]
 
 
 def follow_languages(language: Block, *events: Any) -> None:

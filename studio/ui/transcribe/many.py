@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ from studio.ui.shared.tasks import (
     tells_steps,
 )
 from studio.ui.shared.transcript_views import download_links
+from studio.ui.shared.visitors import settings_for
 from studio.ui.shared.waiting import Line
 from studio.ui.transcribe.form import (
     NO_MODEL,
@@ -167,7 +168,8 @@ def build_many(
     studio = _Studio(settings, registry, engines, Tasks(line))
 
     async def hear(request: gr.Request, **values: Any) -> AsyncIterator[list[Any]]:
-        async for step in _hear_all(studio, values, str(request.session_hash), request_locale(request)):
+        own = replace(studio, settings=settings_for(settings, request))
+        async for step in _hear_all(own, values, str(request.session_hash), request_locale(request)):
             yield step
 
     follow_languages(form["language"], *opened(tab))

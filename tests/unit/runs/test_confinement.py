@@ -51,6 +51,19 @@ def test_the_demo_and_the_hub_are_open_to_all(space: Settings, data: str) -> Non
     require_own_data(space, data)
 
 
+def test_a_visitor_reads_what_they_brought_and_nothing_of_another_or_of_the_owner(space: Settings) -> None:
+    one, other = (replace(space, allow_training=True, visitor=name) for name in ("one", "other"))
+    for settings in (one, other, replace(space, visitor="")):
+        settings.datasets.mkdir(parents=True)
+        (settings.datasets / "mine.jsonl").touch()
+    require_own_data(one, str(one.datasets / "mine.jsonl"))
+    for foreign in (other.datasets, space.datasets, one.datasets / "../../other/datasets", space.home):
+        with pytest.raises(ConfigError, match="server"):
+            require_own_data(one, str(foreign / "mine.jsonl" if foreign != space.home else foreign))
+    owner = replace(space, allow_training=True)
+    require_own_data(owner, str(one.datasets / "mine.jsonl"))
+
+
 def test_who_may_train_on_a_space_uses_what_was_recorded_there(space: Settings, tmp_path: Path) -> None:
     recorded = space.home / "recordings" / "mine.jsonl"
     recorded.parent.mkdir()

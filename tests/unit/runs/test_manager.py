@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from studio.errors import ConfigError, ModelNotFoundError, RunError
-from studio.files import read_json, write_json
+from studio.files import append_json_line, read_json, write_json
 from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
 from studio.runs import process
@@ -133,6 +133,30 @@ def test_a_worker_is_known_after_the_clock_was_set(
     assert process.is_alive(run)
     write_json(run.process, {**record, "ticks": ticks + 1})
     assert not process.is_alive(run), "another process has its number"
+
+
+def test_a_worker_that_speaks_after_the_clock_was_set_back_is_running_and_is_never_late(
+    jobs: JobManager, settings: Settings, config: TrainingConfig
+) -> None:
+    run = run_of(settings, jobs.submit(config))
+    run.queue_entry.unlink()
+    sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
+    row = {"v": 1, "kind": "phase", "phase": "training"}
+    append_json_line(run.events, {**row, "time": time.time() + 7200})
+    sleeping = replace(settings, popen=lambda _words, **how: subprocess.Popen(sleeps, **how))
+    worker = process.spawn(run, sleeping)
+    try:
+        assert jobs.status(run.run_id).state is JobState.STARTING, "another worker said that"
+        append_json_line(run.events, {**row, "time": time.time() - 7200})
+        progress = {"v": 1, "kind": "eval_progress", "time": time.time() - 9000, "done": 1, "total": 9}
+        append_json_line(run.events, progress)
+        status = jobs.status(run.run_id)
+        assert status.state is JobState.RUNNING and jobs.running() == run.run_id
+        assert (status.eta_seconds or 0) >= 0
+    finally:
+        worker.kill()
+        worker.wait()
+    assert jobs.status(run.run_id).state is JobState.INTERRUPTED
 
 
 def test_a_clock_set_back_neither_reorders_the_queue_nor_mixes_up_names(

@@ -138,8 +138,12 @@ def test_names_that_were_given_and_those_of_a_space_are_ours(tmp_path: Path) -> 
     assert names.refusal("studio.lab", "https://studio.lab") is None
     assert names.refusal("127.0.0.1:7860", "https://studio.lab") is None, "a proxy may put in its own name"
     assert names.refusal("proxy.lab:8443", None) is None and names.refusal("proxy.lab:1", None) is not None
-    space = Names(replace(settings, on_spaces=True, space_host="ada-studio.hf.space"), "0.0.0.0")
-    assert space.refusal("ada-studio.hf.space", "https://huggingface.co") is None
+    hosts = "ada-studio.hf.space,studio.example"
+    space = Names(replace(settings, on_spaces=True, space_host=hosts), "0.0.0.0")
+    for host in ("ada-studio.hf.space", "studio.example"):
+        assert space.refusal(host, "https://huggingface.co") is None
+        assert space.refusal(host, f"https://{host}") is None
+        assert space.refusal(host, "https://mallory-page.hf.space") is not None, "anybody has a Space"
     assert space.refusal("10.1.2.3:7860", None) is None and space.refusal("evil.example", None) is not None
     assert names.refusal("ada-studio.hf.space", None) is not None
     names.trust("abc.gradio.live")
@@ -184,6 +188,15 @@ def test_who_logs_in_comes_in_until_the_login_ends(closed: Served, name: str, pa
     assert closed.client.get("/config").status_code == 200
     assert closed.client.get("/logout").headers["location"] == "/"
     assert closed.client.get("/config").status_code == 401
+
+
+def test_who_logs_in_on_a_space_keeps_a_cookie_within_the_page_of_hugging_face(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, auth=USERS, on_spaces=True)
+    form, https = {"username": "ada", "password": USERS["ada"]}, {"x-forwarded-proto": "https"}
+    with served(settings) as space:
+        done = space.client.post("/login", data=form, headers=https)
+    told = done.headers["set-cookie"]
+    assert done.status_code == 200 and told.endswith("SameSite=none; Secure; Partitioned")
 
 
 def test_programs_bring_name_and_password_with_each_request_or_log_in_once(closed: Served) -> None:

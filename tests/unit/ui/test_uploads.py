@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -30,7 +31,8 @@ def test_each_studio_has_a_folder_of_its_own_that_goes_with_it(
     assert os.environ["GRADIO_TEMP_DIR"] == "before"
 
 
-def test_what_a_killed_studio_left_goes_when_the_next_one_starts(settings: Settings) -> None:
+@pytest.mark.parametrize("made", [0, time.time() + 10**6], ids=["long ago", "before the clock was set back"])
+def test_what_a_killed_studio_left_goes_when_the_next_one_starts(settings: Settings, made: float) -> None:
     script = (
         "import os, sys; from pathlib import Path; from studio.settings import Settings; "
         "from studio.ui.uploads import Uploads; "
@@ -44,7 +46,7 @@ def test_what_a_killed_studio_left_goes_when_the_next_one_starts(settings: Setti
     with closing(Uploads(settings)) as living:
         assert left.is_dir(), "it may be one that only just starts"
         for folder in (left, living.folder):
-            os.utime(folder, (0, 0))
+            os.utime(folder, (made, made))
         with closing(Uploads(settings)):
             assert not left.exists() and living.folder.is_dir()
 

@@ -1,0 +1,208 @@
+"""A Space with a login at Hugging Face: its owner may train there, and visitors are kept apart."""
+
+import base64
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from http.cookiejar import DefaultCookiePolicy
+from pathlib import Path
+from typing import Any
+
+import httpx
+import itsdangerous
+import pytest
+
+from tests.studio_process import StudioProcess
+
+BROWSER = httpx.Client(timeout=120)
+"""One for all, without a memory: a new one each time takes longer than most answers."""
+BROWSER.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+OWNER, SECRET = "ada", "a secret of this Space"
+SPACE = {"SPACE_ID": f"{OWNER}/studio", "SYSTEM": "spaces"}
+LOGIN = {
+    "OAUTH_CLIENT_ID": "id",
+    "OAUTH_CLIENT_SECRET": SECRET,
+    "OAUTH_SCOPES": "openid profile",
+    # Nobody answers there: who logs in is a matter between browser, Hugging Face and Gradio.
+    "OPENID_PROVIDER_URL": "http://127.0.0.1:9",
+}
+RUN = {"base_model": "demo", "train_data": "demo", "max_steps": 1, "run_name": "private-name"}
+
+
+def logged_in(username: str, *, secret: str = SECRET, name: str = "", seconds: float = 600) -> dict[str, str]:
+    """The cookie that Gradio leaves once Hugging Face has said who somebody is."""
+    login = {
+        "userinfo": {"preferred_username": username, "name": name, "profile": "", "picture": ""},
+        "access_token": "token",
+        "scope": "openid profile",
+        "expires_at": int(time.time() + seconds),
+    }
+    key = hashlib.sha256(f"{secret}-v4".encode()).hexdigest()
+    content = base64.b64encode(json.dumps({"oauth_info": login}).encode())
+    return {"cookie": "session=" + itsdangerous.TimestampSigner(key).sign(content).decode()}
+
+
+NOT_THE_OWNER = [
+    {},
+    logged_in("mallory"),
+    logged_in("mallory", name=OWNER),
+    logged_in(OWNER, secret="guessed"),
+    logged_in(OWNER, secret=""),
+    logged_in(OWNER, seconds=-1),
+    logged_in(OWNER.upper()),
+    {"cookie": f"studio_visitor={OWNER}", "x-gradio-user": OWNER, "x-forwarded-user": OWNER},
+]
+
+
+@pytest.fixture(scope="module")
+def space(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudioProcess]:
+    """A public Space whose owner can log in; Gradio learns of that when it is imported."""
+    home = tmp_path_factory.mktemp("space") / "home"
+    with StudioProcess(home, {**environ, **SPACE, **LOGIN}) as process:
+        yield process
+
+
+def asked(
+    space: StudioProcess, handler: int | str, data: Sequence[Any], headers: dict[str, str], session: str = "s"
+) -> str:
+    """What a handler says to whoever brings these headers."""
+    named = {"fn_index": handler} if isinstance(handler, int) else {"fn_index": number_of(space, handler)}
+    question = {"data": list(data), "session_hash": session, **named}
+    joined = BROWSER.post(f"{space.url}/gradio_api/queue/join", json=question, headers=headers)
+    assert joined.status_code == 200, joined.text
+    wanted = {"session_hash": session}
+    answer = BROWSER.get(f"{space.url}/gradio_api/queue/data", params=wanted, headers=headers)
+    assert "process_completed" in answer.text
+    return answer.text
+
+
+def config_of(space: StudioProcess) -> dict[str, Any]:
+    config: dict[str, Any] = BROWSER.get(f"{space.url}/config").json()
+    return config
+
+
+def number_of(space: StudioProcess, name: str) -> int:
+    """Of a function for programs."""
+    found = (one["id"] for one in config_of(space)["dependencies"] if one["api_name"] == name)
+    return int(next(found))
+
+
+def runs_of(space: StudioProcess, headers: dict[str, str], session: str = "s") -> list[str]:
+    """Ids of the runs that somebody is told of."""
+    return [row["run_id"] for row in answer_in(asked(space, "runs", [], headers, session))["runs"]]
+
+
+def ids_of(told: str) -> list[str]:
+    """Of the models in an answer."""
+    return [row["id"] for row in answer_in(told)["models"]]
+
+
+def answer_in(told: str) -> dict[str, Any]:
+    """The answer in what the queue says."""
+    ending = next(json.loads(line[6:]) for line in told.splitlines() if "process_completed" in line)
+    answer: dict[str, Any] = ending["output"]["data"][0]
+    return answer
+
+
+@pytest.mark.parametrize("headers", NOT_THE_OWNER, ids=range(len(NOT_THE_OWNER)))
+def test_nobody_but_the_owner_trains_on_a_public_space(space: StudioProcess, headers: dict[str, str]) -> None:
+    before = sorted((space.home / "runs").iterdir())
+    assert "STUDIO_ALLOW_TRAINING" in asked(space, "start_run", [RUN], headers)
+    assert "STUDIO_ALLOW_TRAINING" in asked(space, "probe", [RUN, 10], headers)
+    assert sorted((space.home / "runs").iterdir()) == before
+
+
+def test_what_the_owner_trains_on_a_public_space_is_theirs_alone(space: StudioProcess) -> None:
+    owner = logged_in(OWNER)
+    asked(space, "start_run", [RUN], owner)
+    (run,) = runs_of(space, owner)
+    assert run.startswith("private-name")
+    for stranger in ({}, logged_in("mallory")):
+        assert runs_of(space, stranger) == []
+        for does in ("run_status", "stop_run", "resume_run"):
+            told = asked(space, does, [run], stranger)
+            assert "There is no run" in told or "STUDIO_ALLOW_TRAINING" in told
+    assert runs_of(space, owner, "another page") == [run]
+    asked(space, "stop_run", [run], owner)
+    # Everything there is, pressed by a stranger who knows the name, tells nothing of it.
+    components = {one["id"]: one for one in config_of(space)["components"]}
+    handlers = [one for one in config_of(space)["dependencies"] if one["backend_fn"]]
+    for handler in handlers:
+        inputs = [components[number] for number in handler["inputs"]]
+        if not any(map(is_text, inputs)):
+            continue
+        data = [run if is_text(one) else one["props"].get("value") for one in inputs]
+        told = asked(space, handler["id"], data, logged_in("mallory"), "stranger")
+        assert "private-name" not in told.replace(run, ""), handler
+    assert runs_of(space, owner) == [run] and len(handlers) > 100
+
+
+def is_text(component: dict[str, Any]) -> bool:
+    """Whether a component may hold any text."""
+    is_list = component["type"] == "dropdown" and component["props"].get("allow_custom_value")
+    return bool(is_list) or component["type"] in ("textbox", "state")
+
+
+def test_the_form_opens_to_the_owner_alone(space: StudioProcess) -> None:
+    config = config_of(space)
+    named = {one["props"].get("elem_id"): one["id"] for one in config["components"]}
+    opens = next(
+        one
+        for one in config["dependencies"]
+        if named["train-start"] in one["outputs"] and named["distill-start"] in one["outputs"]
+    )
+    assert '"interactive":true' in asked(space, opens["id"], [], logged_in(OWNER)).replace(" ", "")
+    assert "interactive" not in asked(space, opens["id"], [], logged_in("mallory"))
+
+
+def test_one_logs_in_at_hugging_face_and_nowhere_else(
+    space: StudioProcess, start_studio: Callable[..., StudioProcess]
+) -> None:
+    assert "Owner: log in" in BROWSER.get(f"{space.url}/").text
+    left = BROWSER.get(f"{space.url}/login/callback?code=made-up&state=made-up").headers.get("set-cookie", "")
+    assert runs_of(space, {"cookie": left.partition(";")[0]}) == []
+    played = start_studio(extra={"SPACE_ID": SPACE["SPACE_ID"], **LOGIN})
+    assert BROWSER.get(f"{played.url}/login/huggingface").status_code == 404
+
+
+def test_of_two_visitors_who_train_none_sees_or_stops_what_the_other_does(
+    start_studio: Callable[..., StudioProcess], demo_model: Path
+) -> None:
+    space = start_studio(extra={"SPACE_ID": SPACE["SPACE_ID"], "STUDIO_ALLOW_TRAINING": "1"})
+    first, second = (visitor(space) for _ in range(2))
+    asked(space, "start_run", [RUN], first, "first page")
+    (run,) = runs_of(space, first, "later page")
+    for headers in (second, {}, {"x-gradio-user": "mcp"}):
+        assert runs_of(space, headers, "second page") == []
+        for does in ("run_status", "stop_run", "resume_run", "explain_oom"):
+            data = ["", None, 10, run] if does == "explain_oom" else [run]
+            assert "There is no run" in asked(space, does, data, headers, "second page")
+    assert "private-name" in asked(space, "stop_run", [run], first, "later page")
+
+    # Nor is the model of one there for the other; the name that it is given cannot be guessed.
+    assert len(run.rpartition("-")[2]) == 16
+    made = space.home / "models" / "made"
+    shutil.copytree(demo_model, made)
+    mark = json.loads((space.home / "runs" / run / "run.json").read_text())["visitor"]
+    (made / "model.json").write_text(json.dumps({"kind": "base", "visitor": mark}))
+    assert "made" in ids_of(asked(space, "models", [], first)) and mark not in first["cookie"]
+    for headers in (second, {}):
+        assert ids_of(asked(space, "models", [], headers)) and "made" not in ids_of(
+            asked(space, "models", [], headers)
+        )
+    # A program has no cookie: it is known by its session, but for assistants, who share one.
+    asked(space, "start_run", [RUN], {}, "mine")
+    assert len(runs_of(space, {}, "mine")) == 1 and runs_of(space, {}, "yours") == []
+    mcp = {"x-gradio-user": "mcp"}
+    asked(space, "start_run", [RUN], mcp, "of all assistants")
+    assert runs_of(space, mcp, "of all assistants") == []
+
+
+def visitor(space: StudioProcess) -> dict[str, str]:
+    """A browser that has opened the page."""
+    answer = BROWSER.get(f"{space.url}/", headers={"x-forwarded-proto": "https"})
+    set_cookie = answer.headers["set-cookie"]
+    assert all(word in set_cookie for word in ("HttpOnly", "Secure", "Partitioned"))
+    return {"cookie": set_cookie.partition(";")[0]}
