@@ -47,6 +47,9 @@ STORIES = {
     "golden/test_interfaces",
     "studio/reports": "browser/test_data golden/test_commands",
     "studio/actions": "app/test_command_line browser/test_memory browser/test_data golden/test_commands",
+    "studio/serving": "app/test_endpoint golden/test_interfaces",
+    "studio/serving/gate": "browser/test_login app/test_space",
+    "studio/serving/login": "browser/test_login",
     "studio/services": "app/test_page faults/test_studio_killed browser/test_beside_a_run",
     "studio/settings": "app/test_command_line app/test_page app/test_space",
     "studio/training": "app/test_training_command browser/test_story faults/test_workers "
@@ -55,8 +58,6 @@ STORIES = {
     "studio/ui": "app/test_page browser/test_tabs golden/test_interfaces",
     "studio/ui/api": "app/test_mcp",
     "studio/locales": "browser/test_memory browser/test_train browser/test_transcribe browser/test_live",
-    "studio/ui/gate": "browser/test_login app/test_space",
-    "studio/ui/login": "browser/test_login",
     "studio/ui/memory": "browser/test_memory browser/test_measured",
     "studio/ui/serve": "app/test_space app/test_mcp",
     "studio/ui/shared/access": "app/test_space",

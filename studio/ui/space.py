@@ -7,10 +7,10 @@ from studio.runs.confinement import (
     LONGEST_RECORDING_OF_STRANGERS,
     MOST_ROWS_OF_STRANGERS,
 )
+from studio.serving.uploads import UPLOADS_KEPT_SECONDS
+from studio.serving.waiting import AT_ONCE
 from studio.settings import Settings
 from studio.ui.shared.i18n import _
-from studio.ui.transcribe.tab import AT_ONCE
-from studio.ui.uploads import UPLOADS_KEPT_SECONDS
 from studio.units import GIB
 
 

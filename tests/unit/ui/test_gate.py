@@ -15,11 +15,11 @@ import pytest
 
 from studio.errors import ConfigError
 from studio.services import Services
+from studio.serving.gate import Names, is_this_machine, require_login
+from studio.serving.login import COOKIE, Login, login_key
+from studio.serving.uploads import Uploads
 from studio.settings import Settings
 from studio.ui.build import build_app, launch_options
-from studio.ui.gate import Names, is_this_machine, require_login
-from studio.ui.login import COOKIE, Login, login_key
-from studio.ui.uploads import Uploads
 
 HERE = "127.0.0.1:7860"
 EVERYWHERE = ("/nowhere", "/gradio_api/mcp/")
