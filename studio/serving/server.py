@@ -1,6 +1,7 @@
 """Serves the endpoint alone, without the page; and what the processes of both do beside serving."""
 
 import ctypes
+import signal
 import socket
 import sys
 import threading
@@ -22,6 +23,8 @@ from studio.settings import Settings
 
 PORT = 8000
 """Unless told: where other servers of models listen, too."""
+_LAST_SECONDS = 5
+"""What is being heard when the server is told to end may take so long."""
 _RETURNS_MEMORY_EVERY_SECONDS = 20.0
 
 
@@ -50,7 +53,13 @@ def serve_endpoint(
     try:
         served = services.registry.get(model).id
         app = endpoint_app(services, Names(settings, host), uploads, served)
-        server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning"))
+        config = uvicorn.Config(
+            app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=_LAST_SECONDS
+        )
+        server = uvicorn.Server(config)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # The server has handlers of its own while it runs, and hands the signal on to these at its end.
+            signal.signal(number, lambda *_: setattr(server, "should_exit", True))
         for work in (load_heavy_libraries, lambda: _return_memory_until(ended)):
             threading.Thread(target=work, daemon=True).start()
         at = f"[{host}]" if ":" in host else host
