@@ -77,7 +77,9 @@ def served_endpoint(
     """The endpoint over a home, on a free port; with `goes_on`, its engines are held."""
     services, uploads = Services.open(settings), Uploads(settings)
     asked = replace(services, engines=HeldEngines(services.engines, goes_on)) if goes_on else services
-    listener = socket.create_server(("127.0.0.1", 0))
+    # By its protocol's number asyncio knows that small answers may not wait for each other.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
     app = endpoint_app(asked, Names(settings, "127.0.0.1"), uploads, model)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
