@@ -13,15 +13,14 @@ from studio.translation import said
 from studio.ui.shared.following import copyable
 from studio.ui.shared.i18n import _, request_locale
 
-_SERVERS = {"Whisper Studio": "own", "vLLM": "vllm", "speaches": "speaches"}
-"""Name → id of its box."""
-_LINES = 4
+_SERVERS = {"Whisper Studio": ("own", 4), "vLLM": ("vllm", 3), "speaches": ("speaches", 7)}
+"""Name → id of its box, and its lines: one in a frame that is closed does not grow."""
 
 
 def serving_parts() -> list[Block]:
     """A frame, hidden until a model is chosen that can be served, and in it a box for each server."""
     with gr.Accordion(_("Serve this model"), open=False, visible=False) as frame:
-        boxes = [copyable(server, f"models-serve-{key}", _LINES) for server, key in _SERVERS.items()]
+        boxes = [copyable(server, f"models-serve-{key}", lines) for server, (key, lines) in _SERVERS.items()]
     return [frame, *boxes]
 
 

@@ -71,16 +71,15 @@ class ServedEndpoint:
 @contextmanager
 def served_endpoint(
     settings: Settings,
-    model: str = "demo",
-    goes_on: Callable[[Callable[[], bool]], bool] | None = None,
+    engines: Callable[[ModelCache], Any] = lambda engines: engines,
 ) -> Iterator[ServedEndpoint]:
-    """The endpoint over a home, on a free port; with `goes_on`, its engines are held."""
+    """The endpoint over a home, on a free port; `engines` may put something before those that it has."""
     services, uploads = Services.open(settings), Uploads(settings)
-    asked = replace(services, engines=HeldEngines(services.engines, goes_on)) if goes_on else services
+    asked = replace(services, engines=engines(services.engines))
     # By its protocol's number asyncio knows that small answers may not wait for each other.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
-    app = endpoint_app(asked, Names(settings, "127.0.0.1"), uploads, model)
+    app = endpoint_app(asked, Names(settings, "127.0.0.1"), uploads, "demo")
     server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

@@ -20,7 +20,8 @@ from studio.errors import ConfigError
 from studio.settings import Settings
 from studio.transcription import captions
 from studio.transcription.engine import TranscribeOptions, Transcript
-from tests.unit.serving.served import PATIENCE_SECONDS, ServedEndpoint, served_endpoint
+from studio.transcription.model_cache import ModelCache
+from tests.unit.serving.served import PATIENCE_SECONDS, HeldEngines, ServedEndpoint, served_endpoint
 from tests.unit.transcription.small_models import save_adapter
 
 KEY = "a key of programs".replace(" ", "-")
@@ -41,6 +42,10 @@ def endpoint(demo_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture(scope="module")
 def client(endpoint: ServedEndpoint) -> openai.OpenAI:
     return endpoint.client()
+
+
+def held(goes_on: Callable[[Callable[[], bool]], bool]) -> Callable[[ModelCache], HeldEngines]:
+    return lambda engines: HeldEngines(engines, goes_on)
 
 
 @pytest.fixture(scope="session")
@@ -136,7 +141,7 @@ def test_the_text_comes_as_it_is_heard_and_the_first_of_it_before_the_last_windo
 ) -> None:
     told_first = threading.Event()
     settings = Settings(home=tmp_path / "home", hf_cache=tmp_path)
-    with served_endpoint(settings, goes_on=lambda _should_stop: told_first.is_set()) as served:
+    with served_endpoint(settings, held(lambda _should_stop: told_first.is_set())) as served:
         stream = served.client().audio.transcriptions.create(
             model="demo", file=long_recording, stream=True, language="en"
         )
@@ -155,7 +160,7 @@ def test_the_work_ends_when_its_client_goes_away(
     tmp_path: Path, long_recording: Path, is_stream: bool
 ) -> None:
     settings = Settings(home=tmp_path / "home", hf_cache=tmp_path)
-    with served_endpoint(settings, goes_on=lambda should_stop: should_stop()) as served:
+    with served_endpoint(settings, held(lambda should_stop: should_stop())) as served:
         engines: Any = served.services.engines
         asked = httpx.Request(
             "POST",
@@ -186,7 +191,7 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 
 def test_language_prompt_and_temperature_reach_the_engine(tmp_path: Path, clip: Path) -> None:
     settings = Settings(home=tmp_path / "home", hf_cache=tmp_path)
-    with served_endpoint(settings, goes_on=lambda _should_stop: True) as served:
+    with served_endpoint(settings, held(lambda _should_stop: True)) as served:
         silence, client = clip.with_name("silence.flac"), served.client()
         asked: dict[str, Any] = {"language": "german", "prompt": "At home", "temperature": 0.5}
         client.audio.transcriptions.create(model="demo", file=silence, **asked)
@@ -209,7 +214,7 @@ def test_twenty_requests_at_once_are_served_in_the_order_in_which_they_came(
     settings = Settings(home=tmp_path / "home", hf_cache=tmp_path)
     temperatures = [round(0.01 * number, 2) for number in range(20)]
     silence = clip.with_name("silence.flac")
-    with served_endpoint(settings, goes_on=lambda _should_stop: go_on.is_set()) as served:
+    with served_endpoint(settings, held(lambda _should_stop: go_on.is_set())) as served:
         engines: Any = served.services.engines
         client = served.client()
 
