@@ -71,6 +71,10 @@ class Settings:
 
     auth: Mapping[str, str] = field(default_factory=dict, repr=False, metadata={"env": "STUDIO_AUTH"})
     """Who may log in: name → password; empty: no login is asked for."""
+    api_key: str = field(default="", repr=False, metadata={"env": "STUDIO_API_KEY"})
+    """What programs bring that ask the endpoint, as bearer token; empty: none is asked for."""
+    has_endpoint: bool = field(default=True, metadata={"env": "STUDIO_ENDPOINT"})
+    """Whether OpenAI's endpoint answers beside the page; off on public Spaces unless set."""
     is_open: bool = field(default=False, metadata={"env": "STUDIO_PUBLIC"})
     """Whether others may come in without a login."""
     hosts: tuple[str, ...] = field(default=(), metadata={"env": "STUDIO_HOSTS"})
@@ -155,13 +159,14 @@ class Settings:
         """
         env = os.environ if environ is None else environ
         on_spaces = bool(env.get("SPACE_ID"))
+        allow_training = _flag(env, "STUDIO_ALLOW_TRAINING", default=not on_spaces)
         return cls(
             home=_home(env, on_spaces),
             on_spaces=on_spaces,
             space_id=env.get("SPACE_ID", ""),
             owner=_owner(env),
             zero_gpu=on_spaces and _flag(env, "SPACES_ZERO_GPU", default=False),
-            allow_training=_flag(env, "STUDIO_ALLOW_TRAINING", default=not on_spaces),
+            allow_training=allow_training,
             model_idle_seconds=_number(env, "STUDIO_MODEL_IDLE_SECONDS", 300.0),
             stop_grace_seconds=_number(env, "STUDIO_STOP_GRACE_SECONDS", 60.0),
             max_upload_mb=_number(env, "STUDIO_MAX_UPLOAD_MB", 50.0 if on_spaces else 500.0),
@@ -176,6 +181,8 @@ class Settings:
             world_size=int(_number(env, "WORLD_SIZE", 1)),
             local_world_size=int(_number(env, "LOCAL_WORLD_SIZE", 0)),
             auth=_passwords(env.get("STUDIO_AUTH", "")),
+            api_key=_api_key(env.get("STUDIO_API_KEY", "")),
+            has_endpoint=_flag(env, "STUDIO_ENDPOINT", default=allow_training or not on_spaces),
             is_open=_flag(env, "STUDIO_PUBLIC", default=False),
             hosts=tuple(filter(None, env.get("STUDIO_HOSTS", "").lower().replace(",", " ").split())),
             space_host=env.get("SPACE_HOST", ""),
@@ -291,6 +298,21 @@ def _passwords(text: str) -> dict[str, str]:
             )
         found[name] = password
     return found
+
+
+def _api_key(text: str) -> str:
+    """The key as it is sent.
+
+    Raises:
+        ConfigError: if it is too short, or no header can hold it.
+    """
+    key = text.strip()
+    if key and not (len(key) >= 8 and key.isascii() and key.isprintable() and " " not in key):
+        raise ConfigError(
+            "STUDIO_API_KEY is a word of eight or more letters, digits and signs of ASCII: what is set is "
+            "something else."
+        )
+    return key
 
 
 def _port(env: Mapping[str, str]) -> int | None:

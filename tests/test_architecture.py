@@ -33,6 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("reports",),
     ("services",),
     ("actions",),
+    ("serving",),
     ("ui",),
     ("cli",),
     ("__main__",),
@@ -184,8 +185,8 @@ for name in sorted(names, key=lambda name: name.startswith("studio.ui")):
 from studio.services import Services
 from studio.settings import Settings
 from studio.ui.build import build_app, launch_options
-from studio.ui.gate import Names
-from studio.ui.uploads import Uploads
+from studio.serving.gate import Names
+from studio.serving.uploads import Uploads
 services = Services.open(Settings(home=Path(home), hf_cache=Path(home, "hf")))
 build_app(services)
 launch_options(services, Names(services.settings, "127.0.0.1"), Uploads(services.settings))

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from studio.actions.explain_oom import OomAnswer, OomQuestion, explain_oom, question_of_run
-from studio.actions.fit import check_between
 from studio.cli.fit import ladder_table
 from studio.cli.output import say, show, show_json
 from studio.cli.parsing import Parser, run_options
@@ -15,6 +14,7 @@ from studio.memory.oom import explain
 from studio.memory.oom_text import LONGEST_TEXT, OomKind
 from studio.memory.plan import LABEL_LENGTH
 from studio.options.arguments import help_text
+from studio.options.values import check_between
 from studio.services import Services
 from studio.settings import Settings
 from studio.whisper.constants import TEXT_POSITIONS

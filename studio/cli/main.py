@@ -23,6 +23,7 @@ COMMANDS = {
     "train": "Fine-tune a model.",
     "runs": "List, follow, stop and resume training runs.",
     "transcribe": "Turn recordings into text and captions.",
+    "serve": "Answer programs as OpenAI's endpoint for speech does, without the page.",
     "export": "Make a model for faster-whisper, or merge an adapter into its base.",
     "evaluate": "Compare models on a test set.",
     "estimate": "Estimate the memory of a training run or a transcription.",

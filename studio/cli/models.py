@@ -6,12 +6,14 @@ from typing import Any
 
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser
+from studio.cli.serve import serving_script
 from studio.errors import ConfigError
 from studio.options.arguments import command_line, config_from_dict
 from studio.registry.catalog import find_released
 from studio.registry.languages import LANGUAGES
 from studio.registry.spec import ModelSpec
 from studio.services import Services
+from studio.serving.commands import ways_to_serve
 from studio.settings import Settings
 from studio.training.after_check import loss_of
 from studio.training.learning_rate import gentler, learning_rate_for
@@ -59,9 +61,13 @@ def _act(services: Services, action: str, names: Sequence[str], is_sure: bool, a
     elif action == "show":
         spec = registry.get(names[0])
         if as_json:
-            show_json({"schema_version": SCHEMA_VERSION, **as_dict(spec)})
+            ways = ways_to_serve(spec, registry.models, has_key=bool(services.settings.api_key))
+            serve = [{"server": way.server, "note": str(way.note), "commands": way.commands} for way in ways]
+            show_json({"schema_version": SCHEMA_VERSION, **as_dict(spec), "serve": serve})
         else:
             show(_description(spec))
+            if not spec.problem:
+                show(f"\n{serving_script(spec, registry.models, services.settings)}")
     elif action == "rename":
         spec = registry.rename(names[0], names[1])
         say(f"{names[0]} is now {spec.id}.")

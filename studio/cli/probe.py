@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from studio.actions.estimate import shape_of
-from studio.actions.fit import check_between
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser, run_options
 from studio.memory.gpus import detected_gpus
 from studio.memory.receipts import CPU, Receipt, read_receipts
 from studio.options.arguments import help_text
+from studio.options.values import check_between
 from studio.runs.probe import PATIENCE_SECONDS
 from studio.services import Services
 from studio.settings import Settings

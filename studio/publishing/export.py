@@ -139,7 +139,7 @@ class Exporter:
             card = self._card(spec, request, quantization, proofs, is_automatic=is_automatic)
             if weights_bytes is not None:
                 card["weights_bytes"] = weights_bytes
-            made = self._registry.add(_name(request, spec, quantization), staged, card)
+            made = self._registry.add(export_name(request, spec, quantization), staged, card)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
         self._forget_outdated(made)
@@ -281,7 +281,8 @@ def _require_same_languages(export: Any, model: Any) -> None:
         )
 
 
-def _name(request: ExportRequest, spec: ModelSpec, quantization: str) -> str:
+def export_name(request: ExportRequest, spec: ModelSpec, quantization: str = "") -> str:
+    """What a model in that form is called; `quantization`: how its weights are kept, if that was chosen."""
     if request.name:
         return request.name
     ending = FORMATS[request.format].ending

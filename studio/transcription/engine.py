@@ -193,6 +193,10 @@ class Progress:
     total_seconds: float
     segments: tuple[Segment, ...] = field(default_factory=tuple)
     """Those finished so far."""
+    settled_seconds: float = 0.0
+    """What begins before this is all there: later windows add nothing between it."""
+    language: str = ""
+    """Code, as far as it is known."""
 
 
 OnProgress = Callable[[Progress], None]

@@ -189,10 +189,13 @@ class Transcriber:
         for samples in pieces(blocks):
             offset, length = length, length + len(samples) / SAMPLING_RATE
             stretches = self._cut(recording, samples, offset, options)
-            for left in self._hear_all(stretches, options):
+            for left, settled in self._hear_all(stretches, options):
                 if on_progress:
                     told = self._in_script(recording, options)
-                    on_progress(Progress(length - left, max(total_seconds, length), told))
+                    total = max(total_seconds, length)
+                    on_progress(
+                        Progress(length - left, total, told, min(settled, length), recording.language)
+                    )
                 is_stopped = should_stop is not None and should_stop()
                 if is_stopped:
                     break
@@ -201,7 +204,8 @@ class Transcriber:
                 break
             if on_progress:
                 told = self._in_script(recording, options)
-                on_progress(Progress(length, max(total_seconds, length), told))
+                total = max(total_seconds, length)
+                on_progress(Progress(length, total, told, length, recording.language))
         took = time.perf_counter() - began
         return self._transcript(recording, length, options, took, audio_path)
 
@@ -346,8 +350,12 @@ class Transcriber:
         is_clips = all(self._is_short(options, (end - start) / SAMPLING_RATE) for start, end in said)
         return said if is_clips else []
 
-    def _hear_all(self, stretches: Iterable[Stretch], options: TranscribeOptions) -> Iterator[float]:
-        """Hears stretches to their ends, some of them together; tells the seconds that are left.
+    def _hear_all(
+        self, stretches: Iterable[Stretch], options: TranscribeOptions
+    ) -> Iterator[tuple[float, float]]:
+        """Hears stretches to their ends, some of them together.
+
+        Tells the seconds that are left, and where the first of them begins.
 
         As many together as was asked for; else as many as take seconds, not minutes.
         """
@@ -370,7 +378,9 @@ class Transcriber:
             took = time.perf_counter() - began
             more = [stretch for stretch in batch if self._has_more(stretch, options)]
             waiting.extendleft(reversed([*left_out, *more]))
-            yield sum(stretch.seconds - stretch.position_seconds for stretch in waiting)
+            left = sum(stretch.seconds - stretch.position_seconds for stretch in waiting)
+            begins = (stretch.start_seconds + stretch.position_seconds for stretch in waiting)
+            yield left, min(begins, default=math.inf)
             if not options.batch_size:
                 if took < _QUICK_SECONDS:
                     size = min(2 * size, most)

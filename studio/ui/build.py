@@ -8,26 +8,29 @@ import gradio as gr
 
 from studio.reports.markup import Html, tag
 from studio.services import Services
+from studio.serving.asgi import COOKIE
+from studio.serving.endpoint import Endpoint
+from studio.serving.gate import Gate, Names
+from studio.serving.login import LOGOUT, Login, login_key
+from studio.serving.uploads import UPLOADS_KEPT_SECONDS, UploadLimit, Uploads
+from studio.serving.waiting import AT_ONCE, Line
 from studio.settings import ASSETS, DEMO_SPEECH
 from studio.translation import LOCALES, N_
 from studio.ui.after_run import AfterRun
 from studio.ui.api.endpoints import build_api
 from studio.ui.come_back import KEEP, come_back
 from studio.ui.evaluate.tab import build_evaluate_tab
-from studio.ui.gate import Gate, Names
-from studio.ui.login import LOGOUT, Login, login_key
 from studio.ui.memory.tab import build_memory_tab
 from studio.ui.models.tab import build_models_tab
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.handover import wire_handovers
-from studio.ui.shared.i18n import COOKIE, LocaleMiddleware, _, page_translations
+from studio.ui.shared.i18n import LocaleMiddleware, _, page_translations
 from studio.ui.shared.theme import studio_theme
 from studio.ui.shared.visitors import VisitorCookie
 from studio.ui.space import build_space_line, owner_login
 from studio.ui.train.tab import build_train_tab
 from studio.ui.transcribe.tab import build_playground_tab
-from studio.ui.uploads import UPLOADS_KEPT_SECONDS, UploadLimit, Uploads
 
 TITLE = "Whisper Studio"
 LOGO = ASSETS / "logo.svg"
@@ -64,8 +67,12 @@ if (navigator.mediaDevices) {
 """
 
 
-def build_app(services: Services) -> gr.Blocks:
-    """The whole page over `services`; nothing of it is started."""
+def build_app(services: Services, line: Line | None = None) -> gr.Blocks:
+    """The whole page over `services`; nothing of it is started.
+
+    `line` is where those wait who transcribe: programs that ask the endpoint, too, if they share it.
+    """
+    line = line or Line(AT_ONCE)
     app = gr.Blocks(
         title=TITLE,
         analytics_enabled=False,
@@ -84,7 +91,9 @@ def build_app(services: Services) -> gr.Blocks:
             with gr.Tab(_("Train"), id="train") as tab:
                 train = build_train_tab(services, tab)
             with gr.Tab(_("Transcribe"), id="playground") as tab:
-                transcribe = build_playground_tab(services.settings, services.registry, services.engines, tab)
+                transcribe = build_playground_tab(
+                    services.settings, services.registry, services.engines, line, tab
+                )
             with gr.Tab(_("Evaluate"), id="evaluate") as tab:
                 evaluate = build_evaluate_tab(services.settings, services.registry, services.engines, tab)
             with gr.Tab(_("Models"), id="models") as tab:
@@ -116,10 +125,12 @@ def _name_buttons(app: gr.Blocks) -> None:
             block.elem_id = f"button-{number}"
 
 
-def launch_options(services: Services, names: Names, uploads: Uploads) -> dict[str, Any]:
+def launch_options(
+    services: Services, names: Names, uploads: Uploads, line: Line | None = None
+) -> dict[str, Any]:
     """What `launch` is given beside host and port; call it after `build_app`, when all texts are marked.
 
-    `names` are those that the server answers to.
+    `names` are those that the server answers to, `line` is that of the page.
     """
     settings = services.settings
     login = Login(settings.auth, login_key(settings.home), settings.on_spaces) if settings.auth else None
@@ -140,12 +151,13 @@ def launch_options(services: Services, names: Names, uploads: Uploads) -> dict[s
         "blocked_paths": [str(settings.home)],
         # What FastAPI takes for a middleware: class, positional and named arguments.
         "app_kwargs": {
+            "routes": Endpoint(services, uploads, line or Line(AT_ONCE)).routes(),
             "middleware": [
-                (Gate, (names, login), {}),
+                (Gate, (names, login, settings.api_key), {}),
                 (UploadLimit, (uploads,), {}),
                 *([(VisitorCookie, (), {})] if settings.on_spaces else []),
                 (LocaleMiddleware, (), {}),
-            ]
+            ],
         },
         "share": settings.share,
         # Gradio's own servers for files, which its variable would start, stand beside the gate.

@@ -1,22 +1,21 @@
 """Starts the page and keeps it up until it is told to end."""
 
-import ctypes
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from studio.errors import ConfigError, StudioError
-from studio.lazy_imports import transformers_library
+from studio.serving.gate import Names, require_login
+from studio.serving.server import load_heavy_libraries, return_freed_memory, why_taken
+from studio.serving.uploads import Uploads
+from studio.serving.waiting import AT_ONCE, Line
 from studio.settings import Settings
 from studio.ui.api.mcp import answer_in_json, keep_files_in, log_in, require_mcp
 from studio.ui.build import build_app, launch_options
 from studio.ui.fair_queue import make_fair
-from studio.ui.gate import Names, require_login
 from studio.ui.light_sessions import make_light
-from studio.ui.uploads import Uploads
 from studio.ui.zero_gpu import open_services
 
 _WARM_UP_DELAY_SECONDS = 3.0
@@ -44,14 +43,15 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
     host = settings.server_name or ("0.0.0.0" if settings.on_spaces else "127.0.0.1")
     require_login(settings, host)
     if settings.server_port is not None:
-        require_free_port(host, settings.server_port)
+        _require_free_port(host, settings.server_port)
     if settings.mcp:
         require_mcp()
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     services, uploads = open_services(settings), Uploads(settings)
-    app, names = build_app(services), Names(settings, host)
+    line = Line(AT_ONCE)
+    app, names = build_app(services, line), Names(settings, host)
     make_fair(app)
     make_light(app)
     services.jobs.start()
@@ -61,7 +61,7 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
             server_port=settings.server_port,
             inbrowser=open_browser,
             prevent_thread_lock=True,
-            **launch_options(services, names, uploads),
+            **launch_options(services, names, uploads, line),
         )
         if app.share_url:
             names.trust(str(urlsplit(app.share_url).hostname))
@@ -83,37 +83,17 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
     return 0
 
 
-def require_free_port(host: str, port: int) -> None:
+def _require_free_port(host: str, port: int) -> None:
     """Refuses a port that somebody listens on, before anything is started.
 
     Raises:
         ConfigError: if it is taken, or the address is none of this machine.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise ConfigError(
-                "Port {port} on {host} cannot be used ({reason}): set GRADIO_SERVER_PORT to a free one, or "
-                "leave it out and the next free one is taken.",
-                port=port,
-                host=host,
-                reason=error.strerror,
-            ) from error
-
-
-def return_freed_memory() -> None:
-    """Gives the system what is free: glibc keeps pieces between those in use, more of them with each request
-    of many at once. Elsewhere nothing happens.
-    """
-    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
-        trim(0)
-
-
-def load_heavy_libraries() -> None:
-    """Imports what the first transcription needs, so that it does not wait for that."""
-    transformers_library()
-    import peft  # noqa: F401
-    import torch  # noqa: F401
+    if (reason := why_taken(host, port)) is not None:
+        raise ConfigError(
+            "Port {port} on {host} cannot be used ({reason}): set GRADIO_SERVER_PORT to a free one, or "
+            "leave it out and the next free one is taken.",
+            port=port,
+            host=host,
+            reason=reason,
+        )

@@ -10,13 +10,13 @@ from studio.runs.confinement import (
     LONGEST_RECORDING_OF_STRANGERS,
     MOST_ROWS_OF_STRANGERS,
 )
+from studio.serving.uploads import UPLOADS_KEPT_SECONDS
+from studio.serving.waiting import AT_ONCE
 from studio.settings import Settings
 from studio.translation import tr
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.visitors import can_log_in, is_owner
-from studio.ui.transcribe.tab import AT_ONCE
-from studio.ui.uploads import UPLOADS_KEPT_SECONDS
 from studio.units import GIB
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import httpx
+import yaml
 
 from tests.studio_process import ROOT, StudioProcess
 
@@ -18,6 +19,22 @@ STEPS = re.findall(
 
 def said(step: str) -> list[str]:
     return [words for name, words in STEPS if name == step]
+
+
+def test_compose_builds_this_file_and_keeps_all_in_one_volume() -> None:
+    folder = ROOT / "assets" / "docker"
+    told = yaml.safe_load((folder / "compose.yaml").read_text("utf-8"))
+    (studio,) = told["services"].values()
+    build = studio["build"]
+    assert (folder / build["context"]).resolve() == ROOT
+    assert (ROOT / build["dockerfile"]).samefile(folder / "Dockerfile")
+    (volume,) = told["volumes"]
+    assert studio["volumes"] == [f"{volume}:{said('VOLUME')[0]}"]
+    assert [port.rpartition(":")[2] for port in studio["ports"]] == said("EXPOSE")
+    assert all(port.startswith("127.0.0.1:") for port in studio["ports"])
+    # A password that is not given ends the start, with a sentence; so does a key.
+    for name in ("STUDIO_AUTH", "STUDIO_API_KEY"):
+        assert studio["environment"][name].startswith(f"${{{name}:?"), name
 
 
 def test_what_the_container_copies_starts_with_a_login_and_says_that_it_is_well(

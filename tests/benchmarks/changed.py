@@ -98,7 +98,7 @@ FAULTS = {
         "the wrong order: last come, first served",
     ),
     "ui": Fault(
-        "studio/ui/shared/waiting.py",
+        "studio/serving/waiting.py",
         "self._places.index(place) + 1 - self._at_once",
         "self._places.index(place) - self._at_once",
         "off by one: two visitors are served where one may be",

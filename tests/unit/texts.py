@@ -19,6 +19,7 @@ def page_texts() -> set[str]:
     """Texts marked in the code of page and reports, every `Message`, the help of every training option and
     what is said of released models."""
     shown = [STUDIO / "translation.py", *(STUDIO / "reports").rglob("*.py"), *(STUDIO / "ui").rglob("*.py")]
+    shown += (STUDIO / "serving").rglob("*.py")
     marked = {text for path in shown for text in _first_arguments(path, MARKERS)}
     marked |= {text for path in STUDIO.rglob("*.py") for text in _first_arguments(path, {"Message"})}
     forms = {form.label for form in FORMATS.values()}

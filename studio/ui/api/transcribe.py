@@ -8,12 +8,12 @@ from gradio.blocks import Block
 
 from studio.errors import AudioError, StudioError
 from studio.services import Services
+from studio.serving.work import named
 from studio.transcription.engine import TranscribeOptions
 from studio.ui.api.json_values import notes_on
 from studio.ui.api.mcp import documented
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.search_options import chosen
-from studio.ui.shared.tasks import named
 
 
 def transcribe_endpoint(services: Services) -> None:

@@ -18,6 +18,7 @@ from studio.reports.language_names import language_choices
 from studio.reports.markup import join
 from studio.reports.pieces import note, progress_bar
 from studio.runs.confinement import most_rows, require_own_data
+from studio.serving.waiting import Line
 from studio.settings import Settings
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
@@ -30,7 +31,6 @@ from studio.ui.shared.search_options import engine_fields
 from studio.ui.shared.tasks import ExportStep, Pace, Task, Tasks, paced_bar, step_bar, tells_steps
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.visitors import settings_for
-from studio.ui.shared.waiting import Line
 
 
 @dataclass(frozen=True)

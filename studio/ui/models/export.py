@@ -14,6 +14,7 @@ from studio.publishing.formats.export_format import offered
 from studio.registry.spec import ModelSpec
 from studio.reports.markup import Html, tag
 from studio.reports.pieces import note, progress_bar
+from studio.serving.waiting import Line
 from studio.settings import Settings
 from studio.translation import N_, tr
 from studio.ui.shared.access import require_training
@@ -23,7 +24,6 @@ from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.tasks import ExportStep, Task, Tasks, step_bar
 from studio.ui.shared.views import loss_note
 from studio.ui.shared.visitors import settings_for
-from studio.ui.shared.waiting import Line
 
 _UNCHANGED = N_("Unchanged")
 _SAME = N_("Verified: identical output, {tokens} tokens ({clips} clips).")

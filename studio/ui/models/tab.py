@@ -14,6 +14,7 @@ from studio.reports.pieces import note
 from studio.settings import Settings
 from studio.translation import tr
 from studio.ui.models.export import ExportParts, export_formats, export_parts, wire_export
+from studio.ui.models.serving import serving_commands, serving_parts
 from studio.ui.shared.access import has_foreign_models, require_own_models
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import UNCHECKED, offered
@@ -36,12 +37,13 @@ class _Parts:
     refused: gr.HTML
     """Why it was not renamed or deleted."""
     export: ExportParts
+    serving: list[Block]
 
     def all(self) -> list[Block]:
         """In the order in which `_show` fills them."""
         shown = [self.table, self.choice, self.details, self.change, self.new_name]
         shown += [self.confirm, self.refused]
-        return [*shown, self.export.group, self.export.format]
+        return [*shown, self.export.group, self.export.format, *self.serving]
 
 
 def build_models_tab(
@@ -58,6 +60,7 @@ def build_models_tab(
         with gr.Column(scale=2, min_width=300):
             choice = gr.Dropdown([], label=_("Model"), interactive=True, elem_id="models-choice")
             details = gr.HTML(elem_id="models-details", elem_classes="panel")
+            serving = serving_parts()
             export = export_parts()
             with gr.Group(visible=False) as change:
                 new_name = gr.Textbox(label=_("New name"), max_lines=1, elem_id="models-new-name")
@@ -70,7 +73,7 @@ def build_models_tab(
                     delete = gr.Button(_("Delete"), variant="stop", size="sm", elem_id="models-delete")
                     keep = gr.Button(_("Keep it"), size="sm")
             refused = gr.HTML(elem_id="models-refused")
-    parts = _Parts(table, choice, details, change, new_name, confirm, refused, export)
+    parts = _Parts(table, choice, details, change, new_name, confirm, refused, export, serving)
     show = _wire(settings, registry, tab, parts, rename, ask, delete, keep)
     wire_export(export, choice, settings, exporter, (show, parts.all()))
     return choice
@@ -89,27 +92,25 @@ def _wire(
     everything = parts.all()
 
     def show(chosen: str | None, request: gr.Request) -> list[object]:
-        is_fixed = has_foreign_models(settings_for(settings, request))
-        return _show(registry, chosen, request, chosen, is_fixed=is_fixed)
+        return _show(settings, registry, chosen, request, chosen)
 
     def show_again(chosen: str | None, request: gr.Request) -> list[object]:
-        shown = show(chosen, request)
+        shown = _show(settings, registry, chosen, request, chosen)
         if chosen:  # a new name may be half typed
             shown[everything.index(parts.new_name)] = gr.skip()
         return shown
 
     def pick(event: gr.EventData, request: gr.Request) -> list[object]:
-        is_fixed = has_foreign_models(settings_for(settings, request))
-        return _show(registry, picked_id(event), request, is_fixed=is_fixed)
+        return _show(settings, registry, picked_id(event), request)
 
     def rename_model(chosen: str, new_name: str, request: gr.Request) -> list[object]:
         require_own_models(settings_for(settings, request))
-        return _show(registry, registry.rename(chosen, new_name).id, request)
+        return _show(settings, registry, registry.rename(chosen, new_name).id, request)
 
     def delete_model(chosen: str, request: gr.Request) -> list[object]:
         require_own_models(settings_for(settings, request))
         registry.remove(chosen)
-        return _show(registry, None, request)
+        return _show(settings, registry, None, request)
 
     private = {"api_visibility": "private", "show_progress": "hidden", **UNCHECKED}
     reading = {**private, "concurrency_limit": None}
@@ -125,18 +126,15 @@ def _wire(
 
 
 def _show(
+    settings: Settings,
     registry: ModelRegistry,
     chosen: str | None,
     request: gr.Request,
     stands: str | None = "",
-    *,
-    is_fixed: bool = False,
 ) -> list[object]:
-    """The table, and the chosen model if it is still there; `stands` is what the page shows as chosen.
-
-    `is_fixed`: nothing can be renamed or deleted.
-    """
+    """The table, and the chosen model if it is still there; `stands` is what the page shows as chosen."""
     locale = request_locale(request)
+    is_fixed = has_foreign_models(settings_for(settings, request))
     specs = models_for(registry, request)
     spec = next((spec for spec in specs if spec.id == chosen), None)
     details: Html = (
@@ -154,4 +152,5 @@ def _show(
         gr.Group(visible=False),
         "",
         *export_formats(spec, locale),
+        *serving_commands(spec, registry.models, settings, request),
     ]

@@ -124,10 +124,15 @@ def compared_models(registry: ModelRegistry, chosen: list[str] | None, request: 
 
 
 def copyable(label: Any, elem_id: str, lines: int = 1) -> gr.Textbox:
-    """A box whose text is made here and taken elsewhere; it grows from `lines` to four.
+    """A box whose text is made here and taken elsewhere; it grows from `lines` to four, if those are fewer.
 
     One that is filled while the page still opens does not grow by itself: it needs the lines it will have.
     """
     return gr.Textbox(
-        label=label, buttons=["copy"], interactive=False, lines=lines, max_lines=4, elem_id=elem_id
+        label=label,
+        buttons=["copy"],
+        interactive=False,
+        lines=lines,
+        max_lines=max(4, lines),
+        elem_id=elem_id,
     )

@@ -12,27 +12,16 @@ Both sides agree because `LocaleMiddleware` tells the page which language the se
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 import gradio as gr
 from gradio.blocks import Block
 from gradio.i18n import I18nData
 from starlette.datastructures import Headers
-from starlette.requests import cookie_parser
 
 from studio.messages import Message
+from studio.serving.asgi import AsgiApp, AsgiMessage, Receive, Send, locale_of
 from studio.translation import DEFAULT_LOCALE, LOCALES, N_, tr
-
-AsgiMessage = MutableMapping[str, Any]
-Send = Callable[[AsgiMessage], Awaitable[None]]
-Receive = Callable[[], Awaitable[AsgiMessage]]
-AsgiApp = Callable[[AsgiMessage, Receive, Send], Awaitable[None]]
-
-COOKIE = "studio_locale"
-
-_TRADITIONAL = ("zh-tw", "zh-hk", "zh-mo", "zh-hant")
-
 
 GRADIO_NAMES = (
     N_("Adjust playback speed to {number}x"),
@@ -91,41 +80,11 @@ def page_translations() -> gr.I18n:
     return gr.I18n(**tables)
 
 
-def match_locale(wanted: str) -> str | None:
-    """`zh-Hant-HK` → `zh-TW`, `en-GB` → `en`; None for a language that the page does not speak."""
-    tag = wanted.strip().lower()
-    language = tag.split("-")[0]
-    if language == "zh":
-        return "zh-TW" if tag.startswith(_TRADITIONAL) else "zh-CN"
-    return next((locale for locale in LOCALES if locale.lower().split("-")[0] == language), None)
-
-
-def choose_locale(cookie: str | None, accept_language: str) -> str:
-    """The language to answer in: the visitor's choice, else the first of the browser's that we have."""
-    if cookie in LOCALES:
-        return str(cookie)
-    weighted = []
-    for part in accept_language.split(","):
-        tag, _semicolon, quality = part.partition(";q=")
-        try:
-            weighted.append((-float(quality or 1), match_locale(tag)))
-        except ValueError:
-            continue
-    ordered = [locale for _weight, locale in sorted(weighted, key=lambda pair: pair[0]) if locale]
-    return ordered[0] if ordered else DEFAULT_LOCALE
-
-
 def request_locale(request: gr.Request | None) -> str:
     """Language of a request; English for a call that came without one."""
     if request is None or not hasattr(request, "headers"):
         return DEFAULT_LOCALE
     return locale_of(request.headers)
-
-
-def locale_of(headers: Mapping[str, str]) -> str:
-    """Language of a request with these headers, whose names are in small letters or found in any."""
-    cookies = cookie_parser(headers.get("cookie", ""))
-    return choose_locale(cookies.get(COOKIE), headers.get("accept-language", ""))
 
 
 class LocaleMiddleware:

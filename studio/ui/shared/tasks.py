@@ -5,14 +5,13 @@ that a run shares the machine, how far it is, and what came of it.
 """
 
 import asyncio
-import queue
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import gradio as gr
 from gradio.blocks import Block
@@ -21,19 +20,17 @@ from studio.errors import StudioError
 from studio.messages import Message
 from studio.reports.markup import Html, join
 from studio.reports.pieces import note, progress_bar
+from studio.serving.waiting import Line
+from studio.serving.work import Report, Result, ShouldStop, Worked, named
 from studio.transcription.engine import OnStep
 from studio.transcription.model_cache import ModelCache
 from studio.translation import said, tr
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.i18n import request_locale
-from studio.ui.shared.waiting import Line
 from studio.units import format_duration
 
-Result = TypeVar("Result")
-Report = TypeVar("Report")
 Shown = list[Any]
 """Values of a section's outputs; the first of them is its status."""
-ShouldStop = Callable[[], bool]
 
 
 @dataclass(frozen=True)
@@ -130,12 +127,6 @@ class Tasks:
             place.leave()
 
 
-def named(error: StudioError, path: Path) -> StudioError:
-    """The error with an upload's name in place of its path: its folder says nothing to the visitor."""
-    values = {name: path.name if str(v) == str(path) else v for name, v in error.values.items()}
-    return type(error)(error.template, **values)
-
-
 # ---------------------------------------------------------------------- what is shown meanwhile
 
 
@@ -213,7 +204,7 @@ class Pace:
         return max(0.0, since / amount * (total - done) - (now - at))
 
 
-# ---------------------------------------------------------------------- the thread, and how it is stopped
+# ---------------------------------------------------------------------- how it is stopped
 
 
 class Stops:
@@ -246,72 +237,3 @@ class Stops:
         if event is not None:
             event.set()
         return event is not None
-
-
-_LOOK_SECONDS = 1.0
-
-
-class Worked(Generic[Report, Result]):
-    """Runs `work(report)` in a thread. Iterate for its reports (only the latest if they come too fast), then
-    read `result`, which raises what the work raised.
-
-    Nothing waits in a thread for it, and each second without a report gives None: so the page shows that
-    time passes, and it is seen when the visitor leaves.
-    """
-
-    def __init__(self, work: Callable[[Callable[[Report], None]], Result]) -> None:
-        self._reports: queue.SimpleQueue[Report | None] = queue.SimpleQueue()
-        self._result: Result | None = None
-        self._error: BaseException | None = None
-        self._work = work
-        self._tell: Callable[[], object] = lambda: None
-        self._thread = threading.Thread(target=self._run, name="page-work", daemon=True)
-
-    def _run(self) -> None:
-        try:
-            self._result = self._work(self._put)
-        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits, which raises it
-            self._error = error
-        finally:
-            self._put(None)
-
-    def _put(self, report: Report | None) -> None:
-        self._reports.put(report)
-        with suppress(RuntimeError):  # the loop that listened is closed: the studio is leaving
-            self._tell()
-
-    def begin(self) -> None:
-        """Starts the work now and not at the first look; asking again changes nothing."""
-        if self._thread.ident is None:
-            self._thread.start()
-
-    async def __aiter__(self) -> AsyncIterator[Report | None]:
-        loop, came = asyncio.get_running_loop(), asyncio.Event()
-        self._tell = lambda: loop.call_soon_threadsafe(came.set)
-        came.set()  # for what a thread that had begun already said
-        self.begin()
-        while True:
-            try:
-                await asyncio.wait_for(came.wait(), _LOOK_SECONDS)
-            except TimeoutError:
-                yield None
-                continue
-            came.clear()
-            while not self._reports.empty():
-                if (report := self._latest()) is None:
-                    return
-                yield report
-
-    def _latest(self) -> Report | None:
-        report = self._reports.get()
-        while report is not None and not self._reports.empty():
-            report = self._reports.get()
-        return report
-
-    @property
-    def result(self) -> Result:
-        """What the work returned; call it after the iteration."""
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self._result  # type: ignore[return-value]

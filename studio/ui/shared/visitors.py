@@ -18,9 +18,9 @@ from starlette.responses import Response
 from studio.registry.spec import ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.services import Services
+from studio.serving.asgi import AsgiApp, AsgiMessage, Receive, Send
 from studio.settings import Settings
 from studio.ui.shared.cookies import set_cookie
-from studio.ui.shared.i18n import AsgiApp, AsgiMessage, Receive, Send
 
 COOKIE = "studio_visitor"
 _KEPT_SECONDS = 365 * 24 * 3600

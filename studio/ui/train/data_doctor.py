@@ -18,6 +18,7 @@ from studio.reports.markup import join
 from studio.reports.pieces import BLUE, TEAL, note, progress_bar
 from studio.runs.confinement import most_rows, require_own_data
 from studio.services import Services
+from studio.serving.waiting import Line
 from studio.translation import N_, tr
 from studio.ui.shared.charts import axis, figure
 from studio.ui.shared.following import QUIET, wire_work
@@ -25,7 +26,6 @@ from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.tasks import Pace, Task, Tasks, paced_bar
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.visitors import services_for
-from studio.ui.shared.waiting import Line
 
 _ASKED = (
     *("train_data", "test_data", "audio_column", "text_column"),

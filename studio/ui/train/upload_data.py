@@ -10,6 +10,7 @@ from studio.dataset.added import Added, add_data, data_sets
 from studio.errors import ConfigError
 from studio.reports.markup import Html, join
 from studio.reports.pieces import note, progress_bar
+from studio.serving.waiting import Line
 from studio.settings import Settings
 from studio.translation import N_, said, tr
 from studio.ui.shared.access import require_training
@@ -18,7 +19,6 @@ from studio.ui.shared.following import QUIET, UNCHECKED, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.tasks import Task, Tasks
 from studio.ui.shared.visitors import settings_for
-from studio.ui.shared.waiting import Line
 from studio.units import format_bytes
 
 

@@ -13,6 +13,7 @@ from studio.evaluation.side_by_side import SideBySide, hear_side_by_side
 from studio.registry.store import ModelRegistry
 from studio.reports.language_names import language_choices
 from studio.reports.pieces import note, progress_bar
+from studio.serving.waiting import Line
 from studio.transcription.engine import EngineChoice, Progress, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from studio.translation import N_, tr
@@ -22,7 +23,6 @@ from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
 from studio.ui.shared.tasks import ExportStep, Task, Tasks, step_bar, tells_steps
 from studio.ui.shared.transcript_views import download_links
-from studio.ui.shared.waiting import Line
 from studio.ui.transcribe.form import language_and_task, sample_buttons, video_button
 
 MOST_MODELS = 3

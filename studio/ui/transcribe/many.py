@@ -18,6 +18,8 @@ from studio.registry.store import ModelRegistry
 from studio.reports.markup import Child, Html, join, table, tag
 from studio.reports.pieces import badge, note, progress_bar
 from studio.runs.confinement import require_own_data
+from studio.serving.waiting import Line
+from studio.serving.work import ShouldStop, named
 from studio.settings import Settings
 from studio.transcription.batch import Asked, Batch
 from studio.transcription.captions import LAYOUT_BOUNDS, CaptionLayout
@@ -33,17 +35,14 @@ from studio.ui.shared.search_options import chosen, search_options
 from studio.ui.shared.tasks import (
     ExportStep,
     Pace,
-    ShouldStop,
     Task,
     Tasks,
-    named,
     paced_bar,
     step_bar,
     tells_steps,
 )
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.visitors import settings_for
-from studio.ui.shared.waiting import Line
 from studio.ui.transcribe.form import (
     NO_MODEL,
     follow_languages,

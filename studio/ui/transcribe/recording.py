@@ -19,6 +19,7 @@ from studio.messages import Message
 from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html
 from studio.reports.pieces import progress_bar
+from studio.serving.waiting import Line
 from studio.transcription.captions import LAYOUT_BOUNDS, CaptionLayout
 from studio.transcription.engine import Progress, Transcript
 from studio.transcription.model_cache import ModelCache
@@ -29,7 +30,6 @@ from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import chosen, search_options
 from studio.ui.shared.tasks import ExportStep, Pace, Task, Tasks, paced_bar, step_bar, tells_steps
 from studio.ui.shared.transcript_views import segment_list
-from studio.ui.shared.waiting import Line
 from studio.ui.transcribe.form import (
     NO_MODEL,
     follow_languages,

@@ -5,19 +5,15 @@ from dataclasses import dataclass
 import gradio as gr
 
 from studio.registry.store import ModelRegistry
+from studio.serving.waiting import Line
 from studio.settings import Settings
 from studio.transcription.model_cache import ModelCache
 from studio.ui.shared.i18n import _
-from studio.ui.shared.waiting import Line
 from studio.ui.transcribe.compare import build_compare
 from studio.ui.transcribe.form import ModelChoice, model_choice
 from studio.ui.transcribe.live import build_live
 from studio.ui.transcribe.many import build_many
 from studio.ui.transcribe.recording import RecordingSection, build_recording
-
-AT_ONCE = 2
-"""Visitors for whom a model works at the same time; the others wait in line."""
-
 
 RECORDING = "recording"
 """The section that opens first."""
@@ -33,11 +29,11 @@ class TranscribeTab:
 
 
 def build_playground_tab(
-    settings: Settings, registry: ModelRegistry, engines: ModelCache, tab: gr.Tab
+    settings: Settings, registry: ModelRegistry, engines: ModelCache, line: Line, tab: gr.Tab
 ) -> TranscribeTab:
-    """The tab's content; returns what other parts of the page fill and listen to."""
+    """The tab's content, whose visitors wait in `line`; returns what other parts of the page fill."""
     gr.Markdown(_("Upload a recording or record one, choose a model, transcribe."), elem_classes="lead")
-    line, model = Line(AT_ONCE), model_choice(registry, tab)
+    model = model_choice(registry, tab)
     with gr.Tabs(elem_id="transcribe-sections") as sections:
         with gr.Tab(_("A recording"), id=RECORDING):
             recording = build_recording(registry, engines, line, model.field, tab)

@@ -11,14 +11,14 @@ from studio.errors import ConfigError, RunError
 from studio.options.choices import ALL_LINEAR
 from studio.options.training import FIELDS, GROUPS, TrainingConfig
 from studio.services import Services
+from studio.serving.gate import Names
+from studio.serving.uploads import Uploads
 from studio.settings import Settings
 from studio.ui.build import VISITORS_KEPT, build_app, launch_options
-from studio.ui.gate import Names
 from studio.ui.shared.access import require_training, why_training_is_off
 from studio.ui.shared.forms import field_component, form_config, shown_value
 from studio.ui.shared.handover import handed
 from studio.ui.shared.links import link_query, linked_values
-from studio.ui.uploads import Uploads
 
 PUBLIC = {
     *("fit", "explain_oom", "presets", "memory_claims", "doctor", "trace", "probe"),

@@ -9,7 +9,9 @@ import gradio as gr
 import httpx
 import pytest
 
-from studio.ui.fair_queue import MOST_OF_A_VISITOR, make_fair, visitor_of
+from studio.serving.asgi import visitor_of
+from studio.serving.waiting import MOST_OF_A_VISITOR
+from studio.ui.fair_queue import make_fair
 
 
 class Slow:

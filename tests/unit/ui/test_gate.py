@@ -15,15 +15,17 @@ import pytest
 
 from studio.errors import ConfigError
 from studio.services import Services
-from studio.settings import Settings
+from studio.serving.gate import Names, is_this_machine, require_key, require_login
+from studio.serving.login import COOKIE, Login, login_key
+from studio.serving.uploads import Uploads
+from studio.settings import DEMO_SPEECH, Settings
 from studio.ui.build import build_app, launch_options
-from studio.ui.gate import Names, is_this_machine, require_login
-from studio.ui.login import COOKIE, Login, login_key
-from studio.ui.uploads import Uploads
 
 HERE = "127.0.0.1:7860"
+STARTS = "/gradio_api/startup-events"
 EVERYWHERE = ("/nowhere", "/gradio_api/mcp/")
 """Beside the routes there are: one that leads nowhere, and one that is there for assistants alone."""
+KEY = "key-of-programs"
 USERS = {"ada": "difference engine", "成": "一二三四五六七八"}
 
 
@@ -65,8 +67,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The same with a login."""
-    with served(Settings(home=tmp_path_factory.mktemp("home"), auth=USERS)) as made:
+    """The same with a login, and a key for programs."""
+    home = tmp_path_factory.mktemp("home")
+    with served(Settings(home=home, auth=USERS, api_key=KEY)) as made:
         yield made
 
 
@@ -101,7 +104,7 @@ FOREIGN = (
 @pytest.mark.parametrize("headers", FOREIGN, ids=str)
 def test_nothing_answers_to_a_foreign_name_or_a_foreign_page(page: Served, headers: dict[str, str]) -> None:
     paths = paths_of(page.routes)
-    assert len(paths) > 30 and {"/config", "/gradio_api/queue/join", "/gradio_api/upload"} <= paths
+    assert len(paths) > 30 and {"/config", "/gradio_api/upload", "/v1/audio/transcriptions"} <= paths
     headers = {name: value.replace(HERE, page.here) for name, value in headers.items()}
     for path in (*paths, *EVERYWHERE):
         for method in ("GET", "POST"):
@@ -170,7 +173,7 @@ def test_without_a_login_nothing_but_its_page_answers(closed: Served) -> None:
             answer = closed.client.request(method, path, headers=basic("ada", "wrong password"))
             if path == "/" and method == "GET":
                 assert (answer.status_code, answer.headers["location"]) == (303, "/login")
-            elif path.rstrip("/") in ("/login", "/logout", "/gradio_api/startup-events"):
+            elif path.rstrip("/") in ("/login", "/logout", STARTS):
                 assert "difference" not in answer.text and "components" not in answer.text
             else:
                 assert answer.status_code == 401, (method, path)
@@ -205,6 +208,20 @@ def test_programs_bring_name_and_password_with_each_request_or_log_in_once(close
         "success": True
     }
     closed.client.cookies.clear()
+
+
+def test_the_key_of_programs_opens_the_endpoint_and_nothing_else(closed: Served) -> None:
+    key = {"authorization": f"Bearer {KEY}"}
+    form = {"files": {"file": (DEMO_SPEECH / "samples" / "silence.flac").read_bytes()}}
+    assert closed.client.get("/v1/models", headers=key).json()["data"][0]["id"] == "demo"
+    assert closed.client.get("/v1/models", headers=basic("ada", USERS["ada"])).status_code == 200
+    heard = closed.client.post("/v1/audio/transcriptions", headers=key, data={"stream": "true"}, **form)
+    assert heard.text == 'data: {"type": "transcript.text.done", "text": ""}\n\n'
+    refused = closed.client.get("/v1/models", headers={"authorization": "Bearer wrong"})
+    assert refused.status_code == 401 and refused.json()["error"]["code"] == "invalid_api_key"
+    for path in paths_of(closed.routes):
+        if not path.startswith("/v1") and path.rstrip("/") not in ("", "/login", "/logout", STARTS):
+            assert closed.client.get(path, headers=key).status_code == 401, path
 
 
 def test_a_wrong_password_is_told_after_a_while_and_no_cookie_is_made(closed: Served) -> None:
@@ -260,6 +277,18 @@ def test_nobody_opens_the_studio_to_others_by_accident(tmp_path: Path) -> None:
             require_login(wide, host)
     for allowed in ({"auth": USERS}, {"is_open": True}, {"on_spaces": True}):
         require_login(replace(settings, **allowed), "0.0.0.0")  # type: ignore[arg-type]
+        require_key(replace(settings, **allowed), "0.0.0.0")  # type: ignore[arg-type]
+
+
+def test_a_key_lets_the_endpoint_be_opened_but_not_the_page(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    require_key(replace(settings, share=True), "localhost")
+    with pytest.raises(ConfigError, match=r"STUDIO_API_KEY.*STUDIO_PUBLIC=1"):
+        require_key(settings, "0.0.0.0")
+    with_key = replace(settings, api_key=KEY)
+    require_key(with_key, "0.0.0.0")
+    with pytest.raises(ConfigError, match="STUDIO_AUTH"):
+        require_login(with_key, "0.0.0.0")
 
 
 @pytest.mark.parametrize("text", ["ada", "ada:", "ada:short", ":long enough", "ada:long enough,bob"])

@@ -7,7 +7,7 @@ import numpy as np
 import psutil
 import pytest
 
-from studio.ui.serve import return_freed_memory
+from studio.serving.server import return_freed_memory
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc keeps freed memory and gives it back when asked")

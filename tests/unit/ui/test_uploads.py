@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from studio.serving.uploads import Uploads
 from studio.settings import Settings
-from studio.ui.uploads import Uploads
 from tests.studio_process import ROOT
 from tests.unit.ui.test_gate import served
 
@@ -35,7 +35,7 @@ def test_each_studio_has_a_folder_of_its_own_that_goes_with_it(
 def test_what_a_killed_studio_left_goes_when_the_next_one_starts(settings: Settings, made: float) -> None:
     script = (
         "import os, sys; from pathlib import Path; from studio.settings import Settings; "
-        "from studio.ui.uploads import Uploads; "
+        "from studio.serving.uploads import Uploads; "
         "made = Uploads(Settings(home=Path(sys.argv[1]), uploads=Path(sys.argv[2]))); "
         "(made.folder / 'private.wav').touch(); print(made.folder, flush=True); os.kill(os.getpid(), 9)"
     )

@@ -4,13 +4,12 @@ from typing import Any
 
 import pytest
 
+from studio.serving.asgi import choose_locale, match_locale
 from studio.translation import tr
 from studio.ui.shared.i18n import (
     LocaleMiddleware,
     _,
     add_locale,
-    choose_locale,
-    match_locale,
     page_translations,
 )
 from tests.event_loop import run_in_loop

@@ -10,8 +10,9 @@ import pytest
 
 from studio.errors import AudioError
 from studio.reports.markup import Html
-from studio.ui.shared.tasks import Pace, Stops, Task, Tasks, Worked
-from studio.ui.shared.waiting import Line
+from studio.serving.waiting import Line
+from studio.serving.work import Worked
+from studio.ui.shared.tasks import Pace, Stops, Task, Tasks
 from tests.event_loop import run_in_loop
 
 

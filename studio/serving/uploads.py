@@ -13,12 +13,12 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 from starlette.datastructures import Headers
-from starlette.responses import PlainTextResponse
 
 from studio.files import storage_errors
+from studio.serving.asgi import AsgiApp, AsgiMessage, Receive, Send, locale_of
+from studio.serving.refusals import is_endpoint, refusal
 from studio.settings import Settings, keep_uploads_in
 from studio.translation import N_, tr
-from studio.ui.shared.i18n import AsgiApp, AsgiMessage, Receive, Send, locale_of
 from studio.units import MIB
 
 UPLOADS_KEPT_SECONDS = 3600
@@ -72,7 +72,7 @@ class Uploads:
 
 
 class UploadLimit:
-    """The middleware that refuses an upload for which there is no room."""
+    """The middleware that refuses an upload for which there is no room: of the page, or of the endpoint."""
 
     def __init__(self, app: AsgiApp, uploads: Uploads) -> None:
         self._app = app
@@ -80,14 +80,17 @@ class UploadLimit:
 
     async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
         """Passes everything on but uploads that are too much."""
-        if scope["type"] != "http" or scope["method"] != "POST" or not scope["path"].endswith("/upload"):
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        is_upload = path.endswith("/upload") or is_endpoint(path)
+        if scope["type"] != "http" or scope["method"] != "POST" or not is_upload:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
         length = headers.get("content-length", "")
         size_bytes = int(length) if length.isdecimal() else self._uploads.largest_bytes
         if not await asyncio.to_thread(self._uploads.takes, size_bytes):
-            await PlainTextResponse(tr(_FULL, locale_of(headers)), 413)(scope, receive, send)
+            answer = refusal(path, tr(_FULL, locale_of(headers)), 413, code="no_room")
+            await answer(scope, receive, send)
             return
         self._uploads.begin(size_bytes)
         try:

@@ -7,26 +7,31 @@ assistants; what is added later stands behind it, too. Three questions, each ref
    would otherwise be taken for ours.
 2. Does the request come from our page? A browser says so in `Origin`, which a page cannot change; programs
    send none.
-3. Is the visitor logged in, where a login is asked for (`STUDIO_AUTH`)?
+3. Is the visitor logged in, where a login is asked for (`STUDIO_AUTH`)? Programs that ask the endpoint may
+   bring a key instead (`STUDIO_API_KEY`), which lets them in nowhere else.
 """
 
+import hmac
 import ipaddress
 import socket
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from studio.errors import ConfigError
 from studio.messages import Message
+from studio.serving.asgi import AsgiApp, AsgiMessage, Receive, Send, locale_of
+from studio.serving.login import LOGIN, LOGOUT, Login
+from studio.serving.refusals import is_endpoint, refusal
 from studio.settings import Settings
-from studio.translation import said, tr
-from studio.ui.login import LOGIN, LOGOUT, Login
-from studio.ui.shared.i18n import AsgiApp, AsgiMessage, Receive, Send, locale_of
+from studio.translation import N_, said, tr
 
 _STARTS = "/gradio_api/startup-events"
 """Gradio asks this of itself before anybody is served; its answer tells nothing."""
+_WRONG_KEY = N_("The key is wrong or missing: send STUDIO_API_KEY of this studio as bearer token.")
 _HUGGING_FACE = "huggingface.co"
 _SPACES = ".hf.space"
 
@@ -34,10 +39,11 @@ _SPACES = ".hf.space"
 class Gate:
     """The middleware that stands before all others of the server."""
 
-    def __init__(self, app: AsgiApp, names: "Names", login: Login | None) -> None:
+    def __init__(self, app: AsgiApp, names: "Names", login: Login | None, api_key: str = "") -> None:
         self._app = app
         self._names = names
         self._login = login
+        self._api_key = api_key.encode()
 
     async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
         """Answers what may not pass; everything else goes on to the server."""
@@ -55,19 +61,32 @@ class Gate:
     async def _answer(self, scope: AsgiMessage, receive: Receive) -> Response | None:
         headers = Headers(scope=scope)
         locale = locale_of(headers)
-        refusal = self._names.refusal(headers.get("host"), headers.get("origin"))
-        if refusal is not None:
-            return PlainTextResponse(said(refusal, locale), 403)
+        path = scope["path"].removeprefix(scope.get("root_path", "")).rstrip("/")
+        foreign = self._names.refusal(headers.get("host"), headers.get("origin"))
+        if foreign is not None:
+            return refusal(path, said(foreign, locale), 403)
+        if self._api_key and is_endpoint(path):
+            return self._answer_program(headers, path, locale)
         if self._login is None:
             return None
-        path = scope["path"].removeprefix(scope.get("root_path", "")).rstrip("/")
         if path in (LOGIN, LOGOUT) and scope["type"] == "http":
             return await self._login.answer(Request(scope, receive), path, locale)
         if path == _STARTS or self._login.admits(headers):
             return None
         if path == "" and scope.get("method") in ("GET", "HEAD"):
             return RedirectResponse(f"{scope.get('root_path', '')}{LOGIN}", 303)
-        return PlainTextResponse(tr("Log in first, at {path}.", locale, path=LOGIN), 401)
+        return refusal(path, tr("Log in first, at {path}.", locale, path=LOGIN), 401)
+
+    def _answer_program(self, headers: Headers, path: str, locale: str) -> Response | None:
+        """Who asks the endpoint brings the key or, where there is a login, is logged in."""
+        kind, _space, given = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer":
+            is_let_in = hmac.compare_digest(given.strip().encode(), self._api_key)
+        else:
+            is_let_in = self._login is not None and self._login.admits(headers)
+        if is_let_in:
+            return None
+        return refusal(path, tr(_WRONG_KEY, locale), 401, code="invalid_api_key")
 
 
 class Names:
@@ -157,11 +176,30 @@ def require_login(settings: Settings, host: str) -> None:
     Raises:
         ConfigError: with the ways out.
     """
-    is_asked_for = settings.auth or settings.on_spaces or settings.is_open
-    if is_asked_for or (is_this_machine(host) and not settings.share):
+    if settings.auth or _may_be_open(settings, host):
         return
     raise ConfigError(
         "Whoever reaches {place} could train and read files here: ask for a login with "
         "STUDIO_AUTH=name:password, or set STUDIO_PUBLIC=1 if everybody may.",
         place="the public link" if settings.share else host,
     )
+
+
+def require_key(settings: Settings, host: str) -> None:
+    """The same for the endpoint without the page, for which a key does, too.
+
+    Raises:
+        ConfigError: with the ways out.
+    """
+    if settings.auth or settings.api_key or _may_be_open(replace(settings, share=False), host):
+        return
+    raise ConfigError(
+        "Whoever reaches {place} could transcribe here: ask for a key with STUDIO_API_KEY, or set "
+        "STUDIO_PUBLIC=1 if everybody may.",
+        place=host,
+    )
+
+
+def _may_be_open(settings: Settings, host: str) -> bool:
+    """Whether nobody else comes in, or somebody has said that all may."""
+    return settings.on_spaces or settings.is_open or (is_this_machine(host) and not settings.share)

@@ -1,0 +1,114 @@
+"""Serves the endpoint alone, without the page; and what the processes of both do beside serving."""
+
+import ctypes
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+
+from studio.errors import ConfigError
+from studio.lazy_imports import transformers_library
+from studio.services import Services
+from studio.serving.endpoint import Endpoint
+from studio.serving.gate import Gate, Names, require_key
+from studio.serving.login import Login, login_key
+from studio.serving.uploads import UploadLimit, Uploads
+from studio.serving.waiting import AT_ONCE, Line
+from studio.settings import Settings
+
+PORT = 8000
+"""Unless told: where other servers of models listen, too."""
+_LAST_SECONDS = 5
+"""What is being heard when the server is told to end may take so long."""
+_RETURNS_MEMORY_EVERY_SECONDS = 20.0
+
+
+def serve_endpoint(
+    settings: Settings, host: str, port: int, model: str, on_ready: Callable[[str], None]
+) -> int:
+    """Serves `/v1` until SIGINT or SIGTERM; `on_ready` is told where.
+
+    Raises:
+        ConfigError: if the port is taken, or others could come in without a key and nobody has said that they
+            may.
+        ModelNotFoundError: if there is no such model.
+        StorageError: if the studio's folder cannot be written.
+    """
+    require_key(settings, host)
+    if (reason := why_taken(host, port)) is not None:
+        raise ConfigError(
+            "Port {port} on {host} cannot be used ({reason}): give a free one with --port.",
+            port=port,
+            host=host,
+            reason=reason,
+        )
+    services = Services.open(settings)
+    uploads = Uploads(settings)
+    ended = threading.Event()
+    try:
+        served = services.registry.get(model).id
+        app = endpoint_app(services, Names(settings, host), uploads, served)
+        config = uvicorn.Config(
+            app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=_LAST_SECONDS
+        )
+        server = uvicorn.Server(config)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # The server has handlers of its own while it runs, and hands the signal on to these at its end.
+            signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+        for work in (load_heavy_libraries, lambda: _return_memory_until(ended)):
+            threading.Thread(target=work, daemon=True).start()
+        at = f"[{host}]" if ":" in host else host
+        on_ready(f"Serving {served} at http://{at}:{port}/v1")
+        server.run()
+    finally:
+        ended.set()
+        services.close()
+        uploads.close()
+    return 0
+
+
+def endpoint_app(services: Services, names: Names, uploads: Uploads, model: str) -> Starlette:
+    """The endpoint behind its gate; `names` are those that the server answers to."""
+    settings = services.settings
+    login = Login(settings.auth, login_key(settings.home), settings.on_spaces) if settings.auth else None
+    return Starlette(
+        routes=Endpoint(services, uploads, Line(AT_ONCE), model).routes(),
+        middleware=[Middleware(Gate, names, login, settings.api_key), Middleware(UploadLimit, uploads)],
+    )
+
+
+def why_taken(host: str, port: int) -> str | None:
+    """Why nobody can listen there: another does, or the address is none of this machine; None if one can."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            return error.strerror
+    return None
+
+
+def _return_memory_until(ended: threading.Event) -> None:
+    while not ended.wait(_RETURNS_MEMORY_EVERY_SECONDS):
+        return_freed_memory()
+
+
+def return_freed_memory() -> None:
+    """Gives the system what is free: glibc keeps pieces between those in use, more of them with each request
+    of many at once. Elsewhere nothing happens.
+    """
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
+        trim(0)
+
+
+def load_heavy_libraries() -> None:
+    """Imports what the first transcription needs, so that it does not wait for that."""
+    transformers_library()
+    import peft  # noqa: F401
+    import torch  # noqa: F401

@@ -1,0 +1,95 @@
+"""Work in a thread behind a request: its reports as they come, and its errors as visitors may read them."""
+
+import asyncio
+import queue
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from studio.errors import StudioError
+
+Result = TypeVar("Result")
+Report = TypeVar("Report")
+ShouldStop = Callable[[], bool]
+
+_LOOK_SECONDS = 1.0
+
+
+class Worked(Generic[Report, Result]):
+    """Runs `work(report)` in a thread. Iterate for its reports (only the latest if they come too fast), then
+    read `result`, which raises what the work raised.
+
+    Nothing waits in a thread for it, and each second without a report gives None: so the page shows that
+    time passes, and it is seen when the visitor leaves.
+    """
+
+    def __init__(self, work: Callable[[Callable[[Report], None]], Result]) -> None:
+        self._reports: queue.SimpleQueue[Report | None] = queue.SimpleQueue()
+        self._result: Result | None = None
+        self._error: BaseException | None = None
+        self._work = work
+        self._tell: Callable[[], object] = lambda: None
+        self._thread = threading.Thread(target=self._run, name="page-work", daemon=True)
+
+    def _run(self) -> None:
+        try:
+            self._result = self._work(self._put)
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits, which raises it
+            self._error = error
+        finally:
+            self._put(None)
+
+    def _put(self, report: Report | None) -> None:
+        self._reports.put(report)
+        with suppress(RuntimeError):  # the loop that listened is closed: the studio is leaving
+            self._tell()
+
+    def begin(self) -> None:
+        """Starts the work now and not at the first look; asking again changes nothing."""
+        if self._thread.ident is None:
+            self._thread.start()
+
+    async def __aiter__(self) -> AsyncIterator[Report | None]:
+        loop, came = asyncio.get_running_loop(), asyncio.Event()
+        self._tell = lambda: loop.call_soon_threadsafe(came.set)
+        came.set()  # for what a thread that had begun already said
+        self.begin()
+        while True:
+            try:
+                await asyncio.wait_for(came.wait(), _LOOK_SECONDS)
+            except TimeoutError:
+                yield None
+                continue
+            came.clear()
+            while not self._reports.empty():
+                if (report := self._latest()) is None:
+                    return
+                yield report
+
+    def _latest(self) -> Report | None:
+        report = self._reports.get()
+        while report is not None and not self._reports.empty():
+            report = self._reports.get()
+        return report
+
+    @property
+    def result(self) -> Result:
+        """What the work returned; call it after the iteration."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._result  # type: ignore[return-value]
+
+
+def named(error: StudioError, path: Path, called: str = "") -> StudioError:
+    """The error with an upload's name in place of its path, whose folder says nothing to the visitor.
+
+    `called` is that name where it is not the file's own.
+    """
+    values = {
+        name: called or path.name if str(value) == str(path) else value
+        for name, value in error.values.items()
+    }
+    return type(error)(error.template, **values)
