@@ -54,6 +54,7 @@ def publish_parts() -> PublishParts:
             info=_("One of yours that may write. It is used once and kept nowhere."),
             type="password",
             max_lines=1,
+            html_attributes=gr.InputHTMLAttributes(autocomplete="off"),
             elem_id="models-publish-token",
         )
         license_ = gr.Textbox(
