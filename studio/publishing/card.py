@@ -210,7 +210,8 @@ def _errors(spec: ModelSpec, facts: Mapping[str, Any]) -> str:
         if (rate := _number(final.get(metric))) is None:
             continue
         before = _number(base.get(metric))
-        rows.append((title, "–" if before is None else format_percent(before), _rate(rate, final, metric)))
+        first = "–" if before is None else _rate(before, base, metric)
+        rows.append((title, first, _rate(rate, final, metric)))
     if not rows:
         return ""
     clips = _number(data.get("eval_samples"))
@@ -218,7 +219,8 @@ def _errors(spec: ModelSpec, facts: Mapping[str, Any]) -> str:
     source = _speech(facts, "eval_datasets", "eval_source")
     note = " These are those of the model that it was made of." if spec.card.get("made_of") else ""
     table = _rows(("", "Before", "After"), rows)
-    return f"## Errors\n\n{table}\n\nOn {on}: {source}.{note}"
+    intervals = " In brackets: intervals (95 %) over clips." if " to " in table else ""
+    return f"## Errors\n\n{table}\n\nOn {on}: {source}.{intervals}{note}"
 
 
 def _rate(rate: float, point: Mapping[str, Any], metric: str) -> str:
@@ -226,7 +228,8 @@ def _rate(rate: float, point: Mapping[str, Any], metric: str) -> str:
     interval = _table(point.get("intervals")).get(metric)
     if not isinstance(interval, list) or len(interval) != 2 or None in map(_number, interval):
         return format_percent(rate)
-    return f"{format_percent(rate)} ({' to '.join(map(format_percent, interval))})"
+    low, high = (format_percent(bound) for bound in interval)
+    return f"{format_percent(rate)} ({low} to {high})"
 
 
 def _capabilities(card: Mapping[str, Any]) -> str:
