@@ -28,6 +28,7 @@ def parser() -> Parser:
     made.option(
         "license", "As the Hub spells it, such as apache-2.0 (default: the base's, if known).", default=""
     )
+    made.flag("space", "As a Space, a page where others try it, in place of the model alone.")
     made.flag("dry_run", "Send nothing: list every file, and show the card.")
     made.flag("json", "Print JSON.")
     return made
@@ -40,7 +41,9 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         raise ConfigError("publish takes a model and its name on the Hub: publish MODEL owner/name.")
     services = Services.open(settings)
     try:
-        request = PublishRequest(given.model, given.repo_id, given.public, given.replace, given.license)
+        request = PublishRequest(
+            given.model, given.repo_id, given.public, given.replace, given.license, given.space
+        )
         publication = prepare(services.registry, request)
     finally:
         services.close()
@@ -74,6 +77,7 @@ def _as_dict(publication: Publication) -> dict[str, object]:
     return {
         "model": publication.spec.id,
         "repo_id": publication.request.repo_id,
+        "repo_type": publication.request.repo_type,
         "visibility": _visibility(publication),
         "files": [{"name": file.name, "size_bytes": file.size_bytes} for file in publication.files],
         "size_bytes": publication.size_bytes,

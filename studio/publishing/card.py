@@ -162,12 +162,25 @@ def _datasets(facts: Mapping[str, Any], key: str) -> list[str]:
     return [name for name in names if isinstance(name, str) and HUB_ID.fullmatch(name)]
 
 
+def spoken(spec: ModelSpec) -> str:
+    """What tells transformers the language of an adapter that has one: its base would guess."""
+    languages = _languages(spec)
+    if len(languages) != 1 or not spec.is_multilingual or spec.kind is not ModelKind.ADAPTER:
+        return ""
+    return f', generate_kwargs={{"language": "{languages[0]}"}}'
+
+
 def _languages(spec: ModelSpec) -> list[str]:
     said = spec.card.get("languages")
     return [str(code) for code in said if str(code) in LANGUAGES] if isinstance(said, list) else []
 
 
 # ---------------------------------------------------------------------- what it says
+
+
+def heading_of(spec: ModelSpec) -> str:
+    """What a model is, in a few words."""
+    return _heading(spec, facts_of(spec))
 
 
 def _heading(spec: ModelSpec, facts: Mapping[str, Any]) -> str:
@@ -352,7 +365,8 @@ def _use(spec: ModelSpec, facts: Mapping[str, Any], name: str) -> str:
     base = hub_base(spec)
     parts = []
     if spec.kind is ModelKind.ADAPTER:
-        parts.append(("transformers and PEFT", "python", _WITH_PEFT.format(base=base or "BASE", name=name)))
+        code = _WITH_PEFT.format(base=base or "BASE", name=name, language=spoken(spec))
+        parts.append(("transformers and PEFT", "python", code))
         parts.append(("faster-whisper", "bash", _EXPORT_FIRST.format(name=name)))
     elif spec.kind is ModelKind.EXPORT:
         parts.append(("faster-whisper", "python", _WITH_FASTER_WHISPER.format(name=name)))
@@ -378,7 +392,7 @@ model = PeftModel.from_pretrained(base, "{name}").merge_and_unload()
 parts = AutoProcessor.from_pretrained("{base}")
 listen = pipeline("automatic-speech-recognition", model, tokenizer=parts.tokenizer,
                   feature_extractor=parts.feature_extractor)
-print(listen("speech.wav")["text"])"""
+print(listen("speech.wav"{language})["text"])"""
 _WITH_TRANSFORMERS = """\
 from transformers import pipeline
 

@@ -21,6 +21,7 @@ from studio.errors import ConfigError, HubUnreachableError, ModelBrokenError, St
 from studio.messages import Message
 from studio.publishing.card import README, hub_base, model_card
 from studio.publishing.companions import COMPANIONS
+from studio.publishing.space import FOLDER, space_files
 from studio.registry.spec import CARD_FILE, CARD_VERSION, ModelKind, ModelSource, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.registry.tensors import read_json_object
@@ -68,6 +69,13 @@ class PublishRequest:
     """Whether it may take the place of what is there under that name."""
     license: str = ""
     """As the Hub spells it, such as apache-2.0; empty: the base's, where that is known."""
+    is_space: bool = False
+    """Whether it goes as a Space, a page where others try it, in place of the model alone."""
+
+    @property
+    def repo_type(self) -> str:
+        """As the library calls it."""
+        return "space" if self.is_space else "model"
 
 
 @dataclass(frozen=True)
@@ -111,6 +119,10 @@ def prepare(registry: ModelRegistry, request: PublishRequest) -> Publication:
     public = json.dumps(_public_card(spec), ensure_ascii=False, indent=2) + "\n"
     made = {README: card.encode(), CARD_FILE: public.encode()}
     files = [_file(path, spec) for path in own]
+    if request.is_space:
+        files = [replace(file, name=f"{FOLDER}/{file.name}") for file in files]
+        made = space_files(spec, request.repo_id, request.license)
+        card = made[README].decode()
     files += [PublishedFile(name, len(content), content) for name, content in made.items()]
     return Publication(request, spec, tuple(sorted(files, key=lambda file: file.size_bytes)), card)
 
@@ -151,7 +163,7 @@ class Publisher:
             tell(Message("Asking the Hub for {name} …", name=repo_id), 0.0)
             _make_room(api, publication.request)
             self._tried(lambda: _upload(api, publication, tell), tell)
-            return f"{api.endpoint}/{repo_id}"
+            return f"{api.endpoint}/{'spaces/' if publication.request.is_space else ''}{repo_id}"
 
     def _tried(self, work: Callable[[], None], tell: OnStep) -> None:
         """Once more after each pause, where the line broke or the Hub asks for patience."""
@@ -259,7 +271,7 @@ def _make_room(api: Any, request: PublishRequest) -> None:
 
     try:
         # The first question has a time limit; later ones would wait for ever.
-        there = api.model_info(request.repo_id, timeout=_ANSWER_SECONDS)
+        there = _info(api, request)
     except RepositoryNotFoundError:
         there = None
     who = api.whoami()
@@ -269,7 +281,8 @@ def _make_room(api: Any, request: PublishRequest) -> None:
             "This token may only read: make one that may write at https://huggingface.co/settings/tokens."
         )
     if there is None:
-        api.create_repo(request.repo_id, private=not request.is_public)
+        sdk = {"space_sdk": "gradio"} if request.is_space else {}
+        api.create_repo(request.repo_id, private=not request.is_public, repo_type=request.repo_type, **sdk)
         return
     if not there.private and not request.is_public:
         raise ConfigError(
@@ -284,7 +297,8 @@ def _make_room(api: Any, request: PublishRequest) -> None:
 def _upload(api: Any, publication: Publication, tell: OnStep) -> None:
     from huggingface_hub import CommitOperationDelete
 
-    repo_id, total = publication.request.repo_id, max(1, publication.size_bytes)
+    request, total = publication.request, max(1, publication.size_bytes)
+    repo_id, kind = request.repo_id, {"repo_type": request.repo_type}
     done = 0
     additions = []
     for file in publication.files:
@@ -295,18 +309,20 @@ def _upload(api: Any, publication: Publication, tell: OnStep) -> None:
             tell(doing, min(1.0, (before + sent) / total))
 
         addition = _addition(file, on_bytes)
-        api.preupload_lfs_files(repo_id, [addition], free_memory=False)
+        api.preupload_lfs_files(repo_id, [addition], free_memory=False, **kind)
         additions.append(addition)
         done += file.size_bytes
     tell(Message("Making one commit of it …"), 1.0)
     names = {file.name for file in publication.files}
-    outdated = [name for name in _there(api, repo_id) if _is_own(name) and name not in names]
+    there = [row.rfilename for row in _info(api, request).siblings]
+    outdated = [name for name in there if _is_own(name.removeprefix(f"{FOLDER}/")) and name not in names]
     deletions = [CommitOperationDelete(path_in_repo=name) for name in outdated]
-    api.create_commit(repo_id, [*additions, *deletions], commit_message="Upload with Whisper Studio")
+    message = "Upload with Whisper Studio"
+    api.create_commit(repo_id, [*additions, *deletions], commit_message=message, **kind)
 
 
-def _there(api: Any, repo_id: str) -> list[str]:
-    return [row.rfilename for row in api.model_info(repo_id, timeout=_ANSWER_SECONDS).siblings]
+def _info(api: Any, request: PublishRequest) -> Any:
+    return api.repo_info(request.repo_id, repo_type=request.repo_type, timeout=_ANSWER_SECONDS)
 
 
 def _is_own(name: str) -> bool:

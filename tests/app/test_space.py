@@ -230,8 +230,8 @@ def pressed_by(handler: dict[str, Any], components: dict[int, dict[str, Any]]) -
     [
         ("models-rename", ("mine", "yours")),
         ("models-delete", ("mine",)),
-        ("models-publish-show", ("mine", "somebody/mine", False, False, "")),
-        ("models-publish", ("mine", "somebody/mine", False, False, "", "hf_a_token")),
+        ("models-publish-show", ("mine", "somebody/mine", False, False, "", False)),
+        ("models-publish", ("mine", "somebody/mine", False, False, "", True, "hf_a_token")),
     ],
 )
 def test_models_of_the_owner_are_not_changed_behind_the_page(

@@ -37,6 +37,7 @@ class PublishParts:
     license: gr.Textbox
     public: gr.Checkbox
     replace: gr.Checkbox
+    space: gr.Checkbox
     show: gr.Button
     start: gr.Button
     cancel: gr.Button
@@ -68,12 +69,19 @@ def publish_parts() -> PublishParts:
         replace = gr.Checkbox(
             False, label=_("Replace what is there under that name"), elem_id="models-publish-replace"
         )
+        space = gr.Checkbox(
+            False,
+            label=_("As a Space: a page where others try it"),
+            elem_id="models-publish-space",
+        )
         with gr.Row():
             show = gr.Button(_("Show what is sent"), size="sm", elem_id="models-publish-show")
             start = gr.Button(_("Publish"), size="sm", elem_id="models-publish")
             cancel = gr.Button(_("Cancel"), size="sm", elem_id="models-publish-cancel")
         status = gr.HTML(elem_id="models-publish-status")
-    return PublishParts(section, repo_id, token, license_, public, replace, show, start, cancel, status)
+    return PublishParts(
+        section, repo_id, token, license_, public, replace, space, show, start, cancel, status
+    )
 
 
 def wire_publish(parts: PublishParts, choice: Block, settings: Settings, registry: ModelRegistry) -> None:
@@ -85,6 +93,7 @@ def wire_publish(parts: PublishParts, choice: Block, settings: Settings, registr
         "public": parts.public,
         "replace": parts.replace,
         "license": parts.license,
+        "space": parts.space,
     }
 
     def prepared(**asked: Any) -> Publication:
@@ -95,6 +104,7 @@ def wire_publish(parts: PublishParts, choice: Block, settings: Settings, registr
             bool(asked["public"]),
             bool(asked["replace"]),
             asked["license"] or "",
+            bool(asked["space"]),
         )
         return prepare(registry, request)
 

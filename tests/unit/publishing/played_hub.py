@@ -20,8 +20,8 @@ from tests.unit.registry.small_hub import SmallHub, served
 OWNER = "somebody"
 WRITES, READS, OTHERS = "hf_played_may_write", "hf_played_may_read", "hf_played_of_another"
 _WHO = {WRITES: (OWNER, "write"), READS: (OWNER, "read"), OTHERS: ("stranger", "write")}
-_COMMIT = re.compile(r"/api/models/([^/]+/[^/]+)/(commit|preupload)/main")
-_BATCH = re.compile(r"/([^/]+/[^/]+)\.git/info/lfs/objects/batch")
+_COMMIT = re.compile(r"/api/(?:models|spaces)/([^/]+/[^/]+)/(commit|preupload)/main")
+_BATCH = re.compile(r"(?:/spaces)?/([^/]+/[^/]+)\.git/info/lfs/objects/batch")
 _LARGE_BYTES = 20_000
 
 
@@ -138,7 +138,7 @@ class _Handler(SmallHub):
         elif role != "write":
             self.refuse(403 if name else 401)
         elif self.path == "/api/validate-yaml":
-            self._validate(json.loads(body)["content"])
+            self._validate(json.loads(body))
         elif self.path == "/api/repos/create":
             self._create(json.loads(body), name)
         elif batch := _BATCH.fullmatch(self.path):
@@ -156,9 +156,10 @@ class _Handler(SmallHub):
         else:
             self.refuse(403)
 
-    def _validate(self, content: str) -> None:
-        told = yaml.safe_load(content.split("---")[1])
-        assert told["pipeline_tag"] == "automatic-speech-recognition"
+    def _validate(self, asked: dict[str, str]) -> None:
+        told = yaml.safe_load(asked["content"].split("---")[1])
+        is_space = asked["repoType"] == "space"
+        assert told["sdk"] == "gradio" if is_space else told["pipeline_tag"] == "automatic-speech-recognition"
         self._json({"errors": [], "warnings": []})
 
     def _create(self, asked: dict[str, str], name: str) -> None:
@@ -190,6 +191,7 @@ class _Handler(SmallHub):
     def _commit(self, folder: Path, lines: list[dict[str, dict[str, str]]], repo_id: str) -> None:
         for line in lines:
             kind, value = str(line["key"]), line["value"]
+            (folder / value.get("path", "any")).parent.mkdir(exist_ok=True)
             if kind == "file":
                 (folder / value["path"]).write_bytes(base64.b64decode(value["content"]))
             elif kind == "lfsFile":

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from huggingface_hub import ModelCard
+from huggingface_hub import ModelCard, RepoCard
 
 from studio.options.arguments import config_to_dict
 from studio.options.training import TrainingConfig
-from studio.publishing.card import model_card
+from studio.publishing.card import model_card, write_card
+from studio.publishing.space import space_files
 from studio.registry.spec import ModelKind, ModelSource, ModelSpec
 
 BASE = "openai/whisper-tiny"
@@ -85,6 +86,19 @@ def test_no_path_and_no_name_stands_in_it(kind: ModelKind, base: str) -> None:
     assert "studio transcribe --model OWNER/NAME" in text
 
 
+@pytest.mark.parametrize("kind", [ModelKind.ADAPTER, ModelKind.MERGED, ModelKind.EXPORT, ModelKind.BASE])
+def test_the_programs_in_it_and_in_a_space_can_be_read_by_python(kind: ModelKind) -> None:
+    programs = re.findall(r"```python\n(.*?)```", model_card(spec(kind)), re.DOTALL)
+    files = space_files(spec(kind), "somebody/mine", "mit")
+    for program in (*programs, files["app.py"].decode()):
+        compile(program, "program", "exec")
+    assert len(programs) == 1 and ("peft" in programs[0]) == (kind is ModelKind.ADAPTER)
+    assert ("peft" in files["app.py"].decode()) == ("peft" in files["requirements.txt"].decode())
+    assert not re.search(r"eve|/home|secret|lab\b", b"".join(files.values()).decode(), re.IGNORECASE)
+    about = RepoCard(files["README.md"].decode()).data.to_dict()
+    assert (about["sdk"], about["app_file"], about["license"]) == ("gradio", "app.py", "mit")
+
+
 def test_an_export_tells_how_the_model_did_that_it_was_made_of() -> None:
     parity = [{"clips": 3, "tokens": 30, "different_tokens": 2}]
     card = {"made_of": FACTS, "parity": parity, "quantization": "int8", "languages": ["sv"]}
@@ -111,7 +125,5 @@ def test_a_card_that_somebody_has_written_says_nothing_it_should_not(value: Any)
 
 
 def test_each_model_that_is_made_has_it_beside_it(tmp_path: Path) -> None:
-    from studio.publishing.card import write_card
-
     write_card(ModelSpec("x", ModelKind.BASE, ModelSource.TRAINED, "x", path=tmp_path, card=FACTS))
     assert (tmp_path / "README.md").read_text("utf-8").startswith("---\n")

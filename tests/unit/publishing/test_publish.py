@@ -1,7 +1,10 @@
 """Publishing to a hub played in this process: what arrives, what is refused, and a line that breaks."""
 
 import json
+import re
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -9,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from gradio_client import Client, handle_file
 
 from studio.dataset.audio import read_audio
 from studio.errors import ConfigError, HubUnreachableError, StudioError
@@ -19,6 +23,7 @@ from studio.registry.store import ModelRegistry
 from studio.transcription.engine import TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from tests.conftest import RunStudio
+from tests.studio_process import free_port, wait_for_page
 from tests.unit.publishing.played_hub import OTHERS, OWNER, READS, WRITES, Hub, played_hub
 from tests.unit.transcription.small_models import save_adapter
 
@@ -42,6 +47,8 @@ def made(demo_model: Path, tmp_path: Path) -> ModelRegistry:
     shutil.copytree(golden / "models", models)
     shutil.copytree(demo_model, models / "merged")
     shutil.copytree(demo_model, cached / "snapshots" / ("c" * 40))
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text("c" * 40)
     shutil.copytree(models / "finished", models / "accent")
     cards = {"merged": {"kind": "merged", "base_model": "demo"}, "accent": {"base_model": BASE}}
     for model, card in cards.items():
@@ -253,6 +260,32 @@ def test_an_adapter_is_downloaded_again_and_writes_the_same(
             texts.append(engine.transcribe_samples([sound], len(sound) / 16_000, TranscribeOptions()).text)
         engines.close()
     assert texts[0] == texts[1] != texts[2]
+
+
+@pytest.mark.parametrize("model", ["accent", "finished-ct2-int8"])
+def test_a_space_of_a_model_arrives_starts_and_writes_what_the_model_writes(
+    hub: Hub, made: ModelRegistry, environ: dict[str, str], demo_speech: Path, tmp_path: Path, model: str
+) -> None:
+    publication = prepare(made, PublishRequest(model, NAME, is_space=True))
+    assert sent(hub, publication) == f"{hub.url}/spaces/{NAME}"
+    space, port = hub.root / NAME, free_port()
+    offline = {"HF_HUB_CACHE": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1", "GRADIO_SERVER_PORT": str(port)}
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "app.py"], cwd=space, env={**environ, **offline}, stdout=log, stderr=log
+        )
+    try:
+        wait_for_page(f"http://127.0.0.1:{port}", process, timeout_seconds=120)
+        client = Client(f"http://127.0.0.1:{port}", verbose=False)
+        heard = client.predict(
+            handle_file(demo_speech / "samples" / "kitchen-light.flac"), api_name="/transcribe"
+        )
+    finally:
+        process.kill()
+        process.wait()
+    assert "turn on the kitchen light" in heard
+    pinned = (space / "requirements.txt").read_text("utf-8").split()
+    assert pinned and all(re.fullmatch(r"[\w-]+==[\d.]+", line) for line in pinned)
 
 
 def test_a_model_trained_here_is_published_from_the_terminal_and_heard_with_in_an_empty_home(

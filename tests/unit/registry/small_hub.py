@@ -12,7 +12,7 @@ from typing import ClassVar
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 HUB_ID = "someone/whisper-small-model"
-_ASKED = re.compile(r"(/api/models)?/([^/]+/[^/]+?)(|/revision/main|/tree/.+|/resolve/.+)")
+_ASKED = re.compile(r"(/api/(?:models|spaces))?/([^/]+/[^/]+?)(|/revision/main|/tree/.+|/resolve/.+)")
 
 
 class SmallHub(BaseHTTPRequestHandler):
