@@ -29,6 +29,7 @@ __all__ = ["pytest_runtest_makereport", "pytest_runtest_setup"]
 NO_HUB = {
     "HF_ENDPOINT": "http://127.0.0.1:9",
     "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_DISABLE_XET": "1",
     "GRADIO_ANALYTICS_ENABLED": "False",
 }
 OWN_PREFIXES = ("STUDIO_", "GRADIO_", "SPACE_", "HF_", "TRANSFORMERS_")

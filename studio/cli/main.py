@@ -25,6 +25,7 @@ COMMANDS = {
     "transcribe": "Turn recordings into text and captions.",
     "serve": "Answer programs as OpenAI's endpoint for speech does, without the page.",
     "export": "Make a model for faster-whisper, or merge an adapter into its base.",
+    "publish": "Put a model onto the Hugging Face Hub, with its card.",
     "evaluate": "Compare models on a test set.",
     "estimate": "Estimate the memory of a training run or a transcription.",
     "fit": "Find the training run that fits on a GPU.",

@@ -1,4 +1,4 @@
-"""`models`: what the Models tab does: list, show, rename, delete."""
+"""`models`: what the Models tab does: list, show, rename, delete; and the card that would be published."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,7 @@ from studio.cli.parsing import Parser
 from studio.cli.serve import serving_script
 from studio.errors import ConfigError
 from studio.options.arguments import command_line, config_from_dict
+from studio.publishing.card import model_card
 from studio.registry.catalog import find_released
 from studio.registry.languages import LANGUAGES
 from studio.registry.spec import ModelSpec
@@ -20,12 +21,12 @@ from studio.training.learning_rate import gentler, learning_rate_for
 from studio.units import format_bytes
 
 SCHEMA_VERSION = 1
-_ACTIONS = {"list": 0, "show": 1, "rename": 2, "delete": 1}
+_ACTIONS = {"list": 0, "show": 1, "card": 1, "rename": 2, "delete": 1}
 """Action → how many names it takes."""
 
 
 def parser() -> Parser:
-    """`models list`, `models show ID`, `models rename ID NEW_ID`, `models delete ID --yes`."""
+    """`models list`, `show ID`, `card ID`, `rename ID NEW_ID`, `delete ID --yes`."""
     made = Parser("models", "List, show, rename and delete models.")
     made.add_argument("action", nargs="?", default="list", help=f"{', '.join(_ACTIONS)} (default: list)")
     made.add_argument("names", nargs="*", metavar="ID", help="The model; for rename also its new id.")
@@ -39,7 +40,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     given = parser().read(arguments)
     if _ACTIONS.get(given.action) != len(given.names):
         raise ConfigError(
-            "models takes: list · show ID · rename ID NEW_ID · delete ID --yes; got {given!r}.",
+            "models takes: list · show ID · card ID · rename ID NEW_ID · delete ID --yes; got {given!r}.",
             given=" ".join([given.action, *given.names]),
         )
     services = Services.open(settings)
@@ -68,6 +69,9 @@ def _act(services: Services, action: str, names: Sequence[str], is_sure: bool, a
             show(_description(spec))
             if not spec.problem:
                 show(f"\n{serving_script(spec, registry.models, services.settings)}")
+    elif action == "card":
+        text = model_card(registry.get(names[0]))
+        show_json({"schema_version": SCHEMA_VERSION, "card": text}) if as_json else show(text)
     elif action == "rename":
         spec = registry.rename(names[0], names[1])
         say(f"{names[0]} is now {spec.id}.")

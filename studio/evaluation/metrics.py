@@ -195,6 +195,20 @@ def interval_of(
     return float(more.sum() / max(1.0, lengths.sum())), low, high
 
 
+def rate_interval(
+    references: Sequence[str], hypotheses: Sequence[str], metric: str, *, confidence: float = 0.95
+) -> tuple[float, float]:
+    """The interval of a corpus's error rate: see `paired_bootstrap`.
+
+    Raises:
+        ConfigError: if there is no such metric.
+    """
+    counts = _counts(_normalized(references, hypotheses, "none"), metric)
+    none = [(0, count.length) for count in counts]
+    _, low, high = interval_of(none, [(c.errors, c.length) for c in counts], confidence=confidence)
+    return low, high
+
+
 def align(reference: str, hypothesis: str) -> list[AlignedPiece]:
     """The two texts side by side, for a coloured diff: tokens as in MER, in stretches of one kind."""
     output = _process([(" ".join(_mixed_tokens(reference)), " ".join(_mixed_tokens(hypothesis)))], "wer")

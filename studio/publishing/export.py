@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 from studio.errors import ConfigError, ModelBrokenError
 from studio.files import require_free_space, storage_errors
 from studio.messages import Message
+from studio.publishing.card import OF_SOURCE, write_card
 from studio.publishing.companions import copy_companions
 from studio.publishing.formats import FORMATS, USUAL_FORMAT
 from studio.publishing.parity import Decoded, Parity, compare, decode_with, proof_clips
@@ -127,6 +128,9 @@ class Exporter:
         _check(request, spec)
         tell(Message("Reading {model} …", model=spec.id), 0.0)
         folder = self._registry.local_path(spec.id)
+        if spec.path is None:
+            spec = self._registry.fetched(spec.id)
+            _check(request, spec)
         base_folder = self._base_folder(spec, folder)
         require_free_space(self._registry.models, 2 * _weights_bytes(base_folder))
         self._sweep()
@@ -140,6 +144,8 @@ class Exporter:
             if weights_bytes is not None:
                 card["weights_bytes"] = weights_bytes
             made = self._registry.add(export_name(request, spec, quantization), staged, card)
+            write_card(made)
+            made = self._registry.get(made.id)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
         self._forget_outdated(made)
@@ -168,6 +174,7 @@ class Exporter:
             "source": spec.id,
             "source_hash": source.hash,
             **({"visitor": spec.card["visitor"]} if "visitor" in spec.card else {}),
+            "made_of": {name: spec.card[name] for name in OF_SOURCE if name in spec.card},
             "quantization": quantization,
             "is_exact": request.quantization in ("auto", quantization)
             and not quantization.startswith("int8"),

@@ -1,7 +1,7 @@
 """Models from the Hugging Face Hub: what the cache holds, and downloads into it."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ OnProgress = Callable[[int, int], None]
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _WANTED = ["*.json", "*.txt", "model.safetensors", "model-*.safetensors", "adapter_model.safetensors"]
+_EXPORT = "model.bin"
+"""Of CTranslate2; where there are safetensors, a pickle may be called so."""
 _UNWANTED = ["*/*"]
 """Subfolders hold the same weights for other libraries."""
 _ANSWER_SECONDS = 5.0
@@ -51,7 +53,8 @@ def download(
     answer_seconds: float = _ANSWER_SECONDS,
     most_bytes: int | None = None,
 ) -> Path:
-    """Fetches configs, tokenizer and safetensors of a model into the cache, and returns its snapshot folder.
+    """Fetches configs, tokenizer and safetensors of a model into the cache, or an export for faster-whisper,
+    and returns its snapshot folder.
 
     Pickles are not fetched. A model that is there already costs one question to the Hub. `answer_seconds`
     is how long the Hub may take for its first answer.
@@ -67,7 +70,8 @@ def download(
     with _hub_errors(hub_id):
         # The first question has a time limit; `snapshot_download` would wait for ever.
         sizes = _sizes(hub_id, endpoint, answer_seconds)
-        _require_space(hub_id, sizes, cache_dir, most_bytes)
+        wanted = _wanted(sizes)
+        _require_space(hub_id, sizes, wanted, cache_dir, most_bytes)
         with storage_errors(cache_dir or Path()):
             return Path(
                 snapshot_download(
@@ -75,11 +79,18 @@ def download(
                     cache_dir=folder,
                     endpoint=endpoint,
                     etag_timeout=answer_seconds,
-                    allow_patterns=_WANTED,
+                    allow_patterns=wanted,
                     ignore_patterns=_UNWANTED,
                     tqdm_class=_progress_class(on_progress) if on_progress else None,
                 )
             )
+
+
+def _wanted(names: Collection[str]) -> list[str]:
+    """What is fetched of these files: an export is a `model.bin` beside a vocabulary, and nothing else."""
+    is_export = _EXPORT in names and {"vocabulary.json", "vocabulary.txt"} & set(names)
+    has_tensors = any(name.endswith(".safetensors") and "/" not in name for name in names)
+    return [*_WANTED, _EXPORT] if is_export and not has_tensors else _WANTED
 
 
 def _sizes(hub_id: str, endpoint: str | None, answer_seconds: float) -> dict[str, int]:
@@ -146,13 +157,17 @@ def _no_hub(hub_id: str) -> HubUnreachableError:
 
 
 def _require_space(
-    hub_id: str, sizes: Mapping[str, int], cache_dir: Path | None, most_bytes: int | None
+    hub_id: str,
+    sizes: Mapping[str, int],
+    wanted: list[str],
+    cache_dir: Path | None,
+    most_bytes: int | None,
 ) -> None:
     """Asks for room for all that will be fetched; files already there are counted too, to be safe."""
     from huggingface_hub import constants
     from huggingface_hub.utils._paths import filter_repo_objects
 
-    names = filter_repo_objects(sizes, allow_patterns=_WANTED, ignore_patterns=_UNWANTED)
+    names = filter_repo_objects(sizes, allow_patterns=wanted, ignore_patterns=_UNWANTED)
     needed_bytes = sum(sizes[name] for name in names)
     if most_bytes is not None and needed_bytes > most_bytes:
         raise StorageError(

@@ -99,12 +99,15 @@ class FolderScanner:
 
 
 def has_whisper(folder: Path) -> bool:
-    """Whether a snapshot of the Hugging Face cache is a Whisper, or an adapter of one, with weights."""
+    """Whether a snapshot of the Hugging Face cache is a Whisper with weights, an adapter or an export."""
     try:
         if (folder / "adapter_config.json").is_file():
             base = read_json_object(folder / "adapter_config.json").get("base_model_name_or_path")
             return "whisper" in str(base).casefold()
-        is_whisper = read_json_object(folder / "config.json").get("model_type") == "whisper"
+        config = read_json_object(folder / "config.json")
+        if "model_type" not in config and "alignment_heads" in config:  # as CTranslate2 writes it
+            return (folder / "model.bin").is_file()
+        is_whisper = config.get("model_type") == "whisper"
         return is_whisper and any(path.suffix in (".safetensors", ".bin") for path in folder.iterdir())
     except (ModelBrokenError, OSError):
         return False

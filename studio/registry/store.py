@@ -80,6 +80,16 @@ class ModelRegistry:
         rows = self._listing.rows()
         return self._listing.find(str(id_or_path).strip(), rows) is not None
 
+    def fetched(self, id_or_path: str) -> ModelSpec:
+        """`get`, once its files are here, which say whether a model of the Hub is an adapter or an export.
+
+        Raises: as `local_path`.
+        """
+        spec = self.get(id_or_path)
+        if spec.path is None:
+            self.local_path(spec.id)
+        return self.get(spec.id)
+
     def local_path(
         self,
         id_or_path: str,

@@ -18,7 +18,7 @@ from studio.registry.spec import ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.training.data.sources import other_clips
 from studio.training.events import EventLog, RunPhase
-from studio.training.finished_model import update_copy
+from studio.training.finished_model import update_cards
 from studio.training.outcome import Outcome
 from studio.training.stop import StopSignal
 from studio.transcription.languages import AUTO
@@ -85,9 +85,9 @@ class MadeModel:
         return self.registry.get(str(self.outcome.model_id))
 
     def annotate(self, found: Mapping[str, Any]) -> None:
-        """Puts something onto the model's card, and onto that of its copy in `output_dir`."""
+        """Puts something onto the model's cards, and onto those of its copy in `output_dir`."""
         self.registry.annotate(self.spec.id, found)
-        update_copy(self.spec, self.config)
+        update_cards(self.spec, self.config)
 
     def note_progress(self, done: int, total: int) -> None:
         """How many of the measures are done."""

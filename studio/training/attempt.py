@@ -29,7 +29,7 @@ from studio.training.data.times_file import TimesFile
 from studio.training.distributed.start import Start, shared_options
 from studio.training.distributed.world import World
 from studio.training.events import EventLog, RunPhase
-from studio.training.machine import note_machine, versions
+from studio.training.machine import machine, note_machine, versions
 from studio.training.memory_watch import MemoryWatch
 from studio.training.outcome import Outcome
 from studio.training.plan import has_deepspeed, rehearses
@@ -330,6 +330,9 @@ class Attempt:
                 else {}
             ),
             "metrics": self.outcome.metrics,
+            "steps": self.outcome.step,
+            "learning_rate": learning_rate_of(self.run),
+            "device": machine()["device"],
             "seconds": self.outcome.seconds,
             "memory": self.outcome.memory(),
             "versions": versions(),

@@ -10,6 +10,7 @@ import psutil
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from studio.evaluation.metrics import rate_interval
 from studio.methods.method import Method
 from studio.training.distributed.world import World
 from studio.training.events import EventLog, RunPhase
@@ -161,17 +162,20 @@ class RunCallback(TrainerCallback):
         assert metrics is not None
         self._eval_seconds = float(metrics["eval_runtime"])
         self.evaluating_seconds += self._eval_seconds
-        point = {
+        texts = self._texts()
+        references, hypotheses = [given for given, _ in texts], [heard for _, heard in texts]
+        intervals = {metric: rate_interval(references, hypotheses, metric) for metric in ("wer", "cer")}
+        point: dict[str, Any] = {
             "step": state.global_step,
             "epoch": state.epoch or 0.0,
             "wer": metrics["eval_wer"],
             "cer": metrics["eval_cer"],
             "loss": metrics["eval_loss"],
+            "intervals": intervals,
             "seconds": self._eval_seconds,
         }
         self.evaluations.append(point)
         self._events.write("eval", **point)
-        texts = self._texts()
         shown = texts[:: max(1, len(texts) // _SHOWN_TEXTS)][:_SHOWN_TEXTS]
         rows = [{"reference": reference, "hypothesis": hypothesis} for reference, hypothesis in shown]
         self._events.write("samples", step=state.global_step, rows=rows)

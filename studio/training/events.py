@@ -15,7 +15,8 @@ Kinds and their fields beside `v`, `kind` and `time` (seconds since the epoch):
 | | gradient norm are null in the steps between two points of the curve |
 | `memory` | `predicted`: bytes of the estimate, or null; `measured`: see |
 | | `studio.memory.measure.MeasuredPeak`; written again when the peak has risen |
-| `eval` | `step`, `epoch`, `wer`, `cer`, `loss`, `seconds`; step 0 is the base model |
+| `eval` | `step`, `epoch`, `wer`, `cer`, `loss`, `intervals` (of both rates, 95 %), `seconds`; step 0 is |
+| | the base model |
 | `eval_progress` | `done`, `total`: clips that are evaluated or read by the base; checks of the model |
 | `samples` | `step`, `rows`: a few of `{reference, hypothesis}` |
 | `checkpoint` | `step` |

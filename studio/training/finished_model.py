@@ -13,6 +13,7 @@ from studio.errors import ConfigError
 from studio.files import read_json, storage_errors, write_json
 from studio.options.arguments import command_line, config_to_dict
 from studio.options.training import TrainingConfig
+from studio.publishing.card import README, hub_datasets, write_card
 from studio.registry.spec import CARD_FILE, ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.training.data.clips import TrainingData
@@ -64,7 +65,7 @@ def _is_copy(folder: Path) -> bool:
         return False
     names = {path.name for path in folder.iterdir() if path.is_file()}
     others = any(not path.is_file() for path in folder.iterdir())
-    known = (*_ADAPTER_FILES, *_MODEL_FILES, *_BASE_FILES, CARD_FILE, "generation_config.json")
+    known = (*_ADAPTER_FILES, *_MODEL_FILES, *_BASE_FILES, CARD_FILE, README, "generation_config.json")
     if others or not all(any(fnmatch(name, pattern) for pattern in known) for name in names):
         return False
     try:
@@ -110,6 +111,8 @@ def keep(
     kind = ModelKind.ADAPTER if config.is_adapter else ModelKind.BASE
     created = datetime.now(UTC).isoformat(timespec="seconds")
     spec = registry.add(model_id, staged, {**card, "kind": kind, "created": created})
+    write_card(spec)
+    spec = registry.get(spec.id)
     if config.output_dir and spec.path is not None:
         target = Path(config.output_dir)
         with storage_errors(target):
@@ -125,12 +128,13 @@ def keep(
     return spec
 
 
-def update_copy(spec: ModelSpec, config: TrainingConfig) -> None:
-    """Gives the copy in `output_dir` the card that the model has now."""
-    copy = Path(config.output_dir) / CARD_FILE
-    if config.output_dir and spec.path is not None and copy.is_file():
+def update_cards(spec: ModelSpec, config: TrainingConfig) -> None:
+    """Has `README.md`, and the copy in `output_dir`, say what the model's card says now."""
+    write_card(spec)
+    copy = Path(config.output_dir)
+    if config.output_dir and spec.path is not None and (copy / CARD_FILE).is_file():
         with storage_errors(copy):
-            shutil.copy2(spec.path / CARD_FILE, copy)
+            _copy(spec.path, copy, (CARD_FILE, README))
 
 
 def made_by(registry: ModelRegistry, run_id: str) -> ModelSpec | None:
@@ -153,7 +157,9 @@ def describe(
             "hash": source.data_hash,
             "train_samples": len(data.train),
             "train_hours": data.train_hours,
+            "datasets": hub_datasets(config.train_data),
             "eval_source": source.eval_source,
+            "eval_datasets": hub_datasets(config.test_data or config.train_data),
             "eval_samples": len(data.evaluation),
         },
         "languages": list(data.languages),

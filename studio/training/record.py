@@ -25,7 +25,8 @@ def evaluations(run: RunDir) -> dict[int, dict[str, Any]]:
         if event["kind"] == "resumed":
             found = {step: point for step, point in found.items() if step <= event["step"]}
         elif event["kind"] == "eval":
-            found[event["step"]] = {key: event[key] for key in ("step", "epoch", "wer", "cer", "loss")}
+            known = ("step", "epoch", "wer", "cer", "loss", "intervals")
+            found[event["step"]] = {key: event[key] for key in known if key in event}
     return found
 
 

@@ -131,6 +131,9 @@ class ModelCache:
         choice = choice or EngineChoice()
         spec = self._registry.get(model_id)
         kind = engine_of(spec, choice)
+        if spec.path is None:
+            spec = self._registry.fetched(spec.id)
+            kind = engine_of(spec, choice)
         played = self._playable(spec, on_step) if kind == FASTER_WHISPER else spec
         folder = self._registry.local_path(played.id)
         adapter = spec.id if played.kind is ModelKind.ADAPTER else None

@@ -65,8 +65,11 @@ def _proof(session: str) -> str:
 
 
 def _is_field(block: Block) -> bool:
-    """Whether a visitor fills it in: not what the studio writes, nor what only programs call."""
+    """Whether a visitor fills it in: not what the studio writes, nor what only programs call; and no secret,
+    which no browser is to keep."""
     if not isinstance(block, _FIELDS) or getattr(block, "interactive", None) is False:
+        return False
+    if getattr(block, "type", None) == "password":
         return False
     around: Block | None = block.parent
     while around is not None:

@@ -58,6 +58,7 @@ CHEAPEST = {
     "models": (["list"], 0, "demo"),
     "runs": (["--json"], 0, "[]"),
     "export": (["demo", "--format", "merged"], 2, "only an adapter can be merged"),
+    "publish": (["demo", "somebody/demo", "--dry_run"], 2, "comes with the studio"),
     "evaluate": (["--models", "demo", "--data", "demo", "--max_samples", "1", "--json"], 0, '"demo"'),
     "estimate": (["--base_model", "demo"], 0, "GiB"),
     "fit": (["--memory_gib", "1", "--base_model", "large-v3"], 1, "Nothing fits"),

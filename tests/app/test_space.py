@@ -226,7 +226,13 @@ def pressed_by(handler: dict[str, Any], components: dict[int, dict[str, Any]]) -
 
 
 @pytest.mark.parametrize(
-    ("button", "data"), [("models-rename", ("mine", "yours")), ("models-delete", ("mine",))]
+    ("button", "data"),
+    [
+        ("models-rename", ("mine", "yours")),
+        ("models-delete", ("mine",)),
+        ("models-publish-show", ("mine", "somebody/mine", False, False, "", False)),
+        ("models-publish", ("mine", "somebody/mine", False, False, "", True, "hf_a_token")),
+    ],
 )
 def test_models_of_the_owner_are_not_changed_behind_the_page(
     space: StudioProcess, client: Client, demo_model: Path, button: str, data: tuple[str, ...]

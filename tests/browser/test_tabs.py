@@ -179,6 +179,39 @@ def test_an_export_offers_its_own_weights_and_can_be_cancelled(
     assert {path.name for path in models.iterdir()} == before
 
 
+def test_what_is_published_is_shown_before_and_the_token_is_kept_nowhere(
+    open_page: OpenPage, studio_server: StudioProcess, demo_model: Path
+) -> None:
+    folder = shutil.copytree(demo_model, studio_server.home / "models" / "mine")
+    (folder / "model.json").write_text('{"languages": ["en"]}', encoding="utf-8")
+    page = open_page("models")
+    page.locator("#models-table").get_by_role("button", name="mine").click()
+    page.get_by_role("button", name="Publish on the Hugging Face Hub").click()
+    status = page.locator("#models-publish-status")
+    page.get_by_role("button", name="Show what is sent").click()
+    expect(status).to_contain_text("give owner/name")
+    page.get_by_label("Name on the Hub").fill("somebody/mine")
+    page.get_by_role("button", name="Show what is sent").click()
+    expect(status).to_contain_text("somebody/mine, private")
+    expect(status).to_contain_text("model.safetensors")
+    expect(status.locator("pre")).to_contain_text("pipeline_tag: automatic-speech-recognition")
+    page.get_by_role("button", name="Publish", exact=True).click()
+    expect(status).to_contain_text("A token of the Hub is needed")
+    page.locator("#models-publish-token input").fill("hf_of_a_visitor")
+    page.get_by_role("button", name="Publish", exact=True).click()
+    expect(status).to_contain_text("The Hub did not answer")
+    kept: list[str] = []
+    page.expose_function("seen", lambda text: kept.append(text))
+    page.evaluate("addEventListener('pagehide', () => seen(JSON.stringify([sessionStorage, localStorage])))")
+    page.get_by_role("button", name="简体中文").click()
+    page.get_by_role("button", name="发布到 Hugging Face Hub").click()
+    expect(page.locator("#models-publish-name input")).to_have_value("somebody/mine")
+    expect(page.locator("#models-publish-token input")).to_have_value("")
+    files = [path for path in studio_server.home.rglob("*") if path.is_file()]
+    assert not any(b"hf_of_a_visitor" in path.read_bytes() for path in files)
+    assert "hf_of_a_visitor" not in studio_server.log() and not any("hf_of_a_visitor" in one for one in kept)
+
+
 def test_names_from_the_disk_are_text_and_never_run(
     open_page: OpenPage, studio_server: StudioProcess
 ) -> None:

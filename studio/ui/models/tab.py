@@ -9,11 +9,18 @@ from gradio.blocks import Block
 from studio.publishing.export import Exporter
 from studio.registry.spec import ModelSource
 from studio.registry.store import ModelRegistry
-from studio.reports.markup import Html
+from studio.reports.markup import Html, join
 from studio.reports.pieces import note
 from studio.settings import Settings
 from studio.translation import tr
 from studio.ui.models.export import ExportParts, export_formats, export_parts, wire_export
+from studio.ui.models.publish import (
+    PublishParts,
+    card_view,
+    is_publishable,
+    publish_parts,
+    wire_publish,
+)
 from studio.ui.models.serving import serving_commands, serving_parts
 from studio.ui.shared.access import has_foreign_models, require_own_models
 from studio.ui.shared.errors import told_in
@@ -38,12 +45,19 @@ class _Parts:
     """Why it was not renamed or deleted."""
     export: ExportParts
     serving: list[Block]
+    publish: PublishParts
 
     def all(self) -> list[Block]:
         """In the order in which `_show` fills them."""
         shown = [self.table, self.choice, self.details, self.change, self.new_name]
         shown += [self.confirm, self.refused]
-        return [*shown, self.export.group, self.export.format, *self.serving]
+        return [
+            *shown,
+            self.export.group,
+            self.export.format,
+            *self.serving,
+            self.publish.section,
+        ]
 
 
 def build_models_tab(
@@ -62,6 +76,7 @@ def build_models_tab(
             details = gr.HTML(elem_id="models-details", elem_classes="panel")
             serving = serving_parts()
             export = export_parts()
+            publish = publish_parts()
             with gr.Group(visible=False) as change:
                 new_name = gr.Textbox(label=_("New name"), max_lines=1, elem_id="models-new-name")
                 with gr.Row():
@@ -73,9 +88,10 @@ def build_models_tab(
                     delete = gr.Button(_("Delete"), variant="stop", size="sm", elem_id="models-delete")
                     keep = gr.Button(_("Keep it"), size="sm")
             refused = gr.HTML(elem_id="models-refused")
-    parts = _Parts(table, choice, details, change, new_name, confirm, refused, export, serving)
+    parts = _Parts(table, choice, details, change, new_name, confirm, refused, export, serving, publish)
     show = _wire(settings, registry, tab, parts, rename, ask, delete, keep)
     wire_export(export, choice, settings, exporter, (show, parts.all()))
+    wire_publish(publish, choice, settings, registry)
     return choice
 
 
@@ -138,7 +154,7 @@ def _show(
     specs = models_for(registry, request)
     spec = next((spec for spec in specs if spec.id == chosen), None)
     details: Html = (
-        model_details(spec, locale, is_public=is_fixed)
+        join([model_details(spec, locale, is_public=is_fixed), card_view(spec, locale)])
         if spec
         else note(tr("Choose a model to see what is known about it.", locale))
     )
@@ -153,4 +169,5 @@ def _show(
         "",
         *export_formats(spec, locale),
         *serving_commands(spec, registry.models, settings, request),
+        gr.Accordion(visible=ours and is_publishable(spec)),
     ]

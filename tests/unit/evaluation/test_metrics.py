@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 from studio.errors import ConfigError
-from studio.evaluation.metrics import align, error_rates, errors_of_parts, paired_bootstrap, utterance_errors
+from studio.evaluation.metrics import (
+    align,
+    error_rates,
+    errors_of_parts,
+    paired_bootstrap,
+    rate_interval,
+    utterance_errors,
+)
 
 
 def corpus(seed: int, size: int = 60) -> tuple[list[str], list[str]]:
@@ -146,3 +153,12 @@ def test_errors_of_a_recording_are_those_of_its_sentences(
     parts: list[str], heard: str, metric: str, wanted: list[tuple[int, int]]
 ) -> None:
     assert errors_of_parts(parts, heard, metric) == wanted
+
+
+def test_the_interval_of_a_rate_holds_it_and_is_narrower_of_more_utterances() -> None:
+    references, hypotheses = ["a b c d"] * 10, ["a b c d"] * 5 + ["a b x x"] * 5
+    low, high = rate_interval(references, hypotheses, "wer")
+    assert low < error_rates(references, hypotheses).wer == 0.25 < high
+    more = rate_interval(references * 20, hypotheses * 20, "wer")
+    assert more[1] - more[0] < (high - low) / 3
+    assert rate_interval(references, references, "cer") == (0.0, 0.0)

@@ -1,15 +1,9 @@
 """Downloads from a model hub: a small one in this process, one that never answers, and none at all."""
 
-import hashlib
 import io
-import json
 import socket
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
@@ -18,81 +12,13 @@ from studio.registry.hub import cached_snapshots, download
 from studio.registry.spec import ModelSource
 from studio.registry.store import ModelRegistry
 from tests.unit.registry.conftest import make_whisper
-
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
-HUB_ID = "someone/whisper-small-model"
-
-
-class _Hub(BaseHTTPRequestHandler):
-    """As much of the Hub's protocol as a download needs, over the files of one folder."""
-
-    folder: ClassVar[Path]
-    asked: ClassVar[list[str]]
-
-    def do_GET(self) -> None:
-        self._answer(with_body=True)
-
-    def do_HEAD(self) -> None:
-        self._answer(with_body=False)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Quiet."""
-
-    def _answer(self, *, with_body: bool) -> None:
-        path = self.path.split("?")[0]
-        type(self).asked.append(path)
-        files = {p.relative_to(self.folder).as_posix(): p for p in self.folder.rglob("*") if p.is_file()}
-        headers = {"X-Repo-Commit": COMMIT}
-        name = path.removeprefix(f"/{HUB_ID}/resolve/{COMMIT}/")
-        if path in (f"/api/models/{HUB_ID}", f"/api/models/{HUB_ID}/revision/main"):
-            rows = [{"rfilename": name, "size": file.stat().st_size} for name, file in files.items()]
-            body = json.dumps({"id": HUB_ID, "sha": COMMIT, "siblings": rows}).encode()
-        elif path == f"/api/models/{HUB_ID}/tree/{COMMIT}":
-            rows = [
-                {"type": "file", "path": name, "size": file.stat().st_size, "oid": _etag(file)}
-                for name, file in files.items()
-            ]
-            body = json.dumps(rows).encode()
-        elif name in files:
-            body = files[name].read_bytes()
-            headers["ETag"] = f'"{_etag(files[name])}"'
-        else:
-            self.send_response(404)
-            self.send_header("X-Error-Code", "RepoNotFound")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return
-        self.send_response(200)
-        for key, value in headers.items():
-            self.send_header(key, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if with_body:
-            self.wfile.write(body)
-
-
-def _etag(file: Path) -> str:
-    return hashlib.sha1(file.read_bytes()).hexdigest()
-
-
-@contextmanager
-def served(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """Address of a hub."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+from tests.unit.registry.small_hub import HUB_ID, SmallHub, served
 
 
 @pytest.fixture
 def hub(on_the_hub: Path) -> Iterator[str]:
     """Address of a hub with one Whisper."""
-    with served(type("Hub", (_Hub,), {"folder": on_the_hub, "asked": []})) as address:
+    with served(type("Hub", (SmallHub,), {"folder": on_the_hub, "asked": []})) as address:
         yield address
 
 
@@ -173,7 +99,7 @@ RUBBISH = (
 
 @pytest.mark.parametrize("said", RUBBISH)
 def test_an_answer_that_is_none_of_a_hubs_is_given_up(said: bytes, tmp_path: Path) -> None:
-    class Rubbish(_Hub):
+    class Rubbish(SmallHub):
         def _answer(self, *, with_body: bool) -> None:
             self.send_response(200)
             self.send_header("Content-Length", str(len(said)))
@@ -188,7 +114,7 @@ def test_an_answer_that_is_none_of_a_hubs_is_given_up(said: bytes, tmp_path: Pat
 
 @pytest.mark.parametrize("code", [401, 403])
 def test_a_gated_model_is_said_to_want_a_login(code: int, tmp_path: Path) -> None:
-    class Gated(_Hub):
+    class Gated(SmallHub):
         def _answer(self, *, with_body: bool) -> None:
             self.send_response(code)
             self.send_header("X-Error-Code", "GatedRepo")
@@ -202,7 +128,7 @@ def test_a_gated_model_is_said_to_want_a_login(code: int, tmp_path: Path) -> Non
 def test_a_download_that_breaks_off_is_no_model_and_goes_on_later(on_the_hub: Path, tmp_path: Path) -> None:
     cut = on_the_hub.joinpath("model.safetensors").stat().st_size // 2
 
-    class BreaksOff(_Hub):
+    class BreaksOff(SmallHub):
         folder, asked, is_whole = on_the_hub, [], False
 
         def _answer(self, *, with_body: bool) -> None:

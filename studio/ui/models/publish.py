@@ -1,0 +1,185 @@
+"""The Models tab's way onto the Hugging Face Hub: what would be sent, and sending it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.messages import Message
+from studio.publishing.card import model_card
+from studio.publishing.publish import Publication, Publisher, PublishRequest, prepare
+from studio.registry.spec import ModelSource, ModelSpec
+from studio.registry.store import ModelRegistry
+from studio.reports.markup import Html, join, table, tag
+from studio.reports.pieces import note, progress_bar
+from studio.serving.waiting import Line
+from studio.settings import Settings
+from studio.translation import N_, tr
+from studio.ui.shared.access import require_own_models
+from studio.ui.shared.errors import told_in
+from studio.ui.shared.following import QUIET, UNCHECKED, wire_work
+from studio.ui.shared.i18n import _, request_locale
+from studio.ui.shared.tasks import ExportStep, Task, Tasks, step_bar
+from studio.ui.shared.visitors import settings_for
+from studio.units import format_bytes
+
+_PRIVATE, _PUBLIC = N_("{name}, private"), N_("{name}, public")
+
+
+@dataclass(frozen=True)
+class PublishParts:
+    """Components of publishing."""
+
+    section: gr.Accordion
+    repo_id: gr.Textbox
+    token: gr.Textbox
+    license: gr.Textbox
+    public: gr.Checkbox
+    replace: gr.Checkbox
+    space: gr.Checkbox
+    show: gr.Button
+    start: gr.Button
+    cancel: gr.Button
+    status: gr.HTML
+
+
+def publish_parts() -> PublishParts:
+    """The form, hidden until a model is chosen that can be published."""
+    with gr.Accordion(_("Publish on the Hugging Face Hub"), open=False, visible=False) as section:
+        repo_id = gr.Textbox(
+            label=_("Name on the Hub"), placeholder="owner/name", max_lines=1, elem_id="models-publish-name"
+        )
+        token = gr.Textbox(
+            label=_("Token"),
+            info=_("One of yours that may write. It is used once and kept nowhere."),
+            type="password",
+            max_lines=1,
+            html_attributes=gr.InputHTMLAttributes(autocomplete="off"),
+            elem_id="models-publish-token",
+        )
+        license_ = gr.Textbox(
+            label=_("License"),
+            placeholder="apache-2.0",
+            info=_("Empty: that of the base, where it is known."),
+            max_lines=1,
+            elem_id="models-publish-license",
+        )
+        public = gr.Checkbox(False, label=_("Everybody may see and load it"), elem_id="models-publish-public")
+        replace = gr.Checkbox(
+            False, label=_("Replace what is there under that name"), elem_id="models-publish-replace"
+        )
+        space = gr.Checkbox(
+            False,
+            label=_("As a Space: a page where others try it"),
+            elem_id="models-publish-space",
+        )
+        with gr.Row():
+            show = gr.Button(_("Show what is sent"), size="sm", elem_id="models-publish-show")
+            start = gr.Button(_("Publish"), size="sm", elem_id="models-publish")
+            cancel = gr.Button(
+                _("Cancel"), size="sm", elem_id="models-publish-cancel", elem_classes="outlives"
+            )
+        status = gr.HTML(elem_id="models-publish-status")
+    return PublishParts(
+        section, repo_id, token, license_, public, replace, space, show, start, cancel, status
+    )
+
+
+def wire_publish(parts: PublishParts, choice: Block, settings: Settings, registry: ModelRegistry) -> None:
+    """What would be sent is shown at one button, and sent at the other."""
+    tasks = Tasks(Line(at_once=1))
+    form = {
+        "model": choice,
+        "repo_id": parts.repo_id,
+        "public": parts.public,
+        "replace": parts.replace,
+        "license": parts.license,
+        "space": parts.space,
+    }
+
+    def prepared(request: gr.Request, **asked: Any) -> Publication:
+        require_own_models(settings_for(settings, request))
+        wish = PublishRequest(
+            asked["model"] or "",
+            asked["repo_id"] or "",
+            bool(asked["public"]),
+            bool(asked["replace"]),
+            asked["license"] or "",
+            bool(asked["space"]),
+        )
+        return prepare(registry, wish)
+
+    def show(request: gr.Request, **asked: Any) -> Html:
+        return publication_view(prepared(request, **asked), request_locale(request))
+
+    def publish(request: gr.Request, token: str, **asked: Any) -> Task[ExportStep, str | None]:
+        return _publish(prepared(request, **asked), token or "", request_locale(request))
+
+    shown = told_in(parts.status, show, [parts.status], form)
+    parts.show.click(**shown, inputs_kwargs=form, **QUIET, **UNCHECKED)
+    work = tasks.handler(publish, [parts.status], {**form, "token": parts.token})
+    wire_work([parts.start.click], parts.cancel, tasks.stops, **work, **QUIET, **UNCHECKED)
+
+
+def _publish(publication: Publication, token: str, locale: str) -> Task[ExportStep, str | None]:
+    """Cancelled, it ends at once, and nothing of it is to be seen on the Hub."""
+
+    def work(report: Callable[[ExportStep], None], should_stop: Callable[[], bool]) -> str | None:
+        def tell(doing: Message, share: float) -> None:
+            if should_stop():
+                raise _Cancelled
+            report(ExportStep(doing, share))
+
+        try:
+            return Publisher().send(publication, token, tell)
+        except _Cancelled:
+            return None
+
+    def finish(address: str | None, _was_stopped: bool) -> list[Any]:
+        if address is None:
+            return [note(tr("Cancelled: nothing was published.", locale), "warning")]
+        link = tag("a", address, href=address, target="_blank", rel="noopener")
+        return [tag("div", tr("Published:", locale), " ", link, class_="note note-good", role="status")]
+
+    name = publication.request.repo_id
+    return Task(
+        work=work,
+        begun=progress_bar(None, tr("Asking the Hub for {name} …", locale, name=name)),
+        show=lambda step: [step_bar(step, locale)] if step else None,
+        finish=finish,
+        outlives=True,
+    )
+
+
+class _Cancelled(Exception):
+    """Ends it between two steps."""
+
+
+def publication_view(publication: Publication, locale: str) -> Html:
+    """Every file with its size, and the card as it is sent."""
+    request = publication.request
+    rows = [[file.name, format_bytes(file.size_bytes)] for file in publication.files]
+    rows.append([tr("Total", locale), format_bytes(publication.size_bytes)])
+    title = tr(_PUBLIC if request.is_public else _PRIVATE, locale, name=request.repo_id)
+    files = table([tr("File", locale), tr("Size", locale)], rows, numeric=[1], caption=title)
+    return join([files, _as_text(publication.card)])
+
+
+def card_view(spec: ModelSpec, locale: str) -> Html | None:
+    """The card of a model that was made here, folded away."""
+    if not is_publishable(spec):
+        return None
+    title = tag("summary", tr("Model card (README.md)", locale))
+    return tag("details", title, _as_text(model_card(spec)))
+
+
+def _as_text(card: str) -> Html:
+    return tag("pre", card, class_="model-card", tabindex="0")
+
+
+def is_publishable(spec: ModelSpec | None) -> bool:
+    """Whether a model was made here: the page says of it what else is in the way."""
+    ours = (ModelSource.TRAINED, ModelSource.LOCAL)
+    return spec is not None and spec.source in ours and not spec.problem

@@ -1,0 +1,129 @@
+"""The card: what the Hub's library reads of it, what stands first, and what never stands in it."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from huggingface_hub import ModelCard, RepoCard
+
+from studio.options.arguments import config_to_dict
+from studio.options.training import TrainingConfig
+from studio.publishing.card import model_card, write_card
+from studio.publishing.space import space_files
+from studio.registry.spec import ModelKind, ModelSource, ModelSpec
+
+BASE = "openai/whisper-tiny"
+FINAL = {"wer": 0.188, "cer": 0.07, "intervals": {"wer": [0.15, 0.22]}}
+CHECK = {"check": "long_form", "base": 0.9, "tuned": 0.6, "clips": 40, "low": -0.4, "high": -0.2}
+FACTS: dict[str, Any] = {
+    "method": "lora",
+    "languages": ["sv", "xx"],
+    "base_model": BASE,
+    "data": {
+        "source": "/home/eve/lab/clips.jsonl",
+        "datasets": ["mozilla-foundation/common_voice_17_0"],
+        "train_samples": 1300,
+        "train_hours": 1.5,
+        "eval_samples": 120,
+        "eval_datasets": [],
+        "eval_source": "/home/eve/lab/test.jsonl",
+    },
+    "metrics": {"metric": "wer", "best_step": 150, "base": {"wer": 0.247, "cer": 0.1}, "final": FINAL},
+    "capabilities": {
+        "checks": [{**CHECK, "verdict": "worse"}],
+        "lost": ["long_form"],
+        "unchecked": ["language"],
+    },
+    "config": config_to_dict(
+        TrainingConfig(base_model=BASE, train_data="/home/eve/lab/clips.jsonl", run_name="Eve", lora_r=16)
+    ),
+    "steps": 200,
+    "learning_rate": 5e-4,
+    "device": "NVIDIA_X|*",
+    "seconds": {"training": 700.0},
+    "memory": {"predicted": {"device_bytes": 2**31}, "measured": {"device_bytes": 2**31 + 2**28}},
+    "command": "python -m studio train --train_data /home/eve/lab/clips.jsonl",
+    "title": "Eve's",
+    "run_id": "Eve-20260101",
+}
+
+
+def spec(kind: ModelKind = ModelKind.ADAPTER, base: str = BASE, **card: Any) -> ModelSpec:
+    return ModelSpec("eve-2026", kind, ModelSource.TRAINED, "Eve's", base_model=base, card={**FACTS, **card})
+
+
+def test_the_hub_reads_what_it_is_made_of_and_how_well_it_hears() -> None:
+    data = ModelCard(model_card(spec(), "somebody/mine", "cc-by-4.0")).data.to_dict()
+    assert (data["base_model"], data["base_model_relation"]) == (BASE, "adapter")
+    assert (data["language"], data["license"], data["library_name"]) == (["sv"], "cc-by-4.0", "peft")
+    assert data["pipeline_tag"] == "automatic-speech-recognition"
+    assert data["datasets"] == ["mozilla-foundation/common_voice_17_0"]
+    assert {"whisper", "lora"} <= set(data["tags"])
+    (result,) = data["model-index"][0]["results"]
+    assert [(row["type"], row["value"]) for row in result["metrics"]] == [("wer", 18.8), ("cer", 7.0)]
+    kinds = {ModelKind.MERGED: "transformers", ModelKind.EXPORT: "ctranslate2"}
+    for kind, library in kinds.items():
+        assert ModelCard(model_card(spec(kind))).data.library_name == library
+
+
+def test_a_loss_stands_first_and_figures_have_their_intervals() -> None:
+    text = ModelCard(model_card(spec(), "somebody/mine")).text
+    assert text.index("The base is better at:** Long recordings") < text.index("## Errors")
+    assert "| Word error rate | 24.7 % | 18.8 % (15.0 % to 22.0 %) |" in text
+    assert "| 90.0 % | 60.0 % | -40.0 to -20.0 points | **worse** |" in text
+    assert "Not checked: Language detection." in text
+    assert "1,300 clips (1 h 30 min)" in text and "11 min 40 s on NVIDIA\\_X\\|\\*, 200 steps" in text
+    assert "2.00 GiB predicted, 2.25 GiB measured" in text
+    assert "`lora_r` 16" in text and "`learning_rate` 0.0005" in text
+
+
+@pytest.mark.parametrize("kind", [ModelKind.ADAPTER, ModelKind.MERGED, ModelKind.EXPORT, ModelKind.BASE])
+@pytest.mark.parametrize("base", [BASE, "/home/eve/models/secret", "demo"])
+def test_no_path_and_no_name_stands_in_it(kind: ModelKind, base: str) -> None:
+    text = model_card(spec(kind, base, base_model=base))
+    assert not re.search(r"eve|/home|secret|lab", text, re.IGNORECASE)
+    assert "studio transcribe --model OWNER/NAME" in text
+
+
+@pytest.mark.parametrize("kind", [ModelKind.ADAPTER, ModelKind.MERGED, ModelKind.EXPORT, ModelKind.BASE])
+def test_the_programs_in_it_and_in_a_space_can_be_read_by_python(kind: ModelKind) -> None:
+    programs = re.findall(r"```python\n(.*?)```", model_card(spec(kind)), re.DOTALL)
+    files = space_files(spec(kind), "somebody/mine", "mit")
+    for program in (*programs, files["app.py"].decode()):
+        compile(program, "program", "exec")
+    assert len(programs) == 1 and ("peft" in programs[0]) == (kind is ModelKind.ADAPTER)
+    assert ("peft" in files["app.py"].decode()) == ("peft" in files["requirements.txt"].decode())
+    assert not re.search(r"eve|/home|secret|lab\b", b"".join(files.values()).decode(), re.IGNORECASE)
+    about = RepoCard(files["README.md"].decode()).data.to_dict()
+    assert (about["sdk"], about["app_file"], about["license"]) == ("gradio", "app.py", "mit")
+
+
+def test_an_export_tells_how_the_model_did_that_it_was_made_of() -> None:
+    parity = [{"clips": 3, "tokens": 30, "different_tokens": 2}]
+    card = {"made_of": FACTS, "parity": parity, "quantization": "int8", "languages": ["sv"]}
+    made = ModelSpec("x", ModelKind.EXPORT, ModelSource.TRAINED, "x", base_model=None, card=card)
+    text = model_card(made)
+    assert ModelCard(text).data.base_model == BASE and "18.8 %" in text
+    assert "Weights in int8. 30 tokens of 3 clips beside the model that it was made of: 2 differ." in text
+
+
+YAML = "\n---\nlicense: x\n---\n"
+HOSTILE: tuple[Any, ...] = ("<script>", "](http://x)", YAML, 7, None, ["\n# x"], [[]], {"a": "\0"}, 1e400)
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_a_card_that_somebody_has_written_says_nothing_it_should_not(value: Any) -> None:
+    for name in FACTS:
+        text = model_card(spec(**{name: value}))
+        assert "<script>" not in text and "](http://x)" not in text and "\n# x" not in text, name
+        assert ModelCard(text).data.license is None
+    nested = {name: dict.fromkeys(told, value) for name, told in FACTS.items() if isinstance(told, dict)}
+    assert "<script>" not in model_card(spec(**nested))
+    checked = {"checks": [{**CHECK, "check": value}, CHECK], "unchecked": ["silence"]}
+    assert "Not checked" in model_card(spec(capabilities=checked))
+
+
+def test_each_model_that_is_made_has_it_beside_it(tmp_path: Path) -> None:
+    write_card(ModelSpec("x", ModelKind.BASE, ModelSource.TRAINED, "x", path=tmp_path, card=FACTS))
+    assert (tmp_path / "README.md").read_text("utf-8").startswith("---\n")

@@ -1,0 +1,307 @@
+"""Publishing to a hub played in this process: what arrives, what is refused, and a line that breaks."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from gradio_client import Client, handle_file
+
+from studio.dataset.audio import read_audio
+from studio.errors import ConfigError, HubUnreachableError, StudioError
+from studio.messages import Message
+from studio.publishing.publish import Publication, Publisher, PublishRequest, prepare
+from studio.registry.hub import download
+from studio.registry.store import ModelRegistry
+from studio.transcription.engine import TranscribeOptions
+from studio.transcription.model_cache import ModelCache
+from tests.conftest import RunStudio
+from tests.studio_process import free_port, wait_for_page
+from tests.unit.publishing.played_hub import OTHERS, OWNER, READS, WRITES, Hub, played_hub
+from tests.unit.transcription.small_models import save_adapter
+
+NAME = f"{OWNER}/mine"
+BASE = f"{OWNER}/whisper-demo"
+GOLDEN = Path(__file__).parents[2] / "golden" / "homes"
+WEIGHTS = "model.safetensors"
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    with played_hub(tmp_path / "on-the-hub") as hub:
+        yield hub
+
+
+@pytest.fixture
+def made(demo_model: Path, tmp_path: Path) -> ModelRegistry:
+    """Of the demo model an adapter, an export and a merged model; and an adapter of a base of the Hub."""
+    (golden,) = GOLDEN.iterdir()
+    models, cached = tmp_path / "home" / "models", tmp_path / "hf" / f"models--{OWNER}--whisper-demo"
+    shutil.copytree(golden / "models", models)
+    shutil.copytree(demo_model, models / "merged")
+    shutil.copytree(demo_model, cached / "snapshots" / ("c" * 40))
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text("c" * 40)
+    shutil.copytree(models / "finished", models / "accent")
+    cards = {"merged": {"kind": "merged", "base_model": "demo"}, "accent": {"base_model": BASE}}
+    for model, card in cards.items():
+        (models / model / "model.json").write_text(json.dumps({**card, "languages": ["en"]}), "utf-8")
+    return ModelRegistry(models, demo=demo_model, hf_cache=tmp_path / "hf")
+
+
+@pytest.fixture
+def publication(made: ModelRegistry) -> Publication:
+    return prepare(made, PublishRequest("merged", NAME))
+
+
+def sent(hub: Hub, publication: Publication, token: str = WRITES, pauses: int = 0) -> str:
+    return Publisher(hub.url, [0.0] * pauses).send(publication, token)
+
+
+def uploads(hub: Hub) -> int:
+    return sum(one.startswith("PUT ") for one in hub.asked)
+
+
+def test_a_model_arrives_whole_private_and_in_one_commit(hub: Hub, publication: Publication) -> None:
+    steps: list[tuple[str, float]] = []
+    publisher = Publisher(hub.url)
+    address = publisher.send(publication, WRITES, lambda doing, share: steps.append((str(doing), share)))
+    assert address == f"{hub.url}/{NAME}" and hub.private == {NAME}
+    assert hub.names(NAME) - {".gitattributes"} == {file.name for file in publication.files}
+    path = publication.spec.path
+    assert path is not None
+    assert (hub.root / NAME / WEIGHTS).read_bytes() == (path / WEIGHTS).read_bytes()
+    assert sum("/commit/" in one for one in hub.asked) == 1
+    assert [share for _, share in steps] == sorted(share for _, share in steps) and steps[-1][1] == 1.0
+    shares = [share for doing, share in steps if WEIGHTS in doing]
+    assert len(set(shares)) > 1, "bytes are told, not files alone"
+
+
+def test_nothing_of_this_machine_is_sent(hub: Hub, made: ModelRegistry) -> None:
+    for model in ("merged", "finished-ct2-int8", "accent"):
+        folder = made.get(model).path
+        assert folder is not None
+        config = folder / ("config.json" if model != "accent" else "adapter_config.json")
+        known = json.loads(config.read_text("utf-8"))
+        config.write_text(json.dumps({**known, "_name_or_path": str(folder)}), "utf-8")
+        card = json.loads((folder / "model.json").read_text("utf-8"))
+        card |= {
+            "config": {"train_data": f"{folder}/a.jsonl"},
+            "command": f"train {folder}",
+            "title": "Eve's",
+        }
+        (folder / "model.json").write_text(json.dumps(card), "utf-8")
+        (folder / "notes.txt").write_text("what is not the model's stays here")
+        publication = prepare(made, PublishRequest(model, f"{OWNER}/{model}", is_public=True))
+        sent(hub, publication)
+        names = hub.names(f"{OWNER}/{model}")
+        assert "notes.txt" not in names and {"README.md", "model.json", config.name} <= names
+        for file in (hub.root / OWNER / model).iterdir():
+            content = file.read_bytes()
+            assert str(folder.parent.parent).encode() not in content and b"Eve" not in content, file.name
+        told = json.loads((hub.root / OWNER / model / "model.json").read_text("utf-8"))
+        assert told["languages"] == ["en"] and told.get("parity") == card.get("parity")
+    assert hub.private == set()
+
+
+def test_a_line_that_breaks_is_gone_on_with_and_nothing_is_sent_twice(
+    hub: Hub, publication: Publication
+) -> None:
+    hub.broken = {"/commit/": 1, "PUT /lfs/": 1}
+    sent(hub, publication, pauses=1)
+    assert {file.name for file in publication.files} < hub.names(NAME)
+    large = [file for file in publication.files if file.size_bytes > 20_000]
+    assert uploads(hub) == len(large) + 1, "the one that broke, once more"
+
+
+def test_who_gives_up_finds_nothing_half_there_and_goes_on_later(hub: Hub, publication: Publication) -> None:
+    hub.answers = {"/commit/": [500]}
+    with pytest.raises(HubUnreachableError, match="trouble of its own"):
+        sent(hub, publication)
+    assert hub.names(NAME) == {".gitattributes"}
+    before = uploads(hub)
+    sent(hub, publication)
+    assert uploads(hub) == before and WEIGHTS in hub.names(NAME)
+
+
+def test_who_cancels_has_nothing_on_the_hub_even_while_it_is_silent(
+    hub: Hub, publication: Publication
+) -> None:
+    hub.pause_seconds = 0.6
+
+    class Cancelled(Exception):
+        pass
+
+    def cancel(doing: Message, share: float) -> None:
+        if "Sending" in str(doing):
+            raise Cancelled
+
+    began = time.monotonic()
+    with pytest.raises(Cancelled):
+        Publisher(hub.url).send(publication, WRITES, cancel)
+    assert time.monotonic() - began < 8
+    for thread in threading.enumerate():
+        if thread.name == "publish":
+            thread.join(30)
+    assert not any("/commit/" in one for one in hub.asked)
+
+
+@pytest.mark.parametrize(
+    ("token", "sentence"),
+    [
+        ("", "A token of the Hub is needed"),
+        ("hf_\nunbelievable", "A token of the Hub is needed"),
+        ("hf_nobodys", "does not know this token"),
+        (READS, "may only read"),
+        (OTHERS, "may not write"),
+    ],
+)
+def test_a_token_that_will_not_do_is_refused_in_a_sentence_that_does_not_hold_it(
+    hub: Hub, publication: Publication, token: str, sentence: str
+) -> None:
+    with pytest.raises(ConfigError, match=sentence) as caught:
+        sent(hub, publication, token)
+    assert not token or token not in repr(caught.value) + repr(caught.value.__context__)
+    assert not (hub.root / NAME).exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        (401, "does not know this token"),
+        (403, "may not write"),
+        (409, "is taken"),
+        (418, "did not take"),
+        (429, "asked too often"),
+        (500, "trouble of its own"),
+    ],
+)
+def test_each_refusal_of_the_hub_is_a_sentence(
+    hub: Hub, publication: Publication, code: int, sentence: str
+) -> None:
+    hub.answers = {"/api/repos/create": [code]}
+    with pytest.raises(StudioError, match=sentence):
+        sent(hub, publication)
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"null", b"[]", b"{}", b"<html>Log in</html>", b'{"id": 3, "siblings": 4}']
+)
+def test_what_is_no_hub_is_given_up(hub: Hub, publication: Publication, said: bytes) -> None:
+    hub.rubbish = said
+    with pytest.raises(HubUnreachableError, match="Something else answered"):
+        sent(hub, publication)
+
+
+def test_a_hub_that_nobody_runs_is_said_to_be_silent(publication: Publication) -> None:
+    with pytest.raises(HubUnreachableError, match="did not answer"):
+        Publisher("http://127.0.0.1:9").send(publication, WRITES)
+
+
+def test_a_name_that_is_taken_stays_as_it_is_unless_it_may_be_replaced(
+    hub: Hub, publication: Publication
+) -> None:
+    folder = hub.make(NAME)
+    (folder / "model-00001-of-00002.safetensors").write_bytes(b"of another model")
+    (folder / "picture.png").write_bytes(b"somebody's")
+    with pytest.raises(ConfigError, match="is taken"):
+        sent(hub, publication)
+    assert WEIGHTS not in hub.names(NAME)
+    sent(hub, replace(publication, request=replace(publication.request, replaces=True)))
+    assert WEIGHTS in hub.names(NAME) and "picture.png" in hub.names(NAME)
+    assert "model-00001-of-00002.safetensors" not in hub.names(NAME)
+
+
+def test_what_is_to_be_private_does_not_go_where_everybody_reads(hub: Hub, publication: Publication) -> None:
+    hub.make(NAME, is_private=False)
+    with pytest.raises(ConfigError, match="is public on the Hub"):
+        sent(hub, publication)
+    assert hub.names(NAME) == {".gitattributes"}
+
+
+def test_what_is_not_to_be_published_is_refused_before_the_hub_is_asked(made: ModelRegistry) -> None:
+    for model, name, license, sentence in (
+        ("demo", NAME, "", "comes with the studio"),
+        ("openai/whisper-tiny", NAME, "", "a model of others"),
+        ("finished", NAME, "", "is an adapter of demo, which is not on the Hub"),
+        ("merged", "accent", "", "give owner/name"),
+        ("merged", "a/b/c", "", "give owner/name"),
+        ("merged", "a/../b", "", "give owner/name"),
+        ("merged", "ä/\0", "", "give owner/name"),
+        ("merged", NAME, "Apache 2\n- x", "how the Hub spells a license"),
+    ):
+        with pytest.raises(ConfigError, match=sentence):
+            prepare(made, PublishRequest(model, name, license=license))
+
+
+def test_an_adapter_is_downloaded_again_and_writes_the_same(
+    hub: Hub, made: ModelRegistry, demo_model: Path, demo_speech: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(demo_model, hub.root / BASE)
+    save_adapter(demo_model, tmp_path / "strong", seed=2, strength=3.0)
+    for name in ("adapter_model.safetensors", "adapter_config.json"):
+        shutil.copy(tmp_path / "strong" / name, made.models / "accent" / name)
+    sent(hub, prepare(made, PublishRequest("accent", NAME, is_public=True)))
+    for name in (NAME, BASE):
+        download(name, cache_dir=tmp_path / "fresh", endpoint=hub.url)
+    elsewhere = ModelRegistry(tmp_path / "empty", demo=None, hf_cache=tmp_path / "fresh")
+    sound = read_audio(demo_speech / "samples" / "kitchen-light.flac")
+    texts = []
+    for registry, model in ((made, "accent"), (elsewhere, NAME), (elsewhere, BASE)):
+        engines = ModelCache(registry, idle_seconds=60)
+        with engines.lease(model) as engine:
+            texts.append(engine.transcribe_samples([sound], len(sound) / 16_000, TranscribeOptions()).text)
+        engines.close()
+    assert texts[0] == texts[1] != texts[2]
+
+
+@pytest.mark.parametrize("model", ["accent", "finished-ct2-int8"])
+def test_a_space_of_a_model_arrives_starts_and_writes_what_the_model_writes(
+    hub: Hub, made: ModelRegistry, environ: dict[str, str], demo_speech: Path, tmp_path: Path, model: str
+) -> None:
+    publication = prepare(made, PublishRequest(model, NAME, is_space=True))
+    assert sent(hub, publication) == f"{hub.url}/spaces/{NAME}"
+    space, port = hub.root / NAME, free_port()
+    offline = {"HF_HUB_CACHE": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1", "GRADIO_SERVER_PORT": str(port)}
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "app.py"], cwd=space, env={**environ, **offline}, stdout=log, stderr=log
+        )
+    try:
+        wait_for_page(f"http://127.0.0.1:{port}", process, timeout_seconds=120)
+        client = Client(f"http://127.0.0.1:{port}", verbose=False)
+        heard = client.predict(
+            handle_file(demo_speech / "samples" / "kitchen-light.flac"), api_name="/transcribe"
+        )
+    finally:
+        process.kill()
+        process.wait()
+    assert "turn on the kitchen light" in heard
+    pinned = (space / "requirements.txt").read_text("utf-8").split()
+    assert pinned and all(re.fullmatch(r"[\w-]+==[\d.]+", line) for line in pinned)
+
+
+def test_a_model_trained_here_is_published_from_the_terminal_and_heard_with_in_an_empty_home(
+    hub: Hub, run_process: RunStudio, studio_home: Path, tmp_path: Path, demo_speech: Path
+) -> None:
+    (golden,) = GOLDEN.iterdir()
+    shutil.copytree(golden, studio_home)
+    name, sound = f"{OWNER}/finished", demo_speech / "samples" / "kitchen-light.flac"
+    elsewhere = {"STUDIO_HOME": str(tmp_path / "empty"), "HF_HOME": str(tmp_path / "hf")}
+    extra = {"HF_ENDPOINT": hub.url, "HF_TOKEN": WRITES}
+    done = run_process("publish", "finished-ct2-int8", name, extra=extra)
+    assert done.stdout == f"{hub.url}/{name}\n", done.stderr
+    assert "(private)" in done.stderr and WRITES not in done.stderr
+    here = run_process("transcribe", sound, "--model", "finished-ct2-int8", "--json")
+    there = run_process("transcribe", sound, "--model", name, "--json", extra={**extra, **elsewhere})
+    texts = [json.loads(answer.stdout)[0]["text"] for answer in (here, there)]
+    assert texts[0] == texts[1] and "kitchen" in texts[0], there.stderr
+    kept = [path for path in studio_home.rglob("*") if path.is_file()]
+    assert not any(WRITES.encode() in path.read_bytes() for path in kept), "the token is kept nowhere"
