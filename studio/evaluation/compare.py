@@ -14,8 +14,16 @@ from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.dataset.example import Example
 from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError, DataError, ManifestError
-from studio.evaluation.metrics import error_rates, paired_bootstrap, utterance_errors
-from studio.evaluation.result import ComparisonRow, Evaluation, ModelRow, ProblemRow, UtteranceRow
+from studio.evaluation.metrics import error_rates, paired_bootstrap, token_distances, utterance_errors
+from studio.evaluation.normalize import normalize
+from studio.evaluation.result import (
+    ComparisonRow,
+    Evaluation,
+    ModelRow,
+    NormalizerRow,
+    ProblemRow,
+    UtteranceRow,
+)
 from studio.evaluation.scripts import scripts_of
 from studio.options.choices import NORMALIZERS
 from studio.transcription.engine import EngineChoice, OnStep, ShouldStop, TranscribeOptions
@@ -28,6 +36,8 @@ if TYPE_CHECKING:
 BATCH_SIZE = 8
 COMPARED_METRICS = ("wer", "cer")
 _LONGEST_IN_A_BATCH = 30 * SAMPLING_RATE
+_SILENCE = 1e-10
+"""Power of what counts as no sound at all: 100 decibels below full scale."""
 
 OnProgress = Callable[[int, int], None]
 """Clips done and clips in all, over all models."""
@@ -50,6 +60,7 @@ class _TestSet:
     source: str
     examples: list[Example]
     durations: dict[int, float]
+    loudnesses: dict[int, float]
     problems: dict[int, ProblemRow]
 
     def batches(self) -> Iterator[list[tuple[int, NDArray[np.float32]]]]:
@@ -78,6 +89,8 @@ class _TestSet:
             self.problems[place] = ProblemRow(example.line, str(example.audio_path), error.message())
             return None
         self.durations[place] = len(samples) / SAMPLING_RATE
+        energy = float(np.dot(samples, samples)) / max(1, len(samples))
+        self.loudnesses[place] = 10 * math.log10(energy + _SILENCE)
         return samples
 
 
@@ -125,7 +138,7 @@ def evaluate(
             high=longest,
         )
     problems = {-n: ProblemRow(p.line, p.audio_path, p.reason) for n, p in enumerate(manifest.problems, 1)}
-    tests = _TestSet(str(source), clips, {}, problems)
+    tests = _TestSet(str(source), clips, {}, {}, problems)
     heard: list[_Heard] = []
     total = len(tests.examples) * len(model_ids)
     for model_id in model_ids:
@@ -225,7 +238,30 @@ def _evaluation(tests: _TestSet, reached: list[_Heard], normalizer: str) -> Eval
         utterances=tuple(_utterance(tests, place, model, normalizer) for place in places for model in heard),
         problems=tuple(tests.problems.values()),
         reference_scripts=scripts_of(references),
+        normalizers=tuple(every_normalizer([model.model for model in heard], references, hypotheses)),
     )
+
+
+def every_normalizer(
+    models: Sequence[str], references: Sequence[str], hypotheses: Sequence[Sequence[str]]
+) -> Iterator[NormalizerRow]:
+    """The same texts after each text normalisation, model by model: how much of a figure is its doing."""
+    for name in NORMALIZERS:
+        given = [normalize(text, name) for text in references]
+        first: NDArray[np.int64] | None = None
+        for model, texts in zip(models, hypotheses, strict=True):
+            heard = [normalize(text, name) for text in texts]
+            words, said = token_distances(given, heard, "wer")
+            characters, length = token_distances(given, heard, "cer")
+            first = characters if first is None else first
+            yield NormalizerRow(
+                name,
+                model,
+                int(words.sum()) / max(1, said),
+                int(characters.sum()) / max(1, length),
+                better=int((characters < first).sum()),
+                worse=int((characters > first).sum()),
+            )
 
 
 def _model_row(
@@ -265,4 +301,7 @@ def _utterance(tests: _TestSet, place: int, model: _Heard, normalizer: str) -> U
         hypothesis=text,
         wer=errors["wer"][0] / max(1, errors["wer"][1]),
         cer=errors["cer"][0] / max(1, errors["cer"][1]),
+        speaker=example.speaker,
+        language=example.language,
+        loudness_db=round(tests.loudnesses[place], 1),
     )
