@@ -12,7 +12,7 @@ from studio.cli.other_scripts import EVALUATION
 from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json, table
 from studio.cli.parsing import Parser, names
 from studio.errors import ConfigError
-from studio.evaluation.compare import evaluate
+from studio.evaluation.compare import KEPT, evaluate
 from studio.evaluation.explorer import Explorer
 from studio.evaluation.result import Evaluation
 from studio.evaluation.scripts import script_sentences
@@ -105,6 +105,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             split=given.split,
             max_samples=given.max_samples,
             choice=choice,
+            kept=services.settings.cache / KEPT,
             on_step=on_step(line),
             on_progress=lambda done, total: line.update(f"transcribed {done} of {total} clips"),
         )

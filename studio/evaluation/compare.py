@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio
-from studio.dataset.example import Example
+from studio.dataset.example import Example, Manifest
 from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError, DataError, ManifestError
+from studio.evaluation.kept_texts import KeptClip, KeptTexts
 from studio.evaluation.metrics import error_rates, paired_bootstrap, token_distances, utterance_errors
 from studio.evaluation.normalize import normalize
 from studio.evaluation.result import (
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from studio.transcription.transcriber import Transcriber
 
 BATCH_SIZE = 8
+KEPT = "evaluations"
+"""Folder of the cache with what was written by those that were not through."""
 COMPARED_METRICS = ("wer", "cer")
 _LONGEST_IN_A_BATCH = 30 * SAMPLING_RATE
 _SILENCE = 1e-10
@@ -63,11 +66,11 @@ class _TestSet:
     loudnesses: dict[int, float]
     problems: dict[int, ProblemRow]
 
-    def batches(self) -> Iterator[list[tuple[int, NDArray[np.float32]]]]:
-        """Clips with their places, `BATCH_SIZE` at a time; a clip over 30 s comes alone."""
+    def batches(self, done: Collection[int]) -> Iterator[list[tuple[int, NDArray[np.float32]]]]:
+        """Clips that are not done, with their places, `BATCH_SIZE` at a time; one over 30 s comes alone."""
         batch: list[tuple[int, NDArray[np.float32]]] = []
-        for place, example in enumerate(self.examples):
-            samples = self._read(place, example)
+        for place in [place for place in range(len(self.examples)) if place not in done]:
+            samples = self._read(place, self.examples[place])
             if samples is None:
                 continue
             if len(samples) > _LONGEST_IN_A_BATCH:
@@ -79,6 +82,10 @@ class _TestSet:
                 batch = []
         if batch:
             yield batch
+
+    def kept(self, place: int, text: str) -> KeptClip:
+        """A clip that was heard, with its text."""
+        return KeptClip(place, text, self.durations[place], self.loudnesses[place])
 
     def _read(self, place: int, example: Example) -> NDArray[np.float32] | None:
         if place in self.problems:
@@ -107,6 +114,7 @@ def evaluate(
     local_files_only: bool = False,
     cache_dir: Path | None = None,
     choice: EngineChoice | None = None,
+    kept: Path | None = None,
     on_step: OnStep | None = None,
     on_progress: OnProgress | None = None,
     should_stop: ShouldStop | None = None,
@@ -117,6 +125,9 @@ def evaluate(
     evaluation of a training run. Clips that are shorter or longer than `seconds` say are left out. With the
     language `auto` the manifest's is taken where it has one. If `should_stop` says so, the rates are over the
     clips that all models that were reached have done.
+
+    The folder `kept` has what was written until an evaluation was stopped or killed: the next one of the same
+    models, clips and options goes on there, and nothing is left of one that comes to its end.
 
     Raises:
         ConfigError: if no model is given, or one twice, or a model lacks the language, or there is no such
@@ -141,9 +152,14 @@ def evaluate(
     tests = _TestSet(str(source), clips, {}, {}, problems)
     heard: list[_Heard] = []
     total = len(tests.examples) * len(model_ids)
+    unfinished: list[KeptTexts] = []
+    clips_hash = Manifest(tests.source, "", clips, ()).hash if kept else ""
     for model_id in model_ids:
         if should_stop and should_stop():
             break
+        way = (engines.state_of(model_id), choice or EngineChoice(), options, clips_hash) if kept else ()
+        keeping = KeptTexts(kept, *way) if kept else None
+        unfinished += [keeping] if keeping else []
         with engines.lease(model_id, choice, on_step) as engine:
             heard.append(_Heard(engine.model_id, {}))
 
@@ -151,8 +167,12 @@ def evaluate(
                 if on_progress:
                     on_progress(before + done, total)
 
-            _hear_all(engine, tests, options, heard[-1], report, should_stop)
-    return _evaluation(tests, heard, normalizer)
+            _hear_all(engine, tests, options, heard[-1], report, should_stop, keeping)
+    found = _evaluation(tests, heard, normalizer)
+    if not (should_stop and should_stop()):
+        for texts in unfinished:
+            texts.forget()
+    return found
 
 
 def _check(model_ids: Sequence[str], normalizer: str) -> None:
@@ -176,16 +196,29 @@ def _hear_all(
     heard: _Heard,
     report: Callable[[int], None],
     should_stop: ShouldStop | None,
+    kept: KeptTexts | None,
 ) -> None:
-    done = 0
-    for batch in tests.batches():
+    if kept:
+        clips, heard.seconds = kept.read()
+        for clip in clips:
+            heard.texts[clip.place] = clip.text
+            heard.sound_seconds += clip.duration_seconds
+            tests.durations[clip.place], tests.loudnesses[clip.place] = (
+                clip.duration_seconds,
+                clip.loudness_db,
+            )
+    done = len(heard.texts)
+    for batch in tests.batches(heard.texts):
         if should_stop and should_stop():
             return
         began = time.perf_counter()
         for (place, samples), text in zip(batch, _texts(engine, tests, batch, options), strict=True):
             heard.texts[place] = text
             heard.sound_seconds += len(samples) / SAMPLING_RATE
-        heard.seconds += time.perf_counter() - began
+        took = time.perf_counter() - began
+        heard.seconds += took
+        if kept:
+            kept.add([tests.kept(place, heard.texts[place]) for place, _ in batch], took)
         done += len(batch)
         report(done)
     report(len(tests.examples))

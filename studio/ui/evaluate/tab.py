@@ -9,7 +9,7 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.errors import ConfigError
-from studio.evaluation.compare import evaluate
+from studio.evaluation.compare import KEPT, evaluate
 from studio.evaluation.explorer import Explorer
 from studio.evaluation.result import Evaluation
 from studio.options.choices import NORMALIZERS
@@ -195,6 +195,7 @@ def _evaluation(
                 max_samples=most_rows(settings, whole_number("max_samples", values["max_samples"])),
                 cache_dir=settings.cache,
                 choice=EngineChoice(values["engine"], values["precision"]),
+                kept=None if settings.is_public else settings.cache / KEPT,
                 on_step=tells_steps(report),
                 on_progress=lambda *step: report(step),
                 should_stop=should_stop,
