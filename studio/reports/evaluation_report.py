@@ -32,6 +32,16 @@ _STYLE = """
 del { background: #cf4f7433; } ins { background: #1d9f8e33; text-decoration: none; }
 mark { background: #d9912b44; color: inherit; } .diff-legend { display: flex; gap: 1rem; }
 audio { width: 14rem; max-width: 100%; display: block; } .subdued { opacity: .7; }
+.number { white-space: nowrap; } .group-bars td:last-child { width: 45%; } td { vertical-align: top; }
+.table-scroll { overflow-x: auto; } summary { font-weight: 600; margin-top: 1rem; }
+bdi { overflow-wrap: anywhere; }
+.utterances td:first-child { min-width: 9rem; }
+@media (max-width: 640px) {
+.group-bars td:last-child { width: 25%; } .stacked thead { display: none; }
+.stacked td { display: block; border: 0; text-align: start; padding: .1rem 0; }
+.stacked tr { display: block; border-bottom: 1px solid #8884; padding: .5rem 0; }
+.stacked td + td::before { content: attr(data-label) " "; opacity: .7; }
+}
 """
 
 

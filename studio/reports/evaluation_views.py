@@ -257,7 +257,7 @@ def group_bars(groups: Sequence[Group], title: str, locale: str) -> Html:
         ]
         for group in groups
     ]
-    return table(headers, rows, numeric=[1, 2])
+    return table(headers, rows, numeric=[1, 2], class_="group-bars")
 
 
 def difference_legend(locale: str) -> Html:

@@ -52,9 +52,8 @@ def _render(child: Child) -> str:
 
 
 def _escaped(text: str) -> str:
-    """What no file may hold (NUL, halves of a character) is shown as a sign that stands for it."""
-    whole = text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
-    return html.escape(whole.replace("\0", "\ufffd"))
+    """NUL, which HTML has no way to hold, is shown as the sign that stands for what cannot be shown."""
+    return html.escape(text.replace("\0", "\ufffd"))
 
 
 def table(
