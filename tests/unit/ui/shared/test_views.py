@@ -17,7 +17,7 @@ from studio.options.arguments import config_to_dict
 from studio.options.training import TrainingConfig
 from studio.registry.catalog import RELEASED, find_released
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
-from studio.reports import data_views
+from studio.reports import data_views, evaluation_views
 from studio.reports.markup import Html
 from studio.runs.history import Histories
 from studio.runs.status import EvalPoint, JobState, RunStatus
@@ -29,7 +29,7 @@ from studio.training.retry import OUT_OF_MEMORY, Shortage, nothing_left
 from studio.training.run_dir import RunDir
 from studio.transcription.engine import Segment, Transcript, Word
 from studio.translation import tr
-from studio.ui.shared import evaluation_views, transcript_views, views
+from studio.ui.shared import transcript_views, views
 from studio.ui.train import run_views
 
 EVIL = "<img src=x onerror=alert(1)>${alert(2)}"
