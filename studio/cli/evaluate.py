@@ -2,7 +2,7 @@
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,21 @@ from studio.cli.other_scripts import EVALUATION
 from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json, table
 from studio.cli.parsing import Parser, names
 from studio.errors import ConfigError
-from studio.evaluation.compare import evaluate
+from studio.evaluation.compare import KEPT, evaluate
+from studio.evaluation.explorer import Explorer
+from studio.evaluation.result import Evaluation
 from studio.evaluation.scripts import script_sentences
 from studio.evaluation.side_by_side import hear_side_by_side, marked
-from studio.files import write_json
+from studio.files import write_json, write_text
 from studio.options.choices import NORMALIZERS, TASKS
 from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.settings import Settings
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.units import format_percent
+
+_SHOWN = 12
+"""Words of a kind that are printed."""
 
 
 def parser() -> Parser:
@@ -55,7 +60,13 @@ def parser() -> Parser:
     made.option("task", "Transcribe, or translate to English.", choices=TASKS, default="transcribe")
     made.option("num_beams", CLIPS_BEAMS_HELP, kind=int, default=0)
     add_engine_options(made)
-    made.option("output_file", "JSON file with rates, comparisons and every utterance.", kind=Path)
+    made.flag("errors", "Also say what is wrong: words, confusions, insertions on silence, groups of clips.")
+    made.option(
+        "output_file",
+        "File of the result, by its ending: .json has all, .csv the clips, .html a report to read offline.",
+        kind=Path,
+    )
+    made.flag("embed_audio", "Put the sound of the clips into an .html file.")
     made.flag("json", "Print JSON.")
     return made
 
@@ -66,6 +77,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     models, choice = names(given.models), choice_of(given)
     if given.output_file:
         require_place(given.output_file)
+    if given.embed_audio and _ending(given) != ".html":
+        raise ConfigError("--embed_audio needs an .html file: name one with --output_file.")
     if given.audio_path:
         return _one_recording(given, models, choice, settings)
     if not given.data or not models:
@@ -92,21 +105,47 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             split=given.split,
             max_samples=given.max_samples,
             choice=choice,
+            kept=services.settings.cache / KEPT,
             on_step=on_step(line),
             on_progress=lambda done, total: line.update(f"transcribed {done} of {total} clips"),
         )
     finally:
         line.end()
         services.close()
+    explorer = Explorer(evaluation) if evaluation.utterances else None
     result = evaluation.to_json()
+    if given.errors and explorer:
+        result["errors"] = [explorer.summary(model) for model in range(len(explorer.models))]
     if given.output_file:
-        write_json(given.output_file, result)
-        say(f"Wrote {given.output_file}")
+        _write(given, evaluation, explorer, result)
     if given.json:
         show_json(result)
-    else:
-        show(_summary(result))
+        return 0
+    show(_summary(result))
+    for found in result.get("errors", ()):
+        show()
+        show(_errors(found))
     return 0
+
+
+def _ending(given: argparse.Namespace) -> str:
+    return given.output_file.suffix.lower() if given.output_file else ""
+
+
+def _write(
+    given: argparse.Namespace, evaluation: Evaluation, explorer: Explorer | None, result: dict[str, Any]
+) -> None:
+    """The result in the form that its file's name asks for; JSON unless it says csv or html."""
+    if _ending(given) == ".csv":
+        write_text(given.output_file, evaluation.to_csv())
+    elif _ending(given) == ".html":
+        from studio.reports.evaluation_report import evaluation_report
+
+        report = evaluation_report(evaluation, explorer, "en", has_sound=given.embed_audio)
+        write_text(given.output_file, report)
+    else:
+        write_json(given.output_file, result)
+    say(f"Wrote {given.output_file}")
 
 
 def _normalizer(given: argparse.Namespace) -> str:
@@ -131,6 +170,8 @@ def _one_recording(
     """The models on one recording: what each wrote, with the differences marked."""
     if given.data:
         raise ConfigError("evaluate takes --data or --audio_path: give one of them.")
+    if given.errors or _ending(given) in (".csv", ".html"):
+        raise ConfigError("--errors, .csv and .html are of a test set: give --data in place of --audio_path.")
     options = TranscribeOptions(language=given.language, task=given.task, num_beams=given.num_beams)
     services = Services.open(settings)
     line = ProgressLine()
@@ -180,7 +221,50 @@ def _summary(result: dict[str, Any]) -> str:
         meaning = "significant" if row["significant"] else "could be chance"
         lines.append(
             f"{row['b']} against {row['a']}: {row['metric'].upper()} {100 * row['difference']:+.1f} points, "
-            f"95 % interval {100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f} ({meaning})"
+            f"95 % interval {100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f} ({meaning}); "
+            f"better in {row['better']} clips, worse in {row['worse']}"
         )
     lines += [str(sentence) for sentence in script_sentences(result)]
+    rows = [
+        (
+            row["normalizer"],
+            row["model"],
+            format_percent(row["wer"]),
+            format_percent(row["cer"]),
+            str(row["better"]),
+            str(row["worse"]),
+        )
+        for row in result["normalizers"]
+    ]
+    if rows:
+        columns = 6 if len(result["models"]) > 1 else 4
+        header = ("NORMALIZER", "MODEL", "WER", "CER", "BETTER", "WORSE")[:columns]
+        lines += ["", table(header, [row[:columns] for row in rows])]
+    return "\n".join(lines)
+
+
+def _errors(found: dict[str, Any]) -> str:
+    """What is wrong with one model's texts; `--json` has all of it."""
+
+    def first(name: str, shown: Callable[[dict[str, Any]], str]) -> str:
+        return ", ".join(shown(row) for row in found[name][:_SHOWN]) or "none"
+
+    wrong = [row for row in found["words"] if row["right"] < row["said"]][:_SHOWN]
+    silence = found["silence"]
+    lines = [
+        f"# {found['model']}",
+        "words right: " + (", ".join(f"{r['word']} {r['right']}/{r['said']}" for r in wrong) or "all"),
+        "confusions: " + first("confusions", lambda row: f"{row['said']} → {row['written']} ×{row['count']}"),
+        "left out: " + first("deletions", lambda row: f"{row['word']} ×{row['count']}"),
+        "put in: " + first("insertions", lambda row: f"{row['word']} ×{row['count']}"),
+        f"repetitions: in {found['loops']} clips",
+    ]
+    if silence["clips"]:
+        lines.append(
+            f"clips without speech: {silence['clips']}, text in {silence['with_text']}, "
+            f"{silence['words']} words"
+        )
+    for by, groups in found["groups"].items():
+        rows = [(g["key"], str(g["clips"]), format_percent(g["rate"])) for g in groups]
+        lines += ["", table((by.upper(), "CLIPS", "ERRORS"), rows)]
     return "\n".join(lines)

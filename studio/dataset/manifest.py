@@ -25,7 +25,7 @@ from studio.settings import DEMO_SPEECH, Settings
 __all__ = ["Example", "Manifest", "RowProblem", "TextSegment", "read_manifest"]
 
 _METADATA = ("metadata.csv", "metadata.jsonl", "metadata.tsv", "metadata.json")
-_MOST_ROWS = 10**9
+MOST_ROWS = 10**9
 _OVERLAP_SECONDS, _GAP_SECONDS = 0.5, 5.0
 """A slice that begins so near the end of the one before it goes on with it."""
 _OTHER_SPLITS = {"train": ("validated",), "test": (), "validation": ("dev",)}
@@ -69,9 +69,9 @@ def read_manifest(
         HubUnreachableError: if it has to come from the model hub, and the hub does not answer.
         StorageError: if a hub dataset cannot be written to the cache.
     """
-    if max_rows is not None and not 0 < max_rows <= _MOST_ROWS:
+    if max_rows is not None and not 0 < max_rows <= MOST_ROWS:
         raise ManifestError(
-            "The number of rows to read is from 1 to {most:,}, got {given}.", most=_MOST_ROWS, given=max_rows
+            "The number of rows to read is from 1 to {most:,}, got {given}.", most=MOST_ROWS, given=max_rows
         )
     name = str(source)
     options: dict[str, Any] = {"split": split, "max_rows": max_rows, "cache_dir": cache_dir}

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio
-from studio.dataset.example import Example
+from studio.dataset.example import Example, Manifest
 from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError, DataError, ManifestError
-from studio.evaluation.metrics import error_rates, paired_bootstrap, utterance_errors
-from studio.evaluation.result import ComparisonRow, Evaluation, ModelRow, ProblemRow, UtteranceRow
+from studio.evaluation.kept_texts import KeptClip, KeptTexts
+from studio.evaluation.metrics import error_rates, paired_bootstrap, token_distances, utterance_errors
+from studio.evaluation.normalize import normalize
+from studio.evaluation.result import (
+    ComparisonRow,
+    Evaluation,
+    ModelRow,
+    NormalizerRow,
+    ProblemRow,
+    UtteranceRow,
+)
 from studio.evaluation.scripts import scripts_of
 from studio.options.choices import NORMALIZERS
 from studio.transcription.engine import EngineChoice, OnStep, ShouldStop, TranscribeOptions
@@ -26,8 +35,12 @@ if TYPE_CHECKING:
     from studio.transcription.transcriber import Transcriber
 
 BATCH_SIZE = 8
+KEPT = "evaluations"
+"""Folder of the cache with what was written by those that were not through."""
 COMPARED_METRICS = ("wer", "cer")
 _LONGEST_IN_A_BATCH = 30 * SAMPLING_RATE
+_SILENCE = 1e-10
+"""Power of what counts as no sound at all: 100 decibels below full scale."""
 
 OnProgress = Callable[[int, int], None]
 """Clips done and clips in all, over all models."""
@@ -50,13 +63,14 @@ class _TestSet:
     source: str
     examples: list[Example]
     durations: dict[int, float]
+    loudnesses: dict[int, float]
     problems: dict[int, ProblemRow]
 
-    def batches(self) -> Iterator[list[tuple[int, NDArray[np.float32]]]]:
-        """Clips with their places, `BATCH_SIZE` at a time; a clip over 30 s comes alone."""
+    def batches(self, done: Collection[int]) -> Iterator[list[tuple[int, NDArray[np.float32]]]]:
+        """Clips that are not done, with their places, `BATCH_SIZE` at a time; one over 30 s comes alone."""
         batch: list[tuple[int, NDArray[np.float32]]] = []
-        for place, example in enumerate(self.examples):
-            samples = self._read(place, example)
+        for place in [place for place in range(len(self.examples)) if place not in done]:
+            samples = self._read(place, self.examples[place])
             if samples is None:
                 continue
             if len(samples) > _LONGEST_IN_A_BATCH:
@@ -69,6 +83,10 @@ class _TestSet:
         if batch:
             yield batch
 
+    def kept(self, place: int, text: str) -> KeptClip:
+        """A clip that was heard, with its text."""
+        return KeptClip(place, text, self.durations[place], self.loudnesses[place])
+
     def _read(self, place: int, example: Example) -> NDArray[np.float32] | None:
         if place in self.problems:
             return None
@@ -78,6 +96,8 @@ class _TestSet:
             self.problems[place] = ProblemRow(example.line, str(example.audio_path), error.message())
             return None
         self.durations[place] = len(samples) / SAMPLING_RATE
+        energy = float(np.dot(samples, samples)) / max(1, len(samples))
+        self.loudnesses[place] = 10 * math.log10(energy + _SILENCE)
         return samples
 
 
@@ -94,6 +114,7 @@ def evaluate(
     local_files_only: bool = False,
     cache_dir: Path | None = None,
     choice: EngineChoice | None = None,
+    kept: Path | None = None,
     on_step: OnStep | None = None,
     on_progress: OnProgress | None = None,
     should_stop: ShouldStop | None = None,
@@ -104,6 +125,9 @@ def evaluate(
     evaluation of a training run. Clips that are shorter or longer than `seconds` say are left out. With the
     language `auto` the manifest's is taken where it has one. If `should_stop` says so, the rates are over the
     clips that all models that were reached have done.
+
+    The folder `kept` has what was written until an evaluation was stopped or killed: the next one of the same
+    models, clips and options goes on there, and nothing is left of one that comes to its end.
 
     Raises:
         ConfigError: if no model is given, or one twice, or a model lacks the language, or there is no such
@@ -125,12 +149,17 @@ def evaluate(
             high=longest,
         )
     problems = {-n: ProblemRow(p.line, p.audio_path, p.reason) for n, p in enumerate(manifest.problems, 1)}
-    tests = _TestSet(str(source), clips, {}, problems)
+    tests = _TestSet(str(source), clips, {}, {}, problems)
     heard: list[_Heard] = []
     total = len(tests.examples) * len(model_ids)
+    unfinished: list[KeptTexts] = []
+    clips_hash = Manifest(tests.source, "", clips, ()).hash if kept else ""
     for model_id in model_ids:
         if should_stop and should_stop():
             break
+        way = (engines.state_of(model_id), choice or EngineChoice(), options, clips_hash) if kept else ()
+        keeping = KeptTexts(kept, *way) if kept else None
+        unfinished += [keeping] if keeping else []
         with engines.lease(model_id, choice, on_step) as engine:
             heard.append(_Heard(engine.model_id, {}))
 
@@ -138,8 +167,12 @@ def evaluate(
                 if on_progress:
                     on_progress(before + done, total)
 
-            _hear_all(engine, tests, options, heard[-1], report, should_stop)
-    return _evaluation(tests, heard, normalizer)
+            _hear_all(engine, tests, options, heard[-1], report, should_stop, keeping)
+    found = _evaluation(tests, heard, normalizer)
+    if not (should_stop and should_stop()):
+        for texts in unfinished:
+            texts.forget()
+    return found
 
 
 def _check(model_ids: Sequence[str], normalizer: str) -> None:
@@ -163,16 +196,29 @@ def _hear_all(
     heard: _Heard,
     report: Callable[[int], None],
     should_stop: ShouldStop | None,
+    kept: KeptTexts | None,
 ) -> None:
-    done = 0
-    for batch in tests.batches():
+    if kept:
+        clips, heard.seconds = kept.read()
+        for clip in clips:
+            heard.texts[clip.place] = clip.text
+            heard.sound_seconds += clip.duration_seconds
+            tests.durations[clip.place], tests.loudnesses[clip.place] = (
+                clip.duration_seconds,
+                clip.loudness_db,
+            )
+    done = len(heard.texts)
+    for batch in tests.batches(heard.texts):
         if should_stop and should_stop():
             return
         began = time.perf_counter()
         for (place, samples), text in zip(batch, _texts(engine, tests, batch, options), strict=True):
             heard.texts[place] = text
             heard.sound_seconds += len(samples) / SAMPLING_RATE
-        heard.seconds += time.perf_counter() - began
+        took = time.perf_counter() - began
+        heard.seconds += took
+        if kept:
+            kept.add([tests.kept(place, heard.texts[place]) for place, _ in batch], took)
         done += len(batch)
         report(done)
     report(len(tests.examples))
@@ -225,7 +271,30 @@ def _evaluation(tests: _TestSet, reached: list[_Heard], normalizer: str) -> Eval
         utterances=tuple(_utterance(tests, place, model, normalizer) for place in places for model in heard),
         problems=tuple(tests.problems.values()),
         reference_scripts=scripts_of(references),
+        normalizers=tuple(every_normalizer([model.model for model in heard], references, hypotheses)),
     )
+
+
+def every_normalizer(
+    models: Sequence[str], references: Sequence[str], hypotheses: Sequence[Sequence[str]]
+) -> Iterator[NormalizerRow]:
+    """The same texts after each text normalisation, model by model: how much of a figure is its doing."""
+    for name in NORMALIZERS:
+        given = [normalize(text, name) for text in references]
+        first: NDArray[np.int64] | None = None
+        for model, texts in zip(models, hypotheses, strict=True):
+            heard = [normalize(text, name) for text in texts]
+            words, said = token_distances(given, heard, "wer")
+            characters, length = token_distances(given, heard, "cer")
+            first = characters if first is None else first
+            yield NormalizerRow(
+                name,
+                model,
+                int(words.sum()) / max(1, said),
+                int(characters.sum()) / max(1, length),
+                better=int((characters < first).sum()),
+                worse=int((characters > first).sum()),
+            )
 
 
 def _model_row(
@@ -265,4 +334,7 @@ def _utterance(tests: _TestSet, place: int, model: _Heard, normalizer: str) -> U
         hypothesis=text,
         wer=errors["wer"][0] / max(1, errors["wer"][1]),
         cer=errors["cer"][0] / max(1, errors["cer"][1]),
+        speaker=example.speaker,
+        language=example.language,
+        loudness_db=round(tests.loudnesses[place], 1),
     )

@@ -4,10 +4,14 @@
 |---|---|
 | `none` | nothing but trim |
 | `lowercase` | lower case, and nothing else |
-| `basic` | Whisper's for all languages: lower case, no punctuation, no symbols |
+| `basic` | lower case, no punctuation, no symbols, nothing in brackets; whole words in every script |
+| `whisper_basic` | Whisper's own for all languages, to compare with published figures; it splits words |
 | `english` | Whisper's for English: contractions, numbers, titles, filler words, spelling |
 | `chinese` | simplified characters, full-width forms to plain, lower case, no punctuation, no spaces |
 | `no_punctuation` | no punctuation but within words (`it's`, `well-known`); letters stay as they are |
+
+Whisper's own takes vowel signs and other marks (Devanagari, Bengali, Tamil, Thai, Khmer, Arabic …) for
+symbols, and puts a space in the place of each.
 """
 
 import json
@@ -26,6 +30,7 @@ _OUTER_MARKS = re.compile(
     r"(?<!\w)[^\w\s]+|[^\w\s]+(?!\w)|(?<=[^\x00-\x7f])[^\w\s]+|[^\w\s]{2,}|[,;:!?\"()\[\]]+"
 )
 """Marks at the edge of a word, several in a row, or between letters of languages without spaces."""
+_BRACKETS = re.compile(r"[<\[][^>\]]*[>\]]|\([^)]+?\)")
 
 _WITHOUT_SPACES = {
     "zh": ("chinese", "mandarin"),
@@ -53,13 +58,15 @@ def normalize(text: str, name: str, *, spelling: Mapping[str, str] | None = None
     if name == "lowercase":
         return text.lower().strip()
     if name == "basic":
-        return _basic()(text).strip()
+        return _basic(text)
+    if name == "whisper_basic":
+        return _whisper_basic()(text).strip()
     if name == "english":
         return _english(tuple(spelling.items()) if spelling else ())(text).strip()
     if name == "chinese":
         return _chinese(text)
     if name == "no_punctuation":
-        return " ".join(_OUTER_MARKS.sub(" ", text).split())
+        return " ".join(_OUTER_MARKS.sub(_spaced, text).split())
     raise ConfigError(
         "There is no normalizer {name!r}: choose one of {known}.", name=name, known=", ".join(NORMALIZERS)
     )
@@ -91,8 +98,31 @@ def writes_without_spaces(language: str) -> bool:
     return code in _WITHOUT_SPACES or any(spoken in names for names in _WITHOUT_SPACES.values())
 
 
+def _basic(text: str) -> str:
+    """As Whisper's, but a mark stays with its letter, and what nobody sees (joiners, directions) goes."""
+    text = "".join(char for char in _BRACKETS.sub("", text.lower()) if unicodedata.category(char) != "Cf")
+    shown = ""
+    for char in unicodedata.normalize("NFKC", text).lower():
+        shown += " " if unicodedata.category(char)[0] in "PS" or _is_stray(char, shown) else char
+    return " ".join(shown.split())
+
+
+def _spaced(found: re.Match[str]) -> str:
+    """Spaces for what was found, but marks and joiners, which Python's patterns take for no letters, stay."""
+    before = shown = found.string[: found.start()][-1:]
+    for char in found[0]:
+        is_of_word = unicodedata.category(char) in ("Mn", "Mc", "Me", "Cf") and shown[-1:].strip()
+        shown += char if is_of_word else " "
+    return shown[len(before) :]
+
+
+def _is_stray(char: str, before: str) -> bool:
+    """Whether a mark has lost its letter, as that of an emoji has."""
+    return unicodedata.category(char)[0] == "M" and not before[-1:].strip()
+
+
 @lru_cache(maxsize=1)
-def _basic() -> Callable[[str], str]:
+def _whisper_basic() -> Callable[[str], str]:
     transformers_library()
     from transformers.models.whisper.english_normalizer import BasicTextNormalizer
 

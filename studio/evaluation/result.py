@@ -1,6 +1,8 @@
 """What an evaluation answers: models, the differences between them, and what each wrote clip by clip."""
 
-from dataclasses import asdict, dataclass, field
+import csv
+import io
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from studio.messages import Message
@@ -36,6 +38,22 @@ class ComparisonRow:
     ci_low: float
     ci_high: float
     significant: bool
+    better: int
+    """Clips in which b makes fewer errors than a: with `worse`, those that decide."""
+    worse: int
+
+
+@dataclass(frozen=True)
+class NormalizerRow:
+    """A model's error rates after one of the text normalisations."""
+
+    normalizer: str
+    model: str
+    wer: float
+    cer: float
+    better: int
+    """Clips in which it gets more characters right than the first model."""
+    worse: int
 
 
 @dataclass(frozen=True)
@@ -53,6 +71,12 @@ class UtteranceRow:
     hypothesis: str
     wer: float
     cer: float
+    speaker: str | None = None
+    """As the list has it."""
+    language: str | None = None
+    """The same."""
+    loudness_db: float = 0.0
+    """Below full scale; -100 for digital silence."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +99,19 @@ class Evaluation:
     problems: tuple[ProblemRow, ...] = ()
     reference_scripts: dict[str, int] = field(default_factory=dict)
     """The same of what was said."""
+    normalizers: tuple[NormalizerRow, ...] = ()
+    """All text normalisations beside each other; of each, the models in their order."""
 
     def to_json(self) -> dict[str, Any]:
         """The answer of `evaluate --json`."""
         problems = [{**asdict(row), "reason": str(row.reason)} for row in self.problems]
         return {"schema_version": SCHEMA_VERSION, **asdict(self), "problems": problems}
+
+    def to_csv(self) -> str:
+        """A row a clip and model, under the names of `UtteranceRow`."""
+        written = io.StringIO()
+        names = [one.name for one in fields(UtteranceRow)]
+        table = csv.DictWriter(written, names, lineterminator="\n")
+        table.writeheader()
+        table.writerows(asdict(row) for row in self.utterances)
+        return written.getvalue()

@@ -30,6 +30,7 @@ NORMALIZERS = {
     "none": "None",
     "lowercase": "Lower case",
     "basic": "Basic (case and punctuation)",
+    "whisper_basic": "Whisper's basic (splits words at vowel signs)",
     "english": "English (Whisper's rules)",
     "chinese": "Chinese (simplified, no punctuation)",
     "no_punctuation": "No punctuation",

@@ -30,7 +30,7 @@ KIND_NAMES = {
     "other_language": N_("another language is detected"),
 }
 _SHOWN_LABELS = 20
-_STYLE = """
+REPORT_STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }
 table { border-collapse: collapse; width: 100%; margin: 1rem 0; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #8884; vertical-align: top;
@@ -130,7 +130,7 @@ def html_report(
     ]
     view = report_view(report, labels, examples, locale)
     body = join([tag("h1", title), tag("p", report.source), tag("div", charts, class_="charts"), view])
-    head = join([tag("meta", charset="utf-8"), tag("title", title), tag("style", Html(_STYLE))])
+    head = join([tag("meta", charset="utf-8"), tag("title", title), tag("style", Html(REPORT_STYLE))])
     return f'<!doctype html>\n<html lang="{locale}"><head>{head}</head><body>{body}</body></html>\n'
 
 

@@ -25,7 +25,7 @@ def tag(name: str, *children: Child, **attributes: object) -> Html:
     an attribute without a value; `_` in names of attributes stands for `-`, a trailing one is dropped.
     """
     shown = "".join(
-        f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{html.escape(str(value))}"')
+        f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{_escaped(str(value))}"')
         for key, value in attributes.items()
         if value is not None and value is not False
     )
@@ -45,10 +45,15 @@ def _render(child: Child) -> str:
     if isinstance(child, Html):
         return str(child)
     if isinstance(child, str):
-        return html.escape(child)
+        return _escaped(child)
     if isinstance(child, (int, float)):
         return str(child)
     return join(child)
+
+
+def _escaped(text: str) -> str:
+    """NUL, which HTML has no way to hold, is shown as the sign that stands for what cannot be shown."""
+    return html.escape(text.replace("\0", "\ufffd"))
 
 
 def table(

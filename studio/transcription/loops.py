@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Sequence
+from typing import TypeVar
 
 from studio.transcription.special_tokens import SpecialTokens
 
@@ -10,6 +11,8 @@ LOOP_COMPRESSION_RATIO = 2.4
 _REPEATS_OF_A_LOOP = 5
 """A sentence said three times in a row is no loop."""
 _REPEATS_CUT = 3
+
+Token = TypeVar("Token")
 
 
 def compression_ratio(text: str) -> float:
@@ -34,17 +37,17 @@ def is_loop(
     if compression_ratio(text) <= threshold:
         return False
     plain = tuple(token for token in tokens if token < special.end)
-    return was_cut or _without_repeats(plain, _REPEATS_OF_A_LOOP) != plain
+    return was_cut or without_repeats(plain, _REPEATS_OF_A_LOOP) != plain
 
 
 def cut_loop(text: str, tokens: Sequence[int], special: SpecialTokens, *, was_cut: bool) -> list[int]:
     """The tokens of a text; of a loop that it is stuck in, only the first round. See `is_loop`."""
     if not is_loop(text, tokens, special, was_cut=was_cut):
         return list(tokens)
-    return list(_without_repeats(tuple(token for token in tokens if token < special.end), _REPEATS_CUT))
+    return list(without_repeats(tuple(token for token in tokens if token < special.end), _REPEATS_CUT))
 
 
-def _without_repeats(tokens: tuple[int, ...], at_least: int) -> tuple[int, ...]:
+def without_repeats(tokens: tuple[Token, ...], at_least: int) -> tuple[Token, ...]:
     """The tokens with whatever comes `at_least` times in a row, or more often, only once."""
     for start in range(len(tokens)):
         for period in range(1, (len(tokens) - start) // at_least + 1):
@@ -52,5 +55,5 @@ def _without_repeats(tokens: tuple[int, ...], at_least: int) -> tuple[int, ...]:
             while end < len(tokens) and tokens[end] == tokens[end - period]:
                 end += 1
             if end - start >= at_least * period:
-                return tokens[: start + period] + _without_repeats(tokens[end:], at_least)
+                return tokens[: start + period] + without_repeats(tokens[end:], at_least)
     return tokens

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from studio.errors import ConfigError
 from studio.messages import Message
-from studio.registry.spec import ModelKind, ModelSpec
+from studio.registry.spec import CARD_FILE, ModelKind, ModelSpec
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.transcription.devices import free_memory
 from studio.transcription.engine import (
@@ -150,6 +150,17 @@ class ModelCache:
                 if engine is not None:
                     engine.release()
                 self._give_back(entry)
+
+    def state_of(self, model_id: str) -> tuple[tuple[str, int, int], ...]:
+        """Name, size and time of each file of a model, and of its base: while they are the same, so is it.
+
+        Raises: what `lease` raises.
+        """
+        spec = self._registry.get(model_id)
+        names = [spec.id, *([spec.base_model] if spec.kind is ModelKind.ADAPTER and spec.base_model else [])]
+        files = [path for name in names for path in sorted(self._registry.local_path(name).iterdir())]
+        stats = [(path.name, path.stat()) for path in files if path.is_file() and path.name != CARD_FILE]
+        return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
 
     def _playable(self, spec: ModelSpec, on_step: OnStep | None) -> ModelSpec:
         """The form of a model that faster-whisper plays."""

@@ -125,8 +125,21 @@ def test_an_evaluation_shows_rates_and_every_clip_or_what_is_wrong(open_page: Op
     page.locator("#evaluate-data input").fill("demo:test")
     page.get_by_role("button", name="Evaluate", exact=True).click()
     expect(page.locator("#evaluate-rates tbody tr")).to_have_count(1)
-    expect(page.locator("#evaluate-utterances tbody tr")).to_have_count(2)
+    clips = page.locator("#evaluate-utterances tbody tr")
+    expect(clips).to_have_count(2)
     expect(page.get_by_role("link", name="JSON")).to_be_visible()
+    clips.first.get_by_role("button", name="Play").click()
+    expect(clips.first.locator("audio")).to_be_focused()
+    page.wait_for_function("document.querySelector('#evaluate-utterances audio').currentTime > 0")
+    one_clip = page.locator("#evaluate-words td:nth-child(2)").filter(has_text=re.compile("^1$"))
+    one_clip.locator("xpath=preceding-sibling::td").get_by_role("button").first.click()
+    expect(clips).to_have_count(1)
+    page.get_by_role("button", name="Show all again").click()
+    expect(clips).to_have_count(2)
+    page.locator("#evaluate-groups .nsewdrag").click(position={"x": 150, "y": 200})
+    expect(page.locator("#evaluate-group input")).not_to_have_value("All")
+    page.locator("#evaluate-search input").fill("nobody has said this")
+    expect(page.locator("#evaluate-utterances")).to_contain_text("0 of 2 clips")
 
 
 def test_a_model_is_described_exported_renamed_and_deleted_after_asking(

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from studio.evaluation.capabilities import verdict_of
+from studio.reports.evaluation_views import difference, difference_legend
 from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import badge, facts, note, progress_bar
 from studio.runs.disk import LITTLE_SPACE_BYTES
@@ -12,7 +13,6 @@ from studio.training.after_check import CHECK_NAMES, name_of_check
 from studio.training.events import RunPhase
 from studio.training.retry import Retry
 from studio.translation import N_, said, tr
-from studio.ui.shared.evaluation_views import difference, difference_legend
 from studio.ui.shared.short_audio_views import short_audio_table
 from studio.ui.shared.views import loss_note
 from studio.units import format_bytes, format_duration, format_percent

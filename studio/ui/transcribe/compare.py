@@ -11,13 +11,13 @@ from gradio.blocks import Block
 from studio.errors import AudioError, ConfigError
 from studio.evaluation.side_by_side import SideBySide, hear_side_by_side
 from studio.registry.store import ModelRegistry
+from studio.reports.evaluation_views import side_by_side_view
 from studio.reports.language_names import language_choices
 from studio.reports.pieces import note, progress_bar
 from studio.serving.waiting import Line
 from studio.transcription.engine import EngineChoice, Progress, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from studio.translation import N_, tr
-from studio.ui.shared.evaluation_views import side_by_side_view
 from studio.ui.shared.following import QUIET, compared_models, opened, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields

@@ -1,6 +1,7 @@
 """Models side by side: rates, comparisons, utterances, and clips that cannot be used."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,35 @@ def test_a_stop_gives_rates_over_what_is_done(engines: ModelCache, manifest: Pat
     assert found.comparisons == ()
     nothing = evaluate(engines, ["demo"], str(manifest), options=PLAIN, should_stop=lambda: True)
     assert nothing.models == nothing.utterances == ()
+
+
+def test_an_evaluation_that_was_cut_short_goes_on_where_it_was(
+    engines: ModelCache, manifest: Path, tmp_path: Path
+) -> None:
+    """In whatever moment: a line that was torn is heard again, and another question is another evaluation."""
+    kept, told = tmp_path / "kept", list[int]()
+    asked: dict[str, Any] = {"options": PLAIN, "kept": kept}
+    whole = evaluate(engines, ["demo", "garbling"], str(manifest), options=PLAIN)
+    evaluate(
+        engines,
+        ["demo"],
+        str(manifest),
+        **asked,
+        on_progress=lambda done, _: told.append(done),
+        should_stop=lambda: bool(told),
+    )
+    (file,) = kept.iterdir()
+    assert (told, len(file.read_text("utf-8").splitlines())) == ([8], 1)
+    file.write_text(file.read_text("utf-8") + '{"clips": [[8, "torn', "utf-8")
+    evaluate(engines, ["demo"], str(manifest), **{**asked, "options": replace(PLAIN, max_new_tokens=2)})
+    assert [path.name for path in kept.iterdir()] == [file.name], "the other one has ended and left nothing"
+    told.clear()
+    found = evaluate(
+        engines, ["demo", "garbling"], str(manifest), **asked, on_progress=lambda done, _: told.append(done)
+    )
+    assert told[0] == 9, "the first eight of the first model are not heard again"
+    assert found.utterances == whole.utterances
+    assert list(kept.iterdir()) == []
 
 
 def test_what_cannot_be_compared_is_refused(engines: ModelCache, manifest: Path) -> None:

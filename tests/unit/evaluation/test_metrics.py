@@ -11,8 +11,11 @@ from studio.evaluation.metrics import (
     errors_of_parts,
     paired_bootstrap,
     rate_interval,
+    token_distances,
     utterance_errors,
 )
+from studio.evaluation.normalize import normalize
+from tests.unit.evaluation.test_normalize import TEN_SCRIPTS
 
 
 def corpus(seed: int, size: int = 60) -> tuple[list[str], list[str]]:
@@ -33,6 +36,25 @@ def test_rates_are_those_of_jiwer_over_the_whole_corpus() -> None:
     assert rates.cer == pytest.approx(jiwer.cer(references, hypotheses))
     assert rates.mer == rates.wer
     assert rates.n == len(references)
+
+
+@pytest.mark.parametrize("text", TEN_SCRIPTS.values(), ids=TEN_SCRIPTS)
+@pytest.mark.parametrize("normalizer", ["none", "basic"])
+def test_rates_are_those_of_jiwer_to_the_last_digit_in_ten_scripts(text: str, normalizer: str) -> None:
+    choose = random.Random(text)
+    words = text.split()
+    references = [" ".join(choose.choices(words, k=choose.randint(1, 9))) for _ in range(40)]
+    hypotheses = [
+        " ".join(word[: choose.randint(1, len(word))] for word in said.split() if choose.random() < 0.9)
+        for said in references
+    ]
+    rates = error_rates(references, hypotheses, normalizer)
+    sides = [[normalize(line, normalizer) for line in side] for side in (references, hypotheses)]
+    assert (rates.wer, rates.cer) == (jiwer.wer(*sides), jiwer.cer(*sides))
+    assert 0 < rates.cer < rates.wer
+    for metric, rate in (("wer", rates.wer), ("cer", rates.cer)):
+        errors, length = token_distances(*sides, metric)
+        assert errors.sum() / length == rate
 
 
 def test_a_corpus_counts_edits_and_does_not_average_rates() -> None:

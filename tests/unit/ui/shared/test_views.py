@@ -17,7 +17,7 @@ from studio.options.arguments import config_to_dict
 from studio.options.training import TrainingConfig
 from studio.registry.catalog import RELEASED, find_released
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
-from studio.reports import data_views
+from studio.reports import data_views, evaluation_views
 from studio.reports.markup import Html
 from studio.runs.history import Histories
 from studio.runs.status import EvalPoint, JobState, RunStatus
@@ -29,7 +29,7 @@ from studio.training.retry import OUT_OF_MEMORY, Shortage, nothing_left
 from studio.training.run_dir import RunDir
 from studio.transcription.engine import Segment, Transcript, Word
 from studio.translation import tr
-from studio.ui.shared import evaluation_views, transcript_views, views
+from studio.ui.shared import transcript_views, views
 from studio.ui.train import run_views
 
 EVIL = "<img src=x onerror=alert(1)>${alert(2)}"
@@ -319,13 +319,14 @@ def test_a_download_is_the_file_itself() -> None:
 
 def compared(**values: Any) -> str:
     interval = {"difference": -0.2, "ci_low": -0.25, "ci_high": -0.15, "significant": True}
-    row = {"a": "demo", "b": "mine", "metric": "wer", **interval, **values}
+    row = {"a": "demo", "b": "mine", "metric": "wer", "better": 7, "worse": 2, **interval, **values}
     return text_of(evaluation_views.comparison_sentences([row], "en"))
 
 
 def test_a_real_difference_is_a_sentence_with_the_better_model_first() -> None:
     assert compared() == (
-        "WER: mine makes 20.0 points fewer errors than demo (95 % interval 15.0 to 25.0): a real difference."
+        "WER: mine makes 20.0 points fewer errors than demo (95 % interval 15.0 to 25.0): a real difference. "
+        "mine makes fewer errors than demo in 7 clips, more in 2."
     )
 
 

@@ -1,0 +1,331 @@
+"""What is wrong in an evaluation, word by word and clip by clip, and the clips that somebody asks for.
+
+Words are those of the texts in their normal form, as the evaluation's; of Chinese and Japanese each character
+is one, as in MER.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from studio.errors import ConfigError
+from studio.evaluation.metrics import Alignment, alignments, mixed_tokens
+from studio.evaluation.normalize import normalize
+from studio.evaluation.result import Evaluation, UtteranceRow
+from studio.transcription.loops import LOOP_COMPRESSION_RATIO, compression_ratio, without_repeats
+
+GROUPINGS = ("duration", "speaker", "language", "loudness", "speed")
+SHOWN = ("all", "errors", "lost", "gained", "silence", "loops")
+SORTS = ("worst", "list", "difference", "longest", "shortest")
+_AT_ONCE = 2000
+_REPEATS_OF_A_LOOP = 3
+_DURATIONS = (2.0, 5.0, 10.0, 20.0, 30.0)
+"""Seconds."""
+_LOUDNESSES = (-42.0, -36.0, -30.0, -24.0, -18.0)
+"""Decibels below full scale."""
+_SPEEDS = 5
+"""Groups of about equally many clips."""
+
+Mistake = tuple[str, str]
+"""Said and written: nothing was said of an insertion, nothing written of a deletion."""
+Cell = tuple[int, int]
+"""Percent of errors of the model that is compared with, and of the model: from there, less than 5 more."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Clips that have something in common, and what a model makes of them."""
+
+    key: str
+    """A range with its unit, a speaker, or a language as the list has it."""
+    clips: int
+    errors: int
+    words: int
+    """Of the references."""
+
+    @property
+    def rate(self) -> float:
+        """Errors over words; the errors themselves where nothing is said."""
+        return self.errors / max(1, self.words)
+
+
+@dataclass(frozen=True)
+class Query:
+    """Which clips are asked for, and in which order."""
+
+    model: int = 0
+    """Place of the model whose errors count."""
+    against: int = 0
+    """Place of the one that it is compared with."""
+    show: str = "all"
+    """One of `SHOWN`: `lost` is where the model makes more errors than the other, `gained` where fewer,
+    `silence` where it writes though nothing was said, `loops` where it repeats itself."""
+    sort: str = "worst"
+    by: str = ""
+    """One of `GROUPINGS`, with `group`."""
+    group: str = ""
+    search: str = ""
+    """What stands in the reference or in a model's text."""
+    mistake: tuple[str | None, str | None] | None = None
+    """Said and written; None: whatever it is."""
+    cell: Cell | None = None
+
+
+@dataclass(frozen=True)
+class WordRow:
+    """A word of the references."""
+
+    word: str
+    said: int
+    right: int
+
+
+class ModelErrors:
+    """What one model makes of the clips."""
+
+    def __init__(self, references: Sequence[str], texts: Sequence[str], normalizer: str) -> None:
+        """Texts are as they were written; both sides are brought into their normal form."""
+        self.errors = np.zeros(len(texts), dtype=np.int64)
+        self.is_loop = np.zeros(len(texts), dtype=bool)
+        self.lengths = np.zeros(len(texts), dtype=np.int64)
+        """Words that were said, clip by clip."""
+        self.words = np.zeros(len(texts), dtype=np.int64)
+        """Words that were written, clip by clip."""
+        self.said: Counter[str] = Counter()
+        self.right: Counter[str] = Counter()
+        self.mistakes: dict[Mistake, list[int]] = defaultdict(list)
+        """The clips of each, one as often as it happens there."""
+        for first in range(0, len(texts), _AT_ONCE):
+            given, heard = (
+                [mixed_tokens(normalize(text, normalizer)) for text in side[first : first + _AT_ONCE]]
+                for side in (references, texts)
+            )
+            for place, found in enumerate(alignments(given, heard), first):
+                self._count(place, given[place - first], heard[place - first], found)
+                self.is_loop[place] = repeats_itself(heard[place - first], given[place - first])
+
+    def _count(self, place: int, given: list[str], heard: list[str], found: Alignment) -> None:
+        self.said.update(given)
+        self.lengths[place], self.words[place] = len(given), len(heard)
+        for kind, said, written in found:
+            if kind == "equal":
+                self.right[said] += 1
+            else:
+                self.errors[place] += 1
+                self.mistakes[said, written].append(place)
+
+    def words_by_errors(self) -> list[WordRow]:
+        """The vocabulary of the references, the words first that are most often wrong."""
+        rows = [WordRow(word, count, self.right[word]) for word, count in self.said.items()]
+        return sorted(rows, key=lambda row: (row.right - row.said, row.word))
+
+    def most_frequent(self, kind: str) -> list[tuple[Mistake, int]]:
+        """`confusion`s, `deletion`s or `insertion`s with how often each happens, the most frequent first."""
+        wanted = {"confusion": (True, True), "deletion": (True, False), "insertion": (False, True)}[kind]
+        found = [(pair, len(at)) for pair, at in self.mistakes.items() if tuple(map(bool, pair)) == wanted]
+        return sorted(found, key=lambda row: (-row[1], row[0]))
+
+
+def repeats_itself(written: Sequence[str], said: Sequence[str]) -> bool:
+    """Whether words are written again and again, and were not said so."""
+
+    def is_one(words: Sequence[str]) -> bool:
+        if compression_ratio(" ".join(words)) <= LOOP_COMPRESSION_RATIO:
+            return False
+        return without_repeats(tuple(words), _REPEATS_OF_A_LOOP) != tuple(words)
+
+    return is_one(written) and not is_one(said)
+
+
+class Explorer:
+    """An evaluation that is looked into. A hundred thousand clips take a few seconds a model."""
+
+    def __init__(self, found: Evaluation) -> None:
+        """`found` has at least one model and one clip."""
+        self.models = [row.id for row in found.models]
+        count = len(self.models)
+        self.clips: Sequence[UtteranceRow] = found.utterances[::count]
+        """What is the same for all models: sound, reference, speaker."""
+        self.texts = [[row.hypothesis for row in found.utterances[n::count]] for n in range(count)]
+        references = [clip.reference for clip in self.clips]
+        normalizer = found.models[0].normalizer
+        self.errors = [ModelErrors(references, texts, normalizer) for texts in self.texts]
+        self.lengths = self.errors[0].lengths
+        self._searched: list[str] = []
+        self._keys = {by: keys for by in GROUPINGS if len(set(keys := self._keys_by(by))) > 1}
+        self._order = {
+            by: sorted(set(keys), key=_numeric if by in _RANGES else lambda key: (0.0, key))
+            for by, keys in self._keys.items()
+        }
+
+    @property
+    def groupings(self) -> list[str]:
+        """Those of `GROUPINGS` in which the clips differ."""
+        return list(self._keys)
+
+    def groups(self, by: str, model: int) -> list[Group]:
+        """The clips in groups, ranges in their order; those of which nothing is known are in none."""
+        keys = np.array(self._keys[by], dtype=object)
+        found = []
+        for key in self._order[by]:
+            of_it = keys == key
+            errors, words = self.errors[model].errors[of_it].sum(), self.lengths[of_it].sum()
+            if key:
+                found.append(Group(key, int(of_it.sum()), int(errors), int(words)))
+        return found
+
+    def rate(self, model: int, place: int) -> float:
+        """Share of a clip's words that a model gets wrong."""
+        return float(self.errors[model].errors[place] / max(1, self.lengths[place]))
+
+    def select(self, query: Query) -> NDArray[np.int64]:
+        """Places of the clips that are asked for, in the order that is asked for.
+
+        Raises:
+            ConfigError: if there is no such model, choice, order or grouping.
+        """
+        for name, value, known in (
+            ("show", query.show, SHOWN),
+            ("sort", query.sort, SORTS),
+            ("by", query.by, ("", *GROUPINGS)),
+        ):
+            if value not in known:
+                raise ConfigError(
+                    "{name} is one of {known}, got {value!r}.", name=name, known=", ".join(known), value=value
+                )
+        for model in (query.model, query.against):
+            if not 0 <= model < len(self.models):
+                raise ConfigError("There is no model number {number} in this evaluation.", number=model + 1)
+        places = np.flatnonzero(self._mask(query))
+        keys = self._sort_keys(query)[places]
+        return places[np.argsort(keys, kind="stable")]
+
+    def _mask(self, query: Query) -> NDArray[np.bool_]:
+        own, other = self.errors[query.model], self.errors[query.against]
+        masks: dict[str, NDArray[np.bool_]] = {
+            "all": np.ones(len(self.clips), dtype=bool),
+            "errors": own.errors > 0,
+            "lost": own.errors > other.errors,
+            "gained": own.errors < other.errors,
+            "silence": (self.lengths == 0) & (own.words > 0),
+            "loops": own.is_loop,
+        }
+        mask = masks[query.show].copy()
+        if query.by and query.group:
+            keys = self._keys.get(query.by, [""] * len(self.clips))
+            mask &= np.fromiter((key == query.group for key in keys), dtype=bool, count=len(keys))
+        if query.mistake:
+            mask &= self._made(query.model, query.mistake)
+        if query.cell:
+            x, y = self._cells(query.model, query.against)
+            mask &= (x == query.cell[0]) & (y == query.cell[1])
+        if wanted := query.search.strip().casefold():
+            self._searched = self._searched or [
+                "\n".join((clip.reference, *texts)).casefold()
+                for clip, *texts in zip(self.clips, *self.texts, strict=True)
+            ]
+            mask &= np.fromiter((wanted in text for text in self._searched), dtype=bool, count=len(mask))
+        return mask
+
+    def _made(self, model: int, mistake: tuple[str | None, str | None]) -> NDArray[np.bool_]:
+        mask = np.zeros(len(self.clips), dtype=bool)
+        for pair, at in self.errors[model].mistakes.items():
+            if all(wanted in (None, had) for wanted, had in zip(mistake, pair, strict=True)):
+                mask[at] = True
+        return mask
+
+    def _sort_keys(self, query: Query) -> NDArray[np.float64]:
+        own = self.errors[query.model].errors
+        if query.sort == "worst":
+            return np.divide(-own, np.maximum(1, self.lengths), dtype=np.float64)
+        if query.sort == "difference":
+            differences: NDArray[np.int64] = np.abs(own - self.errors[query.against].errors)
+            return -differences.astype(np.float64)
+        if query.sort == "list":
+            return np.zeros(len(self.clips))
+        seconds = np.array([clip.duration_seconds for clip in self.clips], dtype=np.float64)
+        return seconds if query.sort == "shortest" else -1.0 * seconds
+
+    def _keys_by(self, by: str) -> list[str]:
+        """The group of each clip; empty: of none."""
+        if by == "speaker":
+            return [clip.speaker or "" for clip in self.clips]
+        if by == "language":
+            return [clip.language or "" for clip in self.clips]
+        if by == "duration":
+            return _ranges([clip.duration_seconds for clip in self.clips], _DURATIONS, "s")
+        if by == "loudness":
+            return _ranges([clip.loudness_db for clip in self.clips], _LOUDNESSES, "dB")
+        speeds = [
+            len("".join(clip.reference.split())) / max(0.1, clip.duration_seconds) for clip in self.clips
+        ]
+        said = [speed for speed in speeds if speed]
+        edges = {float(edge) for edge in np.quantile(said or [0.0], np.arange(1, _SPEEDS) / _SPEEDS).round(1)}
+        keys = _ranges(speeds, sorted(edges), "1/s")
+        return [key if speed else "" for key, speed in zip(keys, speeds, strict=True)]
+
+    def summary_of_silence(self, model: int) -> dict[str, int]:
+        """Clips in which nothing is said, how many of them a model writes in, and how many words."""
+        silent, words = self.lengths == 0, self.errors[model].words
+        return {
+            "clips": int(silent.sum()),
+            "with_text": int((silent & (words > 0)).sum()),
+            "words": int(words[silent].sum()),
+        }
+
+    def cells(self, model: int, against: int) -> list[tuple[Cell, int]]:
+        """Clips by the errors of two models, in steps of 5 %: how many there are in each cell."""
+        counts = Counter(zip(*self._cells(model, against), strict=True))
+        return sorted(((int(x), int(y)), count) for (x, y), count in counts.items())
+
+    def _cells(self, model: int, against: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Percent of errors of the one compared with, and of the model; from 100 on, all are one."""
+        x, y = (
+            5 * (20 * np.minimum(1.0, self.errors[n].errors / np.maximum(1, self.lengths))).astype(np.int64)
+            for n in (against, model)
+        )
+        return x, y
+
+    def summary(self, model: int) -> dict[str, Any]:
+        """What is wrong, for `--json`: words, confusions, deletions, insertions, silence, loops, groups."""
+        own = self.errors[model]
+        pairs = own.most_frequent
+        return {
+            "model": self.models[model],
+            "words": [asdict(row) for row in own.words_by_errors()],
+            "confusions": [
+                {"said": said, "written": written, "count": count}
+                for (said, written), count in pairs("confusion")
+            ],
+            "deletions": [{"word": said, "count": count} for (said, _), count in pairs("deletion")],
+            "insertions": [{"word": written, "count": count} for (_, written), count in pairs("insertion")],
+            "silence": self.summary_of_silence(model),
+            "loops": int(own.is_loop.sum()),
+            "groups": {
+                by: [{**asdict(group), "rate": group.rate} for group in self.groups(by, model)]
+                for by in self.groupings
+            },
+        }
+
+
+_RANGES = ("duration", "loudness", "speed")
+
+
+def _ranges(values: Sequence[float], edges: Sequence[float], unit: str) -> list[str]:
+    """The range of each value, `2 to 5 s`; an edge belongs to the range above it."""
+    names = [f"< {edges[0]:g} {unit}"] if edges else [""]
+    names += [f"{low:g} to {high:g} {unit}" for low, high in pairwise(edges)]
+    names += [f"≥ {edges[-1]:g} {unit}"] if edges else []
+    return [names[place] for place in np.searchsorted(np.array(edges), np.array(values), side="right")]
+
+
+def _numeric(key: str) -> tuple[float, str]:
+    """Ranges by where they begin."""
+    if not key or key.startswith("<"):
+        return -np.inf, key
+    return float(key.removeprefix("≥ ").split()[0]), key

@@ -1,0 +1,306 @@
+"""Evaluations as the visitor sees them: pure functions from results to HTML."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from studio.evaluation.explorer import Explorer, Group
+from studio.evaluation.metrics import AlignedPiece, align
+from studio.evaluation.result import UtteranceRow
+from studio.evaluation.scripts import script_sentences
+from studio.evaluation.side_by_side import SideBySide
+from studio.options.choices import NORMALIZERS
+from studio.reports.language_names import language_name
+from studio.reports.markup import Child, Html, table, tag
+from studio.translation import N_, said, tr
+from studio.units import format_percent
+
+
+def rates_table(models: Sequence[Mapping[str, Any]], locale: str) -> Html:
+    """A row a model; the lowest word error rate is set in bold."""
+    headers = [
+        tr(text, locale)
+        for text in (
+            N_("Model"),
+            N_("WER (words)"),
+            N_("CER (characters)"),
+            N_("MER (mixed)"),
+            N_("Real-time factor"),
+            N_("Clips"),
+        )
+    ]
+    best = min((row["wer"] for row in models), default=None)
+    rows: list[list[Child]] = [
+        [
+            str(row["id"]),
+            tag("b" if row["wer"] == best else "span", format_percent(row["wer"])),
+            format_percent(row["cer"]),
+            format_percent(row["mer"]),
+            f"{row['real_time_factor']:.3f}",
+            str(row["n"]),
+        ]
+        for row in models
+    ]
+    return table(headers, rows, numeric=[1, 2, 3, 4, 5], class_="stacked")
+
+
+def comparison_sentences(comparisons: Sequence[Mapping[str, Any]], locale: str) -> Html:
+    """What the difference between two models is worth, one sentence a pair and metric."""
+    return tag("ul", [tag("li", _comparison(row, locale)) for row in comparisons], class_="comparisons")
+
+
+def _comparison(row: Mapping[str, Any], locale: str) -> str:
+    # The difference is b minus a: below zero, b makes fewer errors.
+    better, worse = (row["b"], row["a"]) if row["difference"] < 0 else (row["a"], row["b"])
+    low, high = row["ci_low"], row["ci_high"]
+    if row["significant"]:
+        low, high = sorted((abs(low), abs(high)))
+    values = {
+        "metric": str(row["metric"]).upper(),
+        "better": better,
+        "worse": worse,
+        "points": f"{100 * abs(row['difference']):.1f}",
+        "low": f"{100 * low:.1f}",
+        "high": f"{100 * high:.1f}",
+    }
+    if row["significant"]:
+        text = N_(
+            "{metric}: {better} makes {points} points fewer errors than {worse} (95 % interval {low} to "
+            "{high}): a real difference."
+        )
+    else:
+        text = N_(
+            "{metric}: {better} and {worse} differ by {points} points (95 % interval {low} to {high}): this "
+            "may be chance."
+        )
+    decide = N_("{b} makes fewer errors than {a} in {better} clips, more in {worse}.")
+    counts = {name: row[name] for name in ("a", "b", "better", "worse")}
+    return f"{tr(text, locale, **values)} {tr(decide, locale, **counts)}"
+
+
+def script_note(found: Mapping[str, Any], locale: str) -> Html:
+    """Which script each model writes, where the texts are Chinese."""
+    sentences = script_sentences(found)
+    if not sentences:
+        return tag("div")
+    return tag("ul", [tag("li", said(one, locale)) for one in sentences], class_="comparisons")
+
+
+def normalizers_table(rows: Sequence[Mapping[str, Any]], locale: str) -> Html:
+    """A row a text normalisation: the same texts after it, of each model, and the clips that decide."""
+    models = list(dict.fromkeys(str(row["model"]) for row in rows))
+    headers = [tr("Text normalisation", locale)]
+    shown: dict[str, list[Child]] = {}
+    for row in rows:
+        cells = shown.setdefault(row["normalizer"], [tr(NORMALIZERS[row["normalizer"]], locale)])
+        cells += [format_percent(row["wer"]), format_percent(row["cer"])]
+        if row["model"] != models[0]:
+            cells.append(f"+{row['better']} −{row['worse']}")
+    for model in models:
+        headers += [f"{model}: WER", f"{model}: CER"]
+        if model != models[0]:
+            headers.append(f"{model}: {tr('clips better, worse', locale)}")
+    return table(headers, shown.values(), numeric=range(1, len(headers)), class_="stacked normalizers")
+
+
+# ---------------------------------------------------------------------- what is wrong, and where
+
+_WORDS_SHOWN = 12
+SHOWN_LABELS = {
+    "all": N_("All clips"),
+    "errors": N_("Clips with errors"),
+    "lost": N_("Worse than the other model"),
+    "gained": N_("Better than the other model"),
+    "silence": N_("Text where nobody speaks"),
+    "loops": N_("Repetitions"),
+}
+SORT_LABELS = {
+    "worst": N_("Most errors first"),
+    "list": N_("As in the list"),
+    "difference": N_("Largest difference first"),
+    "longest": N_("Longest first"),
+    "shortest": N_("Shortest first"),
+}
+GROUPING_LABELS = {
+    "duration": N_("Length of the clip"),
+    "speaker": N_("Speaker"),
+    "language": N_("Language"),
+    "loudness": N_("Loudness"),
+    "speed": N_("Characters per second"),
+}
+
+
+def asking(text: Child, question: Mapping[str, Any] | None, **more: object) -> Child:
+    """A button that asks the explorer something; without a question the text alone."""
+    if question is None:
+        return text
+    asked = json.dumps(question, ensure_ascii=False)
+    return tag("button", text, type="button", class_="ask", data_ask=asked, **more)
+
+
+def words_view(explorer: Explorer, model: int, locale: str, *, is_live: bool = True) -> Html:
+    """The words that are most often wrong, what is written instead, left out or put in; and on silence.
+
+    If it `is_live`, each is a button that asks for its clips.
+    """
+    errors, silence = explorer.errors[model], explorer.summary_of_silence(model)
+
+    def asked(said: str | None, written: str | None) -> dict[str, Any] | None:
+        return {"said": said, "written": written} if is_live else None
+
+    words = [
+        [
+            asking(_word(row.word), asked(row.word, None)),
+            row.said,
+            tag("span", format_percent(row.right / row.said), title=str(row.right)),
+        ]
+        for row in errors.words_by_errors()[:_WORDS_SHOWN]
+        if row.right < row.said
+    ]
+    confusions = [
+        [asking([_word(said), " → ", _word(written)], asked(said, written)), count]
+        for (said, written), count in errors.most_frequent("confusion")[:_WORDS_SHOWN]
+    ]
+    deletions = [
+        [asking(_word(said), asked(said, "")), count]
+        for (said, _), count in errors.most_frequent("deletion")[:_WORDS_SHOWN]
+    ]
+    insertions = [
+        [asking(_word(written), asked("", written)), count]
+        for (_, written), count in errors.most_frequent("insertion")[:_WORDS_SHOWN]
+    ]
+    often = tr("times", locale)
+    tables = [
+        ([tr("Words most often wrong", locale), tr("said", locale), tr("right", locale)], words),
+        ([tr("Said → written", locale), often], confusions),
+        ([tr("Left out", locale), often], deletions),
+        ([tr("Put in", locale), often], insertions),
+    ]
+    told = []
+    if silence["clips"]:
+        text = N_("{clips} clips have no speech: text was written in {with_text} of them, {words} words.")
+        told.append(tr(text, locale, **silence))
+    if loops := int(errors.is_loop.sum()):
+        told.append(tr("Repetitions without end in {count} clips.", locale, count=loops))
+    return tag(
+        "div",
+        tag(
+            "div", [table(head, rows, numeric=[1, 2]) for head, rows in tables if rows], class_="word-tables"
+        ),
+        tag("ul", [tag("li", sentence) for sentence in told], class_="comparisons") if told else None,
+    )
+
+
+def _word(word: str) -> Html:
+    return tag("bdi", word)
+
+
+def clip_table(
+    explorer: Explorer,
+    places: Sequence[int],
+    locale: str,
+    sounds: Mapping[int, str] | None = None,
+    *,
+    is_live: bool = True,
+) -> Html:
+    """Clips with what was said and what each model wrote, differences marked.
+
+    `sounds` are addresses of the clips that can be heard; if it `is_live`, the others have a button for it.
+    """
+    sounds = sounds or {}
+    headers = [tr("Audio", locale), tr("Reference", locale), *explorer.models, tr("Length", locale)]
+    rows: list[list[Child]] = []
+    for place in places:
+        clip = explorer.clips[place]
+        written = [
+            [
+                tag("span", format_percent(explorer.rate(model, place)), class_="clip-rate"),
+                difference(clip.reference, texts[place]),
+            ]
+            for model, texts in enumerate(explorer.texts)
+        ]
+        about = [clip.speaker or "", language_name(clip.language or "", locale)]
+        rows.append(
+            [
+                [_sound(place, sounds.get(place), clip, locale, is_live=is_live)],
+                tag("span", clip.reference, dir="auto"),
+                *written,
+                tag("span", " · ".join([f"{clip.duration_seconds:.1f} s", *filter(None, about)])),
+            ]
+        )
+    return tag("div", difference_legend(locale), table(headers, rows, class_="utterances stacked"))
+
+
+def _sound(place: int, source: str | None, clip: UtteranceRow, locale: str, *, is_live: bool) -> Html:
+    name = re.split(r"[\\/]", clip.audio_path)[-1]
+    line = tr("line {line}", locale, line=clip.line)
+    shown = tag("span", line, title=name, class_="subdued")
+    if source:
+        sound = tag("audio", controls=True, autoplay=is_live, preload="metadata", src=source, aria_label=line)
+        return tag("div", sound, shown, class_="clip-sound")
+    heard = f"{tr('Play', locale)}: {line}"
+    play = asking("▶", {"play": place}, aria_label=heard, title=name) if is_live else None
+    return tag("div", play, shown, class_="clip-sound")
+
+
+def group_bars(groups: Sequence[Group], title: str, locale: str) -> Html:
+    """Errors of each group as bars that need no script."""
+    headers = [title, tr("Clips", locale), tr("Errors", locale), ""]
+    most = max((group.rate for group in groups), default=0.0) or 1.0
+    rows: list[list[Child]] = [
+        [
+            tag("bdi", group.key),
+            group.clips,
+            format_percent(group.rate),
+            tag("div", class_="group-bar", style=f"width:{100 * group.rate / most:.1f}%"),
+        ]
+        for group in groups
+    ]
+    return table(headers, rows, numeric=[1, 2], class_="group-bars")
+
+
+def difference_legend(locale: str) -> Html:
+    """What the marks of `difference` mean."""
+    return tag(
+        "p",
+        tag("del", tr("deleted", locale)),
+        " ",
+        tag("ins", tr("inserted", locale)),
+        " ",
+        tag("mark", tr("substituted", locale)),
+        class_="diff-legend",
+    )
+
+
+def side_by_side_view(found: SideBySide, locale: str) -> Html:
+    """A row a model: what it wrote against the reference, or against the first model, and its error rates."""
+    headers = [tr(text, locale) for text in (N_("Model"), N_("Model output"))]
+    rates = [tr(text, locale) for text in (N_("WER (words)"), N_("CER (characters)"))]
+    rows: list[list[Child]] = []
+    for hearing in found.hearings:
+        shown = tag("span", [[_piece(piece), " "] for piece in hearing.pieces], class_="diff", dir="auto")
+        row: list[Child] = [hearing.transcript.model, shown]
+        if hearing.wer is not None and hearing.cer is not None:
+            row += [format_percent(hearing.wer), format_percent(hearing.cer)]
+        rows.append(row)
+    titles = [*headers, *rates] if found.reference else headers
+    return tag(
+        "div", difference_legend(locale), table(titles, rows, numeric=[2, 3], class_="side-by-side stacked")
+    )
+
+
+def difference(reference: str, hypothesis: str) -> Html:
+    """The hypothesis with what was left out, put in or written instead marked."""
+    pieces = [[_piece(piece), " "] for piece in align(reference, hypothesis)]
+    return tag("span", pieces, class_="diff", dir="auto")
+
+
+def _piece(piece: AlignedPiece) -> Child:
+    if piece.kind == "equal":
+        return piece.hypothesis
+    if piece.kind == "delete":
+        return tag("del", piece.reference)
+    if piece.kind == "insert":
+        return tag("ins", piece.hypothesis)
+    return tag("mark", piece.hypothesis, title=piece.reference)

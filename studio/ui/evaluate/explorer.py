@@ -1,0 +1,330 @@
+"""Where the errors are: figures and words that lead to clips; the clips, by pages, with their sound."""
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+from gradio.components.plot import PlotData
+
+from studio.errors import DataError
+from studio.evaluation.explorer import Explorer, Group, Query
+from studio.reports.evaluation_report import sound_address
+from studio.reports.evaluation_views import (
+    GROUPING_LABELS,
+    SHOWN_LABELS,
+    SORT_LABELS,
+    asking,
+    clip_table,
+    words_view,
+)
+from studio.reports.markup import Child, Html, tag
+from studio.reports.pieces import BLUE, VIOLET
+from studio.settings import ASSETS
+from studio.translation import N_, tr
+from studio.ui.shared.charts import axis, figure
+from studio.ui.shared.errors import told_in
+from studio.ui.shared.following import QUIET, follow_form
+from studio.ui.shared.forms import choices_of
+from studio.ui.shared.i18n import _, request_locale
+
+SCRIPT = ASSETS / "explorer.js"
+PAGE = 25
+"""Clips that are shown at a time."""
+KEPT_SECONDS = 3600.0
+"""An evaluation can be looked into for so long; then the studio forgets it."""
+_FIGURES = "#evaluate-groups, #evaluate-scatter"
+"""A click in these is a question, too."""
+_BARS = 30
+"""Speakers, say, of whom there are more are in no figure."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a visitor looks at, beside what the form says."""
+
+    page: int = 0
+    playing: int | None = None
+    """The clip that is heard."""
+    mistake: tuple[str | None, str | None] | None = None
+    cell: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class ExplorerView:
+    """Components of the explorer, in their order on the page."""
+
+    section: gr.Column
+    form: Mapping[str, Block]
+    """What clips are asked for, under the names of a `Query`."""
+    bars: gr.Plot
+    scatter: gr.Plot
+    words: gr.HTML
+    clips: gr.HTML
+    refused: gr.HTML
+    explorer: gr.State
+    seen: gr.State
+
+    def all(self) -> list[Block]:
+        """In the order in which `shown` gives them."""
+        figures = [self.bars, self.scatter, self.words, self.clips, self.explorer, self.seen]
+        return [self.section, *self.form.values(), *figures]
+
+
+def build_explorer() -> ExplorerView:
+    """The components, hidden until there is an evaluation, and what they do."""
+    form: dict[str, Block] = {}
+    with gr.Column(visible=False, elem_id="evaluate-explorer") as section:
+        gr.Markdown(
+            _("Where the errors are: click on a bar, a dot or a word to see its clips."), elem_classes="lead"
+        )
+        with gr.Row():
+            form["model"] = gr.Dropdown([], label=_("Errors of"), interactive=True, min_width=180)
+            form["against"] = gr.Dropdown([], label=_("Compared with"), interactive=True, min_width=180)
+            form["by"] = gr.Dropdown([], label=_("In groups by"), interactive=True, elem_id="evaluate-by")
+        with gr.Row():
+            bars = gr.Plot(show_label=False, visible=False, min_width=300, elem_id="evaluate-groups")
+            scatter = gr.Plot(show_label=False, visible=False, min_width=300, elem_id="evaluate-scatter")
+        words = gr.HTML(elem_id="evaluate-words", js_on_load=SCRIPT.read_text(encoding="utf-8"))
+        with gr.Row():
+            shows, sorts = choices_of(SHOWN_LABELS), choices_of(SORT_LABELS)
+            form["show"] = gr.Dropdown(shows, value="all", label=_("Show"), elem_id="evaluate-show")
+            form["group"] = gr.Dropdown([], label=_("Group"), interactive=True, elem_id="evaluate-group")
+            form["sort"] = gr.Dropdown(sorts, value="worst", label=_("Order"), elem_id="evaluate-sort")
+            form["search"] = gr.Textbox(
+                label=_("Search in the texts"), max_lines=1, elem_id="evaluate-search"
+            )
+        refused = gr.HTML(elem_id="evaluate-refused")
+        listed = gr.HTML(
+            tag("div", data_figures=_FIGURES),
+            elem_id="evaluate-utterances",
+            js_on_load=SCRIPT.read_text(encoding="utf-8"),
+        )
+    explorer, seen = gr.State(None, time_to_live=KEPT_SECONDS), gr.State(Seen())
+    view = ExplorerView(section, form, bars, scatter, words, listed, refused, explorer, seen)
+    _wire(view)
+    return view
+
+
+def _wire(view: ExplorerView) -> None:
+    held = {"explorer": view.explorer, "seen": view.seen}
+
+    def follow(explorer: Explorer | None, seen: Seen, request: gr.Request, **form: Any) -> list[Any]:
+        """Another question: its first page."""
+        if explorer is None:
+            return [gr.skip(), gr.skip()]
+        seen = replace(seen, page=0, playing=None)
+        return [_listed(explorer, _query(explorer, form, seen), seen, request_locale(request)), seen]
+
+    def regroup(explorer: Explorer | None, request: gr.Request, **form: Any) -> list[Any]:
+        """Another model, or other groups: figures and words."""
+        if explorer is None:
+            return [gr.skip()] * 4
+        query = _query(explorer, form, Seen())
+        return _figures(explorer, query, request_locale(request))
+
+    def answer(
+        explorer: Explorer | None, seen: Seen, event: gr.EventData, request: gr.Request, **form: Any
+    ) -> list[Any]:
+        """Something was clicked."""
+        explorer, asked = _remembered(explorer), event._data["ask"]
+        seen, group = _asked(explorer, asked, seen)
+        if group is not None:
+            form["group"] = group
+        listed = _listed(explorer, _query(explorer, form, seen), seen, request_locale(request))
+        return [listed, seen, gr.skip() if group is None else group]
+
+    form = view.form
+    filters = {name: form[name] for name in ("show", "group", "sort", "search")}
+    others = {name: form[name] for name in ("model", "against", "by")}
+    told = told_in(view.refused, follow, [view.clips, view.seen])
+    follow_form(form, told["fn"], told["outputs"], inputs=held, **QUIET)
+    drawn = [view.bars, view.scatter, view.words, form["group"]]
+    told = told_in(view.refused, regroup, drawn)
+    follow_form(others, told["fn"], told["outputs"], inputs={"explorer": view.explorer, **filters}, **QUIET)
+    told = told_in(view.refused, answer, [view.clips, view.seen, form["group"]])
+    for place in (view.words, view.clips):
+        place.submit(**told, inputs_kwargs={**held, **form}, **QUIET)
+
+
+def shown(explorer: Explorer | None, locale: str) -> list[Any]:
+    """What the components show of a new evaluation: its last model against its first."""
+    if explorer is None:
+        return [gr.Column(visible=False), *[gr.skip()] * 11, None, Seen()]
+    names = [(name, name) for name in explorer.models]
+    is_pair = len(names) > 1
+    by = next(iter(explorer.groupings), "")
+    query = Query(len(names) - 1, by=by)
+    groupings = [(tr(GROUPING_LABELS[name], locale), name) for name in explorer.groupings]
+    labels = {name: text for name, text in SHOWN_LABELS.items() if is_pair or name not in ("lost", "gained")}
+    shows = [(tr(text, locale), name) for name, text in labels.items()]
+    bars, scatter, words, group = _figures(explorer, query, locale)
+    return [
+        gr.Column(visible=True),
+        gr.Dropdown(names, value=explorer.models[-1], visible=is_pair),
+        gr.Dropdown(names, value=explorer.models[0], visible=is_pair),
+        gr.Dropdown(groupings, value=by or None, visible=bool(by)),
+        gr.Dropdown(shows, value="all"),
+        group,
+        gr.skip(),
+        gr.Textbox(""),
+        bars,
+        scatter,
+        words,
+        _listed(explorer, query, Seen(), locale),
+        explorer,
+        Seen(),
+    ]
+
+
+def _remembered(explorer: Explorer | None) -> Explorer:
+    if explorer is None:
+        raise DataError("The studio does not hold this evaluation any more: evaluate again.")
+    return explorer
+
+
+def _query(explorer: Explorer, form: Mapping[str, Any], seen: Seen) -> Query:
+    """The form's question; a choice that is left over from another evaluation counts as none."""
+    place = {name: number for number, name in enumerate(explorer.models)}
+    by = form["by"] if form["by"] in explorer.groupings else ""
+    return Query(
+        place.get(form["model"], len(place) - 1),
+        place.get(form["against"], 0),
+        form["show"] or "all",
+        form["sort"] or "worst",
+        by,
+        form["group"] or "",
+        form["search"] or "",
+        seen.mistake,
+        seen.cell,
+    )
+
+
+def _asked(explorer: Explorer, asked: Mapping[str, Any], seen: Seen) -> tuple[Seen, str | None]:
+    """What is looked at after a click, and the group that it chose, if it did."""
+    if not isinstance(asked, dict):
+        return seen, None
+    if "page" in asked:
+        return replace(seen, page=int(asked["page"]), playing=None), None
+    if "play" in asked:
+        place = int(asked["play"])
+        return replace(seen, playing=place if 0 <= place < len(explorer.clips) else None), None
+    seen = replace(seen, page=0, playing=None)
+    if "said" in asked:
+        return replace(seen, mistake=(asked["said"], asked["written"])), None
+    if "cell" in asked:
+        x, y = asked["cell"]
+        return replace(seen, cell=(int(x), int(y))), None
+    if "forget" in asked:
+        return replace(seen, mistake=None, cell=None), None
+    return seen, str(asked.get("group", ""))
+
+
+# ---------------------------------------------------------------------- what is drawn
+
+
+def _figures(explorer: Explorer, query: Query, locale: str) -> list[Any]:
+    """Bars, scatter, words, and the groups to choose from."""
+    groups = explorer.groups(query.by, query.model) if query.by else []
+    few = sorted(groups, key=lambda group: -group.clips)[:_BARS]
+    drawn = [group for group in groups if group in few]
+    choices = [(tr("All", locale), ""), *((group.key, group.key) for group in groups)]
+    is_pair = query.model != query.against
+    return [
+        gr.Plot(_bars(drawn, tr(GROUPING_LABELS[query.by], locale), locale), visible=True)
+        if drawn
+        else gr.Plot(visible=False),
+        gr.Plot(_scatter(explorer, query, locale), visible=True) if is_pair else gr.Plot(visible=False),
+        words_view(explorer, query.model, locale),
+        gr.Dropdown(choices, value="", visible=bool(groups)),
+    ]
+
+
+def _bars(groups: Sequence[Group], title: str, locale: str) -> PlotData:
+    bars = {
+        "type": "bar",
+        "x": [html.escape(group.key, quote=False) for group in groups],
+        "y": [group.rate for group in groups],
+        "customdata": [{"group": group.key, "clips": group.clips} for group in groups],
+        "marker": {"color": BLUE},
+        "hovertemplate": f"%{{x}}: %{{y:.1%}} · %{{customdata.clips}} {tr('clips', locale)}<extra></extra>",
+    }
+    return figure(
+        [bars],
+        height=280,
+        showlegend=False,
+        xaxis=axis(title, type="category"),
+        yaxis=axis(tr("Errors (MER)", locale), rangemode="tozero", tickformat=".0%"),
+    )
+
+
+def _scatter(explorer: Explorer, query: Query, locale: str) -> PlotData:
+    """A dot for all clips in which both models have about as many errors, the larger the more there are."""
+    cells = explorer.cells(query.model, query.against)
+    most = max(count for _, count in cells)
+    sizes = [8 + 28 * (count / most) ** 0.5 for _, count in cells]
+    told = f"%{{x:.0%}} · %{{y:.0%}}: %{{customdata.clips}} {tr('clips', locale)}<extra></extra>"
+    dots = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [x / 100 for (x, _), _ in cells],
+        "y": [y / 100 for (_, y), _ in cells],
+        "customdata": [{"cell": cell, "clips": count} for cell, count in cells],
+        "marker": {"color": VIOLET, "size": sizes, "opacity": 0.75},
+        "hovertemplate": told,
+    }
+    alike = {"color": "rgba(128,140,150,0.5)", "dash": "dot"}
+    across, up = (
+        axis(f"{tr('Errors (MER)', locale)}: {html.escape(name)}", tickformat=".0%", range=[-0.06, 1.08])
+        for name in (explorer.models[query.against], explorer.models[query.model])
+    )
+    line = {"type": "line", "x0": 0, "y0": 0, "x1": 1, "y1": 1, "line": alike}
+    return figure([dots], height=280, showlegend=False, shapes=[line], xaxis=across, yaxis=up)
+
+
+def _listed(explorer: Explorer, query: Query, seen: Seen, locale: str) -> Html:
+    """A page of the clips that are asked for."""
+    places = explorer.select(query).tolist()
+    page = min(max(0, seen.page), max(0, len(places) - 1) // PAGE)
+    of_page = places[page * PAGE : (page + 1) * PAGE]
+    sounds = {place: sound_address(explorer.clips[place]) for place in of_page if place == seen.playing}
+    told = tr("{count} of {total} clips", locale, count=f"{len(places):,}", total=f"{len(explorer.clips):,}")
+    return tag(
+        "div",
+        tag(
+            "div", tag("b", told), _only(query, locale), _pages(page, len(places), locale), class_="clip-bar"
+        ),
+        clip_table(explorer, of_page, locale, sounds) if of_page else None,
+        _pages(page, len(places), locale) if len(of_page) == PAGE else None,
+        data_figures=_FIGURES,
+        class_="clip-list",
+    )
+
+
+def _only(query: Query, locale: str) -> Child:
+    """What was clicked, to be taken back."""
+    if query.mistake:
+        said, written = ("…" if word is None else word or "–" for word in query.mistake)
+        text: Child = [tag("bdi", said), " → ", tag("bdi", written)]
+    elif query.cell:
+        x, y = query.cell
+        text = f"{x} % · {y} %"
+    else:
+        return None
+    return asking([text, " ✕"], {"forget": True}, aria_label=tr("Show all again", locale))
+
+
+def _pages(page: int, count: int, locale: str) -> Child:
+    last = max(0, count - 1) // PAGE
+    if not last:
+        return None
+    text = tr("Page {page} of {pages}", locale, page=page + 1, pages=last + 1)
+    return tag(
+        "span",
+        asking(tr(N_("Previous"), locale), {"page": page - 1}, disabled=page == 0),
+        text,
+        asking(tr(N_("Next"), locale), {"page": page + 1}, disabled=page == last),
+        class_="pages",
+    )

@@ -1,0 +1,62 @@
+"""An evaluation in one file: whole, escaped, and without anything that it would have to fetch."""
+
+import csv
+import io
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from studio.evaluation.compare import every_normalizer
+from studio.evaluation.explorer import Explorer
+from studio.evaluation.result import Evaluation
+from studio.reports.evaluation_report import evaluation_report
+from tests.unit.evaluation.test_explorer import evaluation
+
+EVIL = "<img src=x onerror=alert(1)> \x00 😀 שלום"
+
+
+def found(demo_speech: Path) -> Evaluation:
+    """Two clips that can be heard, and one whose file is gone."""
+    texts = [EVIL, "turn on", "हिन्दी में"]
+    made = evaluation(texts, texts, ["turn", EVIL, "हिन्दी"])
+    sound = str(demo_speech / "samples" / "kitchen-light.flac")
+    rows = [
+        replace(row, audio_path=sound if row.line < 3 else "gone.wav", speaker="<b>")
+        for row in made.utterances
+    ]
+    table = every_normalizer(["a", "b"], texts, [texts, ["turn", EVIL, "हिन्दी"]])
+    return replace(made, utterances=tuple(rows), normalizers=tuple(table))
+
+
+def test_the_file_holds_all_and_runs_and_fetches_nothing(demo_speech: Path) -> None:
+    made = found(demo_speech)
+    shown = evaluation_report(made, Explorer(made), "zh-CN", has_sound=True)
+    assert (
+        "<img" not in shown
+        and "<script" not in shown
+        and "\0" not in shown
+        and "<b>" not in shown.split("b>")[0]
+    )
+    assert shown.count("data:audio/flac;base64,") == 2, "the third clip stands there without its sound"
+    assert {found[:5] for found in re.findall(r'(?:src|href)="([^"]*)', shown)} == {"data:"}
+    assert "各种文本规范化对照" in shown and "हिन्दी" in shown and "&lt;img" in shown
+    assert "data:audio" not in evaluation_report(made, Explorer(made), "en", has_sound=False)
+    assert evaluation_report(Evaluation("list", (), (), ()), None, "en", has_sound=True).endswith("</html>\n")
+
+
+def test_a_table_of_the_clips_is_read_back_as_it_was(demo_speech: Path) -> None:
+    made = found(demo_speech)
+    rows = list(csv.DictReader(io.StringIO(made.to_csv())))
+    assert [(row["model"], row["reference"]) for row in rows] == [
+        (row.model, row.reference) for row in made.utterances
+    ]
+
+
+def test_normalisations_beside_each_other_show_which_one_makes_a_difference() -> None:
+    said = ["हिन्दी में।", "Hello, you"]
+    rows = list(every_normalizer(["a", "b"], said, [said, ["हिन्दी में", "hello you"]]))
+    by_name = {(row.normalizer, row.model): row for row in rows}
+    assert by_name["basic", "b"].cer == by_name["basic", "b"].wer == 0.0
+    none = by_name["none", "b"]
+    assert (none.better, none.worse, none.wer) == (0, 2, 0.5)
+    assert by_name["no_punctuation", "b"].wer == 0.25
