@@ -157,7 +157,7 @@ class Explorer:
         self.errors = [ModelErrors(references, texts, normalizer) for texts in self.texts]
         self.lengths = self.errors[0].lengths
         self._searched: list[str] = []
-        self._keys = {by: keys for by in GROUPINGS if len(set(keys := self._keys_by(by))) > 1}
+        self._keys = {by: keys for by in GROUPINGS if len({*(keys := self._keys_by(by))} - {""}) > 1}
         self._order = {
             by: sorted(set(keys), key=_numeric if by in _RANGES else lambda key: (0.0, key))
             for by, keys in self._keys.items()

@@ -115,6 +115,11 @@ def assert_no_run_was_made(home: Path) -> None:
         (["explain-oom", "missing.log"], ["missing.log"]),
         (["explain-oom", "-", "--lora_r", "0"], ["lora_r"]),
         (["transcribe"], ["recording"]),
+        (
+            ["evaluate", "--data", "demo", "--embed_audio", "--output_file", "a.csv"],
+            ["--embed_audio", ".html"],
+        ),
+        (["evaluate", "--audio_path", "a.wav", "--errors"], ["--errors", "--data"]),
         (["evaluate", "--models", "demo"], ["--data"]),
         (["check-data"], ["data"]),
         (["train", "--base_model", "large-v3-turbi"], ["large-v3-turbi", "large-v3-turbo"]),
