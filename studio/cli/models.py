@@ -12,7 +12,7 @@ from studio.options.arguments import command_line, config_from_dict
 from studio.publishing.card import model_card
 from studio.registry.catalog import find_released
 from studio.registry.languages import LANGUAGES
-from studio.registry.spec import ModelSpec
+from studio.registry.spec import ModelSource, ModelSpec
 from studio.services import Services
 from studio.serving.commands import ways_to_serve
 from studio.settings import Settings
@@ -70,7 +70,10 @@ def _act(services: Services, action: str, names: Sequence[str], is_sure: bool, a
             if not spec.problem:
                 show(f"\n{serving_script(spec, registry.models, services.settings)}")
     elif action == "card":
-        text = model_card(registry.get(names[0]))
+        spec = registry.get(names[0])
+        if spec.source not in (ModelSource.TRAINED, ModelSource.LOCAL):
+            raise ConfigError("{model} was not made here, and has no card here.", model=spec.id)
+        text = model_card(spec)
         show_json({"schema_version": SCHEMA_VERSION, "card": text}) if as_json else show(text)
     elif action == "rename":
         spec = registry.rename(names[0], names[1])

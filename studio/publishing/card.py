@@ -204,11 +204,13 @@ def _introduction(spec: ModelSpec, facts: Mapping[str, Any]) -> str:
     }.get(spec.kind, "A whole model")
     base = hub_base(spec)
     if base:
-        of = f"[{base}]({_HUB}/{base})"
+        of = f", tuned from [{base}]({_HUB}/{base})"
+    elif _is_of_demo(spec, facts):
+        of = ", tuned from the demo model of Whisper Studio"
     else:
-        is_demo = _is_of_demo(spec, facts)
-        of = "the demo model of Whisper Studio" if is_demo else "a Whisper that is not on the Hub"
-    return f"{what} that turns speech into text, tuned from {of} with Whisper Studio."
+        of = ", tuned from a Whisper that is not on the Hub" if spec.base_model else ""
+    by = " with Whisper Studio" if of and spec.card else ""
+    return f"{what} that turns speech into text{of}{by}."
 
 
 def _loss(card: Mapping[str, Any]) -> str:

@@ -22,7 +22,7 @@ from studio.messages import Message
 from studio.publishing.card import README, hub_base, model_card
 from studio.publishing.companions import COMPANIONS
 from studio.publishing.space import FOLDER, space_files
-from studio.registry.spec import CARD_FILE, CARD_VERSION, ModelKind, ModelSource, ModelSpec
+from studio.registry.spec import CARD_FILE, CARD_VERSION, GGML_FILE, ModelKind, ModelSource, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.registry.tensors import read_json_object
 from studio.transcription.engine import OnStep
@@ -31,7 +31,7 @@ from studio.units import format_bytes
 _OWN = (
     *("adapter_config.json", "adapter_model.safetensors", "config.json", "generation_config.json"),
     *("model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors"),
-    *("model.bin", "vocabulary.json", "vocabulary.txt", "processor_config.json", *COMPANIONS),
+    *(GGML_FILE, "model.bin", "vocabulary.json", "vocabulary.txt", "processor_config.json", *COMPANIONS),
 )
 """What makes up a model; nothing else of its folder is sent."""
 _MAY_NAME_PLACES = (

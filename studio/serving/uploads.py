@@ -80,7 +80,7 @@ class UploadLimit:
 
     async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
         """Passes everything on but uploads that are too much."""
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        path = str(scope.get("path", "")).removeprefix(scope.get("root_path", ""))
         is_upload = path.endswith("/upload") or is_endpoint(path)
         if scope["type"] != "http" or scope["method"] != "POST" or not is_upload:
             await self._app(scope, receive, send)
