@@ -33,7 +33,7 @@ from studio.errors import (
 )
 from studio.files import storage_errors
 from studio.messages import Message
-from studio.registry.spec import ModelSpec
+from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.serving.answers import EVENTS_OF, FORMATS, GRANULARITIES, Growing, answer, event
@@ -132,7 +132,8 @@ class Endpoint:
 
     async def _list_models(self, request: Request) -> Response:
         specs = await run_in_threadpool(self._services.registry.all)
-        return JSONResponse({"object": "list", "data": [_row(spec) for spec in specs if not spec.problem]})
+        shown = [spec for spec in specs if not spec.problem and spec.kind is not ModelKind.GGML]
+        return JSONResponse({"object": "list", "data": [_row(spec) for spec in shown]})
 
     async def _show_model(self, request: Request) -> Response:
         try:

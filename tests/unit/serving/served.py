@@ -79,6 +79,7 @@ def served_endpoint(
     # By its protocol's number asyncio knows that small answers may not wait for each other.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
+    listener.listen()
     app = endpoint_app(asked, Names(settings, "127.0.0.1"), uploads, "demo")
     server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
