@@ -100,7 +100,7 @@ def _speaches(spec: ModelSpec, models: Path, is_public: bool) -> WayToServe:
         note,
         (
             *export,
-            f"hf upload {repository} {_place(folder, is_public)}",
+            f"python -m studio publish {_quoted(folder.name)} {repository} --public",
             "docker run -p 8000:8000 ghcr.io/speaches-ai/speaches:latest-cpu",
             f"curl -X POST http://127.0.0.1:8000/v1/models/{repository}",
         ),
