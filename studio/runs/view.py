@@ -1,6 +1,7 @@
 """A run's folder as a `RunStatus`."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from studio.messages import Message, message_from
@@ -92,7 +93,9 @@ def _evaluations(history: History, metrics: Mapping[str, Any]) -> tuple[EvalPoin
     """Those that were told; where nothing was read, those of the base and of the result."""
     if history.evaluations:
         return tuple(history.evaluations[step] for step in sorted(history.evaluations))
-    return tuple(EvalPoint(**metrics[name]) for name in ("base", "final") if metrics.get(name) is not None)
+    names = [field.name for field in fields(EvalPoint)]
+    points = [metrics[which] for which in ("base", "final") if metrics.get(which) is not None]
+    return tuple(EvalPoint(**{name: point[name] for name in names}) for point in points)
 
 
 def _phase(state: JobState, history: History) -> str:

@@ -49,7 +49,7 @@ def test_the_answer_to_another_question_does_not_stay_beside_a_number_that_canno
     expect(verdict).to_contain_text("Fits on")
     memory.locator("input").fill("-5")
     for place in (verdict, memory):
-        expect(place).to_contain_text("above 0 and up to 100,000, got -5")
+        expect(place).to_contain_text("must be between 0 and 100000, got -5")
     expect(verdict).not_to_contain_text("Fits on")
     memory.locator("input").fill("8")
     expect(verdict).to_contain_text("Fits on 8 GiB")

@@ -406,7 +406,7 @@ def test_only_one_of_many_takes_the_next_run(settings: Settings, config: Trainin
 def test_two_hundred_runs_are_listed_without_reading_their_curves(
     jobs: JobManager, settings: Settings, config: TrainingConfig
 ) -> None:
-    point = {"step": 3, "epoch": 1.0, "wer": 0.5, "cer": 0.4, "loss": 1.0}
+    point = {"step": 3, "epoch": 1.0, "wer": 0.5, "cer": 0.4, "loss": 1.0, "intervals": {"wer": [0.4, 0.6]}}
     for number in range(200):
         run = RunDir(settings.runs / f"run-{number:03}")
         run.path.mkdir()
