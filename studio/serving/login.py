@@ -20,8 +20,8 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 
 from studio.files import storage_errors, write_text
 from studio.reports.markup import Html, tag
+from studio.serving.cookies import set_cookie
 from studio.translation import tr
-from studio.ui.shared.cookies import set_cookie
 
 LOGIN, LOGOUT = "/login", "/logout"
 COOKIE = "studio_login"

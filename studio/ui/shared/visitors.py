@@ -19,8 +19,8 @@ from studio.registry.spec import ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.services import Services
 from studio.serving.asgi import AsgiApp, AsgiMessage, Receive, Send
+from studio.serving.cookies import set_cookie
 from studio.settings import Settings
-from studio.ui.shared.cookies import set_cookie
 
 COOKIE = "studio_visitor"
 _KEPT_SECONDS = 365 * 24 * 3600
