@@ -67,7 +67,7 @@ STORIES = {
     "studio/ui/shared/forms": "browser/test_refused browser/test_train",
     "studio/ui/shared/run_": "browser/test_train browser/test_measured",
     "studio/ui/shared/tasks": "browser/test_quick_hands browser/test_transcribe browser/test_tabs",
-    "studio/ui/shared/cookies": "app/test_owner browser/test_login",
+    "studio/serving/cookies": "app/test_owner browser/test_login",
     "studio/ui/shared/visitors": "app/test_space app/test_owner",
     "studio/ui/shared/theme": "browser/test_accessibility",
     "studio/ui/train": "browser/test_train browser/test_data browser/test_measured browser/test_beside_a_run",
