@@ -132,7 +132,7 @@ class Endpoint:
 
     async def _list_models(self, request: Request) -> Response:
         specs = await run_in_threadpool(self._services.registry.all)
-        shown = [spec for spec in specs if not spec.problem and spec.kind is not ModelKind.GGML]
+        shown = [spec for spec in specs if not spec.problem and _is_for_all(spec)]
         return JSONResponse({"object": "list", "data": [_row(spec) for spec in shown]})
 
     async def _show_model(self, request: Request) -> Response:
@@ -289,6 +289,11 @@ async def _events(
 
 
 # ---------------------------------------------------------------------- what goes wrong
+
+
+def _is_for_all(spec: ModelSpec) -> bool:
+    """Neither a Space visitor's own, nor one that no engine of the studio plays."""
+    return spec.kind is not ModelKind.GGML and not spec.card.get("visitor")
 
 
 def _refusal(error: Refused | StudioError, locale: str) -> Response:
