@@ -87,7 +87,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (methods / "rank_stabilized.py").write_text(METHOD.lstrip(), encoding="utf-8")
     register(methods, "rank_stabilized", "RankStabilized", "FrozenEncoder())")
     (formats / "precise.py").write_text(FORMAT.lstrip(), encoding="utf-8")
-    register(formats, "precise", "Precise", "Merged())")
+    register(formats, "precise", "Precise", "Ggml())")
     return copy
 
 

@@ -95,7 +95,7 @@ def test_a_run_is_found_for_a_card_and_its_config_can_be_started(client: Client)
     found = client.predict(gpu="RTX 3060", base_model="openai/whisper-large-v3", api_name="/fit")
     assert found["fits"] and found["config"]["gradient_checkpointing"] is True
     assert found["estimate"]["high_bytes"] <= found["budget_bytes"]
-    with pytest.raises(AppError, match="above 0"):
+    with pytest.raises(AppError, match="between 0 and 100000"):
         client.predict(memory_gib=-1, api_name="/fit")
 
 

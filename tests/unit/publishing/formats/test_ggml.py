@@ -82,8 +82,10 @@ def test_quantized_files_are_smaller_and_still_whisper(
     assert proof["different_tokens"] < proof["tokens"] * 0.6, "synthetic voices, of which it is unsure"
 
 
-def test_models_with_another_vocabulary_or_shorter_windows_are_refused_by_name(demo_model: Path) -> None:
-    registry = ModelRegistry(demo_model.parent / "none", demo=demo_model, hf_cache=None)
+def test_models_with_another_vocabulary_or_shorter_windows_are_refused_by_name(
+    demo_model: Path, tmp_path: Path
+) -> None:
+    registry = ModelRegistry(tmp_path / "models", demo=demo_model, hf_cache=None)
     with pytest.raises(ConfigError, match=r"demo has a vocabulary of its own \(\d+ tokens\)"):
         Exporter(registry).export(ExportRequest("demo", "ggml"))
     short = ModelSpec(
