@@ -42,10 +42,11 @@ def test_vllm_gets_whole_weights_under_the_models_own_name() -> None:
 
 def test_speaches_gets_an_export_from_the_hub() -> None:
     of_export = commands_of(spec_of(ModelKind.EXPORT))["speaches"]
-    assert of_export[0] == ["hf", "upload", "OWNER/mine", str(MODELS / "mine")]
+    publish = ["python", "-m", "studio", "publish"]
+    assert of_export[0] == [*publish, "mine", "OWNER/mine", "--public"]
     of_base = commands_of(spec_of(ModelKind.BASE))["speaches"]
     assert of_base[0] == ["python", "-m", "studio", "export", "mine"]
-    assert of_base[1] == ["hf", "upload", "OWNER/mine-ct2", str(MODELS / "mine-ct2")]
+    assert of_base[1] == [*publish, "mine-ct2", "OWNER/mine-ct2", "--public"]
     assert of_base[-1][-1].endswith("/v1/models/OWNER/mine-ct2")
 
 
