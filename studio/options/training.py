@@ -454,7 +454,7 @@ class TrainingConfig:
         low=0.05,
         high=1.0,
         step=0.05,
-        automatic="1: unchanged. Less forgets far less. 0 = automatic (0.85).",
+        automatic="1 = unchanged. Less forgets far less. 0 = automatic: 0.85 for a new adapter.",
     )
     replay_share: float = option(
         0.125,
