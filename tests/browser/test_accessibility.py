@@ -47,10 +47,25 @@ def fill(page: Page, tab: str) -> None:
         expect(page.locator("#models-details h2")).to_be_visible()
 
 
+STILL = "[...document.querySelectorAll('[aria-busy=\"true\"]')].length === 0 && !window.stirred"
+STIRS = """() => {
+  window.stirred = false;
+  window.stirs ??= new MutationObserver(() => { window.stirred = true; });
+  window.stirs.observe(document.body, {subtree: true, attributeFilter: ['aria-busy']});
+}"""
+"""Notes whether anything began or ended to wait for an answer: what waits is dim."""
+
+
 def faults(page: Page) -> list[str]:
-    """What axe-core has to say against the page as it is shown; what waits for an answer is dim till then."""
-    expect(page.locator('[aria-busy="true"]')).to_have_count(0)
-    found = Axe().run(page).response
+    """What axe-core has to say against the page as it is shown, looked at while nothing waited for an answer."""
+    for _ in range(20):
+        expect(page.locator('[aria-busy="true"]')).to_have_count(0)
+        page.evaluate(STIRS)
+        found = Axe().run(page).response
+        if page.evaluate(STILL):
+            break
+    else:
+        raise AssertionError("the page never came to rest")
     assert len(found["passes"]) > 20, "it looked"
     return [
         f"{rule['id']} ({rule['impact']}): {node['target']} {node['html'][:200]}"
