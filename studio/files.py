@@ -12,8 +12,8 @@ from typing import Any
 from studio.errors import ConfigError, StorageError
 from studio.units import format_bytes
 
-_LONGEST_NAME = 255
-"""Bytes that file systems give a name."""
+_LONGEST_NAME, _LONGEST_PATH = 255, 4095
+"""Bytes that file systems give a name, and all names of a path together."""
 
 
 def user_path(text: str) -> Path:
@@ -26,14 +26,18 @@ def user_path(text: str) -> Path:
     with suppress(RuntimeError, ValueError):  # the folder of somebody who is not known, or cannot be
         path = path.expanduser()
     try:
-        is_possible = "\0" not in text and all(len(os.fsencode(part)) <= _LONGEST_NAME for part in path.parts)
+        lengths = [len(os.fsencode(part)) for part in path.parts]
+        is_possible = "\0" not in text and max(lengths, default=0) <= _LONGEST_NAME
+        is_possible = is_possible and sum(lengths) + len(lengths) <= _LONGEST_PATH
     except UnicodeEncodeError:
         is_possible = False
     if not is_possible:
         raise ConfigError(
-            "{start} … can be no path: a name has at most {most} bytes, of characters that can be written.",
+            "{start} … can be no path: a name has at most {most} bytes, a path {most_together}, of "
+            "characters that can be written.",
             start=ascii(text[:40])[1:-1] if not text.isprintable() else text[:40],
             most=_LONGEST_NAME,
+            most_together=_LONGEST_PATH,
         )
     return path
 

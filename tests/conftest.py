@@ -16,6 +16,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as tries
 
 from studio.cli.main import main
 from studio.memory.gpus import detected_gpus
@@ -37,6 +39,13 @@ QUICK_FIRST = ("test_architecture.py", "golden", "unit", "test_house.py", "app",
 SLOW_FIRST = ("browser", "app", "faults", "test_readme.py", "test_house.py", "golden", "unit")
 
 os.environ.update(NO_HUB)
+for name, how in {
+    "suite": {"derandomize": True, "max_examples": 40, "deadline": None},
+    "thorough": {"max_examples": 5000, "deadline": 2000},
+}.items():
+    unheeded = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    tries.register_profile(name, database=None, suppress_health_check=unheeded, **how)
+tries.load_profile("suite")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

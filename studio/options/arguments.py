@@ -21,7 +21,7 @@ from studio.options.training import TrainingConfig
 from studio.options.values import BOOLEAN_WORDS, UNSET, boolean, convert, is_unset
 
 SCHEMA_VERSION = 3
-_MEANT_BEFORE: dict[Any, dict[str, Any]] = {
+_MEANT_BEFORE: dict[int | None, dict[str, Any]] = {
     1: {"replay_share": 0.0, "adapter_strength": 1.0},
     2: {"adapter_strength": 1.0},
 }
@@ -221,7 +221,13 @@ def _config_values(
 
     `others` are the values of fields that hold where none is given here.
     """
-    values: dict[str, Any] = dict(_MEANT_BEFORE.get(given.get("schema_version"), {}))
+    version = given.get("schema_version")
+    if not isinstance(version, int | None):
+        raise ConfigError(
+            "schema_version is {value!r}: it is a whole number, which the studio writes; or leave it out.",
+            value=version,
+        )
+    values: dict[str, Any] = dict(_MEANT_BEFORE.get(version, {}))
     foreign: dict[str, Any] = {}
     notes: list[str] = []
     for spelling, value in given.items():

@@ -1,7 +1,7 @@
 """Values of a run's options from what people, files and other programs write."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -180,7 +180,7 @@ def check_between(name: str, value: float, low: float, high: float) -> None:
 
 def _modules(value: Any) -> tuple[str, ...]:
     """`q_proj,v_proj`, a list, or all-linear."""
-    parts: Iterable[str] = value.split(",") if isinstance(value, str) else value or ()
+    parts = value if isinstance(value, list | tuple) else str(value or "").split(",")
     names = [str(part).strip() for part in parts if str(part).strip()]
     if [name.replace("_", "-") for name in names] == ["all-linear"]:
         return ALL_LINEAR

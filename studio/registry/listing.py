@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from studio.errors import ModelBrokenError, ModelNotFoundError, StudioError
+from studio.errors import ConfigError, ModelBrokenError, ModelNotFoundError, StudioError
 from studio.files import user_path
 from studio.messages import Message
 from studio.registry.catalog import RELEASED, find_released
@@ -278,7 +278,10 @@ class Listing:
         """An adapter or export gets id, dimensions and languages of its base, or the problem with it."""
         if not (spec.kind is ModelKind.ADAPTER or spec.is_export) or spec.problem or spec.path is None:
             return spec
-        base = self._find_base(spec.base_model or "", rows)
+        try:
+            base = self._find_base(spec.base_model or "", rows)
+        except ConfigError as error:  # no file, and so no model, can have the name that it gives
+            return dataclasses.replace(spec, problem=error.message())
         if base is None or base.kind is ModelKind.ADAPTER:
             if spec.is_export:
                 return spec

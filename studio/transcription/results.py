@@ -116,7 +116,9 @@ def _read(path: Path) -> list[dict[str, Any]]:
         rows = read_json(path)
     except (OSError, ValueError):
         rows = None
-    if not isinstance(rows, list) or not all(isinstance(row, dict) and "audio_path" in row for row in rows):
+    if not isinstance(rows, list) or not all(
+        isinstance(row, dict) and isinstance(row.get("audio_path"), str) for row in rows
+    ):
         raise ConfigError(
             "{path} is there and holds no results of transcribe: name another file, or give --overwrite.",
             path=path,
