@@ -11,7 +11,7 @@ from studio.cli.parsing import Parser
 from studio.errors import ConfigError
 from studio.files import storage_errors
 from studio.messages import Message
-from studio.publishing.formats import FORMATS, USUAL_FORMAT
+from studio.publishing.formats import FORMATS, USUAL_FORMAT, form_of
 from studio.registry.spec import ModelSpec
 from studio.services import Services
 from studio.settings import Settings
@@ -96,6 +96,8 @@ def _summary(made: ModelSpec) -> str:
             else f"differs in {proof['different_tokens']} of {proof['tokens']} tokens from"
         )
         lines.append(f"The {proof['b']} {verdict} the {proof['a']} ({proof['clips']} clips).")
+    if how := form_of(made).proof_note:
+        lines.append(str(how))
     if loss := loss_of(made.card.get("capabilities")):
         lines.insert(0, str(loss))
     say(f"Folder: {made.path}")

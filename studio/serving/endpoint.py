@@ -33,7 +33,7 @@ from studio.errors import (
 )
 from studio.files import storage_errors
 from studio.messages import Message
-from studio.registry.spec import ModelKind, ModelSpec
+from studio.registry.spec import ModelSpec
 from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.serving.answers import EVENTS_OF, FORMATS, GRANULARITIES, Growing, answer, event
@@ -293,7 +293,7 @@ async def _events(
 
 def _is_for_all(spec: ModelSpec) -> bool:
     """Neither a Space visitor's own, nor one that no engine of the studio plays."""
-    return spec.kind is not ModelKind.GGML and not spec.card.get("visitor")
+    return spec.is_played and not spec.card.get("visitor")
 
 
 def _refusal(error: Refused | StudioError, locale: str) -> Response:

@@ -6,6 +6,7 @@ from typing import Any
 
 from studio.memory.plan import MemoryEstimate
 from studio.messages import Message
+from studio.publishing.formats import form_of
 from studio.registry.catalog import ReleasedModel, find_released
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.reports.language_names import language_name
@@ -30,13 +31,6 @@ PART_NAMES = {
 }
 """Part of a memory estimate → its name; the keys are those of `studio.memory.plan.Part`."""
 
-KIND_NAMES = {
-    ModelKind.BASE: N_("Base model"),
-    ModelKind.ADAPTER: N_("Adapter"),
-    ModelKind.MERGED: N_("Merged model"),
-    ModelKind.EXPORT: N_("Export"),
-    ModelKind.GGML: N_("Export for whisper.cpp"),
-}
 SOURCE_NAMES = {
     ModelSource.DEMO: N_("Comes with the studio"),
     ModelSource.RELEASED: N_("Not downloaded"),
@@ -160,7 +154,7 @@ def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
         below.append(tag("div", tr("on {base}", locale, base=spec.base_model), class_="subdued"))
     if spec.problem:
         below.append(tag("div", said(spec.problem, locale), class_="problem"))
-    kind = badge(tr("Broken", locale), "bad") if spec.problem else tr(KIND_NAMES[spec.kind], locale)
+    kind = badge(tr("Broken", locale), "bad") if spec.problem else tr(form_of(spec).label, locale)
     return [
         tag("div", name, below),
         kind,
@@ -190,7 +184,7 @@ def model_details(spec: ModelSpec, locale: str, *, is_public: bool = False) -> H
     released = find_released(spec.id)
     pairs: list[tuple[str, Child]] = [
         (tr("Name", locale), tag("code", spec.id) if spec.id != spec.title else None),
-        (tr("Kind", locale), tr(KIND_NAMES[spec.kind], locale)),
+        (tr("Kind", locale), tr(form_of(spec).label, locale)),
         (tr("Source", locale), tr(SOURCE_NAMES[spec.source], locale)),
         (tr("Base model", locale), spec.base_model),
         (tr("Languages", locale), _languages(spec, released, locale)),
@@ -253,7 +247,7 @@ def model_choices(specs: Sequence[ModelSpec], locale: str, *, to_run: bool = Tru
 
     Those that would be called the same, such as two runs on the same data, have their ids as well.
     """
-    shown = [spec for spec in specs if not (to_run and spec.kind is ModelKind.GGML)]
+    shown = [spec for spec in specs if spec.is_played or not to_run]
     ordered = sorted(shown, key=lambda spec: not spec.is_local)
     labels = [_choice_label(spec, locale) for spec in ordered]
     seen = Counter(labels)

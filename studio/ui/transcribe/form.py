@@ -10,7 +10,7 @@ from gradio.blocks import Block
 
 from studio.dataset.audio import SAMPLING_RATE, VIDEO_FILES, save_sound
 from studio.files import read_json
-from studio.registry.spec import ModelKind, ModelSource
+from studio.registry.spec import ModelSource
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.reports.language_names import language_choices
 from studio.settings import DEMO_SPEECH
@@ -193,8 +193,7 @@ def choices(registry: ModelRegistry, model: str | None, known: list[str], reques
     specs = [spec for spec in models_for(registry, request) if not spec.problem]
     ids = [spec.id for spec in specs]
     made = [spec for spec in specs if spec.source is ModelSource.TRAINED]
-    forms = (ModelKind.EXPORT, ModelKind.GGML, ModelKind.MERGED)
-    trained = {str(spec.card.get("run_id", spec.id)): spec.id for spec in made if spec.kind not in forms}
+    trained = {str(s.card.get("run_id", s.id)): s.id for s in made if not s.card.get("source")}
     new = [model_id for run, model_id in trained.items() if run not in known]
     chosen = new[0] if new else model
     if not chosen or not registry.has(chosen):
