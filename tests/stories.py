@@ -19,6 +19,7 @@ STORIES = {
     "assets/microphone": "browser/test_live browser/test_data",
     "assets/refused": "browser/test_refused",
     "assets/studio": "browser/test_accessibility",
+    "assets/whisper_studio": "test_readme",
     "assets/transcript": "browser/test_transcribe",
     "studio/__": "app/test_command_line",
     "studio/cli": "app/test_command_line app/test_training_command golden/test_interfaces "

@@ -28,7 +28,9 @@ def parser() -> Parser:
     made = Parser("export", "Export a model for faster-whisper, or merge an adapter into its base.")
     made.add_argument("model", nargs="?", default="", metavar="MODEL", help="Registry id, folder or Hub id.")
     made.option("lora_model", "An adapter to merge: the same as MODEL --format merged.", default="")
-    made.option("format", f"{', '.join(FORMATS)} (unless given: {USUAL_FORMAT}, for faster-whisper).")
+    made.option(
+        "format", f"{', '.join(FORMATS)} (unless given: {USUAL_FORMAT}, for faster-whisper).", known=FORMATS
+    )
     made.option("quantization", "auto, float32, float16, bfloat16, int8 …", default="auto")
     made.option("name", "Of the new model (default: made of the model's).", default="")
     made.option("output_dir", "Folder to copy the new model into, too.", kind=Path)

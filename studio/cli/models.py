@@ -28,7 +28,7 @@ _ACTIONS = {"list": 0, "show": 1, "card": 1, "rename": 2, "delete": 1}
 def parser() -> Parser:
     """`models list`, `show ID`, `card ID`, `rename ID NEW_ID`, `delete ID --yes`."""
     made = Parser("models", "List, show, rename and delete models.")
-    made.add_argument("action", nargs="?", default="list", help=f"{', '.join(_ACTIONS)} (default: list)")
+    made.action(_ACTIONS)
     made.add_argument("names", nargs="*", metavar="ID", help="The model; for rename also its new id.")
     made.flag("yes", "Delete without being asked again.")
     made.flag("json", "Print JSON.")
