@@ -280,8 +280,8 @@ class Listing:
             return spec
         try:
             base = self._find_base(spec.base_model or "", rows)
-        except ConfigError as error:  # no file, and so no model, can have the name that it gives
-            return dataclasses.replace(spec, problem=error.message())
+        except ConfigError as no_name:  # no file, and so no model, can have the name that it gives
+            return dataclasses.replace(spec, problem=no_name.message())
         if base is None or base.kind is ModelKind.ADAPTER:
             if spec.is_export:
                 return spec

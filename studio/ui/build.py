@@ -27,7 +27,7 @@ from studio.ui.shared.following import QUIET
 from studio.ui.shared.handover import wire_handovers
 from studio.ui.shared.i18n import LocaleMiddleware, _, page_translations
 from studio.ui.shared.theme import studio_theme
-from studio.ui.shared.visitors import VisitorCookie
+from studio.ui.shared.visitors import VisitorCookie, back_from_login
 from studio.ui.space import build_space_line, owner_login
 from studio.ui.train.tab import build_train_tab
 from studio.ui.transcribe.tab import build_playground_tab
@@ -158,6 +158,7 @@ def launch_options(
                 *([(VisitorCookie, (), {})] if settings.on_spaces else []),
                 (LocaleMiddleware, (), {}),
             ],
+            "exception_handlers": back_from_login(settings),
         },
         "share": settings.share,
         # Gradio's own servers for files, which its variable would start, stand beside the gate.

@@ -13,12 +13,15 @@ from studio.serving.waiting import MOST_OF_A_VISITOR, fairly, too_many
 from studio.translation import said
 
 MOST = 600
+_LOOKS_EVERY_SECONDS = 0.01
+"""Gradio looks a thousand times a second for questions: a studio that nobody asks would never rest."""
 
 
 def make_fair(app: Blocks) -> None:
     """Changes the queue of `app`, before it is launched."""
     app.queue(max_size=MOST)
     queue = app._queue
+    queue.sleep_when_free = _LOOKS_EVERY_SECONDS
     push = queue.push
 
     async def in_turn(body: Any, request: Any, username: str | None) -> Any:

@@ -14,6 +14,7 @@ import httpx
 import itsdangerous
 import pytest
 
+from tests.app.openid_provider import Provider, playing
 from tests.studio_process import StudioProcess
 
 BROWSER = httpx.Client(timeout=120)
@@ -21,13 +22,7 @@ BROWSER = httpx.Client(timeout=120)
 BROWSER.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
 OWNER, SECRET = "ada", "a secret of this Space"
 SPACE = {"SPACE_ID": f"{OWNER}/studio", "SYSTEM": "spaces"}
-LOGIN = {
-    "OAUTH_CLIENT_ID": "id",
-    "OAUTH_CLIENT_SECRET": SECRET,
-    "OAUTH_SCOPES": "openid profile",
-    # Nobody answers there: who logs in is a matter between browser, Hugging Face and Gradio.
-    "OPENID_PROVIDER_URL": "http://127.0.0.1:9",
-}
+LOGIN = {"OAUTH_CLIENT_ID": "id", "OAUTH_CLIENT_SECRET": SECRET, "OAUTH_SCOPES": "openid profile"}
 RUN = {"base_model": "demo", "train_data": "demo", "max_steps": 1, "run_name": "private-name"}
 
 
@@ -57,10 +52,19 @@ NOT_THE_OWNER = [
 
 
 @pytest.fixture(scope="module")
-def space(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudioProcess]:
+def provider() -> Iterator[Provider]:
+    """Where one logs in."""
+    with playing(Provider(LOGIN["OAUTH_CLIENT_ID"], SECRET)) as provider:
+        yield provider
+
+
+@pytest.fixture(scope="module")
+def space(
+    environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory, provider: Provider
+) -> Iterator[StudioProcess]:
     """A public Space whose owner can log in; Gradio learns of that when it is imported."""
     home = tmp_path_factory.mktemp("space") / "home"
-    with StudioProcess(home, {**environ, **SPACE, **LOGIN}) as process:
+    with StudioProcess(home, {**environ, **SPACE, **LOGIN, "OPENID_PROVIDER_URL": provider.url}) as process:
         yield process
 
 
@@ -145,7 +149,8 @@ def is_text(component: dict[str, Any]) -> bool:
     return bool(is_list) or component["type"] in ("textbox", "state")
 
 
-def test_the_form_opens_to_the_owner_alone(space: StudioProcess) -> None:
+def form_is_open(space: StudioProcess, headers: dict[str, str]) -> bool:
+    """Whether the page lets whoever brings these headers start a run."""
     config = config_of(space)
     named = {one["props"].get("elem_id"): one["id"] for one in config["components"]}
     opens = next(
@@ -153,8 +158,32 @@ def test_the_form_opens_to_the_owner_alone(space: StudioProcess) -> None:
         for one in config["dependencies"]
         if named["train-start"] in one["outputs"] and named["distill-start"] in one["outputs"]
     )
-    assert '"interactive":true' in asked(space, opens["id"], [], logged_in(OWNER)).replace(" ", "")
-    assert "interactive" not in asked(space, opens["id"], [], logged_in("mallory"))
+    return '"interactive":true' in asked(space, opens["id"], [], headers).replace(" ", "")
+
+
+def test_the_form_opens_to_the_owner_alone(space: StudioProcess) -> None:
+    assert form_is_open(space, logged_in(OWNER))
+    assert not form_is_open(space, logged_in("mallory"))
+
+
+def cookie_of(answer: httpx.Response) -> dict[str, str]:
+    """The session that an answer leaves with the browser."""
+    return {"cookie": answer.headers["set-cookie"].partition(";")[0]}
+
+
+def test_who_is_the_owner_is_said_where_one_logs_in(space: StudioProcess, provider: Provider) -> None:
+    for username in ("mallory", OWNER):
+        provider.username = username
+        left = BROWSER.get(f"{space.url}/login/huggingface")
+        back = BROWSER.get(left.headers["location"])
+        came = BROWSER.get(back.headers["location"], headers=cookie_of(left))
+        assert came.status_code == 307 and came.headers["location"] == "/"
+        assert form_is_open(space, cookie_of(came)) is (username == OWNER)
+        for refused in (back.headers["location"], f"{space.url}/login/callback?error=access_denied"):
+            again = BROWSER.get(refused, headers=cookie_of(left))  # a code is good for once
+            assert (again.status_code, again.headers["location"]) == (303, "/")
+            assert not form_is_open(space, cookie_of(again))
+    assert not form_is_open(space, cookie_of(BROWSER.get(f"{space.url}/logout", headers=cookie_of(came))))
 
 
 def test_one_logs_in_at_hugging_face_and_nowhere_else(
@@ -163,7 +192,8 @@ def test_one_logs_in_at_hugging_face_and_nowhere_else(
     assert "Owner: log in" in BROWSER.get(f"{space.url}/").text
     left = BROWSER.get(f"{space.url}/login/callback?code=made-up&state=made-up").headers.get("set-cookie", "")
     assert runs_of(space, {"cookie": left.partition(";")[0]}) == []
-    played = start_studio(extra={"SPACE_ID": SPACE["SPACE_ID"], **LOGIN})
+    nobody = {"OPENID_PROVIDER_URL": "http://127.0.0.1:9"}
+    played = start_studio(extra={"SPACE_ID": SPACE["SPACE_ID"], **LOGIN, **nobody})
     assert BROWSER.get(f"{played.url}/login/huggingface").status_code == 404
 
 

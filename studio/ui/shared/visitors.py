@@ -7,13 +7,14 @@ known again by a cookie, a program by its session. Of either a hash is kept, wit
 import hashlib
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
 import gradio as gr
 from starlette.requests import HTTPConnection, cookie_parser
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from studio.registry.spec import ModelSpec
 from studio.registry.store import ModelRegistry
@@ -56,6 +57,15 @@ def models_for(registry: ModelRegistry, asked: gr.Request | Settings) -> list[Mo
 def can_log_in(settings: Settings) -> bool:
     """Whether visitors of this Space can log in at Hugging Face: its own images have what Gradio needs."""
     return bool(settings.owner) and all(map(find_spec, ("authlib", "itsdangerous")))
+
+
+def back_from_login(settings: Settings) -> dict[type[Exception], Callable[..., Response]]:
+    """What answers where a login at Hugging Face was cancelled or refused there: the page, as it was."""
+    if not can_log_in(settings):
+        return {}
+    from authlib.integrations.base_client.errors import OAuthError
+
+    return {OAuthError: lambda _request, _error: RedirectResponse("/", 303)}
 
 
 def is_owner(settings: Settings, request: gr.Request | None) -> bool:
