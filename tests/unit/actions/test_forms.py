@@ -60,9 +60,7 @@ def test_who_cancels_before_the_first_form_has_no_figures_and_keeps_none(service
 
 
 def test_what_is_no_form_of_the_model_is_answered_with_those_there_are(services: Services) -> None:
-    with pytest.raises(
-        ConfigError, match=r"no form 'onnx' of this model: choose one of faster-whisper"
-    ):
+    with pytest.raises(ConfigError, match=r"no form 'onnx' of this model: choose one of faster-whisper"):
         compare_forms(services, replace(MINE, forms=("onnx",)))
     folder = services.registry.models / "foreign"
     folder.mkdir()
