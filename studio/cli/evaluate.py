@@ -8,6 +8,7 @@ from typing import Any
 
 from studio.cli.decoding import CLIPS_BEAMS_HELP, add_engine_options, choice_of
 from studio.cli.export import on_step
+from studio.cli.forms import compare
 from studio.cli.other_scripts import EVALUATION
 from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json, table
 from studio.cli.parsing import Parser, names
@@ -43,6 +44,7 @@ def parser() -> Parser:
         "Manifest, audio folder, Hub dataset id or demo.",
         aliases=("test_data", "test_file", "validation_file"),
     )
+    made.option("forms", "Compare forms of one model instead: all, or names such as faster-whisper:int8.")
     made.option("audio_path", "One recording instead of a test set.", kind=Path)
     made.option("reference", "Reference text of that recording.", default="")
     made.option("split", "Part of a Hub dataset or of the demo speech.", default="test")
@@ -79,6 +81,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         require_place(given.output_file)
     if given.embed_audio and _ending(given) != ".html":
         raise ConfigError("--embed_audio needs an .html file: name one with --output_file.")
+    if given.forms:
+        return compare(given, settings, _normalizer(given))
     if given.audio_path:
         return _one_recording(given, models, choice, settings)
     if not given.data or not models:

@@ -13,6 +13,7 @@ from studio.publishing.card import model_card
 from studio.registry.catalog import find_released
 from studio.registry.languages import LANGUAGES
 from studio.registry.spec import ModelSource, ModelSpec
+from studio.reports.forms_views import form_rows, recommendation
 from studio.services import Services
 from studio.serving.commands import ways_to_serve
 from studio.settings import Settings
@@ -67,6 +68,8 @@ def _act(services: Services, action: str, names: Sequence[str], is_sure: bool, a
             show_json({"schema_version": SCHEMA_VERSION, **as_dict(spec), "serve": serve})
         else:
             show(_description(spec))
+            if forms := forms_text(spec.card.get("forms")):
+                show(f"\n{forms}")
             if not spec.problem:
                 show(f"\n{serving_script(spec, registry.models, services.settings)}")
     elif action == "card":
@@ -134,6 +137,17 @@ def _description(spec: ModelSpec) -> str:
     if loss and (command := _gentler(spec)):
         say(f"Train it so: {command}")
     return "\n".join([*first, *(f"{name.ljust(width)}{value}" for name, value in lines.items())])
+
+
+def forms_text(found: Any) -> str:
+    """The table, what is recommended, and what stands in the way of the others; empty for a card without."""
+    rows = form_rows(found)
+    if not rows:
+        return ""
+    header = ("FORM", "WER", "CER", "LOSS (95 %)", "RTF", "MEMORY", "SIZE")
+    lines = [table(header, [cells for cells, problem in rows if problem is None])]
+    lines += [f"{cells[0]}: {problem}" for cells, problem in rows if problem is not None]
+    return "\n".join([*lines, *(str(best) for best in [recommendation(found)] if best)])
 
 
 def _gentler(spec: ModelSpec) -> str:

@@ -97,7 +97,7 @@ def build_app(services: Services, line: Line | None = None) -> gr.Blocks:
             with gr.Tab(_("Evaluate"), id="evaluate") as tab:
                 evaluate = build_evaluate_tab(services.settings, services.registry, services.engines, tab)
             with gr.Tab(_("Models"), id="models") as tab:
-                model = build_models_tab(services.settings, services.registry, services.exporter, tab)
+                model = build_models_tab(services, tab)
         for target, step in steps.items():
             step.click(lambda target=target: gr.Tabs(selected=target), None, tabs, **QUIET)
         wire_handovers(memory.handovers, train.form, train.filled, tabs, "train")

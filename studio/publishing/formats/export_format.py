@@ -39,6 +39,10 @@ class ExportFormat(ModelForm, ABC):
         model's folder, or the adapter's.
         """
 
+    def peak_bytes(self, played: Any) -> int | None:
+        """The memory that what `reopened` gave has taken at the most; None where that is not known."""
+        return None
+
     @abstractmethod
     def reopened(self, folder: Path) -> AbstractContextManager[Writer]:
         """The new form as it comes from the disk, to be compared with the model."""

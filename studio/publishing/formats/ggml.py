@@ -115,6 +115,10 @@ class Ggml(ExportFormat):
                     if name != "proj_out.weight":  # the embedding of the tokens once more
                         _write_tensor(file, tensor_name(name), tensor.float().numpy(), quantization)
 
+    def peak_bytes(self, played: WhisperCpp) -> int | None:
+        """Of its process."""
+        return played.peak_bytes()
+
     @contextmanager
     def reopened(self, folder: Path) -> Iterator[WhisperCpp]:
         """As whisper.cpp plays it, with features of its own."""

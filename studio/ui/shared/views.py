@@ -9,6 +9,7 @@ from studio.messages import Message
 from studio.publishing.formats import form_of
 from studio.registry.catalog import ReleasedModel, find_released
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
+from studio.reports.forms_views import forms_table
 from studio.reports.language_names import language_name
 from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import badge, definition_list, note
@@ -200,9 +201,10 @@ def model_details(spec: ModelSpec, locale: str, *, is_public: bool = False) -> H
         problem,
         loss_note(spec.card.get("capabilities"), locale),
         definition_list(pairs),
+        forms_table(spec.card.get("forms"), locale),
         _dimensions(spec.dimensions, locale),
         short_audio_table(spec.card.get("short_audio"), locale),
-        _card(spec.card, locale),
+        _card({name: value for name, value in spec.card.items() if name != "forms"}, locale),
         class_="model-details",
     )
 
