@@ -38,7 +38,12 @@ def serving_commands(
         is_public=settings.is_public,
     )
     locale = request_locale(request)
-    boxes = [gr.update(value="\n".join(way.commands), info=said(way.note, locale)) for way in ways]
+    boxes = [
+        gr.update(label=way.server, value="\n".join(way.commands), info=said(way.note, locale), visible=True)
+        for way in ways
+    ]
+    # What one server alone takes, such as a file of whisper.cpp, needs one box.
+    boxes += [gr.update(visible=False)] * (len(_SERVERS) - len(boxes))
     return [gr.update(visible=True), *boxes]
 
 
