@@ -72,7 +72,9 @@ def _ours(spec: ModelSpec) -> Message:
 def _our_commands(spec: ModelSpec, address: str, has_key: bool) -> tuple[str, ...]:
     key = ' -H "Authorization: Bearer $STUDIO_API_KEY"' if has_key else ""
     asked = f"{address}/v1/audio/transcriptions{key} -F file=@speech.wav -F {_quoted(f'model={spec.id}')}"
-    return (f"python -m studio serve --model {_quoted(spec.id)}", f"curl {asked}")
+    serve, ask = f"python -m studio serve --model {_quoted(spec.id)}", f"curl {asked}"
+    # A page that runs answers as it is: who pastes both is answered before the second one serves without it.
+    return (serve, ask) if address == LOCAL_ADDRESS else (ask, serve)
 
 
 def _vllm(spec: ModelSpec, models: Path, is_public: bool) -> WayToServe:

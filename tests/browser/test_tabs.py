@@ -2,14 +2,16 @@
 
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 
+import openai
 from filelock import FileLock
 from playwright.sync_api import Page, expect
 
 from studio.publishing.export import LOCK
-from tests.browser.conftest import TABS, OpenPage, show_tab
+from tests.browser.conftest import KITCHEN_LIGHT, TABS, OpenPage, assert_nothing_is_too_wide, show_tab
 from tests.studio_process import StudioProcess
 from tests.unit.transcription.small_models import save_adapter
 
@@ -167,6 +169,25 @@ def test_a_model_is_described_exported_renamed_and_deleted_after_asking(
     page.get_by_role("button", name="Delete", exact=True).click()
     expect(page.locator("#models-table")).not_to_contain_text("renamed")
     assert not (studio_server.home / "models" / "renamed").exists()
+
+
+def test_the_copied_command_serves_the_model_that_it_was_copied_from(open_page: OpenPage) -> None:
+    page = open_page("models", locale="zh-TW", width=390)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator("#models-table .link-button").first.click()
+    page.get_by_role("button", name="部署此模型").click()
+    box = page.locator("#models-serve-own")
+    expect(box.locator("textarea")).to_have_value(re.compile("model=demo"))
+    box.get_by_role("button").click()
+    ask, serve = str(page.evaluate("navigator.clipboard.readText()")).splitlines()
+    assert serve == "python -m studio serve --model demo"
+    words = shlex.split(ask)
+    assert words[0] == "curl" and words[-1] == "model=demo"
+    address = words[1].removesuffix("/audio/transcriptions")
+    client = openai.OpenAI(base_url=address, api_key="none is asked for", max_retries=0, timeout=120)
+    heard = client.audio.transcriptions.create(model="demo", file=KITCHEN_LIGHT)
+    assert "kitchen light" in heard.text
+    assert_nothing_is_too_wide(page)
 
 
 def test_an_export_offers_its_own_weights_and_can_be_cancelled(
