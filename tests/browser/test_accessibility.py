@@ -57,7 +57,7 @@ STIRS = """() => {
 
 
 def faults(page: Page) -> list[str]:
-    """What axe-core has to say against the page as it is shown, looked at while nothing waited for an answer."""
+    """What axe-core has to say against the page as it is shown, looked at while nothing waited."""
     for _ in range(20):
         expect(page.locator('[aria-busy="true"]')).to_have_count(0)
         page.evaluate(STIRS)
