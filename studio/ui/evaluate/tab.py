@@ -37,7 +37,16 @@ from studio.ui.shared.following import QUIET, compared_models, wire_work
 from studio.ui.shared.forms import choices_of
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
-from studio.ui.shared.tasks import ExportStep, Pace, Task, Tasks, paced_bar, step_bar, tells_steps
+from studio.ui.shared.tasks import (
+    ExportStep,
+    Pace,
+    Task,
+    Tasks,
+    from_before,
+    paced_bar,
+    step_bar,
+    tells_steps,
+)
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.visitors import settings_for
 
@@ -162,7 +171,7 @@ def _wire(
         return _evaluation(engines, own, values, request_locale(request), len(outputs) - 1)
 
     tab.select(refresh, form["models"], [form["models"], form["language"], start], **QUIET)
-    work = tasks.handler(evaluation, outputs, form)
+    work = tasks.handler(evaluation, outputs, {**form, "before": results.explorer.explorer})
     wire_work([start.click], cancel, tasks.stops, results.status, **work, **QUIET)
 
 
@@ -211,6 +220,7 @@ def _evaluation(
         show=show,
         finish=lambda found, was_stopped: _whole(found, was_stopped, locale),
         others=others,
+        back=(lambda: [from_before(locale), *stays]) if values["before"] else None,
         engines=engines,
     )
 

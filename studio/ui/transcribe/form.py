@@ -71,12 +71,15 @@ def recording_field(longest_seconds: float) -> gr.Audio:
         elem_classes=["subdued", "insecure-only"],
     )
     sample_buttons(audio)
-    video_button(audio, longest_seconds, "recording-video")
+    video_button(audio, longest_seconds)
     return audio
 
 
-def video_button(audio: Block, longest_seconds: float, elem_id: str) -> None:
-    """Puts the sound of a video where a recording goes: that field takes nothing that is no sound."""
+def video_button(audio: Block, longest_seconds: float) -> None:
+    """Puts the sound of a video where a recording goes: that field takes nothing that is no sound.
+
+    What is dropped there and is none comes here, too (`other_files.js`).
+    """
 
     def sound_of(video: str, request: gr.Request) -> str:
         del request
@@ -88,8 +91,12 @@ def video_button(audio: Block, longest_seconds: float, elem_id: str) -> None:
         file_types=list(VIDEO_FILES),
         type="filepath",
         size="sm",
-        elem_id=elem_id,
+        elem_id=f"{audio.elem_id}-film",
         elem_classes="video-button",
+    )
+    gr.HTML(
+        _("That is neither sound nor video: give a recording, or a video of which the sound is taken."),
+        elem_id=f"{audio.elem_id}-neither",
     )
     refused = gr.HTML(elem_classes="refused")
     button.upload(**told_in(refused, sound_of, [audio]), inputs=button, **QUIET)
