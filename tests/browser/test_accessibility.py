@@ -145,6 +145,14 @@ def test_arrows_lead_from_tab_to_tab_and_the_tab_key_past_them(open_page: OpenPa
     at("Side by side")
 
 
+def test_the_tab_key_leads_from_a_list_to_the_next_field(open_page: OpenPage) -> None:
+    page = open_page()
+    page.get_by_label("Model", exact=True).first.click()
+    expect(page.get_by_role("listbox")).to_be_visible()
+    press(page, "Tab")
+    expect(page.locator("#memory-use input").first).to_be_focused()
+
+
 def test_a_transcript_is_one_stop_and_arrows_lead_through_its_words(open_page: OpenPage) -> None:
     page = open_page("playground")
     fill(page, "playground")

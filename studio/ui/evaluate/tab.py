@@ -34,7 +34,7 @@ from studio.transcription.model_cache import ModelCache
 from studio.translation import tr
 from studio.ui.evaluate.explorer import ExplorerView, build_explorer, shown
 from studio.ui.shared.following import QUIET, compared_models, wire_work
-from studio.ui.shared.forms import choices_of
+from studio.ui.shared.forms import choices_of, languages_at_first
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
 from studio.ui.shared.tasks import (
@@ -135,7 +135,7 @@ def _form() -> dict[str, Block]:
         max_lines=1,
         elem_id="evaluate-data",
     )
-    form["language"] = gr.Dropdown(language_choices("en"), value="auto", label=_("Language"))
+    form["language"] = gr.Dropdown(languages_at_first(), value="auto", label=_("Language"))
     with gr.Accordion(_("Engine"), open=False):
         form |= engine_fields("evaluate")
     form["normalizer"] = gr.Dropdown(

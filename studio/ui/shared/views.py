@@ -6,7 +6,8 @@ from typing import Any
 
 from studio.memory.plan import MemoryEstimate
 from studio.messages import Message
-from studio.registry.catalog import ReleasedModel, find_released
+from studio.registry.catalog import find_released
+from studio.registry.listing import few_languages
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.reports.language_names import language_name
 from studio.reports.markup import Child, Html, table, tag
@@ -146,7 +147,7 @@ def models_table(specs: Sequence[ModelSpec], locale: str) -> Html:
 
 
 def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
-    title = tr(N_("Demo model"), locale) if spec.source is ModelSource.DEMO else spec.title
+    title = _title(spec, locale)
     name = tag(
         "button",
         title,
@@ -171,6 +172,10 @@ def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
     ]
 
 
+def _title(spec: ModelSpec, locale: str) -> str:
+    return tr(N_("Demo model"), locale) if spec.source is ModelSource.DEMO else spec.title
+
+
 def error_rate_of(spec: ModelSpec) -> str:
     """WER of the finished model as its card has it, or nothing."""
     metrics = spec.card.get("metrics")
@@ -193,7 +198,7 @@ def model_details(spec: ModelSpec, locale: str, *, is_public: bool = False) -> H
         (tr("Kind", locale), tr(KIND_NAMES[spec.kind], locale)),
         (tr("Source", locale), tr(SOURCE_NAMES[spec.source], locale)),
         (tr("Base model", locale), spec.base_model),
-        (tr("Languages", locale), _languages(spec, released, locale)),
+        (tr("Languages", locale), _languages(spec, locale)),
         (tr("Size on disk", locale), format_bytes(spec.size_bytes) if spec.size_bytes else None),
         (tr("Folder", locale), tag("code", str(spec.path)) if spec.path and not is_public else None),
         (tr("Created", locale), spec.created[:16].replace("T", " ") or None),
@@ -201,7 +206,7 @@ def model_details(spec: ModelSpec, locale: str, *, is_public: bool = False) -> H
     problem = note(said(spec.problem, locale), "bad") if spec.problem else None
     return tag(
         "div",
-        tag("h2", spec.title),
+        tag("h2", _title(spec, locale)),
         tag("p", tr(released.note, locale)) if released else None,
         problem,
         loss_note(spec.card.get("capabilities"), locale),
@@ -213,12 +218,11 @@ def model_details(spec: ModelSpec, locale: str, *, is_public: bool = False) -> H
     )
 
 
-def _languages(spec: ModelSpec, released: ReleasedModel | None, locale: str) -> str:
-    """By name where a model that others released was made for a few."""
+def _languages(spec: ModelSpec, locale: str) -> str:
+    """By name where a model knows a few."""
     if not spec.is_multilingual:
         return tr(N_("English only"), locale)
-    few = released.few_languages if released else ()
-    names = (language_name(code, locale) for code in few)
+    names = (language_name(code, locale) for code in few_languages(spec))
     return tr(N_(", "), locale).join(names) or tr(N_("many"), locale)
 
 

@@ -17,6 +17,7 @@ from studio.settings import DEMO_SPEECH
 from studio.translation import N_
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, offered
+from studio.ui.shared.forms import languages_at_first
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.views import model_choices
 from studio.ui.shared.visitors import models_for
@@ -167,7 +168,7 @@ def language_and_task(prefix: str = "transcribe") -> dict[str, Block]:
     """What is spoken and what is to be written, side by side."""
     with gr.Row():
         language = gr.Dropdown(
-            language_choices("en"),
+            languages_at_first(),
             value="auto",
             label=_("Language"),
             min_width=140,
