@@ -95,14 +95,15 @@ def memory_verdict(
         high=format_bytes(estimate.high_bytes),
     )
     advice = tr(_ROOM, locale) if verdict == "fits" else said(helps, locale)
+    gap = "" if locale.startswith("zh") else " "  # a Chinese full stop has its own
     if verdict == "tight":
-        advice = f"{tr(_TIGHT, locale)} {advice}"
+        advice = f"{tr(_TIGHT, locale)}{gap}{advice}"
     of = tr("{usable} of this GPU can be used.", locale, usable=format_bytes(usable_bytes))
     return tag(
         "div",
         tag("div", tr(title, locale, gpu=gpu), class_="verdict-title"),
         tag("div", amount, class_="verdict-amount"),
-        tag("div", of, " ", advice, class_="verdict-advice"),
+        tag("div", of, gap, advice, class_="verdict-advice"),
         tag("div", corrected, class_="verdict-advice") if estimate.measurements else None,
         class_=f"verdict verdict-{kind}",
         role="status",
