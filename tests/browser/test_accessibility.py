@@ -216,6 +216,7 @@ def test_what_is_on_the_page_stays_where_it_is(
     page.get_by_role("option", name="Whisper large-v3 ").first.click()
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("large-v3"))
     assert moved("estimate") <= MOST_MOVED
-    show_tab(page, "playground")
-    fill(page, "playground")
-    assert moved("transcribe") <= MOST_MOVED
+    for tab, story in (("playground", "transcribe"), ("evaluate", "evaluate"), ("models", "models")):
+        show_tab(page, tab)
+        fill(page, tab)
+        assert moved(story) <= MOST_MOVED, story
