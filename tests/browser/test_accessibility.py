@@ -39,7 +39,7 @@ def fill(page: Page, tab: str) -> None:
         expect(page.locator("#transcript-downloads a").first).to_be_visible()
         expect(page.locator("#transcribe-audio time").first).to_be_visible()
     elif tab == "evaluate":
-        page.get_by_label("Clips at most").fill("2")
+        page.locator("#evaluate-max_samples input").fill("2")
         page.locator("#evaluate-start").click()
         expect(page.locator("#evaluate-utterances tbody tr")).to_have_count(2)
     else:

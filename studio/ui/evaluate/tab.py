@@ -144,7 +144,9 @@ def _form() -> dict[str, Block]:
         label=_("Text normalisation"),
         info=_("Applied to both sides before errors are counted."),
     )
-    form["max_samples"] = gr.Number(0, label=_("Clips at most"), info=_("0: all of them."))
+    form["max_samples"] = gr.Number(
+        0, label=_("Clips at most"), info=_("0: all of them."), elem_id="evaluate-max_samples"
+    )
     return form
 
 
