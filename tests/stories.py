@@ -17,6 +17,7 @@ STORIES = {
     "assets/gradio_names": "browser/test_tabs",
     "assets/demo": "app/test_training_command browser/test_story browser/test_transcribe",
     "assets/microphone": "browser/test_live browser/test_data",
+    "assets/other_files": "browser/test_transcribe",
     "assets/refused": "browser/test_refused",
     "assets/studio": "browser/test_accessibility",
     "assets/whisper_studio": "test_readme",

@@ -12,6 +12,7 @@ from studio.options.arguments import command_line, config_from_dict
 from studio.publishing.card import model_card
 from studio.registry.catalog import find_released
 from studio.registry.languages import LANGUAGES
+from studio.registry.listing import few_languages
 from studio.registry.spec import ModelSource, ModelSpec
 from studio.reports.forms_views import form_rows, recommendation
 from studio.services import Services
@@ -113,7 +114,6 @@ def _list(specs: Sequence[ModelSpec]) -> str:
 
 def _description(spec: ModelSpec) -> str:
     released = find_released(spec.id)
-    few = released.few_languages if released else ()
     facts = {
         "id": spec.id,
         "title": spec.title,
@@ -122,7 +122,7 @@ def _description(spec: ModelSpec) -> str:
         "folder": str(spec.path or "not on this disk"),
         "base model": spec.base_model or "",
         "note": released.note if released else "",
-        "languages": ", ".join(LANGUAGES[code].title() for code in few)
+        "languages": ", ".join(LANGUAGES[code].title() for code in few_languages(spec))
         or ("many" if spec.is_multilingual else "English"),
         "license": released.license if released else "",
         "size": format_bytes(spec.size_bytes) if spec.size_bytes else "",

@@ -35,7 +35,10 @@ from studio.ui.transcribe.tab import build_playground_tab
 TITLE = "Whisper Studio"
 LOGO = ASSETS / "logo.svg"
 STYLE_SHEET = ASSETS / "studio.css"
-_SCRIPTS = ("arrow_keys", "come_back", "copy_link", "gradio_names", "quick_hands", "in_view", "refused")
+_SCRIPTS = (
+    *("arrow_keys", "come_back", "copy_link", "gradio_names", "quick_hands", "in_view", "refused"),
+    "other_files",
+)
 SCRIPTS = tuple(ASSETS / f"{name}.js" for name in _SCRIPTS)
 """Each says in its first lines what it is for."""
 VISITORS_KEPT = 100

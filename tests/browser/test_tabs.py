@@ -142,6 +142,15 @@ def test_an_evaluation_shows_rates_and_every_clip_or_what_is_wrong(open_page: Op
     expect(page.locator("#evaluate-group input")).not_to_have_value("All")
     page.locator("#evaluate-search input").fill("nobody has said this")
     expect(page.locator("#evaluate-utterances")).to_contain_text("0 of 2 clips")
+    page.locator("#evaluate-data input").fill("demo:train")
+    page.get_by_label("Clips at most").fill("0")
+    page.get_by_role("button", name="Evaluate", exact=True).click()
+    expect(page.locator("#evaluate-status")).to_contain_text(re.compile("Transcribed .* clips"))
+    page.locator("#evaluate-cancel").click()
+    expect(page.locator("#evaluate-status")).to_contain_text("What is shown is from before.")
+    expect(page.locator("#evaluate-cancel")).to_be_disabled()
+    expect(page.locator("#evaluate-utterances")).to_contain_text("0 of 2 clips")
+    expect(page.locator("#evaluate-rates tbody tr")).to_have_count(1)
 
 
 def test_a_model_is_described_exported_renamed_and_deleted_after_asking(

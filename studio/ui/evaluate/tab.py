@@ -34,10 +34,19 @@ from studio.transcription.model_cache import ModelCache
 from studio.translation import tr
 from studio.ui.evaluate.explorer import ExplorerView, build_explorer, shown
 from studio.ui.shared.following import QUIET, compared_models, wire_work
-from studio.ui.shared.forms import choices_of
+from studio.ui.shared.forms import choices_of, languages_at_first
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
-from studio.ui.shared.tasks import ExportStep, Pace, Task, Tasks, paced_bar, step_bar, tells_steps
+from studio.ui.shared.tasks import (
+    ExportStep,
+    Pace,
+    Task,
+    Tasks,
+    from_before,
+    paced_bar,
+    step_bar,
+    tells_steps,
+)
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.visitors import settings_for
 
@@ -126,7 +135,7 @@ def _form() -> dict[str, Block]:
         max_lines=1,
         elem_id="evaluate-data",
     )
-    form["language"] = gr.Dropdown(language_choices("en"), value="auto", label=_("Language"))
+    form["language"] = gr.Dropdown(languages_at_first(), value="auto", label=_("Language"))
     with gr.Accordion(_("Engine"), open=False):
         form |= engine_fields("evaluate")
     form["normalizer"] = gr.Dropdown(
@@ -135,7 +144,9 @@ def _form() -> dict[str, Block]:
         label=_("Text normalisation"),
         info=_("Applied to both sides before errors are counted."),
     )
-    form["max_samples"] = gr.Number(0, label=_("Clips at most"), info=_("0: all of them."))
+    form["max_samples"] = gr.Number(
+        0, label=_("Clips at most"), info=_("0: all of them."), elem_id="evaluate-max_samples"
+    )
     return form
 
 
@@ -162,7 +173,7 @@ def _wire(
         return _evaluation(engines, own, values, request_locale(request), len(outputs) - 1)
 
     tab.select(refresh, form["models"], [form["models"], form["language"], start], **QUIET)
-    work = tasks.handler(evaluation, outputs, form)
+    work = tasks.handler(evaluation, outputs, {**form, "before": results.explorer.explorer})
     wire_work([start.click], cancel, tasks.stops, results.status, **work, **QUIET)
 
 
@@ -211,6 +222,7 @@ def _evaluation(
         show=show,
         finish=lambda found, was_stopped: _whole(found, was_stopped, locale),
         others=others,
+        back=(lambda: [from_before(locale), *stays]) if values["before"] else None,
         engines=engines,
     )
 

@@ -50,7 +50,7 @@ def export_parts() -> ExportParts:
                 choices_of({key: form.label for key, form in FORMATS.items()}),
                 value=USUAL_FORMAT,
                 label=_("Export as"),
-                min_width=150,
+                min_width=240,  # so much its names need
                 elem_id="models-export-format",
             )
             quantization = gr.Dropdown(

@@ -7,7 +7,8 @@ from typing import Any
 from studio.memory.plan import MemoryEstimate
 from studio.messages import Message
 from studio.publishing.formats import form_of
-from studio.registry.catalog import ReleasedModel, find_released
+from studio.registry.catalog import find_released
+from studio.registry.listing import few_languages
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.reports.forms_views import forms_table
 from studio.reports.language_names import language_name
@@ -89,14 +90,15 @@ def memory_verdict(
         high=format_bytes(estimate.high_bytes),
     )
     advice = tr(_ROOM, locale) if verdict == "fits" else said(helps, locale)
+    gap = "" if locale.startswith("zh") else " "  # a Chinese full stop has its own
     if verdict == "tight":
-        advice = f"{tr(_TIGHT, locale)} {advice}"
+        advice = f"{tr(_TIGHT, locale)}{gap}{advice}"
     of = tr("{usable} of this GPU can be used.", locale, usable=format_bytes(usable_bytes))
     return tag(
         "div",
         tag("div", tr(title, locale, gpu=gpu), class_="verdict-title"),
         tag("div", amount, class_="verdict-amount"),
-        tag("div", of, " ", advice, class_="verdict-advice"),
+        tag("div", of, gap, advice, class_="verdict-advice"),
         tag("div", corrected, class_="verdict-advice") if estimate.measurements else None,
         class_=f"verdict verdict-{kind}",
         role="status",
@@ -141,7 +143,7 @@ def models_table(specs: Sequence[ModelSpec], locale: str) -> Html:
 
 
 def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
-    title = tr(N_("Demo model"), locale) if spec.source is ModelSource.DEMO else spec.title
+    title = _title(spec, locale)
     name = tag(
         "button",
         title,
@@ -166,6 +168,10 @@ def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
     ]
 
 
+def _title(spec: ModelSpec, locale: str) -> str:
+    return tr(N_("Demo model"), locale) if spec.source is ModelSource.DEMO else spec.title
+
+
 def error_rate_of(spec: ModelSpec) -> str:
     """WER of the finished model as its card has it, or nothing."""
     metrics = spec.card.get("metrics")
@@ -188,7 +194,7 @@ def model_details(spec: ModelSpec, locale: str, *, is_public: bool = False) -> H
         (tr("Kind", locale), tr(form_of(spec).label, locale)),
         (tr("Source", locale), tr(SOURCE_NAMES[spec.source], locale)),
         (tr("Base model", locale), spec.base_model),
-        (tr("Languages", locale), _languages(spec, released, locale)),
+        (tr("Languages", locale), _languages(spec, locale)),
         (tr("Size on disk", locale), format_bytes(spec.size_bytes) if spec.size_bytes else None),
         (tr("Folder", locale), tag("code", str(spec.path)) if spec.path and not is_public else None),
         (tr("Created", locale), spec.created[:16].replace("T", " ") or None),
@@ -196,7 +202,7 @@ def model_details(spec: ModelSpec, locale: str, *, is_public: bool = False) -> H
     problem = note(said(spec.problem, locale), "bad") if spec.problem else None
     return tag(
         "div",
-        tag("h2", spec.title),
+        tag("h2", _title(spec, locale)),
         tag("p", tr(released.note, locale)) if released else None,
         problem,
         loss_note(spec.card.get("capabilities"), locale),
@@ -209,12 +215,11 @@ def model_details(spec: ModelSpec, locale: str, *, is_public: bool = False) -> H
     )
 
 
-def _languages(spec: ModelSpec, released: ReleasedModel | None, locale: str) -> str:
-    """By name where a model that others released was made for a few."""
+def _languages(spec: ModelSpec, locale: str) -> str:
+    """By name where a model knows a few."""
     if not spec.is_multilingual:
         return tr(N_("English only"), locale)
-    few = released.few_languages if released else ()
-    names = (language_name(code, locale) for code in few)
+    names = (language_name(code, locale) for code in few_languages(spec))
     return tr(N_(", "), locale).join(names) or tr(N_("many"), locale)
 
 

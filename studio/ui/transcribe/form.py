@@ -17,6 +17,7 @@ from studio.settings import DEMO_SPEECH
 from studio.translation import N_
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, offered
+from studio.ui.shared.forms import languages_at_first
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.views import model_choices
 from studio.ui.shared.visitors import models_for
@@ -71,12 +72,15 @@ def recording_field(longest_seconds: float) -> gr.Audio:
         elem_classes=["subdued", "insecure-only"],
     )
     sample_buttons(audio)
-    video_button(audio, longest_seconds, "recording-video")
+    video_button(audio, longest_seconds)
     return audio
 
 
-def video_button(audio: Block, longest_seconds: float, elem_id: str) -> None:
-    """Puts the sound of a video where a recording goes: that field takes nothing that is no sound."""
+def video_button(audio: Block, longest_seconds: float) -> None:
+    """Puts the sound of a video where a recording goes: that field takes nothing that is no sound.
+
+    What is dropped there and is none comes here, too (`other_files.js`).
+    """
 
     def sound_of(video: str, request: gr.Request) -> str:
         del request
@@ -88,8 +92,12 @@ def video_button(audio: Block, longest_seconds: float, elem_id: str) -> None:
         file_types=list(VIDEO_FILES),
         type="filepath",
         size="sm",
-        elem_id=elem_id,
+        elem_id=f"{audio.elem_id}-film",
         elem_classes="video-button",
+    )
+    gr.HTML(
+        _("That is neither sound nor video: give a recording, or a video of which the sound is taken."),
+        elem_id=f"{audio.elem_id}-neither",
     )
     refused = gr.HTML(elem_classes="refused")
     button.upload(**told_in(refused, sound_of, [audio]), inputs=button, **QUIET)
@@ -160,7 +168,7 @@ def language_and_task(prefix: str = "transcribe") -> dict[str, Block]:
     """What is spoken and what is to be written, side by side."""
     with gr.Row():
         language = gr.Dropdown(
-            language_choices("en"),
+            languages_at_first(),
             value="auto",
             label=_("Language"),
             min_width=140,
