@@ -170,12 +170,13 @@ def evaluate(
     heard: list[_Heard] = []
     total = len(tests.examples) * len(model_ids)
     through: list[tuple[KeptTexts, str]] = []
-    sounds, references = (_sounds_of(clips), Manifest(tests.source, "", clips, ()).hash) if kept else ("", "")
+    sounds = _sounds_of(clips) if kept else ""
+    asked = f"{tests.source} {Manifest(tests.source, '', clips, ()).hash}" if kept else ""
     for model_id in model_ids:
         if should_stop and should_stop():
             break
         way = (engines.state_of(model_id), choice or EngineChoice(), options, sounds) if kept else ()
-        keeping = KeptTexts(kept, references, *way) if kept else None
+        keeping = KeptTexts(kept, asked, *way) if kept else None
         found = keeping.read() if keeping else KeptSoFar()
         heard.append(_Heard(found.model))
         _take_up(found, tests, heard[-1])

@@ -38,23 +38,23 @@ class KeptSoFar:
 class KeptTexts:
     """The texts of one model in one way of decoding, in a file that grows by a batch at a time."""
 
-    def __init__(self, folder: Path, references: str, *way: object) -> None:
-        """`way` is all that decides what is written: the model's state, options, the clips' sounds.
-        `references` are those that it is compared with.
+    def __init__(self, folder: Path, asked: str, *way: object) -> None:
+        """`way` is all that decides what is written: the model's state, options, the clips' sounds; `asked`
+        are the list and the references that it is compared with.
         """
         key = hashlib.sha256(repr(way).encode()).hexdigest()[:32]
         self._path = folder / f"{key}.jsonl"
-        self._references = references
+        self._asked = asked
         _forget_old(folder)
 
     def read(self) -> KeptSoFar:
         """What was written so far; a torn line is left out.
 
-        Of an evaluation that came to its end with these very references, nothing: who asks for it again wants
-        it heard again. With others, all of it.
+        Of an evaluation that came to its end with this very list, nothing: who asks for it again wants it
+        heard again. With other references, all of it.
         """
         rows, _ = read_json_lines(self._path)
-        if any(row.get("through") == self._references for row in rows):
+        if any(row.get("through") == self._asked for row in rows):
             self._path.unlink(missing_ok=True)
             return KeptSoFar()
         clips = {clip[0]: KeptClip(*clip) for row in rows for clip in row.get("clips", ())}
@@ -77,7 +77,7 @@ class KeptTexts:
         Raises:
             StorageError: if it cannot be written.
         """
-        append_json_line(self._path, {"through": self._references, "model": model})
+        append_json_line(self._path, {"through": self._asked, "model": model})
 
 
 def _forget_old(folder: Path) -> None:
