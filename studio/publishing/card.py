@@ -37,7 +37,7 @@ _MEASURED = {
     "long_form": ("Long recordings", "words right in a minute of the tuned speech"),
     "other_languages": ("Other languages or styles", "words right in a minute of other speech"),
     "timestamps": ("Timestamps", "clips with plausible times"),
-    "silence": ("No text on silence", "silent windows that stay empty"),
+    "silence": ("No text on silence", "windows without speech that stay empty"),
     "language": ("Language detection", "clips whose language is heard"),
 }
 """What each check of `studio.evaluation.capabilities` is called, and the share that it measures."""
@@ -247,9 +247,23 @@ def _capabilities(card: Mapping[str, Any]) -> str:
     left = _named(found.get("unchecked"))
     if not rows:
         return ""
-    last = f"\n\nNot checked: {', '.join(left)}." if left else ""
+    last = _non_speech(found) + (f"\n\nNot checked: {', '.join(left)}." if left else "")
     head = ("Can it still", "Base", "This model", "Difference (95 %)", "Verdict")
     return f"## What it kept of its base\n\n{_rows(head, rows)}{last}"
+
+
+def _non_speech(found: Mapping[str, Any]) -> str:
+    """What it makes up, as a figure."""
+    said = []
+    for name in ("tuned", "base"):
+        one = _table(_table(found.get("non_speech")).get(name))
+        words, loops = _number(one.get("words_per_hour")), _number(one.get("loop_rate"))
+        if words is None or loops is None:
+            return ""
+        said.append((f"{words:,.0f}", format_percent(loops)))
+    (words_now, loops_now), (words_before, loops_before) = said
+    figure = f"Words per hour of non-speech: {words_now} (base {words_before})"
+    return f"\n\n{figure}; texts that are loops: {loops_now} (base {loops_before})."
 
 
 def _named(checks: Any) -> list[str]:

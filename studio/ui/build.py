@@ -107,7 +107,7 @@ def build_app(services: Services, line: Line | None = None) -> gr.Blocks:
         after_run = AfterRun(services, train.panel, tabs)
         after_run.explain(memory)
         after_run.transcribe(transcribe)
-        after_run.compare(evaluate)
+        after_run.compare(evaluate.form)
         after_run.export(model)
 
         @shows_errors
@@ -115,7 +115,9 @@ def build_app(services: Services, line: Line | None = None) -> gr.Blocks:
             return memory.fill_from_link(dict(request.query_params))
 
         app.load(open_link, None, memory.linked(), **QUIET)
-        transcribe.recording.wire_again(come_back(app))
+        again = come_back(app)
+        transcribe.recording.wire_again(again)
+        evaluate.wire_again(again)
         build_api(services)
     _name_buttons(app)
     return app

@@ -10,6 +10,7 @@ import openai
 from filelock import FileLock
 from playwright.sync_api import Page, expect
 
+from studio.dataset.manifest import read_manifest
 from studio.publishing.export import LOCK
 from tests.browser.conftest import KITCHEN_LIGHT, TABS, OpenPage, assert_nothing_is_too_wide, show_tab
 from tests.studio_process import StudioProcess
@@ -138,6 +139,26 @@ def test_an_evaluation_shows_rates_and_every_clip_or_what_is_wrong(open_page: Op
     expect(clips).to_have_count(1)
     page.get_by_role("button", name="Show all again").click()
     expect(clips).to_have_count(2)
+    wrong, right = clips.first.locator(".reference").text_content(), "what was said: שלום"
+    clips.first.get_by_role("button", name="Correct the reference").press("Enter")
+    field = clips.first.get_by_role("textbox", name="Reference")
+    field.fill("nothing of this")
+    field.press("Escape")
+    expect(clips.first.locator(".reference")).to_have_text(str(wrong))
+    pencil = clips.first.get_by_role("button", name="Correct the reference")
+    expect(pencil).to_be_focused()
+    pencil.click()
+    field.fill("")
+    field.press("Enter")
+    expect(page.locator("#evaluate-refused")).to_contain_text("empty: write what is said")
+    field.fill(right)
+    page.locator("#evaluate-search input").focus()
+    expect(clips.first.locator(".reference")).to_have_text(right)
+    page.get_by_role("button", name="Save as a new list").click()
+    expect(page.locator("#evaluate-status")).to_contain_text("demo-test-corrected")
+    expect(clips.first.locator(".reference")).to_have_text(right)
+    saved = Path(page.locator("#evaluate-data input").input_value())
+    assert right in [example.text for example in read_manifest(saved).examples]
     page.locator("#evaluate-groups .nsewdrag").click(position={"x": 150, "y": 200})
     expect(page.locator("#evaluate-group input")).not_to_have_value("All")
     page.locator("#evaluate-search input").fill("nobody has said this")
