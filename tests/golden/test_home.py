@@ -1,6 +1,7 @@
 """A home that an earlier version made: what is in it is listed, heard with, and gone on with."""
 
 import json
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,10 @@ def test_its_interrupted_run_is_gone_on_with_and_leaves_what_runs_left(
 ) -> None:
     (queued,) = (path.name for path in (old_home / "runs").glob("queued-*"))
     (interrupted,) = (old_home / "runs").glob("interrupted-*")
+    told = (interrupted / "events.jsonl").read_text("utf-8").splitlines(keepends=True)
+    # Begun on a machine that is not told of: that another goes on with it would be worth a warning.
+    told = [line for line in told if '"kind": "machine"' not in line]
+    (interrupted / "events.jsonl").write_text("".join(told), "utf-8")
     assert run_studio("runs", "stop", queued).returncode == 0
     done = ask("runs", "resume", interrupted.name)
     assert (done["state"], done["step"]) == ("finished", 8)
@@ -53,7 +58,7 @@ def test_its_interrupted_run_is_gone_on_with_and_leaves_what_runs_left(
             {
                 "files": sorted(str(path.relative_to(old_home)) for path in files),
                 "answer": shape(done),
-                "events": {event["kind"]: shape(event) for event in events},
+                "events": {event["kind"]: shape(event) for event in sorted(events, key=itemgetter("kind"))},
                 "result": shape(json.loads((interrupted / "result.json").read_text("utf-8"))),
                 "card": json.loads((model / "model.json").read_text("utf-8")),
             },
