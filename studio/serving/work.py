@@ -58,8 +58,7 @@ class Worked(Generic[Report, Result]):
         self.begin()
         while True:
             try:
-                async with asyncio.timeout(_LOOK_SECONDS):
-                    await came.wait()
+                await asyncio.wait_for(came.wait(), _LOOK_SECONDS)
             except TimeoutError:
                 yield None
                 continue

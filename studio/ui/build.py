@@ -35,10 +35,7 @@ from studio.ui.transcribe.tab import build_playground_tab
 TITLE = "Whisper Studio"
 LOGO = ASSETS / "logo.svg"
 STYLE_SHEET = ASSETS / "studio.css"
-_SCRIPTS = (
-    *("arrow_keys", "come_back", "copy_link", "gradio_names", "quick_hands", "in_view", "refused"),
-    "other_files",
-)
+_SCRIPTS = ("arrow_keys", "come_back", "copy_link", "gradio_names", "quick_hands", "in_view", "refused")
 SCRIPTS = tuple(ASSETS / f"{name}.js" for name in _SCRIPTS)
 """Each says in its first lines what it is for."""
 VISITORS_KEPT = 100
@@ -100,14 +97,14 @@ def build_app(services: Services, line: Line | None = None) -> gr.Blocks:
             with gr.Tab(_("Evaluate"), id="evaluate") as tab:
                 evaluate = build_evaluate_tab(services.settings, services.registry, services.engines, tab)
             with gr.Tab(_("Models"), id="models") as tab:
-                model = build_models_tab(services, tab)
+                model = build_models_tab(services.settings, services.registry, services.exporter, tab)
         for target, step in steps.items():
             step.click(lambda target=target: gr.Tabs(selected=target), None, tabs, **QUIET)
         wire_handovers(memory.handovers, train.form, train.filled, tabs, "train")
         after_run = AfterRun(services, train.panel, tabs)
         after_run.explain(memory)
         after_run.transcribe(transcribe)
-        after_run.compare(evaluate.form)
+        after_run.compare(evaluate)
         after_run.export(model)
 
         @shows_errors
@@ -115,9 +112,7 @@ def build_app(services: Services, line: Line | None = None) -> gr.Blocks:
             return memory.fill_from_link(dict(request.query_params))
 
         app.load(open_link, None, memory.linked(), **QUIET)
-        again = come_back(app)
-        transcribe.recording.wire_again(again)
-        evaluate.wire_again(again)
+        transcribe.recording.wire_again(come_back(app))
         build_api(services)
     _name_buttons(app)
     return app
