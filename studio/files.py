@@ -27,8 +27,8 @@ def user_path(text: str) -> Path:
         path = path.expanduser()
     try:
         lengths = [len(os.fsencode(part)) for part in path.parts]
-        is_possible = "\0" not in text and max(lengths, default=0) <= _LONGEST_NAME
-        is_possible = is_possible and sum(lengths) + len(lengths) <= _LONGEST_PATH
+        is_short = max(lengths, default=0) <= _LONGEST_NAME and sum(lengths) + len(lengths) <= _LONGEST_PATH
+        is_possible = is_short and "\0" not in text
     except UnicodeEncodeError:
         is_possible = False
     if not is_possible:

@@ -47,7 +47,7 @@ def fill(page: Page, tab: str) -> None:
         expect(page.locator("#models-details h2")).to_be_visible()
 
 
-STILL = "[...document.querySelectorAll('[aria-busy=\"true\"]')].length === 0 && !window.stirred"
+STILL = "!document.querySelector('[aria-busy=\"true\"]') && !window.stirred"
 STIRS = """() => {
   window.stirred = false;
   window.stirs ??= new MutationObserver(() => { window.stirred = true; });
