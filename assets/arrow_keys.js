@@ -1,6 +1,6 @@
 // The Tab key stops once at a group of tabs, at a transcript and at its picture; arrows, Home and End move within.
 // Arrows at a tab open it, too. Of a transcript the server says which button comes first; while it is corrected, each
-// time is a stop beside its field.
+// time is a stop beside its field. The list that hangs below a field is none: browsers stop at what scrolls, and it goes.
 (() => {
   const GROUPS = '[role="tablist"], .segment-list:not([data-correcting]) .segments, .wave';
   const ITEMS = '[role="tab"], [data-seek]';
@@ -26,5 +26,6 @@
 
   new MutationObserver(() => {
     for (const tab of document.querySelectorAll('[role="tab"]')) tab.tabIndex = tab.ariaSelected === 'true' ? 0 : -1;
+    for (const list of document.querySelectorAll('[role="listbox"]:not([tabindex])')) list.tabIndex = -1;
   }).observe(document.documentElement, {childList: true, subtree: true, attributeFilter: ['aria-selected']});
 })();

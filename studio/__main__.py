@@ -1,13 +1,19 @@
+# PYTHON_ARGCOMPLETE_OK
 """`python -m studio COMMAND`, and `whisper-studio COMMAND` where the package is installed."""
 
 import sys
 
 from studio.cli import main as cli
 from studio.process_exit import leave
+from studio.settings import Settings, shell_asks
 
 
 def main() -> None:
     """Runs the command and ends the process with its exit code."""
+    if shell_asks():
+        from studio.cli.completion import answer
+
+        answer(Settings.from_env())
     leave(cli.main(sys.argv[1:]))
 
 

@@ -207,6 +207,11 @@ class Settings:
                 ) from error
 
 
+def shell_asks(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether this process was started to say what can follow on a command line, by the TAB key."""
+    return "_ARGCOMPLETE" in (os.environ if environ is None else environ)
+
+
 def local_rank(environ: Mapping[str, str] | None = None) -> int:
     """Which of a run's processes on this machine this is, as its launcher numbered them; 0 without one."""
     value = (os.environ if environ is None else environ).get("LOCAL_RANK", "0")

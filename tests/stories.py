@@ -17,8 +17,10 @@ STORIES = {
     "assets/gradio_names": "browser/test_tabs",
     "assets/demo": "app/test_training_command browser/test_story browser/test_transcribe",
     "assets/microphone": "browser/test_live browser/test_data",
+    "assets/other_files": "browser/test_transcribe",
     "assets/refused": "browser/test_refused",
     "assets/studio": "browser/test_accessibility",
+    "assets/whisper_studio": "test_readme",
     "assets/transcript": "browser/test_transcribe",
     "studio/__": "app/test_command_line",
     "studio/cli": "app/test_command_line app/test_training_command golden/test_interfaces "

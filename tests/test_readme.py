@@ -1,5 +1,6 @@
 """The README tells the truth: links, versions, commands, settings, and that its first command works."""
 
+import ast
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
 import yaml
 
@@ -126,6 +128,23 @@ def test_every_command_and_option_named_exists(document: Path) -> None:
             known = set(command(name).parser().spellings()) | {"--help"}
             known |= {f"--{flag}" for flag in training_flags()} if name in FORWARDED else set()
             assert {snake_case(option.partition("=")[0]) for option in options} <= known
+
+
+def test_the_notebook_is_clean_and_every_command_and_option_in_it_exists() -> None:
+    """It runs from end to end in `tests/benchmarks/slow/notebook.py`."""
+    notebook = nbformat.read(ROOT / "assets" / "whisper_studio.ipynb", as_version=4)
+    nbformat.validate(notebook)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert not any(cell.outputs for cell in cells)
+    trees = [ast.parse(cell.source) for cell in cells]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    said = [[word.value for word in ast.walk(call) if isinstance(word, ast.Constant)] for call in calls]
+    commands = [words for call, words in zip(calls, said, strict=True) if ast.unparse(call.func) == "studio"]
+    assert {words[0] for words in commands} == {"train", "transcribe", "evaluate"}
+    text = "\n".join(cell.source for cell in cells)
+    known = {flag for words in commands for flag in command(words[0]).parser().spellings()}
+    known |= {f"--{flag}" for flag in training_flags()}
+    assert set(re.findall(r"(?<=\")--\w+", text)) - {"--quiet"} <= known
 
 
 def test_every_command_is_in_the_table() -> None:

@@ -30,7 +30,8 @@ def add_engine_options(made: Parser) -> None:
         choices=ENGINES,
         default="auto",
     )
-    made.option("compute_type", f"faster-whisper: {', '.join(PRECISIONS[FASTER_WHISPER][1:])}.")
+    precisions = PRECISIONS[FASTER_WHISPER][1:]
+    made.option("compute_type", f"faster-whisper: {', '.join(precisions)}.", known=precisions)
     made.option("dtype", "transformers: float32, float16 or bfloat16.", choices=_DTYPES)
     made.flag("use_8bit", "transformers: weights in 8 bits (bitsandbytes).", aliases=("load_in_8bit",))
     made.flag("use_4bit", "transformers: weights in 4 bits (bitsandbytes).", aliases=("load_in_4bit",))

@@ -16,13 +16,12 @@ from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser, run_options
 from studio.errors import ConfigError
 from studio.memory.fit import cards_for
-from studio.memory.gpus import Gpu, card, read_otherwise
+from studio.memory.gpus import GPUS, Gpu, card, read_otherwise
 from studio.memory.inference_plan import ENGINES
 from studio.memory.plan import LABEL_LENGTH, MemoryEstimate, Part
 from studio.memory.trace.result import Trace
 from studio.memory.trace.store import traced
 from studio.messages import Message
-from studio.options.arguments import help_text
 from studio.options.choices import QUANTIZATIONS
 from studio.services import Services
 from studio.settings import Settings
@@ -36,16 +35,19 @@ _VERDICTS = {"fits": "fits", "tight": "is tight", "does_not_fit": "does not fit"
 def parser() -> Parser:
     """Options of the estimate itself; those of a run belong to `TrainingConfig`."""
     made = Parser("estimate", "Estimate the memory of a training run or a transcription.")
-    made.option("gpu", "A GPU's name, such as 'RTX 4090', or a size, such as 24GiB.")
+    made.option(
+        "gpu", "A GPU's name, such as 'RTX 4090', or a size, such as 24GiB.", known=[gpu.name for gpu in GPUS]
+    )
     made.flag("cards", "Also list the GPUs that it fits on.")
     made.flag("trace", "Also trace one training step on meta tensors, byte by byte.")
     made.flag("json", "Print JSON.")
     made.option("label_length", "Tokens of the longest label of a batch.", kind=int, default=LABEL_LENGTH)
     made.option("use", "What the memory is for.", choices=("train", "transcribe"), default="train")
     made.flag("inference", "The same as --use transcribe; see the last options.")
-    made.epilog = (
-        "Options of a run:\n\n" + help_text() + "\nOptions with --inference:\n\n" + _inference().format_help()
-    )
+    made.add_run_options()
+    inference = _inference()
+    made.epilog = f"{made.epilog}\nOptions with --inference:\n\n{inference.format_help()}"
+    made.others = inference.arguments()
     return made
 
 

@@ -8,11 +8,14 @@ from typing import Any
 
 from studio.cli.decoding import CLIPS_BEAMS_HELP, add_engine_options, choice_of
 from studio.cli.export import on_step
+from studio.cli.forms import compare
 from studio.cli.other_scripts import EVALUATION
 from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json, table
 from studio.cli.parsing import Parser, names
+from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError
 from studio.evaluation.compare import KEPT, evaluate
+from studio.evaluation.corrections import Corrections, is_of_the_hub, read_corrections, save_list
 from studio.evaluation.explorer import Explorer
 from studio.evaluation.result import Evaluation
 from studio.evaluation.scripts import script_sentences
@@ -43,6 +46,7 @@ def parser() -> Parser:
         "Manifest, audio folder, Hub dataset id or demo.",
         aliases=("test_data", "test_file", "validation_file"),
     )
+    made.option("forms", "Compare forms of one model instead: all, or names such as faster-whisper:int8.")
     made.option("audio_path", "One recording instead of a test set.", kind=Path)
     made.option("reference", "Reference text of that recording.", default="")
     made.option("split", "Part of a Hub dataset or of the demo speech.", default="test")
@@ -60,6 +64,18 @@ def parser() -> Parser:
     made.option("task", "Transcribe, or translate to English.", choices=TASKS, default="transcribe")
     made.option("num_beams", CLIPS_BEAMS_HELP, kind=int, default=0)
     add_engine_options(made)
+    made.option(
+        "corrections",
+        "File of clips whose reference is wrong: CSV or JSON lines with line or audio_path, and reference. "
+        "The CSV of --output_file, corrected, is one. What was heard is not heard again.",
+        kind=Path,
+    )
+    made.option(
+        "save_corrected", "New list with those corrections; the one of --data stays as it is.", kind=Path
+    )
+    made.flag(
+        "non_speech", "Also measure what is made up: words per hour of silence, noise, chords and babble."
+    )
     made.flag("errors", "Also say what is wrong: words, confusions, insertions on silence, groups of clips.")
     made.option(
         "output_file",
@@ -79,13 +95,18 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         require_place(given.output_file)
     if given.embed_audio and _ending(given) != ".html":
         raise ConfigError("--embed_audio needs an .html file: name one with --output_file.")
+    if given.forms:
+        return compare(given, settings, _normalizer(given))
     if given.audio_path:
         return _one_recording(given, models, choice, settings)
     if not given.data or not models:
         raise ConfigError("evaluate needs --models and --data: name models and a test set.")
+    if given.save_corrected and not given.corrections:
+        raise ConfigError("--save_corrected needs --corrections: a file of clips and what is said in them.")
     services = Services.open(settings)
     line = ProgressLine()
     try:
+        corrections = _corrections(given, services.settings) if given.corrections else {}
         for model in models:
             services.registry.get(model)
             if given.local_files_only:
@@ -106,6 +127,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             max_samples=given.max_samples,
             choice=choice,
             kept=services.settings.cache / KEPT,
+            corrections=corrections,
+            non_speech=given.non_speech,
             on_step=on_step(line),
             on_progress=lambda done, total: line.update(f"transcribed {done} of {total} clips"),
         )
@@ -126,6 +149,25 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         show()
         show(_errors(found))
     return 0
+
+
+def _corrections(given: argparse.Namespace, settings: Settings) -> Corrections:
+    """The corrected references, in their new list if one is asked for: all of the old one, of the Hub's what
+    is evaluated.
+    """
+    manifest = read_manifest(
+        given.data,
+        split=given.split,
+        max_rows=given.max_samples if is_of_the_hub(given.data) else None,
+        local_files_only=given.local_files_only,
+        cache_dir=settings.cache,
+    )
+    found = read_corrections(given.corrections, manifest)
+    say(f"{len(found)} of {len(manifest.examples)} references are corrected.")
+    if given.save_corrected:
+        save_list(manifest, found, given.save_corrected)
+        say(f"Wrote {given.save_corrected}")
+    return found
 
 
 def _ending(given: argparse.Namespace) -> str:
@@ -170,8 +212,11 @@ def _one_recording(
     """The models on one recording: what each wrote, with the differences marked."""
     if given.data:
         raise ConfigError("evaluate takes --data or --audio_path: give one of them.")
-    if given.errors or _ending(given) in (".csv", ".html"):
-        raise ConfigError("--errors, .csv and .html are of a test set: give --data in place of --audio_path.")
+    if given.errors or given.corrections or given.non_speech or _ending(given) in (".csv", ".html"):
+        raise ConfigError(
+            "--errors, --corrections, --non_speech, .csv and .html are of a test set: give --data in place "
+            "of --audio_path."
+        )
     options = TranscribeOptions(language=given.language, task=given.task, num_beams=given.num_beams)
     services = Services.open(settings)
     line = ProgressLine()
@@ -217,6 +262,12 @@ def _summary(result: dict[str, Any]) -> str:
         for row in result["models"]
     ]
     lines = [table(("MODEL", "WER", "CER", "MER", "CLIPS", "RTF"), rows)]
+    for row in result["models"]:
+        if figure := row["non_speech"]:
+            lines.append(
+                f"{row['id']}: {figure['words_per_hour']:,.0f} words per hour of non-speech, "
+                f"{format_percent(figure['loop_rate'])} of its texts are loops"
+            )
     for row in result["comparisons"]:
         meaning = "significant" if row["significant"] else "could be chance"
         lines.append(

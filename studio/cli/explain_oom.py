@@ -13,7 +13,6 @@ from studio.errors import ConfigError, StorageError
 from studio.memory.oom import explain
 from studio.memory.oom_text import LONGEST_TEXT, OomKind
 from studio.memory.plan import LABEL_LENGTH
-from studio.options.arguments import help_text
 from studio.options.values import check_between
 from studio.services import Services
 from studio.settings import Settings
@@ -33,7 +32,7 @@ def parser() -> Parser:
     made.option("run", "Explain this run of the studio: its log, with its own plan; see runs.")
     made.option("label_length", "Tokens of the longest text (default: the run's, else 128).", kind=int)
     made.flag("json", "Print JSON.")
-    made.epilog = "Options of the run:\n\n" + help_text()
+    made.add_run_options()
     return made
 
 

@@ -11,7 +11,7 @@ from studio.cli.parsing import Parser
 from studio.errors import ConfigError
 from studio.files import storage_errors
 from studio.messages import Message
-from studio.publishing.formats import FORMATS, USUAL_FORMAT
+from studio.publishing.formats import FORMATS, USUAL_FORMAT, form_of
 from studio.registry.spec import ModelSpec
 from studio.services import Services
 from studio.settings import Settings
@@ -28,7 +28,9 @@ def parser() -> Parser:
     made = Parser("export", "Export a model for faster-whisper, or merge an adapter into its base.")
     made.add_argument("model", nargs="?", default="", metavar="MODEL", help="Registry id, folder or Hub id.")
     made.option("lora_model", "An adapter to merge: the same as MODEL --format merged.", default="")
-    made.option("format", f"{', '.join(FORMATS)} (unless given: {USUAL_FORMAT}, for faster-whisper).")
+    made.option(
+        "format", f"{', '.join(FORMATS)} (unless given: {USUAL_FORMAT}, for faster-whisper).", known=FORMATS
+    )
     made.option("quantization", "auto, float32, float16, bfloat16, int8 …", default="auto")
     made.option("name", "Of the new model (default: made of the model's).", default="")
     made.option("output_dir", "Folder to copy the new model into, too.", kind=Path)
@@ -96,6 +98,8 @@ def _summary(made: ModelSpec) -> str:
             else f"differs in {proof['different_tokens']} of {proof['tokens']} tokens from"
         )
         lines.append(f"The {proof['b']} {verdict} the {proof['a']} ({proof['clips']} clips).")
+    if how := form_of(made).proof_note:
+        lines.append(str(how))
     if loss := loss_of(made.card.get("capabilities")):
         lines.insert(0, str(loss))
     say(f"Folder: {made.path}")

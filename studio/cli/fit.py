@@ -7,7 +7,7 @@ from studio.actions.presets import PRESETS, Preset, preset, preset_answers, pres
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.memory.fit import FitResult, cards_for
-from studio.memory.gpus import read_otherwise, usable_bytes
+from studio.memory.gpus import GPUS, read_otherwise, usable_bytes
 from studio.memory.myths import claims
 from studio.methods import METHODS
 from studio.services import Services
@@ -20,7 +20,12 @@ _DEFAULTS = FitQuestion()
 def parser() -> Parser:
     """The question; what is not given is chosen."""
     made = Parser("fit", "Find the best training run for a GPU. Exit code 1: nothing fits.")
-    made.option("gpu", "A GPU's name, such as 'RTX 3060'; this machine's unless given.", default="")
+    made.option(
+        "gpu",
+        "A GPU's name, such as 'RTX 3060'; this machine's unless given.",
+        default="",
+        known=[gpu.name for gpu in GPUS],
+    )
     made.option("memory_gib", "GiB that are free, instead of a GPU.", kind=float, default=0.0)
     made.option(
         "base_model",
@@ -29,7 +34,7 @@ def parser() -> Parser:
         default=AUTO,
     )
     made.option("hours", "Hours of transcribed speech, for advice on the method.", kind=float, default=0.0)
-    made.option("method", f"auto, {', '.join(METHODS)}.", default=AUTO)
+    made.option("method", f"auto, {', '.join(METHODS)}.", default=AUTO, known=(AUTO, *METHODS))
     made.option(
         "effective_batch_size",
         "Effective batch size: clips per optimizer step.",
@@ -37,7 +42,8 @@ def parser() -> Parser:
         default=_DEFAULTS.effective_batch_size,
     )
     made.option("label_length", "Tokens of the longest text.", kind=int, default=_DEFAULTS.label_length)
-    made.option("preset", f"A preset: {', '.join(row.key for row in PRESETS)}.")
+    presets = [row.key for row in PRESETS]
+    made.option("preset", f"A preset: {', '.join(presets)}.", known=presets)
     made.flag("presets", "Show every preset, with our figures beside what guides say.")
     made.flag("claims", "Show what common guides say about memory, and what is true.")
     made.flag("json", "Print JSON.")

@@ -37,6 +37,8 @@ COMMANDS = {
     "check-data": "Find what is wrong with a data set.",
     "demo": "A tour in five minutes: estimate, train, compare, transcribe.",
 }
+COMPLETION = 'eval "$(activate-global-python-argcomplete --dest=-)"'
+"""What switches completion on, in bash and zsh, for `python -m studio` and `whisper-studio`."""
 
 
 class Command(Protocol):
@@ -102,4 +104,7 @@ def _unknown_command(name: str) -> ConfigError:
 def _overview() -> str:
     width = max(map(len, COMMANDS)) + 2
     rows = "\n".join(f"  {name.ljust(width)}{text}" for name, text in COMMANDS.items())
-    return f"usage: {PROGRAM} COMMAND [options]\n\n{rows}\n\n{PROGRAM} COMMAND --help lists its options."
+    return (
+        f"usage: {PROGRAM} COMMAND [options]\n\n{rows}\n\n{PROGRAM} COMMAND --help lists its options.\n"
+        f"TAB completes them, models and runs, too, after this line in bash or zsh:\n\n  {COMPLETION}"
+    )

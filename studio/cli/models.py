@@ -12,7 +12,9 @@ from studio.options.arguments import command_line, config_from_dict
 from studio.publishing.card import model_card
 from studio.registry.catalog import find_released
 from studio.registry.languages import LANGUAGES
+from studio.registry.listing import few_languages
 from studio.registry.spec import ModelSource, ModelSpec
+from studio.reports.forms_views import form_rows, recommendation
 from studio.services import Services
 from studio.serving.commands import ways_to_serve
 from studio.settings import Settings
@@ -28,7 +30,7 @@ _ACTIONS = {"list": 0, "show": 1, "card": 1, "rename": 2, "delete": 1}
 def parser() -> Parser:
     """`models list`, `show ID`, `card ID`, `rename ID NEW_ID`, `delete ID --yes`."""
     made = Parser("models", "List, show, rename and delete models.")
-    made.add_argument("action", nargs="?", default="list", help=f"{', '.join(_ACTIONS)} (default: list)")
+    made.action(_ACTIONS)
     made.add_argument("names", nargs="*", metavar="ID", help="The model; for rename also its new id.")
     made.flag("yes", "Delete without being asked again.")
     made.flag("json", "Print JSON.")
@@ -67,6 +69,8 @@ def _act(services: Services, action: str, names: Sequence[str], is_sure: bool, a
             show_json({"schema_version": SCHEMA_VERSION, **as_dict(spec), "serve": serve})
         else:
             show(_description(spec))
+            if forms := forms_text(spec.card.get("forms")):
+                show(f"\n{forms}")
             if not spec.problem:
                 show(f"\n{serving_script(spec, registry.models, services.settings)}")
     elif action == "card":
@@ -110,7 +114,6 @@ def _list(specs: Sequence[ModelSpec]) -> str:
 
 def _description(spec: ModelSpec) -> str:
     released = find_released(spec.id)
-    few = released.few_languages if released else ()
     facts = {
         "id": spec.id,
         "title": spec.title,
@@ -119,7 +122,7 @@ def _description(spec: ModelSpec) -> str:
         "folder": str(spec.path or "not on this disk"),
         "base model": spec.base_model or "",
         "note": released.note if released else "",
-        "languages": ", ".join(LANGUAGES[code].title() for code in few)
+        "languages": ", ".join(LANGUAGES[code].title() for code in few_languages(spec))
         or ("many" if spec.is_multilingual else "English"),
         "license": released.license if released else "",
         "size": format_bytes(spec.size_bytes) if spec.size_bytes else "",
@@ -134,6 +137,17 @@ def _description(spec: ModelSpec) -> str:
     if loss and (command := _gentler(spec)):
         say(f"Train it so: {command}")
     return "\n".join([*first, *(f"{name.ljust(width)}{value}" for name, value in lines.items())])
+
+
+def forms_text(found: Any) -> str:
+    """The table, what is recommended, and what stands in the way of the others; empty for a card without."""
+    rows = form_rows(found)
+    if not rows:
+        return ""
+    header = ("FORM", "WER", "CER", "LOSS (95 %)", "RTF", "MEMORY", "SIZE")
+    lines = [table(header, [cells for cells, problem in rows if problem is None])]
+    lines += [f"{cells[0]}: {problem}" for cells, problem in rows if problem is not None]
+    return "\n".join([*lines, *(str(best) for best in [recommendation(found)] if best)])
 
 
 def _gentler(spec: ModelSpec) -> str:

@@ -5,11 +5,14 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from studio.errors import StorageError
 from studio.files import storage_errors
-from studio.transcription.model_cache import ModelCache
+
+if TYPE_CHECKING:
+    # It leads to half of the studio, which `--help` and completion do not need.
+    from studio.transcription.model_cache import ModelCache
 
 _QUIET_SECONDS = 10.0
 """A log file gets a line of progress so often; a terminal sees each change in place."""
@@ -37,7 +40,7 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def say_shared(engines: ModelCache) -> None:
+def say_shared(engines: "ModelCache") -> None:
     """Says so if a run is at work, which transcribing shares the machine with."""
     notice = engines.notice()
     if notice:

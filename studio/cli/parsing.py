@@ -4,17 +4,33 @@
 import argparse
 import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from studio.cli.output import say
 from studio.errors import ConfigError
-from studio.options.arguments import parse_training_arguments
+from studio.options.arguments import help_text, parse_training_arguments
 from studio.options.foreign import Foreign
 from studio.options.training import TrainingConfig
 
 PROGRAM = "python -m studio"
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An option or a word of a command, as completion offers it."""
+
+    spellings: tuple[str, ...]
+    """As `--snake_case`; none: a word in its place."""
+    name: str
+    text: str
+    known: tuple[str, ...]
+    """Values that are offered; others may be taken, too."""
+    is_switch: bool = False
+    nargs: str | int | None = None
+    """As argparse has it."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -29,6 +45,21 @@ class Parser(argparse.ArgumentParser):
         )
         self._flags: set[str] = set()
         self._foreign: dict[str, Foreign] = {}
+        self._known: dict[str, tuple[str, ...]] = {}
+        self.has_run_options = False
+        """Whether it hands on the options of `TrainingConfig`."""
+        self.others: list[Argument] = []
+        """What another parser reads of the same words."""
+
+    def action(self, actions: Collection[str]) -> None:
+        """Adds the word that says what is done: `list` unless given."""
+        self._known["action"] = tuple(actions)
+        self.add_argument("action", nargs="?", default="list", help=f"{', '.join(actions)} (default: list)")
+
+    def add_run_options(self) -> None:
+        """Says in its help that it hands on the options of a run, which `run_options` reads."""
+        self.has_run_options = True
+        self.epilog = "Options of the run:\n\n" + help_text()
 
     def option(
         self,
@@ -39,9 +70,14 @@ class Parser(argparse.ArgumentParser):
         kind: Callable[[str], Any] = str,
         default: Any = None,
         choices: Collection[str] = (),
+        known: Collection[str] = (),
         metavar: str | None = None,
     ) -> None:
-        """Adds `--name VALUE`; `name` and `aliases` are in snake_case."""
+        """Adds `--name VALUE`; `name` and `aliases` are in snake_case.
+
+        `choices` are all that is taken; `known` is what completion offers where more is taken.
+        """
+        self._known[name] = tuple(choices or known)
         self.add_argument(
             *(f"--{spelling}" for spelling in (name, *aliases)),
             dest=name,
@@ -88,6 +124,21 @@ class Parser(argparse.ArgumentParser):
     def read_known(self, arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         """The values, and what this parser does not know, in its order; for parsers without positionals."""
         return self.parse_known_args(self._plain(arguments))
+
+    def arguments(self) -> list[Argument]:
+        """What completion offers: all but its help, and flags of other scripts that do nothing here."""
+        return [
+            Argument(
+                tuple(action.option_strings),
+                action.dest,
+                action.help or "",
+                self._known.get(action.dest, ()),
+                is_switch=bool(self._flags.intersection(action.option_strings)),
+                nargs=action.nargs,
+            )
+            for action in self._actions
+            if action.help != argparse.SUPPRESS and action.dest != "help"
+        ]
 
     def spellings(self) -> list[str]:
         """Every option, as `--snake_case`."""

@@ -7,7 +7,6 @@ from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser, run_options
 from studio.memory.gpus import detected_gpus
 from studio.memory.receipts import CPU, Receipt, read_receipts
-from studio.options.arguments import help_text
 from studio.options.values import check_between
 from studio.runs.probe import PATIENCE_SECONDS
 from studio.services import Services
@@ -38,7 +37,7 @@ def parser() -> Parser:
     made.option("timeout", "Seconds that it may take.", kind=float, default=PATIENCE_SECONDS)
     made.flag("list", "List the receipts kept so far instead.")
     made.flag("json", "Print JSON.")
-    made.epilog = "Options of the run:\n\n" + help_text()
+    made.add_run_options()
     return made
 
 

@@ -25,7 +25,7 @@ _ACTIONS = {"list": 0, "create": 2, "show": 1, "add": 3, "delete": 1}
 def parser() -> Parser:
     """`record list`, `create NAME FILE`, `show NAME`, `add NAME NUMBER AUDIO`, `delete NAME --yes`."""
     made = Parser("record", "List, make and remove lists of sentences to read aloud.")
-    made.add_argument("action", nargs="?", default="list", help=f"{', '.join(_ACTIONS)} (default: list)")
+    made.action(_ACTIONS)
     made.add_argument(
         "words",
         nargs="*",

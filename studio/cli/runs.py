@@ -25,7 +25,7 @@ _ACTIONS = {
 def parser() -> Parser:
     """`runs list`, `runs status ID`, …"""
     made = Parser("runs", "List, follow, stop, resume and delete training runs.")
-    made.add_argument("action", nargs="?", default="list", help=f"{', '.join(_ACTIONS)} (default: list)")
+    made.action(_ACTIONS)
     made.add_argument("run_id", nargs="*", metavar="ID", help="The run.")
     made.option("search", "With log: only lines that have this text.", default="")
     made.flag("yes", "Delete without being asked again.")

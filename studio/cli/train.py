@@ -9,7 +9,7 @@ from studio.cli.output import ProgressLine, say, show, show_json
 from studio.cli.parsing import PROGRAM, Parser, run_options
 from studio.errors import ConfigError
 from studio.files import user_path, write_text
-from studio.options.arguments import help_text, options_given
+from studio.options.arguments import options_given
 from studio.options.trainer_flags import TRAINER
 from studio.options.training import TrainingConfig
 from studio.runs.manager import JobState, with_absolute_paths
@@ -34,7 +34,7 @@ def parser() -> Parser:
     made.flag("resume", "Resume the latest run of this run_name, if it has not finished.")
     made.foreign({_RESUME: TRAINER[_RESUME]})
     made.flag("json", "Print JSON.")
-    made.epilog = "Options of the run:\n\n" + help_text()
+    made.add_run_options()
     return made
 
 

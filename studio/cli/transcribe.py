@@ -49,7 +49,11 @@ def parser() -> Parser:
     made.flag("local_files_only", "Never download the model.")
     made.foreign(INFER)
     made.option("device", "Where to compute.", choices=DEVICES, default="auto")
-    made.option("format", f"One or more of {','.join(captions.FORMATS)}, for --output_dir or the screen.")
+    made.option(
+        "format",
+        f"One or more of {','.join(captions.FORMATS)}, for --output_dir or the screen.",
+        known=captions.FORMATS,
+    )
     made.option(
         "max_line_width", "Columns of a caption's widest line.", kind=int, default=_LAYOUT.max_line_width
     )

@@ -14,7 +14,7 @@ from studio.dataset.tables import number_of
 from studio.errors import DataError, ManifestError
 from studio.options.choices import TASKS
 
-_NO_SPEECH = "<|nospeech|>"
+NO_SPEECH = "<|nospeech|>"
 """The text of a clip in which nobody speaks."""
 _LONGEST_PATH = 4096
 """What is longer is sound in letters, and must not stand in a sentence."""
@@ -47,7 +47,7 @@ def example_of(row: Row, folders: Sequence[Path], wanted: Wanted) -> Example | R
         text = _text_of(columns.get(row.values, "text"), segments, needs_text=needs_text)
         return Example(
             audio_path=path,
-            text="" if text == _NO_SPEECH else text,
+            text="" if text == NO_SPEECH else text,
             language=_word(columns.get(row.values, "language"), "language"),
             task=_task_of(columns.get(row.values, "task")),
             start_seconds=start,

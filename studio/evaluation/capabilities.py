@@ -19,10 +19,12 @@ from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.dataset.example import Example
 from studio.errors import DataError
 from studio.evaluation.metrics import Errors, errors_of_parts, interval_of
+from studio.evaluation.non_speech import figure_of, hear_non_speech, words_of
 from studio.evaluation.normalize import writes_without_spaces
+from studio.evaluation.result import NonSpeech
 from studio.files import read_json, write_json
 from studio.transcription.engine import AudioContext, ShouldStop, TranscribeOptions
-from studio.transcription.languages import resolve_language
+from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.model_cache import ModelCache
 
 if TYPE_CHECKING:
@@ -49,7 +51,6 @@ _LONG_SECONDS = 60.0
 _WAY_OF_READING = 1
 """Another number where the transcriber writes otherwise: what was read before would not compare."""
 _PAUSE_SECONDS = 0.5
-_SILENCE_SECONDS = 10.0
 _MOST_TOKENS = 96
 """A window: enough for what is said in it, and an end to what is not."""
 
@@ -63,8 +64,8 @@ class Capability:
 
     check: str
     """One of `CHECKS`: words (characters, in scripts without spaces) that are right in a long recording of
-    the clips, and in one of something else; clips with plausible times; silent windows that stay empty; clips
-    whose language is the one they have."""
+    the clips, and in one of something else; clips with plausible times; windows without speech that stay
+    empty; clips whose language is the one they have."""
     base: float
     tuned: float
     clips: int
@@ -104,6 +105,8 @@ class CapabilityReport:
     checks: tuple[Capability, ...]
     long_windows: AudioContext = "auto"
     """How long recordings were read: `auto` as the model's card says, `short` where that is far better."""
+    non_speech: tuple[NonSpeech, NonSpeech] | None = None
+    """What the base and the model write where nobody speaks; None if that was not checked."""
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -125,6 +128,9 @@ class CapabilityReport:
             "checks": rows,
             "lost": list(self.lost),
             "unchecked": list(self.unchecked),
+            "non_speech": dict(zip(("base", "tuned"), map(asdict, self.non_speech), strict=True))
+            if self.non_speech
+            else None,
         }
 
 
@@ -167,11 +173,11 @@ def check_capabilities(
     clip_errors: float | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> CapabilityReport:
-    """Measures both models on the same few clips, on those clips joined, on silence, and on `others` joined.
+    """Measures both models on the same few clips, on those clips and on `others` joined, and on non-speech.
 
     `others` are clips in languages that the model was not tuned in, each with its language; a check for which
-    there is nothing, or no time any more (`is_late`), is left out. `kept` has long recordings that the base
-    has read.
+    there is nothing, or no time any more (`is_late`), is left out. `kept` has long recordings and non-speech
+    that the base has read.
 
     `clip_errors`, the error rate of a model that learned clips in windows of their own length, asks how it
     should read long ones. Whole windows are the base's, and keep what it knows; where it knows nothing, and
@@ -191,13 +197,22 @@ def check_capabilities(
         return is_stopped() or (is_over() and not decides)
 
     decides = False
+    spoken = next((clip.language for clip in examples if clip.language), AUTO)
+    non_speech: list[NonSpeech] = []
+
+    def silence(engine: "Transcriber", known: KeptReadings | None) -> Errors:
+        texts = hear_non_speech(engine, spoken, stops, known.read if known else None)
+        if texts:
+            non_speech.append(figure_of(texts))
+        return [(int(bool(words_of(text))), 1) for text in texts]
+
     measures: dict[str, Callable[[Transcriber, KeptReadings | None], Errors]] = {
         "long_form": lambda engine, known: _long_form(engine, own[:1], known, stops),
         "other_languages": lambda engine, known: _long_form(
             engine, foreign, known, stops, "auto" if known else windows
         ),
         "timestamps": lambda engine, _: _timestamps(engine, clips),
-        "silence": lambda engine, _: _silence(engine),
+        "silence": silence,
         "language": lambda engine, _: _language(engine, clips),
     }
     rows = []
@@ -218,7 +233,8 @@ def check_capabilities(
             if in_clips and interval_of(found[1], in_clips)[2] < -_FAR:
                 windows, found[1] = "short", in_clips
         rows.append(_compared(check, *found))
-    return CapabilityReport(model, base_model, tuple(rows), windows)
+    both = (non_speech[0], non_speech[1]) if any(row.check == "silence" for row in rows) else None
+    return CapabilityReport(model, base_model, tuple(rows), windows, both)
 
 
 def _is_new_to_the_base(base: Errors, tuned: Errors, clip_errors: float | None) -> bool:
@@ -342,16 +358,6 @@ def _timestamps(engine: "Transcriber", clips: Sequence[Clip]) -> Errors:
         is_good = bool(times) and times == sorted(times) and times[-1] < seconds + 0.45
         found.append((int(not is_good), 1))
     return found
-
-
-def _silence(engine: "Transcriber") -> Errors:
-    """Windows without speech that get words, with no voice activity to warn the model."""
-    count = int(_SILENCE_SECONDS * SAMPLING_RATE)
-    noise = np.random.default_rng(0).normal(0.0, 0.003, count).astype(np.float32)
-    options = _options(timestamps="none", language="en", max_new_tokens=24)
-    windows = [np.zeros(count, np.float32), noise, 10 * noise]
-    texts = [engine.transcribe_samples([window], _SILENCE_SECONDS, options).text for window in windows]
-    return [(int(bool(text.strip(" .…"))), 1) for text in texts]
 
 
 def _language(engine: "Transcriber", clips: Sequence[Clip]) -> Errors:

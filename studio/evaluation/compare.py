@@ -1,11 +1,12 @@
 """Models side by side on one test set: error rates, and whether the differences are more than chance."""
 
+import hashlib
 import math
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,16 @@ from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.dataset.example import Example, Manifest
 from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError, DataError, ManifestError
-from studio.evaluation.kept_texts import KeptClip, KeptTexts
+from studio.evaluation.corrections import Clip, Corrections, clip_of
+from studio.evaluation.kept_texts import KeptClip, KeptSoFar, KeptTexts
 from studio.evaluation.metrics import error_rates, paired_bootstrap, token_distances, utterance_errors
+from studio.evaluation.non_speech import figure_of, hear_non_speech
 from studio.evaluation.normalize import normalize
 from studio.evaluation.result import (
     ComparisonRow,
     Evaluation,
     ModelRow,
+    NonSpeech,
     NormalizerRow,
     ProblemRow,
     UtteranceRow,
@@ -30,13 +34,11 @@ from studio.options.choices import NORMALIZERS
 from studio.transcription.engine import EngineChoice, OnStep, ShouldStop, TranscribeOptions
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.model_cache import ModelCache
-
-if TYPE_CHECKING:
-    from studio.transcription.transcriber import Transcriber
+from studio.transcription.transcriber import ClipText, Transcriber
 
 BATCH_SIZE = 8
 KEPT = "evaluations"
-"""Folder of the cache with what was written by those that were not through."""
+"""Folder of the cache with what models wrote."""
 COMPARED_METRICS = ("wer", "cer")
 _LONGEST_IN_A_BATCH = 30 * SAMPLING_RATE
 _SILENCE = 1e-10
@@ -51,9 +53,16 @@ class _Heard:
     """What one model wrote so far, by place of the clip."""
 
     model: str
-    texts: dict[int, str]
+    texts: dict[int, str] = field(default_factory=dict)
+    logprobs: dict[int, float | None] = field(default_factory=dict)
     seconds: float = 0.0
     sound_seconds: float = 0.0
+    non_speech: NonSpeech | None = None
+
+    @property
+    def real_time_factor(self) -> float:
+        """Seconds of computing a second of sound."""
+        return self.seconds / self.sound_seconds if self.sound_seconds else 0.0
 
 
 @dataclass
@@ -83,9 +92,10 @@ class _TestSet:
         if batch:
             yield batch
 
-    def kept(self, place: int, text: str) -> KeptClip:
-        """A clip that was heard, with its text."""
-        return KeptClip(place, text, self.durations[place], self.loudnesses[place])
+    def kept(self, place: int, heard: "_Heard") -> KeptClip:
+        """A clip that was heard, with what was written of it."""
+        length, loudness = self.durations[place], self.loudnesses[place]
+        return KeptClip(place, heard.texts[place], length, loudness, heard.logprobs[place])
 
     def _read(self, place: int, example: Example) -> NDArray[np.float32] | None:
         if place in self.problems:
@@ -115,6 +125,8 @@ def evaluate(
     cache_dir: Path | None = None,
     choice: EngineChoice | None = None,
     kept: Path | None = None,
+    corrections: Corrections | None = None,
+    non_speech: bool = False,
     on_step: OnStep | None = None,
     on_progress: OnProgress | None = None,
     should_stop: ShouldStop | None = None,
@@ -127,7 +139,10 @@ def evaluate(
     clips that all models that were reached have done.
 
     The folder `kept` has what was written until an evaluation was stopped or killed: the next one of the same
-    models, clips and options goes on there, and nothing is left of one that comes to its end.
+    models, clips and options goes on there. Of one that came to its end, an evaluation of the same clips with
+    other references, as after `corrections` or of the list that was saved with them, hears nothing again.
+
+    With `non_speech`, each model is also measured on what it writes where nobody speaks.
 
     Raises:
         ConfigError: if no model is given, or one twice, or a model lacks the language, or there is no such
@@ -148,31 +163,50 @@ def evaluate(
             low=shortest,
             high=longest,
         )
+    if corrections:
+        clips = [replace(clip, text=corrections.get(clip_of(clip), clip.text)) for clip in clips]
     problems = {-n: ProblemRow(p.line, p.audio_path, p.reason) for n, p in enumerate(manifest.problems, 1)}
     tests = _TestSet(str(source), clips, {}, {}, problems)
     heard: list[_Heard] = []
     total = len(tests.examples) * len(model_ids)
-    unfinished: list[KeptTexts] = []
-    clips_hash = Manifest(tests.source, "", clips, ()).hash if kept else ""
+    through: list[tuple[KeptTexts, str]] = []
+    sounds = _sounds_of(clips) if kept else ""
+    asked = f"{tests.source} {Manifest(tests.source, '', clips, ()).hash}" if kept else ""
     for model_id in model_ids:
         if should_stop and should_stop():
             break
-        way = (engines.state_of(model_id), choice or EngineChoice(), options, clips_hash) if kept else ()
-        keeping = KeptTexts(kept, *way) if kept else None
-        unfinished += [keeping] if keeping else []
-        with engines.lease(model_id, choice, on_step) as engine:
-            heard.append(_Heard(engine.model_id, {}))
+        way = (engines.state_of(model_id), choice or EngineChoice(), options, sounds) if kept else ()
+        keeping = KeptTexts(kept, asked, *way) if kept else None
+        found = keeping.read() if keeping else KeptSoFar()
+        heard.append(_Heard(found.model))
+        _take_up(found, tests, heard[-1])
+        if not found.model or len(found.clips) < len(clips) or non_speech:
+            with engines.lease(model_id, choice, on_step) as engine:
+                heard[-1].model = engine.model_id
 
-            def report(done: int, before: int = len(tests.examples) * (len(heard) - 1)) -> None:
-                if on_progress:
-                    on_progress(before + done, total)
+                def report(done: int, before: int = len(tests.examples) * (len(heard) - 1)) -> None:
+                    if on_progress:
+                        on_progress(before + done, total)
 
-            _hear_all(engine, tests, options, heard[-1], report, should_stop, keeping)
-    found = _evaluation(tests, heard, normalizer)
+                _hear_all(engine, tests, options, heard[-1], report, should_stop, keeping)
+                if non_speech:
+                    texts = hear_non_speech(engine, _language(options, clips[0]), should_stop)
+                    heard[-1].non_speech = figure_of(texts) if texts else None
+        through += [(keeping, heard[-1].model)] if keeping else []
+    evaluation = _evaluation(tests, heard, normalizer)
     if not (should_stop and should_stop()):
-        for texts in unfinished:
-            texts.forget()
-    return found
+        for keeping, name in through:
+            keeping.close(name)
+    return evaluation
+
+
+def _sounds_of(clips: Sequence[Example]) -> str:
+    """SHA-256 over what decides what is heard of them: files' names and sizes, times and languages."""
+    digest = hashlib.sha256()
+    for clip in clips:
+        row = (clip.audio_path.name, clip.audio_bytes, clip.language, clip.start_seconds, clip.end_seconds)
+        digest.update(repr(row).encode("utf-8"))
+    return digest.hexdigest()
 
 
 def _check(model_ids: Sequence[str], normalizer: str) -> None:
@@ -189,8 +223,17 @@ def _check(model_ids: Sequence[str], normalizer: str) -> None:
         )
 
 
+def _take_up(found: KeptSoFar, tests: _TestSet, heard: _Heard) -> None:
+    """What was heard before."""
+    heard.seconds = found.seconds
+    for clip in found.clips:
+        heard.texts[clip.place], heard.logprobs[clip.place] = clip.text, clip.average_logprob
+        heard.sound_seconds += clip.duration_seconds
+        tests.durations[clip.place], tests.loudnesses[clip.place] = clip.duration_seconds, clip.loudness_db
+
+
 def _hear_all(
-    engine: "Transcriber",
+    engine: Transcriber,
     tests: _TestSet,
     options: TranscribeOptions,
     heard: _Heard,
@@ -198,44 +241,36 @@ def _hear_all(
     should_stop: ShouldStop | None,
     kept: KeptTexts | None,
 ) -> None:
-    if kept:
-        clips, heard.seconds = kept.read()
-        for clip in clips:
-            heard.texts[clip.place] = clip.text
-            heard.sound_seconds += clip.duration_seconds
-            tests.durations[clip.place], tests.loudnesses[clip.place] = (
-                clip.duration_seconds,
-                clip.loudness_db,
-            )
     done = len(heard.texts)
     for batch in tests.batches(heard.texts):
         if should_stop and should_stop():
             return
         began = time.perf_counter()
-        for (place, samples), text in zip(batch, _texts(engine, tests, batch, options), strict=True):
-            heard.texts[place] = text
+        for (place, samples), one in zip(batch, _texts(engine, tests, batch, options), strict=True):
+            heard.texts[place], heard.logprobs[place] = one.text, one.average_logprob
             heard.sound_seconds += len(samples) / SAMPLING_RATE
         took = time.perf_counter() - began
         heard.seconds += took
         if kept:
-            kept.add([tests.kept(place, heard.texts[place]) for place, _ in batch], took)
+            kept.add([tests.kept(place, heard) for place, _ in batch], took)
         done += len(batch)
         report(done)
     report(len(tests.examples))
 
 
 def _texts(
-    engine: "Transcriber",
+    engine: Transcriber,
     tests: _TestSet,
     batch: list[tuple[int, NDArray[np.float32]]],
     options: TranscribeOptions,
-) -> list[str]:
+) -> list[ClipText]:
     languages = [_language(options, tests.examples[place]) for place, _ in batch]
     samples = [clip for _, clip in batch]
     if len(samples[0]) <= _LONGEST_IN_A_BATCH:
-        return engine.transcribe_batch(samples, options, languages)
+        return engine.hear_batch(samples, options, languages)
     alone = replace(options, language=languages[0], timestamps="none")
-    return [engine.transcribe_samples(samples, len(samples[0]) / SAMPLING_RATE, alone).text]
+    transcript = engine.transcribe_samples(samples, len(samples[0]) / SAMPLING_RATE, alone)
+    return [ClipText(transcript.text, None)]
 
 
 def _language(options: TranscribeOptions, example: Example) -> str:
@@ -255,24 +290,54 @@ def _evaluation(tests: _TestSet, reached: list[_Heard], normalizer: str) -> Eval
         )
     if not heard:
         return Evaluation(tests.source, (), (), (), tuple(tests.problems.values()))
-    references = [tests.examples[place].text for place in places]
-    hypotheses = [[model.texts[place] for place in places] for model in heard]
-    return Evaluation(
-        source=tests.source,
+    return _scored(
+        Evaluation(
+            tests.source,
+            tuple(
+                ModelRow(*(one.model, 0.0, 0.0, 0.0, normalizer, 0, one.real_time_factor, {}, one.non_speech))
+                for one in heard
+            ),
+            (),
+            tuple(_utterance(tests, place, model) for place in places for model in heard),
+            tuple(tests.problems.values()),
+        )
+    )
+
+
+def _scored(found: Evaluation) -> Evaluation:
+    """An evaluation with everything in it that follows from what was said and what models wrote."""
+    count, normalizer = len(found.models), found.models[0].normalizer
+    references = [row.reference for row in found.utterances[::count]]
+    hypotheses = [[row.hypothesis for row in found.utterances[n::count]] for n in range(count)]
+    names = [model.id for model in found.models]
+    return replace(
+        found,
         models=tuple(
-            _model_row(model, references, texts, normalizer)
-            for model, texts in zip(heard, hypotheses, strict=True)
+            _model_row(model, references, texts)
+            for model, texts in zip(found.models, hypotheses, strict=True)
         ),
         comparisons=tuple(
-            _comparison(heard[0].model, model.model, references, hypotheses[0], texts, metric, normalizer)
-            for model, texts in zip(heard[1:], hypotheses[1:], strict=True)
+            _comparison(names[0], name, references, hypotheses[0], texts, metric, normalizer)
+            for name, texts in zip(names[1:], hypotheses[1:], strict=True)
             for metric in COMPARED_METRICS
         ),
-        utterances=tuple(_utterance(tests, place, model, normalizer) for place in places for model in heard),
-        problems=tuple(tests.problems.values()),
+        utterances=tuple(_with_errors(row, normalizer) for row in found.utterances),
         reference_scripts=scripts_of(references),
-        normalizers=tuple(every_normalizer([model.model for model in heard], references, hypotheses)),
+        normalizers=tuple(every_normalizer(names, references, hypotheses)),
     )
+
+
+def with_references(
+    found: Evaluation, corrections: Corrections, source: str, lines: Mapping[Clip, int] | None = None
+) -> Evaluation:
+    """The same texts against corrected references, which `source` has, clips in those of its `lines`."""
+    told = lines or {}
+
+    def corrected(row: UtteranceRow) -> UtteranceRow:
+        clip = clip_of(row)
+        return replace(row, reference=corrections.get(clip, row.reference), line=told.get(clip, row.line))
+
+    return _scored(replace(found, source=source, utterances=tuple(map(corrected, found.utterances))))
 
 
 def every_normalizer(
@@ -297,13 +362,10 @@ def every_normalizer(
             )
 
 
-def _model_row(
-    model: _Heard, references: Sequence[str], hypotheses: Sequence[str], normalizer: str
-) -> ModelRow:
-    rates = error_rates(references, hypotheses, normalizer)
-    factor = model.seconds / model.sound_seconds if model.sound_seconds else 0.0
-    return ModelRow(
-        model.model, rates.wer, rates.cer, rates.mer, normalizer, rates.n, factor, scripts_of(hypotheses)
+def _model_row(model: ModelRow, references: Sequence[str], hypotheses: Sequence[str]) -> ModelRow:
+    rates = error_rates(references, hypotheses, model.normalizer)
+    return replace(
+        model, wer=rates.wer, cer=rates.cer, mer=rates.mer, n=rates.n, scripts=scripts_of(hypotheses)
     )
 
 
@@ -320,9 +382,8 @@ def _comparison(
     return ComparisonRow(a=first, b=other, **asdict(found))
 
 
-def _utterance(tests: _TestSet, place: int, model: _Heard, normalizer: str) -> UtteranceRow:
-    example, text = tests.examples[place], model.texts[place]
-    errors = {metric: utterance_errors(example.text, text, metric, normalizer) for metric in COMPARED_METRICS}
+def _utterance(tests: _TestSet, place: int, model: _Heard) -> UtteranceRow:
+    example = tests.examples[place]
     return UtteranceRow(
         model=model.model,
         audio_path=str(example.audio_path),
@@ -331,10 +392,21 @@ def _utterance(tests: _TestSet, place: int, model: _Heard, normalizer: str) -> U
         end_seconds=example.end_seconds,
         duration_seconds=tests.durations[place],
         reference=example.text,
-        hypothesis=text,
-        wer=errors["wer"][0] / max(1, errors["wer"][1]),
-        cer=errors["cer"][0] / max(1, errors["cer"][1]),
+        hypothesis=model.texts[place],
+        wer=0.0,
+        cer=0.0,
         speaker=example.speaker,
         language=example.language,
         loudness_db=round(tests.loudnesses[place], 1),
+        average_logprob=model.logprobs.get(place),
     )
+
+
+def _with_errors(row: UtteranceRow, normalizer: str) -> UtteranceRow:
+    wer, cer = (
+        errors / max(1, length)
+        for errors, length in (
+            utterance_errors(row.reference, row.hypothesis, metric, normalizer) for metric in COMPARED_METRICS
+        )
+    )
+    return replace(row, wer=wer, cer=cer)

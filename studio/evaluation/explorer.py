@@ -5,7 +5,7 @@ is one, as in MER.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,11 +17,14 @@ from studio.errors import ConfigError
 from studio.evaluation.metrics import Alignment, alignments, mixed_tokens
 from studio.evaluation.normalize import normalize
 from studio.evaluation.result import Evaluation, UtteranceRow
+from studio.messages import Message
 from studio.transcription.loops import LOOP_COMPRESSION_RATIO, compression_ratio, without_repeats
 
 GROUPINGS = ("duration", "speaker", "language", "loudness", "speed")
-SHOWN = ("all", "errors", "lost", "gained", "silence", "loops")
-SORTS = ("worst", "list", "difference", "longest", "shortest")
+SHOWN = ("all", "errors", "lost", "gained", "silence", "loops", "unsure", "corrected")
+SORTS = ("worst", "list", "difference", "unsure", "longest", "shortest")
+UNSURE = 0.7
+"""Below this confidence a text is unsure, as a word of a transcript is."""
 _AT_ONCE = 2000
 _REPEATS_OF_A_LOOP = 3
 _DURATIONS = (2.0, 5.0, 10.0, 20.0, 30.0)
@@ -47,6 +50,8 @@ class Group:
     errors: int
     words: int
     """Of the references."""
+    label: Message
+    """The key in words that can be translated."""
 
     @property
     def rate(self) -> float:
@@ -64,7 +69,8 @@ class Query:
     """Place of the one that it is compared with."""
     show: str = "all"
     """One of `SHOWN`: `lost` is where the model makes more errors than the other, `gained` where fewer,
-    `silence` where it writes though nothing was said, `loops` where it repeats itself."""
+    `silence` where it writes though nothing was said, `loops` where it repeats itself, `unsure` where its
+    confidence is below `UNSURE`, `corrected` where somebody has corrected the reference."""
     sort: str = "worst"
     by: str = ""
     """One of `GROUPINGS`, with `group`."""
@@ -74,6 +80,8 @@ class Query:
     mistake: tuple[str | None, str | None] | None = None
     """Said and written; None: whatever it is."""
     cell: Cell | None = None
+    corrected: Collection[int] = ()
+    """Places of the clips whose reference is corrected."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +155,7 @@ class Explorer:
 
     def __init__(self, found: Evaluation) -> None:
         """`found` has at least one model and one clip."""
+        self.evaluation = found
         self.models = [row.id for row in found.models]
         count = len(self.models)
         self.clips: Sequence[UtteranceRow] = found.utterances[::count]
@@ -156,7 +165,13 @@ class Explorer:
         normalizer = found.models[0].normalizer
         self.errors = [ModelErrors(references, texts, normalizer) for texts in self.texts]
         self.lengths = self.errors[0].lengths
+        self.confidences = [
+            np.array([row.confidence for row in found.utterances[n::count]], dtype=np.float64)
+            for n in range(count)
+        ]
+        """How sure each model was, clip by clip, 0 to 1; NaN where nobody knows."""
         self._searched: list[str] = []
+        self._labels: dict[str, Message] = {}
         self._keys = {by: keys for by in GROUPINGS if len({*(keys := self._keys_by(by))} - {""}) > 1}
         self._order = {
             by: sorted(set(keys), key=_numeric if by in _RANGES else lambda key: (0.0, key))
@@ -176,12 +191,17 @@ class Explorer:
             of_it = keys == key
             errors, words = self.errors[model].errors[of_it].sum(), self.lengths[of_it].sum()
             if key:
-                found.append(Group(key, int(of_it.sum()), int(errors), int(words)))
+                label = self._labels.get(key) or Message("{name}", name=key)
+                found.append(Group(key, int(of_it.sum()), int(errors), int(words), label))
         return found
 
-    def rate(self, model: int, place: int) -> float:
-        """Share of a clip's words that a model gets wrong."""
-        return float(self.errors[model].errors[place] / max(1, self.lengths[place]))
+    def rate(self, model: int, place: int, reference: str | None = None) -> float:
+        """Share of a clip's words that a model gets wrong; with another `reference` than it has, of those."""
+        own, at = self.errors[model], place
+        if reference is not None:
+            normalizer = self.evaluation.models[model].normalizer
+            own, at = ModelErrors([reference], [self.texts[model][place]], normalizer), 0
+        return float(own.errors[at] / max(1, own.lengths[at]))
 
     def select(self, query: Query) -> NDArray[np.int64]:
         """Places of the clips that are asked for, in the order that is asked for.
@@ -214,6 +234,8 @@ class Explorer:
             "gained": own.errors < other.errors,
             "silence": (self.lengths == 0) & (own.words > 0),
             "loops": own.is_loop,
+            "unsure": self.confidences[query.model] < UNSURE,
+            "corrected": np.isin(np.arange(len(self.clips)), list(query.corrected)),
         }
         mask = masks[query.show].copy()
         if query.by and query.group:
@@ -246,6 +268,8 @@ class Explorer:
         if query.sort == "difference":
             differences: NDArray[np.int64] = np.abs(own - self.errors[query.against].errors)
             return -differences.astype(np.float64)
+        if query.sort == "unsure":
+            return np.nan_to_num(self.confidences[query.model], nan=np.inf)
         if query.sort == "list":
             return np.zeros(len(self.clips))
         seconds = np.array([clip.duration_seconds for clip in self.clips], dtype=np.float64)
@@ -258,16 +282,30 @@ class Explorer:
         if by == "language":
             return [clip.language or "" for clip in self.clips]
         if by == "duration":
-            return _ranges([clip.duration_seconds for clip in self.clips], _DURATIONS, "s")
+            return self._ranges([clip.duration_seconds for clip in self.clips], _DURATIONS, Message("s"))
         if by == "loudness":
-            return _ranges([clip.loudness_db for clip in self.clips], _LOUDNESSES, "dB")
+            return self._ranges([clip.loudness_db for clip in self.clips], _LOUDNESSES, Message("dB"))
         speeds = [
             len("".join(clip.reference.split())) / max(0.1, clip.duration_seconds) for clip in self.clips
         ]
         said = [speed for speed in speeds if speed]
         edges = {float(edge) for edge in np.quantile(said or [0.0], np.arange(1, _SPEEDS) / _SPEEDS).round(1)}
-        keys = _ranges(speeds, sorted(edges), "1/s")
+        keys = self._ranges(speeds, sorted(edges), Message("1/s"))
         return [key if speed else "" for key, speed in zip(keys, speeds, strict=True)]
+
+    def _ranges(self, values: Sequence[float], edges: Sequence[float], unit: Message) -> list[str]:
+        """The range of each value, `2 to 5 s`; an edge belongs to the range above it."""
+        names: list[Message] = []
+        if edges:
+            names.append(Message("< {edge} {unit}", edge=f"{edges[0]:g}", unit=unit))
+            names += [
+                Message("{low} to {high} {unit}", low=f"{low:g}", high=f"{high:g}", unit=unit)
+                for low, high in pairwise(edges)
+            ]
+            names.append(Message("≥ {edge} {unit}", edge=f"{edges[-1]:g}", unit=unit))
+        keys = [str(name) for name in names] or [""]
+        self._labels |= dict(zip(keys, names, strict=False))
+        return [keys[place] for place in np.searchsorted(np.array(edges), np.array(values), side="right")]
 
     def summary_of_silence(self, model: int) -> dict[str, int]:
         """Clips in which nothing is said, how many of them a model writes in, and how many words."""
@@ -307,21 +345,19 @@ class Explorer:
             "silence": self.summary_of_silence(model),
             "loops": int(own.is_loop.sum()),
             "groups": {
-                by: [{**asdict(group), "rate": group.rate} for group in self.groups(by, model)]
+                by: [
+                    {
+                        **{name: getattr(group, name) for name in ("key", "clips", "errors", "words")},
+                        "rate": group.rate,
+                    }
+                    for group in self.groups(by, model)
+                ]
                 for by in self.groupings
             },
         }
 
 
 _RANGES = ("duration", "loudness", "speed")
-
-
-def _ranges(values: Sequence[float], edges: Sequence[float], unit: str) -> list[str]:
-    """The range of each value, `2 to 5 s`; an edge belongs to the range above it."""
-    names = [f"< {edges[0]:g} {unit}"] if edges else [""]
-    names += [f"{low:g} to {high:g} {unit}" for low, high in pairwise(edges)]
-    names += [f"≥ {edges[-1]:g} {unit}"] if edges else []
-    return [names[place] for place in np.searchsorted(np.array(edges), np.array(values), side="right")]
 
 
 def _numeric(key: str) -> tuple[float, str]:

@@ -2,12 +2,24 @@
 
 import csv
 import io
+import math
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from studio.messages import Message
 
 SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class NonSpeech:
+    """What a model writes where nobody speaks (see `studio.evaluation.non_speech`)."""
+
+    words_per_hour: float
+    loop_rate: float
+    """Share of the texts that repeat themselves without end."""
+    seconds: float
+    """Of sound."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +37,8 @@ class ModelRow:
     """Seconds of computing a second of sound, without reading files."""
     scripts: dict[str, int]
     """Of Chinese: clips written mostly in `simplified` and in `traditional` characters."""
+    non_speech: NonSpeech | None = None
+    """What it writes where nobody speaks; None if nobody asked."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +91,14 @@ class UtteranceRow:
     """The same."""
     loudness_db: float = 0.0
     """Below full scale; -100 for digital silence."""
+    average_logprob: float | None = None
+    """How sure the model was: mean natural logarithm of its tokens' probabilities, the end token included;
+    None where nobody knows, as of clips over 30 s."""
+
+    @property
+    def confidence(self) -> float | None:
+        """The same as a probability: the geometric mean of the tokens'."""
+        return None if self.average_logprob is None else math.exp(min(0.0, self.average_logprob))
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ from typing import Any
 from studio.files import write_text
 from studio.options.sources import DEMO, is_on_hub, sources_of
 from studio.options.training import FIELDS
+from studio.publishing.formats import form_of
 from studio.registry.catalog import find_released
 from studio.registry.hub import HUB_ID
 from studio.registry.languages import LANGUAGES
-from studio.registry.spec import GGML_FILE, ModelKind, ModelSpec
+from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import DEMO_ID
 from studio.units import format_bytes, format_duration, format_percent
 
@@ -36,7 +37,7 @@ _MEASURED = {
     "long_form": ("Long recordings", "words right in a minute of the tuned speech"),
     "other_languages": ("Other languages or styles", "words right in a minute of other speech"),
     "timestamps": ("Timestamps", "clips with plausible times"),
-    "silence": ("No text on silence", "silent windows that stay empty"),
+    "silence": ("No text on silence", "windows without speech that stay empty"),
     "language": ("Language detection", "clips whose language is heard"),
 }
 """What each check of `studio.evaluation.capabilities` is called, and the share that it measures."""
@@ -61,8 +62,8 @@ def model_card(spec: ModelSpec, repo_id: str = "", license: str = "") -> str:
         _errors(spec, facts),
         _capabilities(spec.card),
         _training(facts),
-        _proof(spec.card),
-        _use(spec, facts, name),
+        _proof(spec),
+        _use(spec, name),
     ]
     metadata = _metadata(spec, facts, license).to_yaml()
     text = "\n\n".join(section for section in sections if section)
@@ -100,7 +101,7 @@ def _metadata(spec: ModelSpec, facts: Mapping[str, Any], license: str) -> Any:
 
     base = hub_base(spec)
     released = find_released(base) if base else None
-    languages = [_CODES.get(code, code) for code in _languages(spec)]
+    languages = [_CODES.get(code, code) for code in spec.languages]
     method = facts.get("method")
     tags = ["whisper", "whisper-studio", method if _is_word(method) else None]
     relation = "adapter" if spec.kind is ModelKind.ADAPTER else "quantized" if spec.is_export else "finetune"
@@ -109,7 +110,7 @@ def _metadata(spec: ModelSpec, facts: Mapping[str, Any], license: str) -> Any:
         base_model=base or None,
         language=languages or None,
         license=license or (released.license if released else "") or None,
-        library_name=_library(spec),
+        library_name=form_of(spec).library or None,
         pipeline_tag=_TASK,
         datasets=_datasets(facts, "datasets") or None,
         metrics=[*_METRICS] if results else None,
@@ -118,11 +119,6 @@ def _metadata(spec: ModelSpec, facts: Mapping[str, Any], license: str) -> Any:
         eval_results=results or None,
         base_model_relation=relation if base else None,
     )
-
-
-def _library(spec: ModelSpec) -> str:
-    known = {ModelKind.ADAPTER: "peft", ModelKind.EXPORT: "ctranslate2", ModelKind.GGML: "whisper.cpp"}
-    return known.get(spec.kind, "transformers")
 
 
 def _results(facts: Mapping[str, Any]) -> list[Any]:
@@ -164,15 +160,10 @@ def _datasets(facts: Mapping[str, Any], key: str) -> list[str]:
 
 def spoken(spec: ModelSpec) -> str:
     """What tells transformers the language of an adapter that has one: its base would guess."""
-    languages = _languages(spec)
+    languages = spec.languages
     if len(languages) != 1 or not spec.is_multilingual or spec.kind is not ModelKind.ADAPTER:
         return ""
     return f', generate_kwargs={{"language": "{languages[0]}"}}'
-
-
-def _languages(spec: ModelSpec) -> list[str]:
-    said = spec.card.get("languages")
-    return [str(code) for code in said if str(code) in LANGUAGES] if isinstance(said, list) else []
 
 
 # ---------------------------------------------------------------------- what it says
@@ -186,9 +177,9 @@ def heading_of(spec: ModelSpec) -> str:
 def _heading(spec: ModelSpec, facts: Mapping[str, Any]) -> str:
     """`whisper-tiny for Swedish`: neither the model's nor its run's name, which may be a person's."""
     base = hub_base(spec).rpartition("/")[2] or ("Demo model" if _is_of_demo(spec, facts) else "Whisper")
-    names = [LANGUAGES[code].title() for code in _languages(spec)]
-    programs = {ModelKind.EXPORT: ", for faster-whisper", ModelKind.GGML: ", for whisper.cpp"}
-    suffix = programs.get(spec.kind, "")
+    names = [LANGUAGES[code].title() for code in spec.languages]
+    form = form_of(spec)
+    suffix = f", {form.title}" if spec.is_export and form.title else ""
     return f"{base}{' for ' + ' and '.join(names) if 0 < len(names) < 4 else ''}{suffix}"
 
 
@@ -197,11 +188,6 @@ def _is_of_demo(spec: ModelSpec, facts: Mapping[str, Any]) -> bool:
 
 
 def _introduction(spec: ModelSpec, facts: Mapping[str, Any]) -> str:
-    what = {
-        ModelKind.ADAPTER: "An adapter",
-        ModelKind.EXPORT: "A model for faster-whisper (CTranslate2)",
-        ModelKind.GGML: "A model for whisper.cpp (ggml)",
-    }.get(spec.kind, "A whole model")
     base = hub_base(spec)
     if base:
         of = f", tuned from [{base}]({_HUB}/{base})"
@@ -210,7 +196,7 @@ def _introduction(spec: ModelSpec, facts: Mapping[str, Any]) -> str:
     else:
         of = ", tuned from a Whisper that is not on the Hub" if spec.base_model else ""
     by = " with Whisper Studio" if of and spec.card else ""
-    return f"{what} that turns speech into text{of}{by}."
+    return f"{form_of(spec).what} that turns speech into text{of}{by}."
 
 
 def _loss(card: Mapping[str, Any]) -> str:
@@ -261,9 +247,23 @@ def _capabilities(card: Mapping[str, Any]) -> str:
     left = _named(found.get("unchecked"))
     if not rows:
         return ""
-    last = f"\n\nNot checked: {', '.join(left)}." if left else ""
+    last = _non_speech(found) + (f"\n\nNot checked: {', '.join(left)}." if left else "")
     head = ("Can it still", "Base", "This model", "Difference (95 %)", "Verdict")
     return f"## What it kept of its base\n\n{_rows(head, rows)}{last}"
+
+
+def _non_speech(found: Mapping[str, Any]) -> str:
+    """What it makes up, as a figure."""
+    said = []
+    for name in ("tuned", "base"):
+        one = _table(_table(found.get("non_speech")).get(name))
+        words, loops = _number(one.get("words_per_hour")), _number(one.get("loop_rate"))
+        if words is None or loops is None:
+            return ""
+        said.append((f"{words:,.0f}", format_percent(loops)))
+    (words_now, loops_now), (words_before, loops_before) = said
+    figure = f"Words per hour of non-speech: {words_now} (base {words_before})"
+    return f"\n\n{figure}; texts that are loops: {loops_now} (base {loops_before})."
 
 
 def _named(checks: Any) -> list[str]:
@@ -352,7 +352,8 @@ def _value(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _proof(card: Mapping[str, Any]) -> str:
+def _proof(spec: ModelSpec) -> str:
+    card = spec.card
     rows = card.get("parity")
     last = _table(rows[-1]) if isinstance(rows, list) and rows else {}
     clips, tokens, apart = (_number(last.get(name)) for name in ("clips", "tokens", "different_tokens"))
@@ -362,24 +363,17 @@ def _proof(card: Mapping[str, Any]) -> str:
     weights = f"Weights in {kept}. " if _is_word(kept) else ""
     verdict = f"{tokens:,.0f} tokens of {clips:.0f} clips beside the model that it was made of: "
     verdict += f"{apart:,.0f} differ." if apart else "all the same."
-    return f"## Proof\n\n{weights}{verdict}"
+    return f"## Proof\n\n{weights}{verdict} {form_of(spec).proof_note or ''}".rstrip()
 
 
-def _use(spec: ModelSpec, facts: Mapping[str, Any], name: str) -> str:
-    base = hub_base(spec)
-    parts = []
-    if spec.kind is ModelKind.GGML:
-        return f"## Use\n\nwhisper.cpp:\n\n```bash\n{_WITH_WHISPER_CPP.format(name=name)}\n```"
-    if spec.kind is ModelKind.ADAPTER:
-        code = _WITH_PEFT.format(base=base or "BASE", name=name, language=spoken(spec))
-        parts.append(("transformers and PEFT", "python", code))
+def _use(spec: ModelSpec, name: str) -> str:
+    title, language, code = form_of(spec).use
+    code = code.format(base=hub_base(spec) or "BASE", name=name, language=spoken(spec))
+    parts = [(title, language, code)] if title else []
+    if not spec.is_export:
         parts.append(("faster-whisper", "bash", _EXPORT_FIRST.format(name=name)))
-    elif spec.kind is ModelKind.EXPORT:
-        parts.append(("faster-whisper", "python", _WITH_FASTER_WHISPER.format(name=name)))
-    else:
-        parts.append(("transformers", "python", _WITH_TRANSFORMERS.format(name=name)))
-        parts.append(("faster-whisper", "bash", _EXPORT_FIRST.format(name=name)))
-    parts.append(("Whisper Studio", "bash", _WITH_STUDIO.format(name=name)))
+    if spec.is_played:
+        parts.append(("Whisper Studio", "bash", _WITH_STUDIO.format(name=name)))
     blocks = [f"{title}:\n\n```{language}\n{code}\n```" for title, language, code in parts]
     if spec.audio_context == "short":
         blocks.append(
@@ -389,28 +383,6 @@ def _use(spec: ModelSpec, facts: Mapping[str, Any], name: str) -> str:
     return "\n\n".join(["## Use", *blocks])
 
 
-_WITH_PEFT = """\
-from peft import PeftModel
-from transformers import AutoProcessor, WhisperForConditionalGeneration, pipeline
-
-base = WhisperForConditionalGeneration.from_pretrained("{base}")
-model = PeftModel.from_pretrained(base, "{name}").merge_and_unload()
-parts = AutoProcessor.from_pretrained("{base}")
-listen = pipeline("automatic-speech-recognition", model, tokenizer=parts.tokenizer,
-                  feature_extractor=parts.feature_extractor)
-print(listen("speech.wav"{language})["text"])"""
-_WITH_TRANSFORMERS = """\
-from transformers import pipeline
-
-print(pipeline("automatic-speech-recognition", "{name}")("speech.wav")["text"])"""
-_WITH_FASTER_WHISPER = """\
-from faster_whisper import WhisperModel
-
-segments, _ = WhisperModel("{name}").transcribe("speech.wav")
-print("".join(segment.text for segment in segments))"""
-_WITH_WHISPER_CPP = f"""\
-hf download {{name}} {GGML_FILE} --local-dir .
-whisper-cli --model {GGML_FILE} --language auto speech.wav"""
 _EXPORT_FIRST = "python -m studio export {name}  # makes a folder that faster-whisper plays"
 _WITH_STUDIO = "python -m studio transcribe --model {name} speech.wav"
 

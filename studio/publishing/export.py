@@ -138,11 +138,12 @@ class Exporter:
         try:
             with storage_errors(staged):
                 staged.mkdir(parents=True)
-            quantization, proofs, weights_bytes = _write(request, spec, folder, base_folder, staged, tell)
+            quantization, proofs = _write(request, spec, folder, base_folder, staged, tell)
             tell(Message("Adding it to the models …"), 0.95)
             card = self._card(spec, request, quantization, proofs, is_automatic=is_automatic)
-            if weights_bytes is not None:
-                card["weights_bytes"] = weights_bytes
+            if weights := FORMATS[request.format].weights:
+                with storage_errors(staged):
+                    card |= {"weights": weights, "weights_bytes": (staged / weights).stat().st_size}
             made = self._registry.add(export_name(request, spec, quantization), staged, card)
             write_card(made)
             made = self._registry.get(made.id)
@@ -169,6 +170,7 @@ class Exporter:
         return {
             **inherited,
             "kind": form.kind,
+            "format": form.key,
             "title": f"{spec.card.get('title') or spec.title}, {form.title}",
             "base_model": spec.base_model if spec.kind is ModelKind.ADAPTER else spec.id,
             "source": spec.id,
@@ -230,8 +232,8 @@ def _check(request: ExportRequest, spec: ModelSpec) -> None:
 
 def _write(
     request: ExportRequest, spec: ModelSpec, folder: Path, base_folder: Path, staged: Path, tell: OnStep
-) -> tuple[str, list[Parity], int | None]:
-    """The new form in `staged`; gives how its weights are kept, how it compares, and `ExportFormat.write`."""
+) -> tuple[str, list[Parity]]:
+    """The new form in `staged`; gives how its weights are kept, and how it compares."""
     form = FORMATS[request.format]
     as_stored = form.stored(stored_dtype(base_folder))
     quantization = as_stored if request.quantization == "auto" else request.quantization
@@ -247,14 +249,15 @@ def _write(
     with base.using(None) as decoder:
         copy_companions(base_folder, staged, decoder)
         tell(form.doing, 0.5)
-        weights_bytes = form.write(decoder, staged, quantization, folder)
+        form.write(decoder, staged, quantization, folder)
         tell(Message("Comparing both outputs …"), 0.8)
         with form.reopened(staged) as made:
             _require_same_languages(made.tokens.languages, decoder.tokens.languages)
-            if forms[-1].form == form.kind:
+            name = form.key if form.kind is ModelKind.FOREIGN else form.kind
+            if forms[-1].form == name:
                 del forms[-1]  # it counts as it comes from the disk
-            forms.append(decode_with(made, clips, form.kind))
-    return quantization, [compare(forms[0], form) for form in forms[1:]], weights_bytes
+            forms.append(decode_with(made, clips, name))
+    return quantization, [compare(forms[0], form) for form in forms[1:]]
 
 
 def stored_dtype(folder: Path) -> str:

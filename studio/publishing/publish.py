@@ -20,27 +20,22 @@ from typing import Any, BinaryIO
 from studio.errors import ConfigError, HubUnreachableError, ModelBrokenError, StudioError
 from studio.messages import Message
 from studio.publishing.card import README, hub_base, model_card
-from studio.publishing.companions import COMPANIONS
+from studio.publishing.formats import FORMS, form_of
 from studio.publishing.space import FOLDER, space_files
-from studio.registry.spec import CARD_FILE, CARD_VERSION, GGML_FILE, ModelKind, ModelSource, ModelSpec
+from studio.registry.spec import CARD_FILE, CARD_VERSION, ModelKind, ModelSource, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.registry.tensors import read_json_object
 from studio.transcription.engine import OnStep
 from studio.units import format_bytes
 
-_OWN = (
-    *("adapter_config.json", "adapter_model.safetensors", "config.json", "generation_config.json"),
-    *("model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors"),
-    *(GGML_FILE, "model.bin", "vocabulary.json", "vocabulary.txt", "processor_config.json", *COMPANIONS),
-)
-"""What makes up a model; nothing else of its folder is sent."""
 _MAY_NAME_PLACES = (
     *("adapter_config.json", "config.json", "generation_config.json", "processor_config.json"),
     *("preprocessor_config.json", "special_tokens_map.json", "tokenizer_config.json"),
 )
 _PUBLIC = (
     *("kind", "method", "languages", "is_multilingual", "audio_context", "clip_seconds", "long_recordings"),
-    *("metrics", "short_audio", "parity", "quantization", "is_exact", "weights_bytes", "created"),
+    *("metrics", "short_audio", "parity", "quantization", "is_exact", "format", "weights"),
+    *("weights_bytes", "created"),
 )
 """What of `model.json` is true of the model wherever it is."""
 _PLACE = re.compile(r"[/~\\]|[A-Za-z]:[/\\]")
@@ -114,7 +109,9 @@ def prepare(registry: ModelRegistry, request: PublishRequest) -> Publication:
     request = replace(request, repo_id=request.repo_id.strip(), license=request.license.strip().lower())
     _check(request, spec)
     assert spec.path is not None
-    own = sorted({path for pattern in _OWN for path in spec.path.glob(pattern) if path.is_file()})
+    own = sorted(
+        {path for pattern in form_of(spec).files for path in spec.path.glob(pattern) if path.is_file()}
+    )
     card = model_card(spec, request.repo_id, request.license)
     public = json.dumps(_public_card(spec), ensure_ascii=False, indent=2) + "\n"
     made = {README: card.encode(), CARD_FILE: public.encode()}
@@ -199,11 +196,19 @@ def _check(request: PublishRequest, spec: ModelSpec) -> None:
         raise ConfigError("{model} is a model of others, from the Hub: choose one made here.", model=spec.id)
     if spec.problem:
         raise ModelBrokenError("{model} cannot be used: {problem}", model=spec.id, problem=spec.problem)
-    if spec.kind is ModelKind.GGML and request.is_space:
+    if not form_of(spec).files:
         raise ConfigError(
-            "{model} is a file for whisper.cpp, which no Space runs: make one of the model that it was made "
-            "from.",
+            "{model} is for another program ({form}), of which this studio knows no files to send: publish "
+            "the model that it was made from.",
             model=spec.id,
+            form=spec.form,
+        )
+    if request.is_space and not form_of(spec).space_app:
+        raise ConfigError(
+            "{model} is for another program ({form}), which no Space runs: make one of the model that it "
+            "was made from.",
+            model=spec.id,
+            form=spec.form,
         )
     if spec.kind is ModelKind.ADAPTER and not hub_base(spec):
         raise ConfigError(
@@ -332,7 +337,7 @@ def _info(api: Any, request: PublishRequest) -> Any:
 
 
 def _is_own(name: str) -> bool:
-    return any(fnmatch(name, pattern) for pattern in _OWN)
+    return any(fnmatch(name, pattern) for form in FORMS for pattern in form.files)
 
 
 def _addition(file: PublishedFile, on_bytes: Callable[[int], None]) -> Any:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
 from studio.errors import ModelBrokenError
+from studio.memory.measure import resident_peak_bytes
 from studio.transcription.special_tokens import SpecialTokens
 from studio.transcription.window_model import Search, Written
 
@@ -38,6 +39,10 @@ class WhisperCpp:
     def close(self) -> None:
         """Frees its memory; it is of no use afterwards."""
         self._process.shutdown()
+
+    def peak_bytes(self) -> int:
+        """The most main memory that its process has held."""
+        return int(self._ask(_peak_bytes))
 
     def encode(self, clips: Sequence[NDArray[np.float32]]) -> Sequence[NDArray[np.float32]]:
         """The clips: mono samples at 16 kHz, of at most 30 seconds each."""
@@ -78,6 +83,10 @@ def _loaded(path: str) -> Any:
     if context is None:
         raise _cannot_load(Path(path))
     return context
+
+
+def _peak_bytes(_path: str) -> int:
+    return resident_peak_bytes()
 
 
 def _special_tokens(path: str) -> SpecialTokens:

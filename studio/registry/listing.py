@@ -14,6 +14,7 @@ from studio.files import user_path
 from studio.messages import Message
 from studio.registry.catalog import RELEASED, find_released
 from studio.registry.hub import HUB_ID, cached_snapshots
+from studio.registry.languages import LANGUAGES
 from studio.registry.spec import CARD_FILE, ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.registry.tensors import read_json_object
 from studio.registry.validate import FolderContent, check_adapter, guess_kind, inspect_folder
@@ -165,6 +166,20 @@ def _signature(folder: Path) -> _Signature:
 
 
 DEMO_ID = "demo"
+_DEMO_LANGUAGES = ("en",)
+
+
+def few_languages(spec: ModelSpec) -> tuple[str, ...]:
+    """Codes of what a model knows that was made, or whose base was, for a few; empty where that is all that a
+    Whisper knows."""
+    released = find_released(spec.id) or find_released(spec.base_model or "")
+    is_of_demo = spec.source is ModelSource.DEMO or spec.base_model == DEMO_ID
+    few = _DEMO_LANGUAGES if is_of_demo else released.few_languages if released else ()
+    trained = spec.card.get("languages")
+    listed = trained if few and isinstance(trained, list) else ()
+    added = (code for code in listed if isinstance(code, str) and code in LANGUAGES)
+    return tuple(dict.fromkeys((*few, *added)))
+
 
 Rows = Mapping[str, ModelSpec]
 """Model id → row, in the order of the list."""

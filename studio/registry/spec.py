@@ -8,13 +8,12 @@ from typing import Any
 
 from studio.errors import ModelBrokenError
 from studio.messages import Message
+from studio.registry.languages import LANGUAGES
 from studio.whisper.constants import TEXT_POSITIONS
 
 CARD_FILE = "model.json"
 """The studio's own card beside the ecosystem's files in a model folder."""
 CARD_VERSION = 1
-GGML_FILE = "ggml-model.bin"
-"""All there is of a model for whisper.cpp."""
 
 
 class ModelKind(StrEnum):
@@ -25,8 +24,8 @@ class ModelKind(StrEnum):
     MERGED = "merged"
     EXPORT = "export"
     """Of CTranslate2, which faster-whisper plays."""
-    GGML = "ggml"
-    """Which whisper.cpp plays, and nothing of the studio does."""
+    FOREIGN = "foreign"
+    """An export that another program plays, and nothing of the studio does."""
 
 
 class ModelSource(StrEnum):
@@ -129,9 +128,26 @@ class ModelSpec:
         return lengths[1] if lengths and self.card.get("long_recordings") == "full" else None
 
     @property
+    def form(self) -> str:
+        """What its card calls the form that it was exported to; empty if it was to none."""
+        said = self.card.get("format")
+        return said if isinstance(said, str) else ""
+
+    @property
+    def languages(self) -> list[str]:
+        """Codes of those that it was tuned to, by its card."""
+        said = self.card.get("languages")
+        return [str(code) for code in said if str(code) in LANGUAGES] if isinstance(said, list) else []
+
+    @property
+    def is_played(self) -> bool:
+        """Whether an engine of the studio plays it."""
+        return self.kind is not ModelKind.FOREIGN
+
+    @property
     def is_export(self) -> bool:
         """Whether it was made for a program that computes it in its own way."""
-        return self.kind in (ModelKind.EXPORT, ModelKind.GGML)
+        return self.kind in (ModelKind.EXPORT, ModelKind.FOREIGN)
 
     @property
     def is_local(self) -> bool:

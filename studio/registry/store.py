@@ -149,6 +149,8 @@ class ModelRegistry:
             StorageError: if it cannot be moved.
         """
         self._check_id(spec_id)
+        card = {"schema_version": CARD_VERSION, **card}
+        write_json(staged / CARD_FILE, card)  # what is for another program is known by its card alone
         error = self._listing.scanner.scan(staged).error
         if error is not None:
             raise ModelBrokenError("{model} was not kept: {problem}", model=spec_id, problem=error)
@@ -159,7 +161,7 @@ class ModelRegistry:
             model_id = spec_id if number == 1 else f"{spec_id[:74]}-{number}"
             if model_id.casefold() in taken:
                 continue
-            write_json(staged / CARD_FILE, {"schema_version": CARD_VERSION, **card, "id": model_id})
+            write_json(staged / CARD_FILE, {**card, "id": model_id})
             try:
                 with storage_errors(self.models):
                     staged.rename(self.models / model_id)

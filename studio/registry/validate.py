@@ -8,12 +8,10 @@ from typing import Any
 
 from studio.errors import AdapterMismatchError, ModelBrokenError
 from studio.registry.parameters import linear_layers
-from studio.registry.spec import CARD_FILE, GGML_FILE, ModelDimensions, ModelKind
+from studio.registry.spec import CARD_FILE, ModelDimensions, ModelKind
 from studio.registry.tensors import cut_short, read_all_shapes, read_json_object, read_shapes
 from studio.whisper.constants import ENGLISH_VOCABULARY
 
-GGML_MAGIC = b"lmgg"
-"""What a file of ggml begins with."""
 _PICKLES = ("pytorch_model*.bin", "adapter_model.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _ADAPTER_TENSOR = re.compile(
     r"\.(?P<part>encoder|decoder)\.layers\.(?P<layer>\d+)\.(?:\w+\.)*?"
@@ -47,8 +45,6 @@ def guess_kind(names: Collection[str]) -> ModelKind:
     """The kind of a folder from the names of its files alone, for one that is broken."""
     if any(name.startswith(("adapter_config.", "adapter_model.")) for name in names):
         return ModelKind.ADAPTER
-    if GGML_FILE in names:
-        return ModelKind.GGML
     return ModelKind.EXPORT if "model.bin" in names else ModelKind.BASE
 
 
@@ -61,8 +57,8 @@ def inspect_folder(folder: Path) -> FolderContent:
     card = read_card(folder)
     if (folder / "adapter_config.json").is_file():
         return _inspect_adapter(folder, card)
-    if (folder / GGML_FILE).is_file():
-        return _inspect_ggml(folder, card)
+    if card.get("kind") == ModelKind.FOREIGN:
+        return _inspect_foreign(folder, card)
     if (folder / "model.bin").is_file():
         return _inspect_export(folder, card)
     if (folder / "config.json").is_file():
@@ -255,13 +251,13 @@ def _inspect_export(folder: Path, card: dict[str, Any]) -> FolderContent:
     return FolderContent(kind=ModelKind.EXPORT, base_name=str(card.get("base_model") or ""), card=card)
 
 
-def _inspect_ggml(folder: Path, card: dict[str, Any]) -> FolderContent:
-    path = folder / GGML_FILE
-    with path.open("rb") as file:
-        if file.read(len(GGML_MAGIC)) != GGML_MAGIC:
-            raise ModelBrokenError("{file} is no file of ggml: export the model again.", file=path.name)
-    _require_whole(path, card)
-    return FolderContent(kind=ModelKind.GGML, base_name=str(card.get("base_model") or ""), card=card)
+def _inspect_foreign(folder: Path, card: dict[str, Any]) -> FolderContent:
+    """Its files are for another program to read; the card says which has the weights, and its size."""
+    name = str(card.get("weights") or "")
+    if name != Path(name).name or not (folder / name).is_file():
+        raise ModelBrokenError("The file with its weights is missing: export the model again.")
+    _require_whole(folder / name, card)
+    return FolderContent(kind=ModelKind.FOREIGN, base_name=str(card.get("base_model") or ""), card=card)
 
 
 def _require_whole(weights: Path, card: dict[str, Any]) -> None:

@@ -1,10 +1,13 @@
 """Evaluations as the visitor sees them: pure functions from results to HTML."""
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from studio.dataset.rows import NO_SPEECH
+from studio.evaluation.corrections import LONGEST
 from studio.evaluation.explorer import Explorer, Group
 from studio.evaluation.metrics import AlignedPiece, align
 from studio.evaluation.result import UtteranceRow
@@ -30,6 +33,9 @@ def rates_table(models: Sequence[Mapping[str, Any]], locale: str) -> Html:
             N_("Clips"),
         )
     ]
+    has_figure = any(row.get("non_speech") for row in models)
+    if has_figure:
+        headers += [tr(N_("Made up (words/h)"), locale), tr(N_("Loops"), locale)]
     best = min((row["wer"] for row in models), default=None)
     rows: list[list[Child]] = [
         [
@@ -39,10 +45,17 @@ def rates_table(models: Sequence[Mapping[str, Any]], locale: str) -> Html:
             format_percent(row["mer"]),
             f"{row['real_time_factor']:.3f}",
             str(row["n"]),
+            *(_figure(row.get("non_speech")) if has_figure else ()),
         ]
         for row in models
     ]
-    return table(headers, rows, numeric=[1, 2, 3, 4, 5], class_="stacked")
+    return table(headers, rows, numeric=range(1, len(headers)), class_="stacked")
+
+
+def _figure(non_speech: Mapping[str, Any] | None) -> list[str]:
+    if not non_speech:
+        return ["–", "–"]
+    return [f"{non_speech['words_per_hour']:,.0f}", format_percent(non_speech["loop_rate"])]
 
 
 def comparison_sentences(comparisons: Sequence[Mapping[str, Any]], locale: str) -> Html:
@@ -114,11 +127,14 @@ SHOWN_LABELS = {
     "gained": N_("Better than the other model"),
     "silence": N_("Text where nobody speaks"),
     "loops": N_("Repetitions"),
+    "unsure": N_("Texts that the model is unsure of"),
+    "corrected": N_("Corrected references"),
 }
 SORT_LABELS = {
     "worst": N_("Most errors first"),
     "list": N_("As in the list"),
     "difference": N_("Largest difference first"),
+    "unsure": N_("Unsure first"),
     "longest": N_("Longest first"),
     "shortest": N_("Shortest first"),
 }
@@ -201,22 +217,30 @@ def clip_table(
     places: Sequence[int],
     locale: str,
     sounds: Mapping[int, str] | None = None,
+    corrected: Mapping[int, str] | None = None,
     *,
     is_live: bool = True,
 ) -> Html:
     """Clips with what was said and what each model wrote, differences marked.
 
-    `sounds` are addresses of the clips that can be heard; if it `is_live`, the others have a button for it.
+    `sounds` are addresses of the clips that can be heard, `corrected` are references that somebody has
+    corrected. If it `is_live`, the others have a button to be heard, and each reference one to be corrected.
     """
-    sounds = sounds or {}
+    sounds, corrected = sounds or {}, corrected or {}
     headers = [tr("Audio", locale), tr("Reference", locale), *explorer.models, tr("Length", locale)]
     rows: list[list[Child]] = []
     for place in places:
         clip = explorer.clips[place]
+        reference = corrected.get(place, clip.reference)
         written = [
             [
-                tag("span", format_percent(explorer.rate(model, place)), class_="clip-rate"),
-                difference(clip.reference, texts[place]),
+                tag(
+                    "span",
+                    format_percent(explorer.rate(model, place, corrected.get(place))),
+                    class_="clip-rate",
+                ),
+                _sure(explorer.confidences[model][place], locale),
+                difference(reference, texts[place]),
             ]
             for model, texts in enumerate(explorer.texts)
         ]
@@ -224,12 +248,65 @@ def clip_table(
         rows.append(
             [
                 [_sound(place, sounds.get(place), clip, locale, is_live=is_live)],
-                tag("span", clip.reference, dir="auto"),
+                _reference(place, clip, corrected.get(place), locale)
+                if is_live
+                else tag("span", reference, dir="auto"),
                 *written,
                 tag("span", " · ".join([f"{clip.duration_seconds:.1f} s", *filter(None, about)])),
             ]
         )
     return tag("div", difference_legend(locale), table(headers, rows, class_="utterances stacked"))
+
+
+def _sure(confidence: float, locale: str) -> Html | None:
+    """How sure the model was of a text, if that is known."""
+    if math.isnan(confidence):
+        return None
+    about = tr(N_("Geometric mean of the probabilities of its tokens"), locale)
+    told = tr(N_("{share} sure"), locale, share=format_percent(confidence))
+    return tag("span", told, class_="clip-rate", title=about)
+
+
+def _reference(place: int, clip: UtteranceRow, corrected: str | None, locale: str) -> Html:
+    """What is said, and behind a button a field to correct it in (see `explorer.js`)."""
+    line = tr("line {line}", locale, line=clip.line)
+    shown = clip.reference if corrected is None else corrected
+    correct, back = tr("Correct the reference", locale), tr("Take the correction back", locale)
+    is_corrected = corrected is not None
+    return tag(
+        "div",
+        tag("span", shown or tag("i", tr("(no speech)", locale)), dir="auto", class_="reference"),
+        tag(
+            "span",
+            tag(
+                *("button", "✎"),
+                type="button",
+                class_="ask",
+                data_edit=place,
+                title=correct,
+                aria_label=f"{correct}: {line}",
+            ),
+            asking("↶", {"correct": [[place, None]]}, title=back, aria_label=f"{back}: {line}")
+            if is_corrected
+            else None,
+            tag("span", tr("corrected", locale), class_="badge badge-warning", title=clip.reference)
+            if is_corrected
+            else None,
+            class_="clip-tools",
+        ),
+        tag(
+            *("textarea", shown or NO_SPEECH),
+            class_="correction",
+            rows=2,
+            hidden=True,
+            dir="auto",
+            maxlength=LONGEST,
+            data_place=place,
+            title=tr("Enter keeps it, Esc leaves it as it was.", locale),
+            aria_label=f"{tr('Reference', locale)}: {line}",
+        ),
+        class_="clip-reference",
+    )
 
 
 def _sound(place: int, source: str | None, clip: UtteranceRow, locale: str, *, is_live: bool) -> Html:
@@ -250,7 +327,7 @@ def group_bars(groups: Sequence[Group], title: str, locale: str) -> Html:
     most = max((group.rate for group in groups), default=0.0) or 1.0
     rows: list[list[Child]] = [
         [
-            tag("bdi", group.key),
+            tag("bdi", said(group.label, locale)),
             group.clips,
             format_percent(group.rate),
             tag("div", class_="group-bar", style=f"width:{100 * group.rate / most:.1f}%"),

@@ -15,6 +15,7 @@ class Whole(dict[str, Any]):
 NUMBER = (int, float)
 _POINT = Whole(step=int, epoch=NUMBER, wer=NUMBER, cer=NUMBER, loss=NUMBER)
 _CHECK = Whole(check=str, base=NUMBER, tuned=NUMBER, is_kept=bool)
+_NON_SPEECH = Whole(words_per_hour=NUMBER, loop_rate=NUMBER, seconds=NUMBER)
 _READING = Whole(is_base=bool, audio_context=str, disagreement=NUMBER, seconds=NUMBER)
 RESULT = {
     "state": str,
@@ -27,7 +28,12 @@ RESULT = {
     "metrics": {"metric": str, "best_step": int, "base": _POINT, "final": _POINT},
     "memory": {"predicted": {"tensor_bytes": int}, "measured": {"device": str, "process_bytes": int}},
     "memory_bytes": int,
-    "capabilities": {"checks": [_CHECK], "lost": [str], "unchecked": [str]},
+    "capabilities": {
+        "checks": [_CHECK],
+        "lost": [str],
+        "unchecked": [str],
+        "non_speech": Whole(base=_NON_SPEECH, tuned=_NON_SPEECH),
+    },
     "short_audio": Whole(clips=int, metric=str, readings=[_READING]),
     "ended": str,
 }

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from studio.messages import Message
 from studio.publishing.export import ExportRequest, export_name
+from studio.publishing.formats import form_of
 from studio.publishing.formats.ctranslate2 import CTranslate2
 from studio.publishing.formats.merged import Merged
-from studio.registry.spec import GGML_FILE, ModelKind, ModelSource, ModelSpec
+from studio.registry.spec import ModelKind, ModelSource, ModelSpec
 
 LOCAL_ADDRESS = "http://127.0.0.1:8000"
 """Where `python -m studio serve` listens unless told."""
@@ -40,15 +41,23 @@ def ways_to_serve(
     `models` is where exports are kept, `address` where the endpoint answers, with a key if `has_key`;
     strangers (`is_public`) are not told where anything lies.
     """
-    if spec.kind is ModelKind.GGML:
-        place = _place(spec.path / GGML_FILE if spec.path else models, is_public)
-        command = f"whisper-server --model {place} --inference-path /v1/audio/transcriptions"
-        return (WayToServe("whisper.cpp", Message("Its own server takes this file."), (command,)),)
+    if not spec.is_played:
+        return _its_own(spec, models, is_public)
     return (
         WayToServe("Whisper Studio", _ours(spec), _our_commands(spec, address, has_key)),
         _vllm(spec, models, is_public),
         _speaches(spec, models, is_public),
     )
+
+
+def _its_own(spec: ModelSpec, models: Path, is_public: bool) -> tuple[WayToServe, ...]:
+    """The only server that takes a model of another program; none where this studio knows of none."""
+    form = form_of(spec)
+    if form.server is None:
+        return ()
+    server, note, command = form.server
+    place = _place((spec.path or models) / form.weights, is_public)
+    return (WayToServe(server, note, (command.format(place=place),)),)
 
 
 def _ours(spec: ModelSpec) -> Message:
@@ -63,7 +72,9 @@ def _ours(spec: ModelSpec) -> Message:
 def _our_commands(spec: ModelSpec, address: str, has_key: bool) -> tuple[str, ...]:
     key = ' -H "Authorization: Bearer $STUDIO_API_KEY"' if has_key else ""
     asked = f"{address}/v1/audio/transcriptions{key} -F file=@speech.wav -F {_quoted(f'model={spec.id}')}"
-    return (f"python -m studio serve --model {_quoted(spec.id)}", f"curl {asked}")
+    serve, ask = f"python -m studio serve --model {_quoted(spec.id)}", f"curl {asked}"
+    # A page that runs answers as it is: who pastes both is answered before the second one serves without it.
+    return (serve, ask) if address == LOCAL_ADDRESS else (ask, serve)
 
 
 def _vllm(spec: ModelSpec, models: Path, is_public: bool) -> WayToServe:

@@ -33,7 +33,7 @@ from studio.errors import (
 )
 from studio.files import storage_errors
 from studio.messages import Message
-from studio.registry.spec import ModelKind, ModelSpec
+from studio.registry.spec import ModelSpec
 from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.serving.answers import EVENTS_OF, FORMATS, GRANULARITIES, Growing, answer, event
@@ -192,9 +192,14 @@ class Endpoint:
             async for _before in place.wait():
                 if await request.is_disconnected():
                     return
+            # Who waits for the whole text needs no report: each would wake the loop in the midst of the work.
             work: Worked[Progress, Transcript] = Worked(
                 lambda report: self._services.engines.transcribe(
-                    asked.model, asked.path, asked.options, report, stopped.is_set
+                    asked.model,
+                    asked.path,
+                    asked.options,
+                    report if asked.is_stream else lambda _: None,
+                    stopped.is_set,
                 )
             )
             async for report in work:
@@ -261,9 +266,14 @@ class Endpoint:
             )
             raise Refused(told, 400, param="stream", code="unsupported_value")
         options, granularities = _options(form, task), _granularities(form)
-        spec = await run_in_threadpool(self._spec, _text(form, "model"))
         path = self._uploads.folder / uuid4().hex
-        await run_in_threadpool(_save, upload, path)
+
+        def found_and_saved() -> ModelSpec:
+            spec = self._spec(_text(form, "model"))
+            _save(upload, path)
+            return spec
+
+        spec = await run_in_threadpool(found_and_saved)  # once: each way into a thread and back takes time
         filename = Path(upload.filename or "file").name
         return Asked(spec.id, options, response_format, granularities, is_stream, path, filename)
 
@@ -293,7 +303,7 @@ async def _events(
 
 def _is_for_all(spec: ModelSpec) -> bool:
     """Neither a Space visitor's own, nor one that no engine of the studio plays."""
-    return spec.kind is not ModelKind.GGML and not spec.card.get("visitor")
+    return spec.is_played and not spec.card.get("visitor")
 
 
 def _refusal(error: Refused | StudioError, locale: str) -> Response:

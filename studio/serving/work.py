@@ -58,7 +58,8 @@ class Worked(Generic[Report, Result]):
         self.begin()
         while True:
             try:
-                await asyncio.wait_for(came.wait(), _LOOK_SECONDS)
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await came.wait()
             except TimeoutError:
                 yield None
                 continue

@@ -24,6 +24,7 @@ from studio.training.stop import StopSignal
 from studio.transcription.languages import AUTO
 from studio.transcription.loading import Load
 from studio.transcription.model_cache import ModelCache
+from studio.units import format_percent
 from studio.whisper.audio_context import SHORT
 
 log = logging.getLogger("studio.training")
@@ -52,6 +53,20 @@ def name_of_check(check: str, found: Mapping[str, Any]) -> Message:
     if check == "other_languages" and found.get("is_synthetic"):
         return _SYNTHETIC
     return CHECK_NAMES.get(check) or Message(check)
+
+
+def non_speech_of(found: Mapping[str, Any] | None) -> Message | None:
+    """What a model and its base write where nobody speaks, by a check's JSON; None if that is not known."""
+    both = (found or {}).get("non_speech")
+    if not both:
+        return None
+    return Message(
+        "Words per hour of non-speech: {base} → {tuned}; texts that are loops: {was} → {stuck}.",
+        base=f"{both['base']['words_per_hour']:,.0f}",
+        tuned=f"{both['tuned']['words_per_hour']:,.0f}",
+        was=format_percent(both["base"]["loop_rate"]),
+        stuck=format_percent(both["tuned"]["loop_rate"]),
+    )
 
 
 def loss_of(found: Mapping[str, Any] | None) -> Message | None:

@@ -272,7 +272,8 @@ class WhisperTrainer(GuardedTrainer):
             search = Search(self._config.generation_num_beams, 0.0, self._config.generation_max_length)
             loss = outputs.loss.detach().float()
             del outputs  # whose logits would stay through the writing
-            rows = write(decoder, encoded, [self._prompt(row) for row in labels.tolist()], search)
+            written = write(decoder, encoded, [self._prompt(row) for row in labels.tolist()], search)
+            rows = [one.tokens for one in written]
         tokens = torch.full((len(rows), max(1, *map(len, rows))), IGNORED, device=labels.device)
         for index, row in enumerate(rows):
             tokens[index, : len(row)] = torch.tensor(row, device=labels.device)

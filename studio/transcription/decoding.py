@@ -5,7 +5,7 @@ are decoded together; those whose text is not good enough go on without the othe
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -146,10 +146,22 @@ def _is_settled(
 
 
 def write(
-    model: WindowModel, encoded: Any, prompts: Sequence[Sequence[int]], search: Search
-) -> list[list[int]]:
-    """What the first search finds, without judging it; a text stuck in a loop ends after its first round."""
+    model: WindowModel,
+    encoded: Any,
+    prompts: Sequence[Sequence[int]],
+    search: Search,
+    *,
+    cuts_loops: bool = True,
+) -> list[Written]:
+    """What the first search finds, whatever it is worth; if it `cuts_loops`, a text stuck in one ends after
+    its first round."""
     room = model.text_context - len(prompts[0])
     limit = min(search.max_new_tokens or room, room)
-    rows = [written.tokens for written in model.generate(encoded, prompts, search)]
-    return [cut_loop(model.text_of(row), row, model.tokens, was_cut=len(row) >= limit) for row in rows]
+    found = model.generate(encoded, prompts, search)
+    if not cuts_loops:
+        return found
+    cut = [
+        cut_loop(model.text_of(one.tokens), one.tokens, model.tokens, was_cut=len(one.tokens) >= limit)
+        for one in found
+    ]
+    return [replace(one, tokens=tokens) for one, tokens in zip(found, cut, strict=True)]

@@ -23,11 +23,12 @@ def engine_of(spec: ModelSpec, choice: EngineChoice) -> str:
     Raises:
         ConfigError: if the engine asked for cannot, or has no such precision.
     """
-    if spec.kind is ModelKind.GGML:
+    if not spec.is_played:
         raise ConfigError(
-            "{model} is a file for whisper.cpp, which the studio does not run: choose the model it was made "
-            "from.",
+            "{model} is for another program ({form}), and the studio does not run it: choose the model it "
+            "was made from.",
             model=spec.id,
+            form=spec.form,
         )
     is_export = spec.kind is ModelKind.EXPORT
     check_choice(choice)

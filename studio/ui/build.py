@@ -35,7 +35,10 @@ from studio.ui.transcribe.tab import build_playground_tab
 TITLE = "Whisper Studio"
 LOGO = ASSETS / "logo.svg"
 STYLE_SHEET = ASSETS / "studio.css"
-_SCRIPTS = ("arrow_keys", "come_back", "copy_link", "gradio_names", "quick_hands", "in_view", "refused")
+_SCRIPTS = (
+    *("arrow_keys", "come_back", "copy_link", "gradio_names", "quick_hands", "in_view", "refused"),
+    "other_files",
+)
 SCRIPTS = tuple(ASSETS / f"{name}.js" for name in _SCRIPTS)
 """Each says in its first lines what it is for."""
 VISITORS_KEPT = 100
@@ -97,14 +100,14 @@ def build_app(services: Services, line: Line | None = None) -> gr.Blocks:
             with gr.Tab(_("Evaluate"), id="evaluate") as tab:
                 evaluate = build_evaluate_tab(services.settings, services.registry, services.engines, tab)
             with gr.Tab(_("Models"), id="models") as tab:
-                model = build_models_tab(services.settings, services.registry, services.exporter, tab)
+                model = build_models_tab(services, tab)
         for target, step in steps.items():
             step.click(lambda target=target: gr.Tabs(selected=target), None, tabs, **QUIET)
         wire_handovers(memory.handovers, train.form, train.filled, tabs, "train")
         after_run = AfterRun(services, train.panel, tabs)
         after_run.explain(memory)
         after_run.transcribe(transcribe)
-        after_run.compare(evaluate)
+        after_run.compare(evaluate.form)
         after_run.export(model)
 
         @shows_errors
@@ -112,7 +115,9 @@ def build_app(services: Services, line: Line | None = None) -> gr.Blocks:
             return memory.fill_from_link(dict(request.query_params))
 
         app.load(open_link, None, memory.linked(), **QUIET)
-        transcribe.recording.wire_again(come_back(app))
+        again = come_back(app)
+        transcribe.recording.wire_again(again)
+        evaluate.wire_again(again)
         build_api(services)
     _name_buttons(app)
     return app

@@ -270,7 +270,11 @@ def test_models_show_tells_languages_and_what_a_model_is_good_for(run_studio: Ru
     assert fact("NbAiLab/nb-whisper-small", "languages") == "Norwegian, Nynorsk, English"
     assert fact("ivrit-ai/whisper-large-v3", "note").startswith("Hebrew: set the language")
     assert fact("MediaTek-Research/Breeze-ASR-26", "note") == "Taiwanese Hokkien, written as Mandarin."
-    assert [fact(name, "languages") for name in ("small", "small.en", "demo")] == ["many", "English", "many"]
+    assert [fact(name, "languages") for name in ("small", "small.en", "demo")] == [
+        "many",
+        "English",
+        "English",
+    ]
 
 
 def test_models_show_tells_what_a_model_has_lost_and_the_run_that_keeps_more(

@@ -44,19 +44,75 @@ class RankStabilized(Lora):
         return LoraConfig(r=settings.rank, use_rslora=True, **settings.shared)
 '''
 FORMAT = '''
-"""A merged model with its weights in float32 alone, whatever the base has."""
+"""All of a model in one archive, for a program that nobody has written."""
 
-from studio.publishing.formats.merged import Merged
+import shutil
+from contextlib import contextmanager
+
+from studio.messages import Message
+from studio.publishing.formats.export_format import ExportFormat, generation_config
+from studio.registry.spec import ModelKind
+from studio.transcription.loaded_base import load_base
 
 
-class Precise(Merged):
-    """As merged, for programs that read nothing else."""
+class Packed(ExportFormat):
+    """`model.tar` and nothing else."""
 
-    key = "precise"
-    label = "Merged, in float32"
-    ending = "precise"
+    key = "packed"
+    label = "For packed (one archive)"
+    kind = ModelKind.FOREIGN
+    title = "for packed"
+    ending = "packed"
     quantizations = ("float32",)
+    doing = Message("Packing ...")
+    weights = "model.tar"
+    what = "An archive for packed"
+    library = "packed"
+    files = (weights,)
+    use = ("packed", "bash", "packed --of {name} speech.wav")
+    server = ("packed", Message("Its own server takes this file."), "packed serve {place}")
+
+    def write(self, decoder, target, quantization, source):
+        """As transformers has it, packed."""
+        decoder.model.generation_config = generation_config(decoder)
+        decoder.model.save_pretrained(target)
+        archive = shutil.make_archive(str(target.with_name("packed")), "tar", target)
+        for path in target.iterdir():
+            path.unlink()
+        shutil.move(archive, target / self.weights)
+
+    @contextmanager
+    def reopened(self, folder):
+        """Unpacked for as long as it plays."""
+        unpacked = folder / "unpacked"
+        shutil.unpack_archive(folder / self.weights, unpacked, filter="data")
+        with load_base(unpacked, device="cpu", precision="float32").using(None) as decoder:
+            yield decoder
+        shutil.rmtree(unpacked)
 '''
+FOLLOWS = """
+import sys
+from pathlib import Path
+
+from studio.errors import ConfigError
+from studio.publishing.publish import PublishRequest, prepare
+from studio.registry.store import ModelRegistry
+from studio.serving.commands import ways_to_serve
+from studio.ui.shared.views import model_choices, model_details
+
+registry = ModelRegistry(Path(sys.argv[1]), demo=None, hf_cache=None)
+spec = registry.get(sys.argv[2])
+sent = prepare(registry, PublishRequest(spec.id, "ada/mine"))
+print(sorted(file.name for file in sent.files))
+print(sent.card)
+try:
+    prepare(registry, PublishRequest(spec.id, "ada/mine", is_space=True))
+except ConfigError as error:
+    print(error)
+print([way.commands for way in ways_to_serve(spec, registry.models)])
+print([[id_ for _, id_ in model_choices([spec], "en", to_run=run)] for run in (True, False)])
+print(model_details(spec, "en"))
+"""
 
 
 def add_line(path: Path, before: str, line: str) -> None:
@@ -86,8 +142,8 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     methods, formats = copy / "studio" / "methods", copy / "studio" / "publishing" / "formats"
     (methods / "rank_stabilized.py").write_text(METHOD.lstrip(), encoding="utf-8")
     register(methods, "rank_stabilized", "RankStabilized", "FrozenEncoder())")
-    (formats / "precise.py").write_text(FORMAT.lstrip(), encoding="utf-8")
-    register(formats, "precise", "Precise", "Ggml())")
+    (formats / "packed.py").write_text(FORMAT.lstrip(), encoding="utf-8")
+    register(formats, "packed", "Packed", "Ggml())")
     return copy
 
 
@@ -150,21 +206,42 @@ def test_estimate_and_trace_know_the_method(run: Run) -> None:
     assert abs(max(traced["phases"].values()) / traced["trace"]["peak_bytes"] - 1) < 0.01
 
 
-def test_it_trains_and_its_adapter_is_exported_in_the_format(
-    home: Path, run: Run, micro_model: Path, tones: Path
+def test_it_trains_and_what_its_adapter_is_exported_to_is_followed_by_all_that_tell_of_it(
+    extended: Path, home: Path, run: Run, micro_model: Path, tones: Path
 ) -> None:
     options = ("--max_steps", "2", "--eval_strategy", "no", "--capability_check", "False")
     words = ("--base_model", str(micro_model), "--train_data", str(tones), "--method", "rslora")
     run("train", *words, *options, "--run_name", "stable")
     (adapter,) = (home / "models").glob("*/adapter_config.json")
     assert json.loads(adapter.read_text(encoding="utf-8"))["use_rslora"] is True
-    made = json.loads(run("export", adapter.parent.name, "--format", "precise", "--json"))
-    assert made["kind"] == "merged" and made["id"].endswith("-precise")
-    assert all(row["equal"] for row in made["card"]["parity"])
+    made = json.loads(run("export", adapter.parent.name, "--format", "packed", "--json"))
+    assert made["kind"] == "foreign" and made["id"].endswith("-packed")
+    assert made["card"]["parity"][-1]["b"] == "packed" and made["card"]["parity"][-1]["equal"]
+    done = subprocess.run(
+        [sys.executable, "-c", FOLLOWS, str(home / "models"), made["id"]],
+        cwd=extended,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    files, *card, space, serve, choices, details = done.stdout.splitlines()
+    assert files == str(["README.md", "model.json", "model.tar"])
+    assert {"library_name: packed", "packed --of ada/mine speech.wav"} <= set(card)
+    assert any(line.endswith(", for packed") for line in card)
+    assert any(line.startswith("An archive for packed that turns speech into text") for line in card)
+    assert "studio transcribe" not in str(card), "the studio does not play it"
+    assert "is for another program (packed), which no Space runs" in space
+    assert serve == str([(f"packed serve {home / 'models' / made['id'] / 'model.tar'}",)])
+    assert choices == str([[], [made["id"]]]), "listed, but nowhere to be run"
+    assert "For packed (one archive)" in details
 
 
 def test_the_page_offers_all_three(extended: Path, home: Path, environ: dict[str, str]) -> None:
     with StudioProcess(home, environ, checkout=extended) as studio:
-        page = urllib.request.urlopen(f"{studio.url}/config", timeout=60).read().decode()
-    for text in ("Label noise", "rsLoRA (stable at high ranks)", "Merged, in float32"):
+        page, served = (
+            urllib.request.urlopen(f"{studio.url}/{path}", timeout=60).read().decode()
+            for path in ("config", "v1/models")
+        )
+    for text in ("Label noise", "rsLoRA (stable at high ranks)", "For packed (one archive)"):
         assert text in page, text
+    assert "stable" in served and "-packed" not in served

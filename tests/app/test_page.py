@@ -15,6 +15,9 @@ from gradio_client.exceptions import AppError
 from tests.conftest import RunStudio
 from tests.studio_process import ROOT, StudioProcess
 
+MOST_BYTES = 400_000
+"""Of the page, which is read before anything is drawn."""
+
 
 @pytest.fixture(scope="module")
 def client(studio_server: StudioProcess) -> Client:
@@ -23,7 +26,9 @@ def client(studio_server: StudioProcess) -> Client:
 
 def test_the_page_answers_on_the_port_that_was_asked_for(studio_server: StudioProcess) -> None:
     with urllib.request.urlopen(studio_server.url, timeout=30) as response:
-        assert "Whisper Studio" in response.read().decode("utf-8")
+        page = response.read()
+    assert "Whisper Studio" in page.decode("utf-8")
+    assert len(page) < MOST_BYTES, "tests/benchmarks/reports/page_weight.md tells what is in it"
 
 
 @pytest.mark.parametrize("command", [["app.py"], ["-m", "studio", "app"]], ids=" ".join)

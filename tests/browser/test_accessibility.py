@@ -39,7 +39,7 @@ def fill(page: Page, tab: str) -> None:
         expect(page.locator("#transcript-downloads a").first).to_be_visible()
         expect(page.locator("#transcribe-audio time").first).to_be_visible()
     elif tab == "evaluate":
-        page.get_by_label("Clips at most").fill("2")
+        page.locator("#evaluate-max_samples input").fill("2")
         page.locator("#evaluate-start").click()
         expect(page.locator("#evaluate-utterances tbody tr")).to_have_count(2)
     else:
@@ -145,6 +145,14 @@ def test_arrows_lead_from_tab_to_tab_and_the_tab_key_past_them(open_page: OpenPa
     at("Side by side")
 
 
+def test_the_tab_key_leads_from_a_list_to_the_next_field(open_page: OpenPage) -> None:
+    page = open_page()
+    page.get_by_label("Model", exact=True).first.click()
+    expect(page.get_by_role("listbox")).to_be_visible()
+    press(page, "Tab")
+    expect(page.locator("#memory-use input").first).to_be_focused()
+
+
 def test_a_transcript_is_one_stop_and_arrows_lead_through_its_words(open_page: OpenPage) -> None:
     page = open_page("playground")
     fill(page, "playground")
@@ -208,6 +216,7 @@ def test_what_is_on_the_page_stays_where_it_is(
     page.get_by_role("option", name="Whisper large-v3 ").first.click()
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("large-v3"))
     assert moved("estimate") <= MOST_MOVED
-    show_tab(page, "playground")
-    fill(page, "playground")
-    assert moved("transcribe") <= MOST_MOVED
+    for tab, story in (("playground", "transcribe"), ("evaluate", "evaluate"), ("models", "models")):
+        show_tab(page, tab)
+        fill(page, tab)
+        assert moved(story) <= MOST_MOVED, story

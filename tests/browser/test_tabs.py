@@ -2,14 +2,17 @@
 
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 
+import openai
 from filelock import FileLock
 from playwright.sync_api import Page, expect
 
+from studio.dataset.manifest import read_manifest
 from studio.publishing.export import LOCK
-from tests.browser.conftest import TABS, OpenPage, show_tab
+from tests.browser.conftest import KITCHEN_LIGHT, TABS, OpenPage, assert_nothing_is_too_wide, show_tab
 from tests.studio_process import StudioProcess
 from tests.unit.transcription.small_models import save_adapter
 
@@ -136,10 +139,39 @@ def test_an_evaluation_shows_rates_and_every_clip_or_what_is_wrong(open_page: Op
     expect(clips).to_have_count(1)
     page.get_by_role("button", name="Show all again").click()
     expect(clips).to_have_count(2)
+    wrong, right = clips.first.locator(".reference").text_content(), "what was said: שלום"
+    clips.first.get_by_role("button", name="Correct the reference").press("Enter")
+    field = clips.first.get_by_role("textbox", name="Reference")
+    field.fill("nothing of this")
+    field.press("Escape")
+    expect(clips.first.locator(".reference")).to_have_text(str(wrong))
+    pencil = clips.first.get_by_role("button", name="Correct the reference")
+    expect(pencil).to_be_focused()
+    pencil.click()
+    field.fill("")
+    field.press("Enter")
+    expect(page.locator("#evaluate-refused")).to_contain_text("empty: write what is said")
+    field.fill(right)
+    page.locator("#evaluate-search input").focus()
+    expect(clips.first.locator(".reference")).to_have_text(right)
+    page.get_by_role("button", name="Save as a new list").click()
+    expect(page.locator("#evaluate-status")).to_contain_text("demo-test-corrected")
+    expect(clips.first.locator(".reference")).to_have_text(right)
+    saved = Path(page.locator("#evaluate-data input").input_value())
+    assert right in [example.text for example in read_manifest(saved).examples]
     page.locator("#evaluate-groups .nsewdrag").click(position={"x": 150, "y": 200})
     expect(page.locator("#evaluate-group input")).not_to_have_value("All")
     page.locator("#evaluate-search input").fill("nobody has said this")
     expect(page.locator("#evaluate-utterances")).to_contain_text("0 of 2 clips")
+    page.locator("#evaluate-data input").fill("demo:train")
+    page.get_by_label("Clips at most").fill("0")
+    page.get_by_role("button", name="Evaluate", exact=True).click()
+    expect(page.locator("#evaluate-status")).to_contain_text(re.compile("Transcribed .* clips"))
+    page.locator("#evaluate-cancel").click()
+    expect(page.locator("#evaluate-status")).to_contain_text("What is shown is from before.")
+    expect(page.locator("#evaluate-cancel")).to_be_disabled()
+    expect(page.locator("#evaluate-utterances")).to_contain_text("0 of 2 clips")
+    expect(page.locator("#evaluate-rates tbody tr")).to_have_count(1)
 
 
 def test_a_model_is_described_exported_renamed_and_deleted_after_asking(
@@ -167,6 +199,25 @@ def test_a_model_is_described_exported_renamed_and_deleted_after_asking(
     page.get_by_role("button", name="Delete", exact=True).click()
     expect(page.locator("#models-table")).not_to_contain_text("renamed")
     assert not (studio_server.home / "models" / "renamed").exists()
+
+
+def test_the_copied_command_serves_the_model_that_it_was_copied_from(open_page: OpenPage) -> None:
+    page = open_page("models", locale="zh-TW", width=390)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator("#models-table .link-button").first.click()
+    page.get_by_role("button", name="部署此模型").click()
+    box = page.locator("#models-serve-own")
+    expect(box.locator("textarea")).to_have_value(re.compile("model=demo"))
+    box.get_by_role("button").click()
+    ask, serve = str(page.evaluate("navigator.clipboard.readText()")).splitlines()
+    assert serve == "python -m studio serve --model demo"
+    words = shlex.split(ask)
+    assert words[0] == "curl" and words[-1] == "model=demo"
+    address = words[1].removesuffix("/audio/transcriptions")
+    client = openai.OpenAI(base_url=address, api_key="none is asked for", max_retries=0, timeout=120)
+    heard = client.audio.transcriptions.create(model="demo", file=KITCHEN_LIGHT)
+    assert "kitchen light" in heard.text
+    assert_nothing_is_too_wide(page)
 
 
 def test_an_export_offers_its_own_weights_and_can_be_cancelled(

@@ -1,11 +1,13 @@
 """The Transcribe tab in a real browser: see, hear, correct and take away one recording."""
 
+import base64
 import re
 import shutil
 import zipfile
 from pathlib import Path
 
 import numpy as np
+import pytest
 from playwright.sync_api import Page, expect
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio, save_pcm
@@ -67,11 +69,16 @@ def test_what_a_person_corrects_is_in_the_text_and_in_the_files(open_page: OpenP
     assert max(map(len, re.findall(r"^[a-z ]+$", download(page, "SRT"), re.M))) <= 12
 
 
-def test_a_long_recording_is_read_while_it_is_heard_and_can_be_cancelled(
-    open_page: OpenPage, demo_speech: Path, tmp_path: Path
-) -> None:
+@pytest.fixture
+def eleven_minutes(demo_speech: Path, tmp_path: Path) -> Path:
+    """A recording that is at work for as long as a test looks at it."""
     sound = read_audio(demo_speech / "samples" / "long.ogg")
-    eleven_minutes = save_pcm(np.tile(sound, 8), SAMPLING_RATE, tmp_path / "long.wav")
+    return save_pcm(np.tile(sound, 8), SAMPLING_RATE, tmp_path / "long.wav")
+
+
+def test_a_long_recording_is_read_while_it_is_heard_and_can_be_cancelled(
+    open_page: OpenPage, eleven_minutes: Path
+) -> None:
     page = open_page("playground")
     page.locator("#transcribe-audio input[type=file]").set_input_files(eleven_minutes)
     cancel = page.locator("#transcribe-cancel")
@@ -86,6 +93,69 @@ def test_a_long_recording_is_read_while_it_is_heard_and_can_be_cancelled(
     expect(status).to_contain_text("this is the text so far")
     expect(cancel).to_be_disabled()
     expect(page.locator("#transcript-downloads a")).to_have_count(5)
+
+
+def test_what_was_shown_comes_back_when_the_next_recording_is_cancelled(
+    open_page: OpenPage, eleven_minutes: Path
+) -> None:
+    page = open_page("playground")
+    transcribe(page, "Kitchen light")
+    expect(page.locator(".wave svg")).to_be_visible()
+    text, times = page.locator("#transcript textarea"), page.locator("#transcript-segments .time")
+    sound, files = page.locator("#transcript-segments audio"), page.locator("#transcript-downloads a")
+
+    def seen() -> list[object]:
+        links = [link.get_attribute("href") for link in files.all()]
+        return [text.input_value(), times.all_inner_texts(), sound.get_attribute("src"), links]
+
+    before = seen()
+    page.locator("#transcribe-audio").get_by_label("Clear").click()
+    page.locator("#transcribe-audio input[type=file]").set_input_files(eleven_minutes)
+    page.locator("#transcribe-start").click()
+    expect(text).to_have_value(re.compile("thursday"))
+    expect(files).to_have_count(0)
+    page.locator("#transcribe-cancel").click()
+    expect(page.locator("#transcribe-status")).to_contain_text("What is shown is from before.")
+    expect(files).to_have_count(5)
+    assert seen() == before
+    expect(page.locator(".wave svg")).to_be_visible()
+    page.get_by_role("button", name="Correct the text").click()
+    page.locator("textarea.correction").first.fill("corrected")
+    expect(text).to_have_value(re.compile("corrected"))
+
+
+def test_side_by_side_is_cancelled_in_the_line_and_at_work_and_what_was_shown_stays(
+    open_page: OpenPage, eleven_minutes: Path
+) -> None:
+    others = [open_page("playground") for _ in range(2)]
+    page = open_page("playground")
+    page.get_by_role("tab", name="Side by side", exact=True).click()
+    expect(page.locator("#compare-models")).to_contain_text("Demo model")
+    start, cancel = page.locator("#compare-start"), page.locator("#compare-cancel")
+    status, row = page.locator("#compare-status"), page.locator("#compare-table tbody tr")
+    page.get_by_role("button", name="Kitchen light", exact=True).last.click()
+    start.click()
+    expect(row).to_contain_text("kitchen")
+    page.locator("#compare-audio").get_by_label("Clear").click()
+    page.locator("#compare-audio input[type=file]").set_input_files(eleven_minutes)
+    start.click()
+    expect(status).to_contain_text("Transcribing …")
+    cancel.click()
+    expect(status).to_contain_text("What is shown is from before.")
+    for other in others:
+        other.locator("#transcribe-audio input[type=file]").set_input_files(eleven_minutes)
+        other.locator("#transcribe-start").click()
+        expect(other.locator("#transcript textarea")).to_be_visible()
+    start.click()
+    expect(status).to_contain_text("One visitor is ahead of you")
+    cancel.click()
+    expect(status).to_contain_text("Cancelled before it began.")
+    expect(cancel).to_be_disabled()
+    expect(row).to_contain_text("kitchen")
+    expect(page.locator("#compare-download a")).to_have_count(1)
+    for other in others:
+        other.locator("#transcribe-cancel").click()
+        expect(other.locator("#transcribe-status")).to_contain_text("this is the text so far")
 
 
 def test_who_waits_for_others_sees_their_place_and_gets_a_text_of_their_own(open_page: OpenPage) -> None:
@@ -170,3 +240,33 @@ def test_the_sound_of_a_video_is_transcribed(
     page.locator("#transcribe-start").click()
     expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
     assert "kitchen" in run_studio("transcribe", film, "--model", "demo").stdout
+
+
+DROP = """([selector, name, type, content]) => {
+  const given = new DataTransfer();
+  const bytes = Uint8Array.from(atob(content), (character) => character.charCodeAt(0));
+  given.items.add(new File([bytes], name, {type}));
+  for (const kind of ['dragenter', 'dragover', 'drop']) {
+    const event = new DragEvent(kind, {dataTransfer: given, bubbles: true, cancelable: true});
+    document.querySelector(selector).dispatchEvent(event);
+  }
+}"""
+
+
+def test_a_video_dropped_on_the_field_is_heard_and_what_is_neither_is_refused_there(
+    open_page: OpenPage, demo_speech: Path, tmp_path: Path
+) -> None:
+    film = make_video(
+        tmp_path / "film.MP4", read_audio(demo_speech / "samples" / "kitchen-light.flac"), SAMPLING_RATE
+    )
+    page = open_page("playground", locale="zh-TW")
+    field, neither = "#transcribe-audio .upload-container", page.locator("#transcribe-audio-neither")
+    page.locator(field).wait_for()
+    content = base64.b64encode(film.read_bytes()).decode()
+    page.evaluate(DROP, [field, "notes.txt", "text/plain", base64.b64encode(b"notes").decode()])
+    expect(neither).to_contain_text("既不是音訊也不是影片")
+    page.evaluate(DROP, [field, film.name, "video/mp4", content])
+    page.locator("#transcribe-start").click()
+    expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
+    expect(neither).to_be_hidden()
+    expect(page.get_by_test_id("toast-body")).to_have_count(0)

@@ -7,7 +7,7 @@ from typing import Any
 
 from studio import errors
 from studio.options.training import FIELDS, GROUPS
-from studio.publishing.formats import FORMATS
+from studio.publishing.formats import FORMS
 from studio.registry.catalog import RELEASED
 
 STUDIO = Path(errors.__file__).parent
@@ -22,7 +22,7 @@ def page_texts() -> set[str]:
     shown += (STUDIO / "serving").rglob("*.py")
     marked = {text for path in shown for text in _first_arguments(path, MARKERS)}
     marked |= {text for path in STUDIO.rglob("*.py") for text in _first_arguments(path, {"Message"})}
-    forms = {form.label for form in FORMATS.values()}
+    forms = {form.label for form in FORMS}
     return marked | option_texts() | forms | {model.note for model in RELEASED}
 
 

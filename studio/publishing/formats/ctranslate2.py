@@ -16,6 +16,32 @@ from studio.transcription.window_model import WindowModel
 
 _PLAYED = ("tokenizer.json", "preprocessor_config.json")
 """What faster-whisper reads beside the weights."""
+_SPACE_APP = '''\
+"""Speak, or choose a recording, and read what the model hears."""
+
+from pathlib import Path
+
+import gradio as gr
+from faster_whisper import WhisperModel
+
+model = WhisperModel(str(Path(__file__).with_name("model")))
+
+
+def transcribe(audio):
+    if audio is None:
+        return ""
+    segments, _ = model.transcribe(audio)
+    return "".join(segment.text for segment in segments).strip()
+
+
+gr.Interface(
+    transcribe,
+    gr.Audio(label="Speech", type="filepath"),
+    gr.Textbox(label="Text"),
+    title=TITLE,
+    api_name="transcribe",
+).launch()
+'''
 
 
 class CTranslate2(ExportFormat):
@@ -26,15 +52,28 @@ class CTranslate2(ExportFormat):
     kind = ModelKind.EXPORT
     title = "for faster-whisper"
     ending = "ct2"
+    weights = "model.bin"
     quantizations = ("float32", "float16", "bfloat16", "int8", "int8_float32", "int8_float16")
     doing = Message("Converting to CTranslate2 …")
+    what = "A model for faster-whisper (CTranslate2)"
+    library = "ctranslate2"
+    files = (weights, "config.json", "vocabulary.json", "vocabulary.txt", *COMPANIONS)
+    use = (
+        "faster-whisper",
+        "python",
+        """\
+from faster_whisper import WhisperModel
 
-    def write(self, decoder: TransformersModel, target: Path, quantization: str, source: Path) -> int | None:
-        """Gives the size of `model.bin`.
+segments, _ = WhisperModel("{name}").transcribe("speech.wav")
+print("".join(segment.text for segment in segments))""",
+    )
+    space_libraries = ("faster-whisper",)
+    space_app = _SPACE_APP
 
-        Raises:
-            ModelBrokenError: if CTranslate2 does not know how.
-            StorageError: if the files cannot be written.
+    def write(self, decoder: TransformersModel, target: Path, quantization: str, source: Path) -> None:
+        """Raises:
+        ModelBrokenError: if CTranslate2 does not know how.
+        StorageError: if the files cannot be written.
         """
         from ctranslate2.converters.transformers import WhisperLoader
 
@@ -54,7 +93,6 @@ class CTranslate2(ExportFormat):
             for path in target.iterdir():
                 if path.name in COMPANIONS and path.name not in _PLAYED:
                     path.unlink()
-        return (target / "model.bin").stat().st_size
 
     @contextmanager
     def reopened(self, folder: Path) -> Iterator[WindowModel]:

@@ -1,27 +1,23 @@
 """What a form is that a model can be exported to."""
 
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from studio.lazy_imports import transformers_library
 from studio.messages import Message
+from studio.publishing.formats.model_form import ModelForm
 from studio.publishing.parity import Writer
-from studio.registry.spec import ModelKind, ModelSpec
+from studio.registry.spec import ModelSpec
 from studio.transcription.engines.transformers import TransformersModel
 
 
-class ExportFormat(Protocol):
-    """A form of a model: what it is called, who can have it, how it is written and how it is played."""
+class ExportFormat(ModelForm, ABC):
+    """A form that is made here: who can have it, how it is written and how it is played."""
 
     key: str
     """The value of the option `format`."""
-    label: str
-    """Its name on the page, in English; a key of the translations."""
-    kind: ModelKind
-    """Of the new model."""
-    title: str
-    """Behind the title of the model that it was made of, such as `merged`."""
     ending: str
     """Of the new model's name."""
     quantizations: tuple[str, ...]
@@ -37,11 +33,17 @@ class ExportFormat(Protocol):
         """How weights are kept that the model has in `dtype`, unless told: as they are, if it can be."""
         return dtype
 
-    def write(self, decoder: TransformersModel, target: Path, quantization: str, source: Path) -> int | None:
+    @abstractmethod
+    def write(self, decoder: TransformersModel, target: Path, quantization: str, source: Path) -> None:
         """Writes the weights into the folder `target`, in which the tokenizer's files are; `source` is the
-        model's folder, or the adapter's. Gives the bytes of the weights where they are not safetensors.
+        model's folder, or the adapter's.
         """
 
+    def peak_bytes(self, played: Any) -> int | None:
+        """The memory that what `reopened` gave has taken at the most; None where that is not known."""
+        return None
+
+    @abstractmethod
     def reopened(self, folder: Path) -> AbstractContextManager[Writer]:
         """The new form as it comes from the disk, to be compared with the model."""
 

@@ -7,13 +7,14 @@ from pathlib import Path
 from studio.files import read_json, storage_errors, write_json
 from studio.messages import Message
 from studio.publishing.formats.export_format import ExportFormat, generation_config
+from studio.publishing.formats.whole import Whole
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.transcription.engines.transformers import TransformersModel
 from studio.transcription.loaded_base import load_base
 from studio.transcription.window_model import WindowModel
 
 
-class Merged(ExportFormat):
+class Merged(Whole, ExportFormat):
     """A folder of transformers, its weights as safetensors."""
 
     key = "merged"
@@ -32,7 +33,7 @@ class Merged(ExportFormat):
             "{model} is a whole model: only an adapter can be merged into its base.", model=spec.id
         )
 
-    def write(self, decoder: TransformersModel, target: Path, quantization: str, source: Path) -> int | None:
+    def write(self, decoder: TransformersModel, target: Path, quantization: str, source: Path) -> None:
         """With the generation config of base and adapter."""
         import torch
 
@@ -46,7 +47,6 @@ class Merged(ExportFormat):
             kept = {name: said[name] for name in ("language", "task") if said.get(name)}
             merged = read_json(target / "generation_config.json")
             write_json(target / "generation_config.json", {**merged, **kept})
-        return None
 
     @contextmanager
     def reopened(self, folder: Path) -> Iterator[WindowModel]:

@@ -57,7 +57,7 @@ ARGUMENTS = {
     "batch_size": "Windows decoded together; 0: one after the other.",
     "compression_ratio_threshold": "Above this compression ratio a text counts as repetitive.",
     "condition_on_prev_tokens": "Whether each window is conditioned on the text before it.",
-    "format": f"One of {', '.join(FORMATS)}: for faster-whisper, an adapter in its base, or for whisper.cpp.",
+    "format": "; ".join(f"{key}: {form.label}" for key, form in FORMATS.items()) + ".",
     "hotwords": "Words to expect in every window.",
     "logprob_threshold": "Below this mean log-probability a text counts as unsure.",
     "max_new_tokens": "Longest text of a window; 0: no limit.",

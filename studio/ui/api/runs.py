@@ -119,10 +119,12 @@ class RunEndpoints:
         max_samples: int = 0,
         engine: str = "auto",
         precision: str = "auto",
+        non_speech: bool = False,
     ) -> dict[str, Any]:
         """Error rates of models on the same clips; the answer of `python -m studio evaluate --json`.
 
-        `notes` has what is to be known of it, such as that a training run shares the machine.
+        `notes` has what is to be known of it, such as that a training run shares the machine. With
+        `non_speech`, each model is also measured on what it writes where nobody speaks.
         """
         require_own_data(self._services.settings, test_data)
         names = [name.strip() for name in models.split(",") if name.strip()]
@@ -137,5 +139,6 @@ class RunEndpoints:
             max_samples=most_rows(self._services.settings, max_samples),
             cache_dir=self._services.settings.cache,
             choice=EngineChoice(engine, precision),
+            non_speech=non_speech,
         )
         return {**plain(found.to_json()), "notes": notes}

@@ -1,8 +1,8 @@
 """Where the errors are: figures and words that lead to clips; the clips, by pages, with their sound."""
 
 import html
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gradio as gr
@@ -10,6 +10,7 @@ from gradio.blocks import Block
 from gradio.components.plot import PlotData
 
 from studio.errors import DataError
+from studio.evaluation.corrections import KeptCorrections, checked_reference, clip_of
 from studio.evaluation.explorer import Explorer, Group, Query
 from studio.reports.evaluation_report import sound_address
 from studio.reports.evaluation_views import (
@@ -23,7 +24,7 @@ from studio.reports.evaluation_views import (
 from studio.reports.markup import Child, Html, tag
 from studio.reports.pieces import BLUE, VIOLET
 from studio.settings import ASSETS
-from studio.translation import N_, tr
+from studio.translation import N_, said, tr
 from studio.ui.shared.charts import axis, figure
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, follow_form
@@ -35,6 +36,9 @@ PAGE = 25
 """Clips that are shown at a time."""
 KEPT_SECONDS = 3600.0
 """An evaluation can be looked into for so long; then the studio forgets it."""
+_ANY: dict[str, Any] = {"interactive": True, "allow_custom_value": True}
+"""For choices that come with an evaluation: Gradio would refuse, in words of its own, those of a session that
+was before this one. What there is, `Query` knows."""
 _FIGURES = "#evaluate-groups, #evaluate-scatter"
 """A click in these is a question, too."""
 _BARS = 30
@@ -50,6 +54,8 @@ class Seen:
     """The clip that is heard."""
     mistake: tuple[str | None, str | None] | None = None
     cell: tuple[int, int] | None = None
+    corrected: Mapping[int, str] = field(default_factory=dict)
+    """Clips whose reference the visitor has corrected, and what is said in them."""
 
 
 @dataclass(frozen=True)
@@ -63,17 +69,28 @@ class ExplorerView:
     scatter: gr.Plot
     words: gr.HTML
     clips: gr.HTML
+    corrected: gr.HTML
+    save: gr.Button
+    """Shown, with what is `corrected`, while something is."""
     refused: gr.HTML
     explorer: gr.State
     seen: gr.State
 
     def all(self) -> list[Block]:
         """In the order in which `shown` gives them."""
-        figures = [self.bars, self.scatter, self.words, self.clips, self.explorer, self.seen]
-        return [self.section, *self.form.values(), *figures]
+        figures = [self.bars, self.scatter, self.words]
+        return [self.section, *self.form.values(), *figures, *self.listed(), self.explorer]
+
+    def listed(self) -> list[Block]:
+        """What changes with each question."""
+        return [self.clips, self.corrected, self.save, self.seen]
 
 
-def build_explorer() -> ExplorerView:
+Keep = Callable[[Explorer, gr.Request], KeptCorrections | None]
+"""Where what a visitor corrects is kept until it is saved; None: nowhere but in their session."""
+
+
+def build_explorer(keep: Keep) -> ExplorerView:
     """The components, hidden until there is an evaluation, and what they do."""
     form: dict[str, Block] = {}
     with gr.Column(visible=False, elem_id="evaluate-explorer") as section:
@@ -81,9 +98,9 @@ def build_explorer() -> ExplorerView:
             _("Where the errors are: click on a bar, a dot or a word to see its clips."), elem_classes="lead"
         )
         with gr.Row():
-            form["model"] = gr.Dropdown([], label=_("Errors of"), interactive=True, min_width=180)
-            form["against"] = gr.Dropdown([], label=_("Compared with"), interactive=True, min_width=180)
-            form["by"] = gr.Dropdown([], label=_("In groups by"), interactive=True, elem_id="evaluate-by")
+            form["model"] = gr.Dropdown([], label=_("Errors of"), min_width=180, **_ANY)
+            form["against"] = gr.Dropdown([], label=_("Compared with"), min_width=180, **_ANY)
+            form["by"] = gr.Dropdown([], label=_("In groups by"), elem_id="evaluate-by", **_ANY)
         with gr.Row():
             bars = gr.Plot(show_label=False, visible=False, min_width=300, elem_id="evaluate-groups")
             scatter = gr.Plot(show_label=False, visible=False, min_width=300, elem_id="evaluate-scatter")
@@ -91,10 +108,22 @@ def build_explorer() -> ExplorerView:
         with gr.Row():
             shows, sorts = choices_of(SHOWN_LABELS), choices_of(SORT_LABELS)
             form["show"] = gr.Dropdown(shows, value="all", label=_("Show"), elem_id="evaluate-show")
-            form["group"] = gr.Dropdown([], label=_("Group"), interactive=True, elem_id="evaluate-group")
+            form["group"] = gr.Dropdown([], label=_("Group"), elem_id="evaluate-group", **_ANY)
             form["sort"] = gr.Dropdown(sorts, value="worst", label=_("Order"), elem_id="evaluate-sort")
             form["search"] = gr.Textbox(
                 label=_("Search in the texts"), max_lines=1, elem_id="evaluate-search"
+            )
+        with gr.Row(elem_classes="corrections"):
+            corrected = gr.HTML(
+                visible=False, elem_id="evaluate-corrected", js_on_load=SCRIPT.read_text(encoding="utf-8")
+            )
+            save = gr.Button(
+                _("Save as a new list"),
+                visible=False,
+                size="sm",
+                scale=0,
+                min_width=180,
+                elem_id="evaluate-save",
             )
         refused = gr.HTML(elem_id="evaluate-refused")
         listed = gr.HTML(
@@ -103,20 +132,20 @@ def build_explorer() -> ExplorerView:
             js_on_load=SCRIPT.read_text(encoding="utf-8"),
         )
     explorer, seen = gr.State(None, time_to_live=KEPT_SECONDS), gr.State(Seen())
-    view = ExplorerView(section, form, bars, scatter, words, listed, refused, explorer, seen)
-    _wire(view)
+    view = ExplorerView(section, form, bars, scatter, words, listed, corrected, save, refused, explorer, seen)
+    _wire(view, keep)
     return view
 
 
-def _wire(view: ExplorerView) -> None:
+def _wire(view: ExplorerView, keep: Keep) -> None:
     held = {"explorer": view.explorer, "seen": view.seen}
 
     def follow(explorer: Explorer | None, seen: Seen, request: gr.Request, **form: Any) -> list[Any]:
         """Another question: its first page."""
         if explorer is None:
-            return [gr.skip(), gr.skip()]
+            return [gr.skip()] * len(view.listed())
         seen = replace(seen, page=0, playing=None)
-        return [_listed(explorer, _query(explorer, form, seen), seen, request_locale(request)), seen]
+        return _list(explorer, _query(explorer, form, seen), seen, request_locale(request))
 
     def regroup(explorer: Explorer | None, request: gr.Request, **form: Any) -> list[Any]:
         """Another model, or other groups: figures and words."""
@@ -129,34 +158,49 @@ def _wire(view: ExplorerView) -> None:
         explorer: Explorer | None, seen: Seen, event: gr.EventData, request: gr.Request, **form: Any
     ) -> list[Any]:
         """Something was clicked."""
-        explorer, asked = _remembered(explorer), event._data["ask"]
+        explorer, asked = remembered(explorer), event._data["ask"]
+        before = seen.corrected
         seen, group = _asked(explorer, asked, seen)
+        if seen.corrected is not before and (kept := keep(explorer, request)):
+            _keep(kept, explorer, before, seen.corrected)
         if group is not None:
             form["group"] = group
-        listed = _listed(explorer, _query(explorer, form, seen), seen, request_locale(request))
-        return [listed, seen, gr.skip() if group is None else group]
+        listed = _list(explorer, _query(explorer, form, seen), seen, request_locale(request))
+        return [*listed, gr.skip() if group is None else group]
 
     form = view.form
     filters = {name: form[name] for name in ("show", "group", "sort", "search")}
     others = {name: form[name] for name in ("model", "against", "by")}
-    told = told_in(view.refused, follow, [view.clips, view.seen])
+    told = told_in(view.refused, follow, view.listed())
     follow_form(form, told["fn"], told["outputs"], inputs=held, **QUIET)
     drawn = [view.bars, view.scatter, view.words, form["group"]]
     told = told_in(view.refused, regroup, drawn)
     follow_form(others, told["fn"], told["outputs"], inputs={"explorer": view.explorer, **filters}, **QUIET)
-    told = told_in(view.refused, answer, [view.clips, view.seen, form["group"]])
-    for place in (view.words, view.clips):
+    told = told_in(view.refused, answer, [*view.listed(), form["group"]])
+    for place in (view.words, view.clips, view.corrected):
         place.submit(**told, inputs_kwargs={**held, **form}, **QUIET)
 
 
-def shown(explorer: Explorer | None, locale: str) -> list[Any]:
-    """What the components show of a new evaluation: its last model against its first."""
+def _keep(
+    kept: KeptCorrections, explorer: Explorer, before: Mapping[int, str], after: Mapping[int, str]
+) -> None:
+    """Notes what has changed."""
+    for place in sorted(before.keys() | after.keys()):
+        if before.get(place) != after.get(place):
+            kept.put(clip_of(explorer.clips[place]), after.get(place))
+
+
+def shown(explorer: Explorer | None, locale: str, corrected: Mapping[int, str] | None = None) -> list[Any]:
+    """What the components show of a new evaluation: its last model against its first, and what somebody has
+    `corrected` in its list before.
+    """
     if explorer is None:
-        return [gr.Column(visible=False), *[gr.skip()] * 11, None, Seen()]
+        return [gr.Column(visible=False), *[gr.skip()] * 13, Seen(), None]
+    seen = Seen(corrected=corrected or {})
     names = [(name, name) for name in explorer.models]
     is_pair = len(names) > 1
     by = next(iter(explorer.groupings), "")
-    query = Query(len(names) - 1, by=by)
+    query = Query(len(names) - 1, by=by, corrected=seen.corrected.keys())
     groupings = [(tr(GROUPING_LABELS[name], locale), name) for name in explorer.groupings]
     labels = {name: text for name, text in SHOWN_LABELS.items() if is_pair or name not in ("lost", "gained")}
     shows = [(tr(text, locale), name) for name, text in labels.items()]
@@ -173,13 +217,17 @@ def shown(explorer: Explorer | None, locale: str) -> list[Any]:
         bars,
         scatter,
         words,
-        _listed(explorer, query, Seen(), locale),
+        *_list(explorer, query, seen, locale),
         explorer,
-        Seen(),
     ]
 
 
-def _remembered(explorer: Explorer | None) -> Explorer:
+def remembered(explorer: Explorer | None) -> Explorer:
+    """The evaluation that is looked into.
+
+    Raises:
+        DataError: if the studio has forgotten it.
+    """
     if explorer is None:
         raise DataError("The studio does not hold this evaluation any more: evaluate again.")
     return explorer
@@ -199,6 +247,7 @@ def _query(explorer: Explorer, form: Mapping[str, Any], seen: Seen) -> Query:
         form["search"] or "",
         seen.mistake,
         seen.cell,
+        seen.corrected.keys(),
     )
 
 
@@ -211,6 +260,8 @@ def _asked(explorer: Explorer, asked: Mapping[str, Any], seen: Seen) -> tuple[Se
     if "play" in asked:
         place = int(asked["play"])
         return replace(seen, playing=place if 0 <= place < len(explorer.clips) else None), None
+    if "correct" in asked:
+        return _corrected(explorer, asked, seen), None
     seen = replace(seen, page=0, playing=None)
     if "said" in asked:
         return replace(seen, mistake=(asked["said"], asked["written"])), None
@@ -222,7 +273,41 @@ def _asked(explorer: Explorer, asked: Mapping[str, Any], seen: Seen) -> tuple[Se
     return seen, str(asked.get("group", ""))
 
 
+def _corrected(explorer: Explorer, asked: Mapping[str, Any], seen: Seen) -> Seen:
+    """What is looked at with references corrected, or corrections taken back, or all of them.
+
+    Raises:
+        DataError: if the text can be no reference, or there is no such clip.
+    """
+    if asked["correct"] == "nothing":
+        return replace(seen, corrected={})
+    corrected = {**seen.corrected}
+    for place, text in asked["correct"]:
+        if not 0 <= place < len(explorer.clips):
+            raise DataError("There is no clip number {number} in this evaluation.", number=place + 1)
+        clip = explorer.clips[place]
+        corrected.pop(place, None)
+        told = clip.reference if text is None else checked_reference(str(text), clip.line)
+        if told != clip.reference and told != " ".join(clip.reference.split()):
+            corrected[place] = told
+    return replace(seen, corrected=corrected)
+
+
 # ---------------------------------------------------------------------- what is drawn
+
+
+def _list(explorer: Explorer, query: Query, seen: Seen, locale: str) -> list[Any]:
+    """Values for `ExplorerView.listed`."""
+    count = len(seen.corrected)
+    text = N_("Corrected references: {count}. They are counted once they are saved.")
+    back = asking(tr("Take all back", locale), {"correct": "nothing"})
+    told = tag("p", tr(text, locale, count=count), " ", back) if count else ""
+    return [
+        _listed(explorer, query, seen, locale),
+        gr.HTML(told, visible=bool(count)),
+        gr.Button(visible=bool(count)),
+        seen,
+    ]
 
 
 def _figures(explorer: Explorer, query: Query, locale: str) -> list[Any]:
@@ -230,7 +315,7 @@ def _figures(explorer: Explorer, query: Query, locale: str) -> list[Any]:
     groups = explorer.groups(query.by, query.model) if query.by else []
     few = sorted(groups, key=lambda group: -group.clips)[:_BARS]
     drawn = [group for group in groups if group in few]
-    choices = [(tr("All", locale), ""), *((group.key, group.key) for group in groups)]
+    choices = [(tr("All", locale), ""), *((said(group.label, locale), group.key) for group in groups)]
     is_pair = query.model != query.against
     return [
         gr.Plot(_bars(drawn, tr(GROUPING_LABELS[query.by], locale), locale), visible=True)
@@ -245,7 +330,7 @@ def _figures(explorer: Explorer, query: Query, locale: str) -> list[Any]:
 def _bars(groups: Sequence[Group], title: str, locale: str) -> PlotData:
     bars = {
         "type": "bar",
-        "x": [html.escape(group.key, quote=False) for group in groups],
+        "x": [html.escape(said(group.label, locale), quote=False) for group in groups],
         "y": [group.rate for group in groups],
         "customdata": [{"group": group.key, "clips": group.clips} for group in groups],
         "marker": {"color": BLUE},
@@ -296,7 +381,7 @@ def _listed(explorer: Explorer, query: Query, seen: Seen, locale: str) -> Html:
         tag(
             "div", tag("b", told), _only(query, locale), _pages(page, len(places), locale), class_="clip-bar"
         ),
-        clip_table(explorer, of_page, locale, sounds) if of_page else None,
+        clip_table(explorer, of_page, locale, sounds, seen.corrected) if of_page else None,
         _pages(page, len(places), locale) if len(of_page) == PAGE else None,
         data_figures=_FIGURES,
         class_="clip-list",
@@ -306,8 +391,8 @@ def _listed(explorer: Explorer, query: Query, seen: Seen, locale: str) -> Html:
 def _only(query: Query, locale: str) -> Child:
     """What was clicked, to be taken back."""
     if query.mistake:
-        said, written = ("…" if word is None else word or "–" for word in query.mistake)
-        text: Child = [tag("bdi", said), " → ", tag("bdi", written)]
+        given, written = ("…" if word is None else word or "–" for word in query.mistake)
+        text: Child = [tag("bdi", given), " → ", tag("bdi", written)]
     elif query.cell:
         x, y = query.cell
         text = f"{x} % · {y} %"

@@ -2,15 +2,26 @@
 
 import json
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.dataset.manifest import MOST_ROWS
-from studio.errors import ConfigError
-from studio.evaluation.compare import KEPT, evaluate
+from studio.dataset.manifest import MOST_ROWS, read_manifest
+from studio.errors import ConfigError, DataError
+from studio.evaluation.compare import KEPT, evaluate, with_references
+from studio.evaluation.corrections import (
+    Corrections,
+    KeptCorrections,
+    clip_of,
+    evaluated_clips,
+    free_place,
+    is_of_the_hub,
+    list_lines,
+    save_list,
+)
 from studio.evaluation.explorer import Explorer
 from studio.evaluation.result import Evaluation
 from studio.options.choices import NORMALIZERS
@@ -31,13 +42,23 @@ from studio.serving.waiting import Line
 from studio.settings import Settings
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
-from studio.translation import tr
-from studio.ui.evaluate.explorer import ExplorerView, build_explorer, shown
+from studio.translation import N_, tr
+from studio.ui.evaluate.explorer import ExplorerView, Seen, build_explorer, remembered, shown
+from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, compared_models, wire_work
-from studio.ui.shared.forms import choices_of
+from studio.ui.shared.forms import choices_of, languages_at_first
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
-from studio.ui.shared.tasks import ExportStep, Pace, Task, Tasks, paced_bar, step_bar, tells_steps
+from studio.ui.shared.tasks import (
+    ExportStep,
+    Pace,
+    Task,
+    Tasks,
+    from_before,
+    paced_bar,
+    step_bar,
+    tells_steps,
+)
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.visitors import settings_for
 
@@ -70,14 +91,36 @@ class _Found:
     """None: nothing was heard."""
     files: dict[str, str]
     """Ending → content, as far as a page can hold them."""
+    corrected: dict[int, str] = field(default_factory=dict)
+    """What somebody has corrected in the list and has not saved."""
+
+
+@dataclass(frozen=True)
+class EvaluateTab:
+    """What the rest of the page needs of it."""
+
+    form: dict[str, Block]
+    _results: _Results
+
+    def wire_again(self, event: Callable[..., Any]) -> None:
+        """After `event`, the visitor's evaluation is shown once more, if the studio holds one."""
+        results = self._results
+
+        def show_again(explorer: Explorer | None, seen: Seen, request: gr.Request) -> list[Any]:
+            if explorer is None:
+                return [gr.skip()] * len(results.all())
+            locale = request_locale(request)
+            return _whole(_found(explorer.evaluation, explorer, locale, dict(seen.corrected)), False, locale)
+
+        view = results.explorer
+        told = told_in(view.refused, show_again, results.all())
+        event(**told, inputs=[view.explorer, view.seen], **QUIET)
 
 
 def build_evaluate_tab(
     settings: Settings, registry: ModelRegistry, engines: ModelCache, tab: gr.Tab
-) -> dict[str, Block]:
-    """The tab's content, of which the form is returned; an evaluation runs in a thread and ends when its
-    visitor leaves.
-    """
+) -> EvaluateTab:
+    """The tab's content; an evaluation runs in a thread and ends when its visitor leaves."""
     gr.Markdown(
         _(
             "Compare models on the same clips: how many errors each makes, and whether the "
@@ -102,9 +145,14 @@ def build_evaluate_tab(
             rates = gr.HTML(elem_id="evaluate-rates")
             comparisons = gr.HTML(elem_id="evaluate-comparisons")
             download = gr.HTML(elem_id="evaluate-download")
-    results = _Results(status, rates, comparisons, download, build_explorer())
+
+    def keep(explorer: Explorer, request: gr.Request) -> KeptCorrections | None:
+        return _kept_corrections(settings_for(settings, request), explorer.evaluation.source)
+
+    results = _Results(status, rates, comparisons, download, build_explorer(keep))
     _wire(settings, registry, engines, tab, form, results, start, cancel)
-    return form
+    _wire_saving(settings, form, results)
+    return EvaluateTab(form, results)
 
 
 def _form() -> dict[str, Block]:
@@ -126,7 +174,7 @@ def _form() -> dict[str, Block]:
         max_lines=1,
         elem_id="evaluate-data",
     )
-    form["language"] = gr.Dropdown(language_choices("en"), value="auto", label=_("Language"))
+    form["language"] = gr.Dropdown(languages_at_first(), value="auto", label=_("Language"))
     with gr.Accordion(_("Engine"), open=False):
         form |= engine_fields("evaluate")
     form["normalizer"] = gr.Dropdown(
@@ -135,7 +183,14 @@ def _form() -> dict[str, Block]:
         label=_("Text normalisation"),
         info=_("Applied to both sides before errors are counted."),
     )
-    form["max_samples"] = gr.Number(0, label=_("Clips at most"), info=_("0: all of them."))
+    form["non_speech"] = gr.Checkbox(
+        False,
+        label=_("Also measure what is made up"),
+        info=_("Words per hour of silence, noise, chords and babble: three more minutes to hear."),
+    )
+    form["max_samples"] = gr.Number(
+        0, label=_("Clips at most"), info=_("0: all of them."), elem_id="evaluate-max_samples"
+    )
     return form
 
 
@@ -162,7 +217,7 @@ def _wire(
         return _evaluation(engines, own, values, request_locale(request), len(outputs) - 1)
 
     tab.select(refresh, form["models"], [form["models"], form["language"], start], **QUIET)
-    work = tasks.handler(evaluation, outputs, form)
+    work = tasks.handler(evaluation, outputs, {**form, "before": results.explorer.explorer})
     wire_work([start.click], cancel, tasks.stops, results.status, **work, **QUIET)
 
 
@@ -190,7 +245,7 @@ def _evaluation(
         return [paced_bar(text, done, total, pace[0], locale), *stays]
 
     return Task(
-        work=lambda report, should_stop: _found(
+        work=lambda report, should_stop: _looked_into(
             evaluate(
                 engines,
                 models,
@@ -200,30 +255,55 @@ def _evaluation(
                 max_samples=most_rows(settings, max_samples),
                 cache_dir=settings.cache,
                 choice=EngineChoice(values["engine"], values["precision"]),
-                kept=None if settings.is_public or settings.visitor else settings.cache / KEPT,
+                non_speech=bool(values["non_speech"]),
+                kept=settings.cache / KEPT if _keeps(settings) else None,
                 on_step=tells_steps(report),
                 on_progress=lambda *step: report(step),
                 should_stop=should_stop,
             ),
+            settings,
             locale,
         ),
         begun=progress_bar(None, tr("Loading the models and the data …", locale)),
         show=show,
         finish=lambda found, was_stopped: _whole(found, was_stopped, locale),
         others=others,
+        back=(lambda: [from_before(locale), *stays]) if values["before"] else None,
         engines=engines,
     )
 
 
-def _found(found: Evaluation, locale: str) -> _Found:
-    explorer = Explorer(found) if found.utterances else None
+def _keeps(settings: Settings) -> bool:
+    """Whether anything is kept of an evaluation: of strangers, nothing is."""
+    return not settings.is_public and not settings.visitor
+
+
+def _kept_corrections(settings: Settings, source: str) -> KeptCorrections | None:
+    return KeptCorrections(settings.cache / KEPT / "corrections", source) if _keeps(settings) else None
+
+
+def _looked_into(found: Evaluation, settings: Settings, locale: str) -> _Found:
+    """An evaluation with what was corrected in its list before."""
+    if not found.utterances:
+        return _found(found, None, locale)
+    explorer, kept = Explorer(found), _kept_corrections(settings, found.source)
+    before = kept.read() if kept else {}
+    places = {place: before.get(clip_of(clip)) for place, clip in enumerate(explorer.clips)} if before else {}
+    corrected = {place: text for place, text in places.items() if text is not None}
+    return _found(found, explorer, locale, corrected)
+
+
+def _found(
+    found: Evaluation, explorer: Explorer | None, locale: str, corrected: dict[int, str] | None = None
+) -> _Found:
     content = found.to_json()
     files = {
         "json": json.dumps(content, ensure_ascii=False, indent=2),
         "csv": found.to_csv(),
         "html": evaluation_report(found, explorer, locale, has_sound=False),
     }
-    return _Found(content, explorer, {end: text for end, text in files.items() if len(text) < _LARGEST_LINK})
+    fitting = {end: text for end, text in files.items() if len(text) < _LARGEST_LINK}
+    return _Found(content, explorer, fitting, corrected or {})
 
 
 def _whole(found: _Found, was_stopped: bool, locale: str) -> list[Any]:
@@ -242,8 +322,59 @@ def _whole(found: _Found, was_stopped: bool, locale: str) -> list[Any]:
             ]
         ),
         links if len(found.files) == _FILES else join([links, tag("p", left_out, class_="subdued")]),
-        *shown(found.explorer, locale),
+        *shown(found.explorer, locale, found.corrected),
     ]
+
+
+# ---------------------------------------------------------------------- the corrected list
+
+
+def _wire_saving(settings: Settings, form: dict[str, Block], results: _Results) -> None:
+    """What was corrected becomes a new list, against which the same texts are compared at once."""
+    view = results.explorer
+
+    def save(explorer: Explorer | None, seen: Seen, request: gr.Request) -> list[Any]:
+        own, locale = settings_for(settings, request), request_locale(request)
+        explorer = remembered(explorer)
+        corrections = {clip_of(explorer.clips[place]): text for place, text in seen.corrected.items()}
+        if not corrections:
+            raise DataError("No reference is corrected: correct one in its row, then save the list.")
+        if own.on_spaces:
+            found, told, data = _brought_down(explorer.evaluation, corrections, locale)
+        else:
+            found, told, data = _saved(explorer.evaluation, corrections, own, locale)
+        if kept := _kept_corrections(own, explorer.evaluation.source):
+            kept.forget()
+        return [told, *_whole(_found(found, Explorer(found), locale), False, locale)[1:], data]
+
+    told = told_in(results.status, save, [*results.all(), form["data"]])
+    view.save.click(**told, inputs=[view.explorer, view.seen], **QUIET)
+
+
+def _saved(
+    found: Evaluation, corrections: Corrections, settings: Settings, locale: str
+) -> tuple[Evaluation, Html, Any]:
+    """The evaluation against the new list, which is written; what is said; and what to evaluate next."""
+    place = free_place(found.source, settings.datasets)
+    manifest = (
+        evaluated_clips(found)
+        if is_of_the_hub(found.source)
+        else read_manifest(found.source, split="test", cache_dir=settings.cache)
+    )
+    save_list(manifest, corrections, place)
+    lines = {clip_of(example): number for number, example in enumerate(manifest.examples, start=1)}
+    text = N_("Saved as {path}. Corrected references: {count}. The figures below are those of this list.")
+    told = note(tr(text, locale, count=len(corrections), path=place), "good")
+    return with_references(found, corrections, str(place), lines), told, str(place)
+
+
+def _brought_down(found: Evaluation, corrections: Corrections, locale: str) -> tuple[Evaluation, Html, Any]:
+    """The same on a Space, which writes nothing: the visitor takes the list along."""
+    lines = "".join(list_lines(evaluated_clips(found).examples, corrections, None))
+    text = N_("The list with {count} corrected references is below; so are the figures against it.")
+    told = note(tr(text, locale, count=len(corrections)), "good")
+    link = download_links({"jsonl": lines}, "corrected", locale)
+    return with_references(found, corrections, found.source), join([told, link]), gr.skip()
 
 
 def _normalizers(rows: list[dict[str, Any]], locale: str) -> Html | None:

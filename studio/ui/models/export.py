@@ -9,14 +9,14 @@ from gradio.blocks import Block
 
 from studio.messages import Message
 from studio.publishing.export import Exporter, ExportRequest
-from studio.publishing.formats import FORMATS, USUAL_FORMAT
+from studio.publishing.formats import FORMATS, USUAL_FORMAT, form_of
 from studio.publishing.formats.export_format import offered
 from studio.registry.spec import ModelSpec
 from studio.reports.markup import Html, tag
 from studio.reports.pieces import note, progress_bar
 from studio.serving.waiting import Line
 from studio.settings import Settings
-from studio.translation import N_, tr
+from studio.translation import N_, said, tr
 from studio.ui.shared.access import require_training
 from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED, wire_work
 from studio.ui.shared.forms import choices_of
@@ -50,7 +50,7 @@ def export_parts() -> ExportParts:
                 choices_of({key: form.label for key, form in FORMATS.items()}),
                 value=USUAL_FORMAT,
                 label=_("Export as"),
-                min_width=150,
+                min_width=240,  # so much its names need
                 elem_id="models-export-format",
             )
             quantization = gr.Dropdown(
@@ -149,4 +149,6 @@ def proof(spec: ModelSpec, locale: str) -> Html:
     for row in compared[-1:]:
         text = tr(_SAME if row["equal"] else _DIFFERENT, locale, **row)
         lines.append(tag("p", text, class_="subdued"))
+    if how := form_of(spec).proof_note:
+        lines.append(tag("p", said(how, locale), class_="subdued"))
     return tag("div", lines)

@@ -38,8 +38,12 @@ def serving_commands(
         is_public=settings.is_public,
     )
     locale = request_locale(request)
-    boxes = [gr.update(value="\n".join(way.commands), info=said(way.note, locale)) for way in ways]
-    return [gr.update(visible=True), *boxes]
+    boxes = [
+        gr.update(label=way.server, value="\n".join(way.commands), info=said(way.note, locale), visible=True)
+        for way in ways
+    ]
+    unused = [gr.update(visible=False)] * (len(_SERVERS) - len(ways))  # of what another program plays
+    return [gr.update(visible=bool(ways)), *boxes, *unused]
 
 
 def _address(request: gr.Request) -> str:

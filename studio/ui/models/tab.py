@@ -6,14 +6,15 @@ from dataclasses import dataclass
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.publishing.export import Exporter
 from studio.registry.spec import ModelSource
 from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html, join
 from studio.reports.pieces import note
+from studio.services import Services
 from studio.settings import Settings
 from studio.translation import tr
 from studio.ui.models.export import ExportParts, export_formats, export_parts, wire_export
+from studio.ui.models.forms import FormsParts, forms_parts, offers_forms, wire_forms
 from studio.ui.models.publish import (
     PublishParts,
     card_view,
@@ -46,6 +47,7 @@ class _Parts:
     export: ExportParts
     serving: list[Block]
     publish: PublishParts
+    forms: FormsParts
 
     def all(self) -> list[Block]:
         """In the order in which `_show` fills them."""
@@ -57,13 +59,13 @@ class _Parts:
             self.export.format,
             *self.serving,
             self.publish.section,
+            self.forms.section,
         ]
 
 
-def build_models_tab(
-    settings: Settings, registry: ModelRegistry, exporter: Exporter, tab: gr.Tab
-) -> gr.Dropdown:
+def build_models_tab(services: Services, tab: gr.Tab) -> gr.Dropdown:
     """The tab's content; returns the field with the chosen model."""
+    settings, registry = services.settings, services.registry
     gr.Markdown(
         _("Every model this studio knows. What you train appears here and in the Transcribe tab by itself."),
         elem_classes="lead",
@@ -76,6 +78,7 @@ def build_models_tab(
             details = gr.HTML(elem_id="models-details", elem_classes="panel")
             serving = serving_parts()
             export = export_parts()
+            forms = forms_parts()
             publish = publish_parts()
             with gr.Group(visible=False) as change:
                 new_name = gr.Textbox(label=_("New name"), max_lines=1, elem_id="models-new-name")
@@ -88,9 +91,12 @@ def build_models_tab(
                     delete = gr.Button(_("Delete"), variant="stop", size="sm", elem_id="models-delete")
                     keep = gr.Button(_("Keep it"), size="sm")
             refused = gr.HTML(elem_id="models-refused")
-    parts = _Parts(table, choice, details, change, new_name, confirm, refused, export, serving, publish)
+    parts = _Parts(
+        table, choice, details, change, new_name, confirm, refused, export, serving, publish, forms
+    )
     show = _wire(settings, registry, tab, parts, rename, ask, delete, keep)
-    wire_export(export, choice, settings, exporter, (show, parts.all()))
+    wire_export(export, choice, settings, services.exporter, (show, parts.all()))
+    wire_forms(forms, choice, services, (show, parts.all()))
     wire_publish(publish, choice, settings, registry)
     return choice
 
@@ -170,4 +176,5 @@ def _show(
         *export_formats(spec, locale),
         *serving_commands(spec, registry.models, settings, request),
         gr.Accordion(visible=ours and is_publishable(spec)),
+        gr.Accordion(visible=not is_fixed and offers_forms(spec)),
     ]

@@ -10,6 +10,7 @@ from gradio.blocks import Block
 from studio.options.arguments import config_from_dict, write_yaml
 from studio.options.choices import ALL_LINEAR
 from studio.options.training import FIELDS, GROUPS, TrainingConfig
+from studio.reports.language_names import language_choices
 from studio.runs.manager import with_absolute_paths
 from studio.settings import Settings
 from studio.training.distributed.slurm import slurm_script
@@ -40,6 +41,11 @@ def field_component(name: str, **more: Any) -> Block:
 def choices_of(choices: Mapping[str, str]) -> list[tuple[Any, str]]:
     """Label and value of each word that an option may be; fp16 and the like are called so everywhere."""
     return [(value if label == value else _(label), value) for value, label in choices.items()]
+
+
+def languages_at_first() -> list[tuple[Any, str]]:
+    """Every language, until the server has named them in the visitor's; what is chosen at first is so now."""
+    return [(_("Automatic"), "auto"), *language_choices("en")[1:]]
 
 
 def _help(name: str) -> Any:

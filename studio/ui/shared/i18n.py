@@ -2,14 +2,16 @@
 
 Two ways a text reaches the visitor:
 
-- text that stands on the page from the start (labels, buttons, hints) is marked with `_`; the browser
-  puts the translation in, because all visitors get the same page,
+- text that stands on the page from the start (labels, buttons, hints) is marked with `_`; its translation is
+  put in as the page is sent (`light_page.py`), because Gradio makes the same one for all visitors,
 - text that depends on what happened (errors, tables, charts) is translated on the server with `tr`,
   in the language of the request.
 
 Both sides agree because `LocaleMiddleware` tells the page which language the server has decided on.
 """
 
+import functools
+import gzip
 import hashlib
 import json
 from typing import Any
@@ -22,6 +24,7 @@ from starlette.datastructures import Headers
 from studio.messages import Message
 from studio.serving.asgi import AsgiApp, AsgiMessage, Receive, Send, locale_of
 from studio.translation import DEFAULT_LOCALE, LOCALES, N_, tr
+from studio.ui.shared.light_page import lightened
 
 GRADIO_NAMES = (
     N_("Adjust playback speed to {number}x"),
@@ -98,18 +101,20 @@ class LocaleMiddleware:
         if scope["type"] != "http" or scope["path"].removeprefix(scope.get("root_path", "")) not in ("", "/"):
             await self._app(scope, receive, send)
             return
-        locale = locale_of(Headers(scope=scope))
-        # The page has to arrive as text to be changed; whoever compresses it does so after us.
+        headers = Headers(scope=scope)
+        packs = "gzip" in headers.get("accept-encoding", "")
+        # The page has to arrive as text to be changed.
         scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]}
-        await self._app(scope, receive, _PageRewriter(send, locale).send)
+        await self._app(scope, receive, _PageRewriter(send, locale_of(headers), packs=packs).send)
 
 
 class _PageRewriter:
-    """Holds back an HTML answer until it is whole, then sends it with the script in its head."""
+    """Holds back an HTML answer until it is whole, then sends it in its language and, if asked, packed."""
 
-    def __init__(self, send: Send, locale: str) -> None:
+    def __init__(self, send: Send, locale: str, *, packs: bool) -> None:
         self._send = send
         self._locale = locale
+        self._packs = packs
         self._start: AsgiMessage | None = None
         self._body = b""
 
@@ -125,11 +130,22 @@ class _PageRewriter:
                 await self._send_page(self._start)
 
     async def _send_page(self, start: AsgiMessage) -> None:
-        body = add_locale(self._body, self._locale)
+        body = add_locale(lightened(self._body, self._locale), self._locale)
         headers = [pair for pair in start["headers"] if pair[0].lower() != b"content-length"]
-        headers += [(b"content-length", str(len(body)).encode()), (b"vary", b"Cookie, Accept-Language")]
+        if self._packs:
+            body = _packed(body)
+            headers.append((b"content-encoding", b"gzip"))
+        headers += [
+            (b"content-length", str(len(body)).encode()),
+            (b"vary", b"Cookie, Accept-Language, Accept-Encoding"),
+        ]
         await self._send({**start, "headers": headers})
         await self._send({"type": "http.response.body", "body": body})
+
+
+@functools.lru_cache(maxsize=6)
+def _packed(page: bytes) -> bytes:
+    return gzip.compress(page)
 
 
 def _is_html(start: AsgiMessage) -> bool:

@@ -81,8 +81,8 @@ def _note(predicted: Mapping[str, Any], measured: Mapping[str, Any], is_cpu: boo
 def _said(predicted: Mapping[str, Any], measured: Mapping[str, Any], is_cpu: bool, locale: str) -> str:
     if is_cpu:
         return tr(
-            "Without a GPU only the whole process can be measured: tensors, clips and libraries together. So "
-            "the second figure is no check of the first.",
+            "Without a GPU only the whole process can be measured: tensors, clips and libraries together. "
+            "The two figures cannot be compared.",
             locale,
         )
     if not predicted.get("high_bytes"):

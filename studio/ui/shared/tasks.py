@@ -50,6 +50,9 @@ class Task(Generic[Report, Result]):
     is cancelled or fails before takes nothing away."""
     filled: Shown | None = None
     """What they show once it has begun, if there is something."""
+    back: Callable[[], Shown] | None = None
+    """What it shows once it is cancelled, if there is something from before: that is worth more than half of
+    the new, so nothing is waited for. Without it, what is at hand is still finished and shown."""
     engines: ModelCache | None = None
     """Models that it listens with: they may share the machine with a run, which is told."""
     outlives: bool = False
@@ -120,7 +123,12 @@ class Tasks:
             told = await asyncio.to_thread(shared_note, task.engines, locale) if task.engines else Html("")
             yield [join([told, task.begun]), *(task.filled or stays)]
             async for report in work:
-                if (shown := task.show(report)) is not None:
+                if should_stop():
+                    if task.back:
+                        yield task.back()
+                        return
+                    yield [note(tr("Cancelling …", locale)), *stays]
+                elif (shown := task.show(report)) is not None:
                     yield [join([told, shown[0]]), *shown[1:]]
             yield task.finish(work.result, should_stop())
         finally:
@@ -128,6 +136,11 @@ class Tasks:
 
 
 # ---------------------------------------------------------------------- what is shown meanwhile
+
+
+def from_before(locale: str) -> Html:
+    """What somebody reads who has cancelled, and has again what was there before."""
+    return note(tr("Cancelled. What is shown is from before.", locale), "warning")
 
 
 @dataclass(frozen=True)

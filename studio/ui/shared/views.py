@@ -6,8 +6,11 @@ from typing import Any
 
 from studio.memory.plan import MemoryEstimate
 from studio.messages import Message
-from studio.registry.catalog import ReleasedModel, find_released
+from studio.publishing.formats import form_of
+from studio.registry.catalog import find_released
+from studio.registry.listing import few_languages
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
+from studio.reports.forms_views import forms_table
 from studio.reports.language_names import language_name
 from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import badge, definition_list, note
@@ -30,13 +33,6 @@ PART_NAMES = {
 }
 """Part of a memory estimate → its name; the keys are those of `studio.memory.plan.Part`."""
 
-KIND_NAMES = {
-    ModelKind.BASE: N_("Base model"),
-    ModelKind.ADAPTER: N_("Adapter"),
-    ModelKind.MERGED: N_("Merged model"),
-    ModelKind.EXPORT: N_("Export"),
-    ModelKind.GGML: N_("Export for whisper.cpp"),
-}
 SOURCE_NAMES = {
     ModelSource.DEMO: N_("Comes with the studio"),
     ModelSource.RELEASED: N_("Not downloaded"),
@@ -94,14 +90,15 @@ def memory_verdict(
         high=format_bytes(estimate.high_bytes),
     )
     advice = tr(_ROOM, locale) if verdict == "fits" else said(helps, locale)
+    gap = "" if locale.startswith("zh") else " "  # a Chinese full stop has its own
     if verdict == "tight":
-        advice = f"{tr(_TIGHT, locale)} {advice}"
+        advice = f"{tr(_TIGHT, locale)}{gap}{advice}"
     of = tr("{usable} of this GPU can be used.", locale, usable=format_bytes(usable_bytes))
     return tag(
         "div",
         tag("div", tr(title, locale, gpu=gpu), class_="verdict-title"),
         tag("div", amount, class_="verdict-amount"),
-        tag("div", of, " ", advice, class_="verdict-advice"),
+        tag("div", of, gap, advice, class_="verdict-advice"),
         tag("div", corrected, class_="verdict-advice") if estimate.measurements else None,
         class_=f"verdict verdict-{kind}",
         role="status",
@@ -146,7 +143,7 @@ def models_table(specs: Sequence[ModelSpec], locale: str) -> Html:
 
 
 def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
-    title = tr(N_("Demo model"), locale) if spec.source is ModelSource.DEMO else spec.title
+    title = _title(spec, locale)
     name = tag(
         "button",
         title,
@@ -160,7 +157,7 @@ def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
         below.append(tag("div", tr("on {base}", locale, base=spec.base_model), class_="subdued"))
     if spec.problem:
         below.append(tag("div", said(spec.problem, locale), class_="problem"))
-    kind = badge(tr("Broken", locale), "bad") if spec.problem else tr(KIND_NAMES[spec.kind], locale)
+    kind = badge(tr("Broken", locale), "bad") if spec.problem else tr(form_of(spec).label, locale)
     return [
         tag("div", name, below),
         kind,
@@ -169,6 +166,10 @@ def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
         error_rate_of(spec),
         spec.created[:10],
     ]
+
+
+def _title(spec: ModelSpec, locale: str) -> str:
+    return tr(N_("Demo model"), locale) if spec.source is ModelSource.DEMO else spec.title
 
 
 def error_rate_of(spec: ModelSpec) -> str:
@@ -190,10 +191,10 @@ def model_details(spec: ModelSpec, locale: str, *, is_public: bool = False) -> H
     released = find_released(spec.id)
     pairs: list[tuple[str, Child]] = [
         (tr("Name", locale), tag("code", spec.id) if spec.id != spec.title else None),
-        (tr("Kind", locale), tr(KIND_NAMES[spec.kind], locale)),
+        (tr("Kind", locale), tr(form_of(spec).label, locale)),
         (tr("Source", locale), tr(SOURCE_NAMES[spec.source], locale)),
         (tr("Base model", locale), spec.base_model),
-        (tr("Languages", locale), _languages(spec, released, locale)),
+        (tr("Languages", locale), _languages(spec, locale)),
         (tr("Size on disk", locale), format_bytes(spec.size_bytes) if spec.size_bytes else None),
         (tr("Folder", locale), tag("code", str(spec.path)) if spec.path and not is_public else None),
         (tr("Created", locale), spec.created[:16].replace("T", " ") or None),
@@ -201,24 +202,24 @@ def model_details(spec: ModelSpec, locale: str, *, is_public: bool = False) -> H
     problem = note(said(spec.problem, locale), "bad") if spec.problem else None
     return tag(
         "div",
-        tag("h2", spec.title),
+        tag("h2", _title(spec, locale)),
         tag("p", tr(released.note, locale)) if released else None,
         problem,
         loss_note(spec.card.get("capabilities"), locale),
         definition_list(pairs),
+        forms_table(spec.card.get("forms"), locale),
         _dimensions(spec.dimensions, locale),
         short_audio_table(spec.card.get("short_audio"), locale),
-        _card(spec.card, locale),
+        _card({name: value for name, value in spec.card.items() if name != "forms"}, locale),
         class_="model-details",
     )
 
 
-def _languages(spec: ModelSpec, released: ReleasedModel | None, locale: str) -> str:
-    """By name where a model that others released was made for a few."""
+def _languages(spec: ModelSpec, locale: str) -> str:
+    """By name where a model knows a few."""
     if not spec.is_multilingual:
         return tr(N_("English only"), locale)
-    few = released.few_languages if released else ()
-    names = (language_name(code, locale) for code in few)
+    names = (language_name(code, locale) for code in few_languages(spec))
     return tr(N_(", "), locale).join(names) or tr(N_("many"), locale)
 
 
@@ -253,7 +254,7 @@ def model_choices(specs: Sequence[ModelSpec], locale: str, *, to_run: bool = Tru
 
     Those that would be called the same, such as two runs on the same data, have their ids as well.
     """
-    shown = [spec for spec in specs if not (to_run and spec.kind is ModelKind.GGML)]
+    shown = [spec for spec in specs if spec.is_played or not to_run]
     ordered = sorted(shown, key=lambda spec: not spec.is_local)
     labels = [_choice_label(spec, locale) for spec in ordered]
     seen = Counter(labels)

@@ -13,7 +13,7 @@ from studio.dataset.manifest import read_manifest
 from studio.errors import StudioError
 from studio.options.arguments import command_line, read_config
 from studio.registry.spec import ModelKind
-from studio.registry.store import ModelRegistry
+from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.reports.data_views import manifest_preview
 from studio.reports.language_names import language_choices
 from studio.reports.markup import Html
@@ -30,6 +30,7 @@ from studio.ui.shared.forms import (
     folded_groups,
     form_config,
     form_updates,
+    languages_at_first,
     run_files,
     shown_value,
 )
@@ -96,8 +97,8 @@ def build_train_form(settings: Settings, tab: gr.Tab, *, is_off: bool, owned: li
     form: dict[str, Block] = {}
     preset, preset_refused = _preset_choice(), gr.HTML(elem_id="train-preset-refused")
     form["base_model"] = gr.Dropdown(
-        ["demo"],
-        value="demo",
+        [(_("Demo model"), DEMO_ID)],
+        value=DEMO_ID,
         label=LABELS["base_model"],
         info=_("From the list, or a folder or Hub id."),
         allow_custom_value=True,
@@ -114,7 +115,7 @@ def build_train_form(settings: Settings, tab: gr.Tab, *, is_off: bool, owned: li
         # Two of 180 have no room side by side on a phone, where the method's name would lie under the arrow.
         form["method"] = field_component("method", min_width=180)
         form["language"] = gr.Dropdown(
-            language_choices("en"),
+            languages_at_first(),
             value="auto",
             label=LABELS["language"],
             info=_("Automatic: as each row says."),

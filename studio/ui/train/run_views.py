@@ -9,7 +9,7 @@ from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import badge, facts, note, progress_bar
 from studio.runs.disk import LITTLE_SPACE_BYTES
 from studio.runs.status import ACTIVE, JobState, RunStatus
-from studio.training.after_check import CHECK_NAMES, name_of_check
+from studio.training.after_check import CHECK_NAMES, name_of_check, non_speech_of
 from studio.training.events import RunPhase
 from studio.training.retry import Retry
 from studio.translation import N_, said, tr
@@ -45,7 +45,9 @@ def capabilities_table(found: Mapping[str, Any] | None, locale: str) -> Html | N
         title = said(CHECK_NAMES[unchecked], locale)
         rows.append([title, "", "", badge(tr(N_("not checked"), locale), "plain")])
     headers = [tr(text, locale) for text in (N_("Capability check"), N_("Base"), N_("Tuned"), N_("State"))]
-    return table(headers, rows, numeric=[1, 2], class_="capabilities")
+    checked = table(headers, rows, numeric=[1, 2], class_="capabilities")
+    figure = non_speech_of(found)
+    return tag("div", checked, tag("p", said(figure, locale))) if figure else checked
 
 
 STATE_NAMES = {

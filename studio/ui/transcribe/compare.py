@@ -21,11 +21,13 @@ from studio.translation import N_, tr
 from studio.ui.shared.following import QUIET, compared_models, opened, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
-from studio.ui.shared.tasks import ExportStep, Task, Tasks, step_bar, tells_steps
+from studio.ui.shared.tasks import ExportStep, Task, Tasks, from_before, step_bar, tells_steps
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.transcribe.form import language_and_task, sample_buttons, video_button
 
 MOST_MODELS = 3
+_STAYS = [gr.skip()] * 3
+"""Table, files, and whether they show anything."""
 
 
 def build_compare(registry: ModelRegistry, engines: ModelCache, line: Line, tab: gr.Tab) -> None:
@@ -40,7 +42,7 @@ def build_compare(registry: ModelRegistry, engines: ModelCache, line: Line, tab:
                 buttons=["download"],
             )
             sample_buttons(audio)
-            video_button(audio, engines.longest_seconds, "compare-video")
+            video_button(audio, engines.longest_seconds)
             models = gr.Dropdown(
                 [],
                 label=_("Models"),
@@ -71,8 +73,9 @@ def build_compare(registry: ModelRegistry, engines: ModelCache, line: Line, tab:
             )
             table = gr.HTML(elem_id="compare-table")
             download = gr.HTML(elem_id="compare-download")
+            is_filled = gr.State(False)
     form: dict[str, Block] = {"audio": audio, "models": models, **spoken, **played, "reference": reference}
-    _wire(registry, engines, line, tab, form, [status, table, download], start, cancel)
+    _wire(registry, engines, line, tab, form, [status, table, download, is_filled], start, cancel)
 
 
 def _wire(
@@ -92,18 +95,18 @@ def _wire(
         return [compared_models(registry, chosen, request), gr.Dropdown(choices=language_choices(locale))]
 
     gr.on(opened(tab), refresh, form["models"], [form["models"], form["language"]], **QUIET)
-    work = tasks.handler(partial(_comparison, engines), outputs, form)
+    work = tasks.handler(partial(_comparison, engines), outputs, {**form, "is_filled": outputs[-1]})
     wire_work([start.click], cancel, tasks.stops, outputs[0], **work, **QUIET)
 
 
 def _shown(step: Progress | ExportStep | None, locale: str) -> list[Any] | None:
     """How far it is; None where nothing can be said yet."""
     if isinstance(step, ExportStep):
-        return [step_bar(step, locale), gr.skip(), gr.skip()]
+        return [step_bar(step, locale), *_STAYS]
     if step is None or not step.total_seconds:
         return None
     bar = progress_bar(step.done_seconds / step.total_seconds, tr("Transcribing …", locale))
-    return [bar, gr.skip(), gr.skip()]
+    return [bar, *_STAYS]
 
 
 def _asked(values: dict[str, Any]) -> tuple[Path, list[str]]:
@@ -137,7 +140,8 @@ def _comparison(
         ended = tr(some if found.hearings else N_("Cancelled."), locale)
         status = note(ended, "warning") if was_stopped else ""
         files = {"json": json.dumps(found.to_json(), ensure_ascii=False, indent=2)}
-        return [status, side_by_side_view(found, locale), download_links(files, path.stem, locale)]
+        links = download_links(files, path.stem, locale)
+        return [status, side_by_side_view(found, locale), links, bool(found.hearings)]
 
     return Task(
         work=lambda report, should_stop: hear_side_by_side(
@@ -154,7 +158,8 @@ def _comparison(
         begun=progress_bar(None, tr("Loading the models and the recording …", locale)),
         show=lambda step: _shown(step, locale),
         finish=finish,
-        others=2,
+        others=len(_STAYS),
+        back=(lambda: [from_before(locale), *_STAYS]) if values["is_filled"] else None,
         engines=engines,
         path=path,
     )

@@ -10,13 +10,14 @@ from gradio.blocks import Block
 
 from studio.dataset.audio import SAMPLING_RATE, VIDEO_FILES, save_sound
 from studio.files import read_json
-from studio.registry.spec import ModelKind, ModelSource
+from studio.registry.spec import ModelSource
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.reports.language_names import language_choices
 from studio.settings import DEMO_SPEECH
 from studio.translation import N_
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, offered
+from studio.ui.shared.forms import languages_at_first
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.views import model_choices
 from studio.ui.shared.visitors import models_for
@@ -71,12 +72,15 @@ def recording_field(longest_seconds: float) -> gr.Audio:
         elem_classes=["subdued", "insecure-only"],
     )
     sample_buttons(audio)
-    video_button(audio, longest_seconds, "recording-video")
+    video_button(audio, longest_seconds)
     return audio
 
 
-def video_button(audio: Block, longest_seconds: float, elem_id: str) -> None:
-    """Puts the sound of a video where a recording goes: that field takes nothing that is no sound."""
+def video_button(audio: Block, longest_seconds: float) -> None:
+    """Puts the sound of a video where a recording goes: that field takes nothing that is no sound.
+
+    What is dropped there and is none comes here, too (`other_files.js`).
+    """
 
     def sound_of(video: str, request: gr.Request) -> str:
         del request
@@ -88,8 +92,12 @@ def video_button(audio: Block, longest_seconds: float, elem_id: str) -> None:
         file_types=list(VIDEO_FILES),
         type="filepath",
         size="sm",
-        elem_id=elem_id,
+        elem_id=f"{audio.elem_id}-film",
         elem_classes="video-button",
+    )
+    gr.HTML(
+        _("That is neither sound nor video: give a recording, or a video of which the sound is taken."),
+        elem_id=f"{audio.elem_id}-neither",
     )
     refused = gr.HTML(elem_classes="refused")
     button.upload(**told_in(refused, sound_of, [audio]), inputs=button, **QUIET)
@@ -160,7 +168,7 @@ def language_and_task(prefix: str = "transcribe") -> dict[str, Block]:
     """What is spoken and what is to be written, side by side."""
     with gr.Row():
         language = gr.Dropdown(
-            language_choices("en"),
+            languages_at_first(),
             value="auto",
             label=_("Language"),
             min_width=140,
@@ -193,8 +201,7 @@ def choices(registry: ModelRegistry, model: str | None, known: list[str], reques
     specs = [spec for spec in models_for(registry, request) if not spec.problem]
     ids = [spec.id for spec in specs]
     made = [spec for spec in specs if spec.source is ModelSource.TRAINED]
-    forms = (ModelKind.EXPORT, ModelKind.GGML, ModelKind.MERGED)
-    trained = {str(spec.card.get("run_id", spec.id)): spec.id for spec in made if spec.kind not in forms}
+    trained = {str(s.card.get("run_id", s.id)): s.id for s in made if not s.card.get("source")}
     new = [model_id for run, model_id in trained.items() if run not in known]
     chosen = new[0] if new else model
     if not chosen or not registry.has(chosen):

@@ -13,7 +13,7 @@ from gradio.blocks import Block
 
 from studio.dataset.audio import stream_audio
 from studio.dataset.waveform import waveform_peaks
-from studio.errors import AudioError, ConfigError
+from studio.errors import AudioError, ConfigError, StudioError
 from studio.evaluation.reading_short import cost_of
 from studio.messages import Message
 from studio.registry.store import ModelRegistry
@@ -28,7 +28,16 @@ from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import chosen, search_options
-from studio.ui.shared.tasks import ExportStep, Pace, Task, Tasks, paced_bar, step_bar, tells_steps
+from studio.ui.shared.tasks import (
+    ExportStep,
+    Pace,
+    Task,
+    Tasks,
+    from_before,
+    paced_bar,
+    step_bar,
+    tells_steps,
+)
 from studio.ui.shared.transcript_views import segment_list
 from studio.ui.transcribe.form import (
     NO_MODEL,
@@ -110,7 +119,8 @@ def _wire_start(
     triggers = [start.click, form["audio"].stop_recording]  # type: ignore[attr-defined]
     everything = {**form, **section.layout}
     heard = told_in(results.status, hear, results.all(), everything)
-    wire_work(triggers, cancel, tasks.stops, **heard, inputs_kwargs=everything, **QUIET)
+    inputs = {**everything, "before": results.heard}
+    wire_work(triggers, cancel, tasks.stops, **heard, inputs_kwargs=inputs, **QUIET)
 
 
 async def _transcribe(
@@ -120,8 +130,10 @@ async def _transcribe(
     caution: Message | None,
     request: gr.Request,
 ) -> AsyncGenerator[list[Any]]:
-    """Shows a transcription as it grows, at the end first without the picture of the sound."""
+    """Shows a transcription as it grows, at the end first without the picture of the sound; if it is
+    cancelled or fails, the one before it is shown again."""
     locale = request_locale(request)
+    before: ShownTranscript | None = values.pop("before")
     layout = CaptionLayout(*(int(values.pop(name) or 0) for name in LAYOUT_BOUNDS))
     audio, model = values.pop("audio"), values.pop("model")
     if not audio:
@@ -131,6 +143,11 @@ async def _transcribe(
     path = Path(audio)
     options, choice = chosen(values)
     done: list[ShownTranscript] = []
+    growing = _Growing(locale)
+
+    def put_back() -> list[Any]:
+        taken = shown(before, layout, locale)[1:] if before and growing.has_shown else [gr.skip()] * 6
+        return [from_before(locale), *taken]
 
     def finish(transcript: Transcript, was_stopped: bool) -> list[Any]:
         done.append(ShownTranscript(transcript, path, caution=caution, was_stopped=was_stopped))
@@ -141,15 +158,21 @@ async def _transcribe(
             model, path, options, report, should_stop, choice=choice, on_step=tells_steps(report)
         ),
         begun=progress_bar(None, tr("Loading the model and the recording …", locale)),
-        show=_Growing(locale).show,
+        show=growing.show,
         finish=finish,
         others=6,
+        back=put_back if before else None,
         engines=engines,
         path=path,
     )
     async with aclosing(tasks.run(task, request)) as steps:
-        async for step in steps:
-            yield step
+        try:
+            async for step in steps:
+                yield step
+        except StudioError:
+            if before:
+                yield put_back()
+            raise
     for heard in done:
         peaks = await asyncio.to_thread(lambda: tuple(waveform_peaks(stream_audio(path), _WAVE_COLUMNS)))
         yield shown(replace(heard, peaks=tuple(map(float, peaks))), layout, locale)
@@ -162,6 +185,11 @@ class _Growing:
         self._locale = locale
         self._pace: Pace | None = None
         self._latest: Progress | None = None
+
+    @property
+    def has_shown(self) -> bool:
+        """Whether it stands where the one before stood."""
+        return self._latest is not None
 
     def show(self, progress: Progress | ExportStep | None) -> list[Any] | None:
         """What has been heard so far; of time that passes, only the bar."""
@@ -190,4 +218,4 @@ def _partial(progress: Progress, pace: Pace, locale: str) -> list[Any]:
     heard = " ".join(segment.text.strip() for segment in progress.segments)
     segments = segment_list(progress.segments, None, locale)
     text = gr.Textbox(heard, visible=True)
-    return [_bar(progress, pace, locale), text, segments, gr.Accordion(visible=False), "", "", None]
+    return [_bar(progress, pace, locale), text, segments, gr.Accordion(visible=False), "", "", gr.skip()]

@@ -16,7 +16,7 @@ from studio.settings import ASSETS
 from studio.transcription.captions import FORMATS, CaptionLayout, render
 from studio.transcription.corrections import corrected
 from studio.transcription.engine import Transcript
-from studio.translation import said, tr
+from studio.translation import N_, said, tr
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, changes_of
 from studio.ui.shared.i18n import _, request_locale
@@ -113,7 +113,8 @@ def shown(heard: ShownTranscript, layout: CaptionLayout, locale: str) -> list[An
     transcript = heard.transcript
     status: Html = Html("")
     if heard.was_stopped:
-        status = note(tr("Cancelled: this is the text so far.", locale), "warning")
+        so_far = N_("Cancelled: this is the text so far.") if transcript.text.strip() else N_("Cancelled.")
+        status = note(tr(so_far, locale), "warning")
     elif not transcript.text.strip():
         status = note(tr("No speech was found in this recording.", locale), "warning")
     elif cautions := [*filter(None, [heard.caution]), *transcript.notes]:

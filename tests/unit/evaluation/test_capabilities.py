@@ -18,6 +18,7 @@ from studio.evaluation.capabilities import (
     verdict_of,
 )
 from studio.evaluation.metrics import interval_of
+from studio.evaluation.non_speech import recordings
 from studio.evaluation.other_languages import clips_in_other_languages
 from studio.files import read_json, write_json
 from studio.transcription.model_cache import ModelCache
@@ -48,7 +49,11 @@ def test_a_model_that_mishears_the_language_is_found_out_and_its_base_is_not(
     assert (rows["language"].base, rows["language"].tuned) == (1.0, 0.0)
     assert report.lost == ("language",), "told that it is English, it still hears the words"
     assert rows["other_languages"].base > 0.4 and rows["other_languages"].clips > 15
-    assert rows["silence"].base == 1.0 and rows["timestamps"].base == 1.0
+    assert rows["silence"].base >= 0.5 and rows["timestamps"].base == 1.0
+    assert rows["silence"].clips == len(recordings()) and report.non_speech is not None
+    base, tuned = report.non_speech
+    assert report.to_json()["non_speech"]["base"]["words_per_hour"] == base.words_per_hour
+    assert base.seconds == tuned.seconds == 180 and (base.words_per_hour == 0) == (rows["silence"].base == 1)
     assert all(0 <= share <= 1 for row in report.checks for share in (row.base, row.tuned))
     assert report.to_json()["lost"] == ["language"] and report.to_json()["unchecked"] == []
 
@@ -73,7 +78,7 @@ def test_what_the_base_reads_is_kept_for_the_next_run(engines: ModelCache, tmp_p
 
     right = base_reads("one")
     rows = read_json(tmp_path / "cache" / "readings.json")
-    assert len(rows) == 1 and right > 0.5
+    assert len(rows) == 1 + len(recordings()) and right > 0.5
     (tmp_path / "cache" / "readings.json").write_text(json.dumps(dict.fromkeys(rows, "")), "utf-8")
     assert base_reads("one") == 0.0, "it was not read again"
     assert base_reads("two") == right, "another model reads for itself"
@@ -84,6 +89,7 @@ def test_when_time_is_over_what_was_not_checked_is_called_so(engines: ModelCache
     examples = read_manifest(str(demo_speech / "validation.jsonl")).examples[:4]
     report = check_capabilities(engines, "demo", "demo", examples, should_stop=lambda: next(asked, True))
     assert report.checks == () and report.unchecked == CHECKS
+    assert report.to_json()["non_speech"] is None
 
 
 def test_how_long_recordings_are_to_be_read_is_found_out_however_slow_the_machine_is(

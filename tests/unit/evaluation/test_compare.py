@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from studio.dataset.audio import read_audio, save_pcm
+from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError, ManifestError, ModelNotFoundError
 from studio.evaluation.compare import evaluate
+from studio.evaluation.corrections import clip_of, save_list
 from studio.evaluation.side_by_side import hear_side_by_side
 from studio.publishing.export import Exporter
 from studio.registry.store import ModelRegistry
@@ -152,14 +154,36 @@ def test_an_evaluation_that_was_cut_short_goes_on_where_it_was(
     assert (told, len(file.read_text("utf-8").splitlines())) == ([8], 1)
     file.write_text(file.read_text("utf-8") + '{"clips": [[8, "torn', "utf-8")
     evaluate(engines, ["demo"], str(manifest), **{**asked, "options": replace(PLAIN, max_new_tokens=2)})
-    assert [path.name for path in kept.iterdir()] == [file.name], "the other one has ended and left nothing"
     told.clear()
     found = evaluate(
         engines, ["demo", "garbling"], str(manifest), **asked, on_progress=lambda done, _: told.append(done)
     )
     assert told[0] == 9, "the first eight of the first model are not heard again"
     assert found.utterances == whole.utterances
-    assert list(kept.iterdir()) == []
+
+
+def test_the_same_clips_with_other_references_are_not_heard_again(
+    engines: ModelCache, manifest: Path, tmp_path: Path
+) -> None:
+    """The model is not even loaded; who asks for the very same evaluation has it heard again."""
+    kept, clips = tmp_path / "kept", read_manifest(manifest)
+    asked: dict[str, Any] = {"options": PLAIN, "kept": kept, "max_samples": 2}
+    first = evaluate(engines, ["demo"], str(manifest), **asked)
+    corrections = {clip_of(clips.examples[0]): "something else"}
+    unloaded = ModelCache(engines._registry, idle_seconds=300, load=None, device="cpu")
+    again = evaluate(unloaded, ["demo"], str(manifest), corrections=corrections, **asked)
+    assert not unloaded.loaded()
+    assert [row.hypothesis for row in again.utterances] == [row.hypothesis for row in first.utterances]
+    assert again.models[0].real_time_factor == first.models[0].real_time_factor
+    assert [row.reference for row in again.utterances] == ["something else", first.utterances[1].reference]
+    assert again.utterances[0].wer > first.utterances[0].wer
+    new = tmp_path / "new.jsonl"
+    save_list(clips, corrections, new)
+    told: list[int] = []
+    saved = evaluate(unloaded, ["demo"], str(new), **asked, on_progress=lambda done, _: told.append(done))
+    assert (saved.models, told, len(unloaded.loaded())) == (again.models, [], 0)
+    evaluate(engines, ["demo"], str(new), **asked, on_progress=lambda done, _: told.append(done))
+    assert told[0] == 2
 
 
 def test_what_cannot_be_compared_is_refused(engines: ModelCache, manifest: Path) -> None:

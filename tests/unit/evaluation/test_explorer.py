@@ -11,6 +11,7 @@ from studio.errors import ConfigError
 from studio.evaluation.explorer import Explorer, Query, repeats_itself
 from studio.evaluation.metrics import error_rates
 from studio.evaluation.result import Evaluation, ModelRow, UtteranceRow
+from studio.translation import said
 
 SAID = ["turn on the light", "打开 kitchen 灯", "the light", "", "turn off"]
 A = ["turn on the light", "打开 kitchen 灯", "the night", "", "turn off"]
@@ -26,6 +27,7 @@ def evaluation(references: Sequence[str], *texts: Sequence[str], normalizer: str
             *(name, f"{n}.wav", n + 1, None, None, n + 1.0, reference, texts[place][n], 0.0, 0.0),
             speaker="PQ"[n % 2],
             loudness_db=-20.0 - 20 * (n % 2),
+            average_logprob=None if n == 3 else -0.2 * (n + place),
         )
         for n, reference in enumerate(references)
         for place, name in enumerate(names)
@@ -63,6 +65,9 @@ def test_clips_are_found_by_what_is_wrong_in_them() -> None:
         (Query(1, show="lost", sort="list"), [0, 1, 3, 4]),
         (Query(1, show="gained"), [2]),
         (Query(0, show="errors"), [2]),
+        (Query(0, show="unsure"), [2, 4]),
+        (Query(1, sort="unsure"), [4, 2, 1, 0, 3]),
+        (Query(1, show="corrected", corrected={4, 1}, sort="list"), [1, 4]),
         (Query(1, show="silence"), [3]),
         (Query(1, show="loops"), [4]),
         (Query(1, sort="difference"), [4, 0, 1, 3, 2]),
@@ -87,6 +92,9 @@ def test_groups_are_ranges_in_order_and_add_up_to_the_whole() -> None:
     assert explorer.groupings == ["duration", "speaker", "loudness", "speed"], "no language is named"
     assert [group.key for group in explorer.groups("duration", 1)] == ["< 2 s", "2 to 5 s", "5 to 10 s"]
     assert [group.key for group in explorer.groups("loudness", 1)] == ["-42 to -36 dB", "-24 to -18 dB"]
+    labels = [said(group.label, "zh-TW") for group in explorer.groups("duration", 1)]
+    assert labels == ["< 2 秒", "2 至 5 秒", "5 至 10 秒"]
+    assert [said(group.label, "zh-CN") for group in explorer.groups("speaker", 1)] == ["P", "Q"]
     for by in ("duration", "speaker", "loudness"):
         groups = explorer.groups(by, 1)
         assert sum(group.errors for group in groups) == explorer.errors[1].errors.sum()

@@ -4,7 +4,15 @@ import pytest
 
 from studio.registry.catalog import RELEASED, find_released
 from studio.registry.languages import LANGUAGES
-from studio.registry.spec import ModelSource
+from studio.registry.listing import few_languages
+from studio.registry.spec import ModelKind, ModelSource, ModelSpec
+
+
+def made_of(base: str, languages: object) -> ModelSpec:
+    """A model that was trained from a base."""
+    card = {"languages": languages}
+    return ModelSpec("mine", ModelKind.ADAPTER, ModelSource.TRAINED, "mine", base_model=base, card=card)
+
 
 PUBLISHED = {
     "openai/whisper-tiny": 37_760_640,
@@ -105,3 +113,19 @@ def test_what_is_not_known_of_a_model_is_left_open_until_its_download() -> None:
 
 def test_every_language_is_one_of_whisper_s() -> None:
     assert {code for model in RELEASED for code in model.languages} <= set(LANGUAGES)
+
+
+@pytest.mark.parametrize(
+    ("spec", "few"),
+    [
+        (ModelSpec("demo", ModelKind.BASE, ModelSource.DEMO, "Demo model"), ("en",)),
+        (ModelSpec("mine", ModelKind.ADAPTER, ModelSource.TRAINED, "mine", base_model="demo"), ("en",)),
+        (made_of("kotoba-tech/kotoba-whisper-v2.0", ["zh", "ja", 7, "?"]), ("ja", "zh")),
+        (made_of("openai/whisper-small", ["zh"]), ()),
+        (made_of("kotoba-tech/kotoba-whisper-v2.0", "zh"), ("ja",)),
+    ],
+)
+def test_a_model_knows_the_few_languages_of_its_base_and_its_own(
+    spec: ModelSpec, few: tuple[str, ...]
+) -> None:
+    assert tuple(sorted(few_languages(spec))) == few

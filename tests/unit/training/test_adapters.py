@@ -124,7 +124,7 @@ def transcribed(decoder: TransformersModel) -> list[list[int]]:
         features = batch(decoder.model.dtype)["input_features"]
         encoded = decoder.model.get_encoder()(features).last_hidden_state
         prompt = [decoder.tokens.start, decoder.tokens.no_timestamps]
-        return write(decoder, encoded, [prompt, prompt], Search(1, 0.0, 12))
+        return [one.tokens for one in write(decoder, encoded, [prompt, prompt], Search(1, 0.0, 12))]
 
 
 @pytest.mark.parametrize(

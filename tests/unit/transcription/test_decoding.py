@@ -81,6 +81,8 @@ def test_options_of_the_search_reach_it() -> None:
 
 
 def test_what_is_not_judged_is_written_as_it_is_but_for_loops() -> None:
-    texts = iter([Written([0], -9.0), Written([4, *LOOP])])
+    texts = iter(2 * [Written([0], -9.0), Written([4, *LOOP])])
     model = ScriptedModel(lambda *_: next(texts))
-    assert write(model, [None] * 2, [PROMPT] * 2, Search(max_new_tokens=81)) == [[0], [4, 0, 1]]
+    asked = (model, [None] * 2, [PROMPT] * 2, Search(max_new_tokens=81))
+    assert write(*asked) == [Written([0], -9.0), Written([4, 0, 1])]
+    assert [one.tokens for one in write(*asked, cuts_loops=False)] == [[0], [4, *LOOP]]

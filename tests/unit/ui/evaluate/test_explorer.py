@@ -4,8 +4,11 @@ import json
 import re
 from dataclasses import replace
 
+import pytest
+
+from studio.errors import DataError
 from studio.evaluation.explorer import Explorer, Query
-from studio.ui.evaluate.explorer import PAGE, Seen, _asked, _listed
+from studio.ui.evaluate.explorer import PAGE, Seen, _asked, _list, _listed
 from tests.unit.evaluation.test_explorer import evaluation
 
 SAID = [f"clip {n}" for n in range(2 * PAGE + 3)]
@@ -37,3 +40,27 @@ def test_a_click_is_a_question_and_what_no_click_can_be_changes_nothing() -> Non
     assert _asked(EXPLORER, {"play": 10**6}, seen) == (seen, None)
     assert _asked(EXPLORER, {"forget": True}, Seen(cell=(0, 0), mistake=("", "x"))) == (Seen(), None)
     assert _asked(EXPLORER, "play", seen) == (seen, None)  # type: ignore[arg-type]
+
+
+def test_references_are_corrected_taken_back_and_counted() -> None:
+    seen, group = _asked(
+        EXPLORER, {"correct": [[3, " clap \n 3"], [4, "clip  4"], [5, "<|nospeech|>"]]}, Seen(page=1)
+    )
+    assert (seen, group) == (Seen(page=1, corrected={3: "clap 3", 5: ""}), None), "the page stays"
+    fewer, _ = _asked(EXPLORER, {"correct": [[3, None]]}, seen)
+    assert fewer.corrected == {5: ""}
+    assert _asked(EXPLORER, {"correct": "nothing"}, seen)[0].corrected == {}
+    for wrong in ([[1, ""]], [[1, "a\0b"]], [[10**6, "x"]], [[-1, "x"]]):
+        with pytest.raises(DataError):
+            _asked(EXPLORER, {"correct": wrong}, seen)
+
+
+def test_a_corrected_reference_is_what_its_row_is_compared_with() -> None:
+    seen = Seen(corrected={0: "<b>clip</b> שלום"})
+    query = Query(1, sort="list", show="corrected", corrected=seen.corrected.keys())
+    shown = _listed(EXPLORER, query, seen, "en")
+    assert "1 of 53 clips" in shown and "&lt;b&gt;clip&lt;/b&gt; שלום" in shown and "<b>clip" not in shown
+    assert "100.0 %" in shown and 'title="clip 0"' in shown
+    values = _list(EXPLORER, query, seen, "en")
+    assert "Corrected references: 1." in values[1].value and values[2].visible
+    assert not _list(EXPLORER, query, Seen(), "en")[2].visible

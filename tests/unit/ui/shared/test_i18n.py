@@ -1,5 +1,6 @@
 """Which language a visitor gets, and how it reaches the browser."""
 
+import gzip
 from typing import Any
 
 import pytest
@@ -87,6 +88,12 @@ def answer(
 def test_the_middleware_rewrites_the_page_with_its_length() -> None:
     headers, body = answer("/", [(b"cookie", b"a=1; studio_locale=zh-CN")], b"text/html; charset=utf-8")
     assert b'lang="zh-CN"' in body and headers[b"content-length"] == str(len(body)).encode()
+
+
+def test_the_page_is_packed_for_a_browser_that_takes_it_so() -> None:
+    headers, body = answer("/", [(b"accept-encoding", b"br, gzip")], b"text/html")
+    assert headers[b"content-encoding"] == b"gzip" and headers[b"content-length"] == str(len(body)).encode()
+    assert b'lang="en"' in gzip.decompress(body)
 
 
 def test_the_middleware_leaves_everything_else_alone() -> None:

@@ -15,6 +15,7 @@ from studio.memory.training import estimate_training
 from studio.messages import Joined, Message
 from studio.options.arguments import config_to_dict
 from studio.options.training import TrainingConfig
+from studio.publishing.formats import FORMS
 from studio.registry.catalog import RELEASED, find_released
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.reports import data_views, evaluation_views
@@ -59,7 +60,7 @@ def shown_words(*words: Word, text: str = "hi") -> str:
 
 def test_all_that_is_counted_and_listed_has_a_name() -> None:
     assert set(views.PART_NAMES) == {str(part) for part in Part}
-    assert set(views.KIND_NAMES) == set(ModelKind) and set(views.SOURCE_NAMES) == set(ModelSource)
+    assert {form.kind for form in FORMS} == set(ModelKind) and set(views.SOURCE_NAMES) == set(ModelSource)
     assert set(views.DIMENSION_NAMES) == set(ModelDimensions.__dataclass_fields__)
     assert set(run_views.STATE_NAMES) == set(JobState)
     assert set(run_views.PHASE_NAMES) == {"", *(str(phase) for phase in RunPhase)}

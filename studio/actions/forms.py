@@ -1,0 +1,400 @@
+"""Which form of a model to deploy: each hears the same clips in a process of its own, and errors, speed,
+memory and size stand side by side.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any
+
+import psutil
+
+from studio.dataset.audio import SAMPLING_RATE, read_audio
+from studio.dataset.example import Example
+from studio.dataset.manifest import read_manifest
+from studio.errors import ConfigError, DataError, ManifestError, StudioError
+from studio.evaluation.compare import evaluate
+from studio.evaluation.metrics import error_rates, paired_bootstrap
+from studio.evaluation.normalize import writes_without_spaces
+from studio.memory.measure import PeakMeter
+from studio.messages import Message, to_plain
+from studio.options.choices import NORMALIZERS
+from studio.publishing.formats import FORMATS
+from studio.registry.spec import ModelKind
+from studio.runs.process import end_tree
+from studio.services import Services
+from studio.settings import Settings
+from studio.transcription.engine import (
+    FASTER_WHISPER,
+    TRANSFORMERS,
+    EngineChoice,
+    OnStep,
+    ShouldStop,
+    TranscribeOptions,
+)
+from studio.transcription.languages import AUTO, resolve_language
+from studio.transcription.loaded_base import load_base
+from studio.transcription.window_model import Search
+
+PLAYED = {
+    TRANSFORMERS: ("float32", "float16", "bfloat16", "int8", "int4"),
+    FASTER_WHISPER: ("float32", "float16", "bfloat16", "int8", "int8_float16"),
+}
+"""Engine → what it may compute in; which of them this machine can, shows."""
+MOST_LOST = 0.01
+"""A form is recommended if, at the far end of its interval, it makes no more errors than that in addition."""
+_FEWEST_CLIPS = 5
+"""Of fewer, an interval says nothing."""
+_MOST_TOKENS = 224
+_LONGEST = 30 * SAMPLING_RATE
+_LOOK_SECONDS = 0.5
+_Clip = tuple[str, int, float | None]
+"""File, line of the manifest, and where it begins."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A model, and the clips that its forms hear."""
+
+    model: str
+    data: str
+    split: str = "test"
+    max_samples: int | None = None
+    seconds: tuple[float, float] = (0.0, math.inf)
+    """Clips that are shorter or longer are left out."""
+    options: TranscribeOptions = field(default_factory=lambda: TranscribeOptions(timestamps="none"))
+    normalizer: str = "none"
+    forms: tuple[str, ...] = ()
+    """Names of `Form.name`, or of programs; empty: all there are."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form that a model has, or that an engine makes of it."""
+
+    program: str
+    """An engine of the studio, or a format of `FORMATS` that another program plays."""
+    precision: str
+    model: str
+    """Of the registry: the model itself, or an export of it."""
+
+    @property
+    def name(self) -> str:
+        """As it is asked for."""
+        return f"{self.program}:{self.precision}"
+
+
+@dataclass(frozen=True)
+class FormRow:
+    """How one form did. None is what could not be measured."""
+
+    name: str
+    size_bytes: int = 0
+    """Of its files on the disk, an adapter's base among them."""
+    wer: float | None = None
+    cer: float | None = None
+    low: float | None = None
+    high: float | None = None
+    """Interval (95 %) of the difference to the first form, in the metric that counts; above 0 it is worse."""
+    real_time_factor: float | None = None
+    memory_bytes: int | None = None
+    """At the most: of the card, else of its process beyond what the libraries took."""
+    problem: Message | None = None
+    """Why there are no figures."""
+
+
+@dataclass(frozen=True)
+class Forms:
+    """All forms beside the first, on the clips that each of them has heard."""
+
+    model: str
+    metric: str
+    clips: int
+    normalizer: str
+    rows: tuple[FormRow, ...]
+    recommended: str = ""
+    """The name of the fastest that loses less than `MOST_LOST`; empty of too few clips."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As the card and the command have it."""
+        rows = [{**asdict(replace(row, problem=None)), "problem": _plain(row.problem)} for row in self.rows]
+        return {**asdict(replace(self, rows=())), "rows": rows}
+
+
+@dataclass
+class _Heard:
+    """What a process gave back."""
+
+    texts: dict[_Clip, tuple[str, str]]
+    """Clip → what was said, what was written."""
+    real_time_factor: float
+    memory_bytes: int | None
+
+
+def forms_of(services: Services, model: str) -> tuple[Form, ...]:
+    """What can be asked for, in this order.
+
+    Raises:
+        ConfigError: if no engine of the studio plays the model.
+        ModelError: if it cannot be used.
+    """
+    spec = services.registry.get(model)
+    if not spec.is_played:
+        raise ConfigError(
+            "{model} is for another program ({form}), and the studio does not run it: choose the model it "
+            "was made from.",
+            model=spec.id,
+            form=spec.form,
+        )
+    engines = [name for name in PLAYED if name == FASTER_WHISPER or spec.kind is not ModelKind.EXPORT]
+    exports = [row for row in services.registry.all() if not row.is_played and not row.problem]
+    return (
+        *(Form(engine, kind, spec.id) for engine in engines for kind in PLAYED[engine]),
+        *(
+            Form(row.form, str(row.card.get("quantization")), row.id)
+            for row in exports
+            if row.card.get("source") == spec.id and row.form in FORMATS
+        ),
+    )
+
+
+def compare_forms(
+    services: Services,
+    asked: Asked,
+    *,
+    on_step: OnStep | None = None,
+    should_stop: ShouldStop | None = None,
+) -> Forms:
+    """Each form hears the clips; what it cannot do here is its row's `problem`. Stopped, it tells of those
+    that were through. The result is kept in the card of a model that was made here.
+
+    Raises:
+        ConfigError: if a form or a normaliser is asked for that there is not.
+        ManifestError: if the data cannot be read.
+        ModelError, HubUnreachableError: if the model cannot be used.
+    """
+    forms = _chosen(forms_of(services, asked.model), asked.forms)
+    if asked.normalizer not in NORMALIZERS:
+        raise ConfigError(
+            "There is no normalizer {name!r}: choose one of {known}.",
+            name=asked.normalizer,
+            known=", ".join(NORMALIZERS),
+        )
+    examples = _clips(services.settings, asked)
+    clips = len(examples)
+    metric = "cer" if writes_without_spaces(_language(asked, examples[0])) else "wer"
+    tell = on_step or (lambda _doing, _share: None)
+    services.registry.local_path(asked.model)
+    if any(form.program == FASTER_WHISPER for form in forms):
+        # Made now: what it takes to make one is not what it takes to play it.
+        services.exporter.ensure(asked.model, lambda doing, _share: tell(doing, 0.0))
+    services.engines.unload_all(0.0)
+    heard: list[tuple[Form, _Heard | Message]] = []
+    for number, form in enumerate(forms):
+        if should_stop and should_stop():
+            break
+
+        def on_clip(done: int, number: int = number, form: Form = form) -> None:
+            share = (number + done / max(1, clips)) / len(forms)
+            tell(Message("{form} hears {clips} clips …", form=form.name, clips=clips), min(1.0, share))
+
+        on_clip(0)
+        found = _beside(services.settings, asked, form, on_clip, should_stop)
+        if found is not None:
+            heard.append((form, found))
+    result = _compared(services, asked, heard, metric)
+    if result.clips and not (should_stop and should_stop()):
+        spec = services.registry.get(asked.model)
+        if spec.path is not None and spec.path.parent == services.registry.models:
+            services.registry.annotate(spec.id, {"forms": result.to_json()})
+    return result
+
+
+def _chosen(known: Sequence[Form], names: Sequence[str]) -> tuple[Form, ...]:
+    for name in names:
+        if not any(name in (form.name, form.program) for form in known):
+            raise ConfigError(
+                "There is no form {name!r} of this model: choose one of {known}.",
+                name=name,
+                known=", ".join(form.name for form in known),
+            )
+    return tuple(form for form in known if not names or {form.name, form.program} & set(names))
+
+
+def _clips(settings: Settings, asked: Asked) -> tuple[Example, ...]:
+    read = read_manifest(asked.data, split=asked.split, max_rows=asked.max_samples, cache_dir=settings.cache)
+    low, high = asked.seconds
+    clips = [clip for clip in read.examples if low <= (clip.duration_seconds or 0.0) <= high]
+    if not clips:
+        raise ManifestError(
+            "None of the {count} clips of {source} is between {low:g} and {high:g} seconds long.",
+            count=len(read.examples),
+            source=asked.data,
+            low=low,
+            high=high,
+        )
+    return tuple(clips)
+
+
+def _language(asked: Asked, clip: Example) -> str:
+    """What is said in a clip, as far as anybody says so."""
+    told = asked.options.language
+    return told if resolve_language(told) != AUTO else clip.language or AUTO
+
+
+def _plain(problem: Message | None) -> dict[str, Any] | None:
+    if problem is None:
+        return None
+    return {"text": str(problem), "template": problem.template, "values": to_plain(problem.values)}
+
+
+# ---------------------------------------------------------------------- side by side
+
+
+def _compared(
+    services: Services, asked: Asked, heard: Sequence[tuple[Form, "_Heard | Message"]], metric: str
+) -> Forms:
+    through = [found for _form, found in heard if isinstance(found, _Heard)]
+    places = [clip for clip in (through[0].texts if through else ()) if all(clip in f.texts for f in through)]
+    said = [through[0].texts[place][0] for place in places]
+    first = [through[0].texts[place][1] for place in places] if through else []
+    rows = []
+    for form, found in heard:
+        size = _size(services, form)
+        if isinstance(found, Message) or not places:
+            problem = found if isinstance(found, Message) else Message("No clip could be used.")
+            rows.append(FormRow(form.name, size, problem=problem))
+            continue
+        texts = [found.texts[place][1] for place in places]
+        rates = error_rates(said, texts, asked.normalizer)
+        beside = paired_bootstrap(said, first, texts, metric, asked.normalizer)
+        rows.append(
+            FormRow(
+                form.name,
+                size,
+                rates.wer,
+                rates.cer,
+                beside.ci_low,
+                beside.ci_high,
+                found.real_time_factor,
+                found.memory_bytes,
+            )
+        )
+    is_told = len(places) >= _FEWEST_CLIPS
+    safe = [row for row in rows if is_told and row.high is not None and row.high < MOST_LOST]
+    best = min(safe, key=lambda row: row.real_time_factor or 0.0, default=None)
+    name = services.registry.get(asked.model).id
+    return Forms(name, metric, len(places), asked.normalizer, tuple(rows), best.name if best else "")
+
+
+def _size(services: Services, form: Form) -> int:
+    registry = services.registry
+    spec = registry.get(form.model)
+    if form.program == FASTER_WHISPER and not spec.is_export:
+        spec = services.exporter.find(spec) or spec
+    base = registry.get(spec.base_model) if spec.kind is ModelKind.ADAPTER and spec.base_model else None
+    return spec.size_bytes + (base.size_bytes if base else 0)
+
+
+# ---------------------------------------------------------------------- a process a form
+
+
+def _beside(
+    settings: Settings,
+    asked: Asked,
+    form: Form,
+    on_clip: Callable[[int], None],
+    should_stop: ShouldStop | None,
+) -> "_Heard | Message | None":
+    """What a form heard, or why it could not; None if it was stopped. The process ends in any case."""
+    context = get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(settings, asked, form, theirs), daemon=False)
+    process.start()
+    theirs.close()
+    try:
+        while not (should_stop and should_stop()):
+            if not ours.poll(_LOOK_SECONDS):
+                continue
+            told = ours.recv()
+            if not isinstance(told, int):
+                return told  # type: ignore[no-any-return]
+            on_clip(told)
+        return None
+    except EOFError:
+        return Message("Its process ended before it was through: memory may have run out.")
+    finally:
+        end_tree(psutil.Process(process.pid))  # a program that it plays with, too
+        process.join()
+        ours.close()
+
+
+def _work(settings: Settings, asked: Asked, form: Form, out: Connection) -> None:
+    """In the process of a form."""
+    services = Services.open(settings)
+    try:
+        hear = _by_engine if form.program in PLAYED else _by_its_program
+        out.send(hear(services, asked, form, out.send))
+    except StudioError as error:
+        out.send(error.message())
+    except (RuntimeError, ValueError, ImportError, MemoryError) as error:  # what a library says it cannot
+        out.send(Message("{text}", text=(str(error).strip() or type(error).__name__).splitlines()[0][:200]))
+    finally:
+        services.close()
+
+
+def _by_engine(services: Services, asked: Asked, form: Form, tell: Callable[[int], None]) -> _Heard:
+    meter = PeakMeter()
+    found = evaluate(
+        services.engines,
+        [form.model],
+        asked.data,
+        options=asked.options,
+        split=asked.split,
+        max_samples=asked.max_samples,
+        seconds=asked.seconds,
+        cache_dir=services.settings.cache,
+        choice=EngineChoice(form.program, form.precision),
+        on_progress=lambda done, _total: tell(done),
+    )
+    peak = meter.read()
+    texts = {
+        (row.audio_path, row.line, row.start_seconds): (row.reference, row.hypothesis)
+        for row in found.utterances
+    }
+    return _Heard(texts, found.models[0].real_time_factor, peak.device_bytes or peak.figure or None)
+
+
+def _by_its_program(services: Services, asked: Asked, form: Form, tell: Callable[[int], None]) -> _Heard:
+    """As the proof of its export was made: each clip alone, greedily."""
+    registry, exported = services.registry, FORMATS[form.program]
+    spec = registry.get(form.model)
+    assert spec.path is not None
+    texts: dict[_Clip, tuple[str, str]] = {}
+    took = sound = 0.0
+    base = load_base(registry.local_path(spec.base_model or ""), device="cpu", precision="float32")
+    with base.using(None) as reader, exported.reopened(spec.path) as played:
+        for place, clip in enumerate(_clips(services.settings, asked), 1):
+            try:
+                samples = read_audio(clip.audio_path, clip.start_seconds, clip.end_seconds)
+            except DataError:  # which the engines leave out, too
+                continue
+            language = resolve_language(_language(asked, clip))
+            if language == AUTO and played.tokens.languages:
+                raise ConfigError("It hears no language by itself here: say which is spoken.")
+            if len(samples) > _LONGEST:
+                raise ConfigError("It hears clips of up to 30 seconds here: leave out longer ones.")
+            prompt = played.tokens.prompt(language, asked.options.task, with_times=False)
+            began = time.perf_counter()
+            (written,) = played.generate(
+                played.encode([samples]), [prompt], Search(max_new_tokens=_MOST_TOKENS)
+            )
+            took += time.perf_counter() - began
+            sound += len(samples) / SAMPLING_RATE
+            key = (str(clip.audio_path), clip.line, clip.start_seconds)
+            texts[key] = (clip.text, reader.text_of(written.tokens).strip())
+            tell(place)
+        return _Heard(texts, took / sound if sound else 0.0, exported.peak_bytes(played))

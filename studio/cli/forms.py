@@ -1,0 +1,53 @@
+"""`evaluate --forms`: the forms of one model beside each other, and what was kept of that in its card."""
+
+import argparse
+
+from studio.actions.forms import Asked, compare_forms
+from studio.cli.decoding import choice_of
+from studio.cli.export import on_step
+from studio.cli.models import forms_text
+from studio.cli.output import ProgressLine, say, show, show_json
+from studio.cli.parsing import names
+from studio.errors import ConfigError
+from studio.files import write_json
+from studio.services import Services
+from studio.settings import Settings
+from studio.transcription.engine import EngineChoice, TranscribeOptions
+
+SCHEMA_VERSION = 1
+
+
+def compare(given: argparse.Namespace, settings: Settings, normalizer: str) -> int:
+    """What `evaluate` was given, with `--forms`."""
+    models = names(given.models)
+    if len(models) != 1 or not given.data or given.audio_path:
+        raise ConfigError("--forms compares the forms of one model on a test set: give --model and --data.")
+    if (given.output_file and given.output_file.suffix.lower() in (".csv", ".html")) or given.errors:
+        raise ConfigError("--forms writes JSON and prints its table: leave out --errors, .csv and .html.")
+    if choice_of(given) != EngineChoice():
+        raise ConfigError("--forms plays each form by its own engine: name those that you want in --forms.")
+    asked = Asked(
+        models[0],
+        given.data,
+        given.split,
+        given.max_samples,
+        (given.min_audio_len, given.max_audio_len),
+        TranscribeOptions(
+            language=given.language, task=given.task, timestamps="none", num_beams=given.num_beams
+        ),
+        normalizer,
+        () if given.forms == "all" else tuple(names(given.forms)),
+    )
+    services = Services.open(settings)
+    line = ProgressLine()
+    try:
+        found = compare_forms(services, asked, on_step=on_step(line))
+    finally:
+        line.end()
+        services.close()
+    told = {"schema_version": SCHEMA_VERSION, **found.to_json()}
+    if given.output_file:
+        write_json(given.output_file, told)
+        say(f"Wrote {given.output_file}")
+    show_json(told) if given.json else show(forms_text(told))
+    return 0

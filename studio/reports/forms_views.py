@@ -1,0 +1,100 @@
+"""The forms of a model beside each other, from what was measured or what the model's card kept of it."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from studio.messages import Message
+from studio.reports.markup import Child, Html, table, tag
+from studio.reports.pieces import badge, note
+from studio.translation import N_, catalogue, said, tr
+from studio.units import format_bytes, format_percent
+
+COLUMNS = (
+    N_("Form"),
+    *("WER", "CER"),
+    N_("Loss in points (95 %)"),
+    N_("Real-time factor"),
+    N_("Peak memory"),
+    N_("Size"),
+)
+_FIGURES = ("wer", "cer", "low", "high", "real_time_factor", "memory_bytes", "size_bytes")
+
+
+def form_rows(found: Any) -> list[tuple[list[str], Message | None]]:
+    """A row a form: its cells under `COLUMNS`, and why it has no figures, if so. A card that somebody has
+    written gives what can be read of it.
+    """
+    rows = found.get("rows") if isinstance(found, Mapping) else None
+    return [_row(row) for row in (rows if isinstance(rows, list) else ()) if isinstance(row, Mapping)]
+
+
+def _row(row: Mapping[str, Any]) -> tuple[list[str], Message | None]:
+    wer, cer, low, high, factor, memory, size = (_number(row.get(name)) for name in _FIGURES)
+    cells = [
+        str(row.get("name"))[:60],
+        "" if wer is None else format_percent(wer),
+        "" if cer is None else format_percent(cer),
+        "" if low is None or high is None else f"{100 * low:+.1f} … {100 * high:+.1f}",
+        "" if factor is None else f"{factor:.3f}",
+        format_bytes(int(memory)) if memory else "",
+        format_bytes(int(size)) if size else "",
+    ]
+    told = row.get("problem")
+    if not isinstance(told, Mapping):
+        return cells, None
+    template, values = str(told.get("template")), told.get("values")
+    plain = {name: text for name, text in values.items() if isinstance(text, str)} if values else {}
+    problem = Message("{text}", text=str(told.get("text"))[:300])
+    if template in catalogue("zh-CN"):  # one of ours: any other may ask for a terabyte of blanks
+        with suppress(KeyError):
+            problem = Message(template, **plain)
+            str(problem)
+    return cells, problem
+
+
+def recommendation(found: Any) -> Message | None:
+    """Which form to deploy, and why; None where none was heard, or all lose too much."""
+    if not isinstance(found, Mapping) or not found.get("recommended"):
+        return None
+    return Message(
+        "{form} is the fastest form that loses less than 1 point ({metric}, at the far end of its 95 % "
+        "interval; {clips} clips).",
+        form=str(found["recommended"])[:60],
+        metric=str(found.get("metric")).upper()[:3],
+        clips=found.get("clips"),
+    )
+
+
+def forms_table(found: Any, locale: str) -> Html | None:
+    """The table, under the form that is recommended; None where nothing was measured."""
+    rows = form_rows(found)
+    if not rows:
+        return None
+    best = recommendation(found)
+    shown: list[list[Child]] = []
+    for cells, problem in rows:
+        if problem is None:
+            words: list[Child] = [child for word in cells[0].split(":") for child in (tag("code", word), " ")]
+            is_best = best is not None and cells[0] == best.values["form"]
+            words += [badge(tr("Recommended", locale), "good")] if is_best else []
+            shown.append([tag("span", words), *cells[1:]])
+    headers = [tr(column, locale) for column in COLUMNS]
+    reasons = [
+        tag("li", tag("code", cells[0]), ": ", said(problem, locale))
+        for cells, problem in rows
+        if problem is not None
+    ]
+    return tag(
+        "div",
+        note(said(best, locale), "good") if best else None,
+        table(headers, shown, numeric=range(1, len(headers)), class_="stacked forms-table")
+        if shown
+        else None,
+        tag("ul", reasons, class_="comparisons") if reasons else None,
+    )
+
+
+def _number(value: Any) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and abs(value) < 10**15 else None  # a NaN is below nothing

@@ -1,0 +1,125 @@
+"""The Models tab's answer to which form to deploy: all of them on the user's own clips."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from studio.actions.forms import Asked, Forms, compare_forms
+from studio.dataset.manifest import MOST_ROWS
+from studio.errors import ConfigError
+from studio.options.choices import NORMALIZERS
+from studio.options.values import check_between, whole_number
+from studio.registry.spec import ModelSpec
+from studio.reports.forms_views import forms_table
+from studio.reports.language_names import language_choices
+from studio.reports.markup import join
+from studio.reports.pieces import note, progress_bar
+from studio.runs.confinement import require_own_data
+from studio.services import Services
+from studio.serving.waiting import Line
+from studio.transcription.engine import TranscribeOptions
+from studio.translation import tr
+from studio.ui.shared.access import require_own_models
+from studio.ui.shared.following import QUIET, UNCHECKED, wire_work
+from studio.ui.shared.forms import choices_of
+from studio.ui.shared.i18n import _, request_locale
+from studio.ui.shared.tasks import ExportStep, Task, Tasks, step_bar, tells_steps
+from studio.ui.shared.visitors import settings_for
+
+_FEW = 20
+"""Clips, unless told: each form hears them, one after the other."""
+
+
+@dataclass(frozen=True)
+class FormsParts:
+    """Components of the comparison."""
+
+    section: gr.Accordion
+    form: dict[str, Block]
+    start: gr.Button
+    cancel: gr.Button
+    status: gr.HTML
+
+
+def forms_parts() -> FormsParts:
+    """The form, hidden until a model is chosen that the studio plays."""
+    with gr.Accordion(_("Which form should I deploy?"), open=False, visible=False) as section:
+        gr.Markdown(
+            _(
+                "Every form that this machine can play hears the same clips: errors, speed, memory and size "
+                "side by side. The result stays in the model's card."
+            )
+        )
+        form: dict[str, Block] = {
+            "data": gr.Textbox(
+                "demo:test",
+                label=_("Test data"),
+                info=_("demo:test, a manifest, an audio folder, or a dataset of the Hub."),
+                max_lines=1,
+                elem_id="models-forms-data",
+            ),
+            "max_samples": gr.Number(
+                _FEW, label=_("Clips at most"), info=_("0: all of them."), elem_id="models-forms-clips"
+            ),
+            "language": gr.Dropdown(language_choices("en"), value="auto", label=_("Language")),
+            "normalizer": gr.Dropdown(choices_of(NORMALIZERS), value="none", label=_("Text normalisation")),
+        }
+        with gr.Row():
+            start = gr.Button(_("Compare the forms"), size="sm", elem_id="models-forms")
+            cancel = gr.Button(_("Cancel"), size="sm", elem_id="models-forms-cancel", elem_classes="outlives")
+        status = gr.HTML(elem_id="models-forms-status")
+    return FormsParts(section, form, start, cancel, status)
+
+
+def wire_forms(parts: FormsParts, choice: Block, services: Services, show: Any) -> None:
+    """`show` is the handler that then shows the model with what was measured, and its outputs."""
+    tasks = Tasks(Line(at_once=1))
+
+    def compare(request: gr.Request, model: str | None, **values: Any) -> Task[ExportStep, Forms]:
+        own = settings_for(services.settings, request)
+        require_own_models(own)
+        require_own_data(own, values["data"] or "")
+        if not model:
+            raise ConfigError("No model is chosen: choose one, or two to compare them.")
+        most = whole_number("max_samples", values["max_samples"])
+        check_between("max_samples", most, 0, MOST_ROWS)
+        asked = Asked(
+            model,
+            values["data"] or "",
+            max_samples=most or None,
+            options=TranscribeOptions(language=values["language"], timestamps="none"),
+            normalizer=values["normalizer"],
+        )
+        return _comparison(services, asked, request_locale(request))
+
+    handler, outputs = show
+    work = tasks.handler(compare, [parts.status], {"model": choice, **parts.form})
+    done = wire_work([parts.start.click], parts.cancel, tasks.stops, **work, **QUIET, **UNCHECKED)
+    done.success(handler, choice, outputs, **QUIET, **UNCHECKED)
+
+
+def _comparison(services: Services, asked: Asked, locale: str) -> Task[ExportStep, Forms]:
+    def work(report: Callable[[ExportStep], None], should_stop: Callable[[], bool]) -> Forms:
+        return compare_forms(services, asked, on_step=tells_steps(report), should_stop=should_stop)
+
+    def finish(found: Forms, was_stopped: bool) -> list[Any]:
+        text = tr("Cancelled: these are the forms heard so far.", locale)
+        stopped = note(text, "warning") if was_stopped else None
+        return [join([stopped, forms_table(found.to_json(), locale)])]
+
+    return Task(
+        work=work,
+        begun=progress_bar(None, tr("Loading the models and the data …", locale)),
+        show=lambda step: [step_bar(step, locale)] if step else None,
+        finish=finish,
+        engines=services.engines,
+        outlives=True,
+    )
+
+
+def offers_forms(spec: ModelSpec | None) -> bool:
+    """Whether there is something to compare."""
+    return spec is not None and spec.is_played and not spec.problem

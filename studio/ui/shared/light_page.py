@@ -1,0 +1,79 @@
+"""The page's HTML without what no browser reads.
+
+Gradio writes the whole description of the page into it, for everybody who may come: of each component what
+programs have to know, three times over, of each event every setting that it does not use, and the texts in
+all languages. That is more than what the page is made of, and all of it is read before anything is drawn.
+Programs ask `/config` and `/info`, which stay whole. What is left is told, byte by byte, in
+`tests/benchmarks/reports/page_weight.md`.
+"""
+
+import functools
+import json
+import re
+from typing import Any
+
+_BEGIN = "<script>window.gradio_config = "
+_BETWEEN = ";</script><script>window.gradio_api_info = "
+_END = ";</script>"
+_NO_INFO: dict[str, Any] = {"named_endpoints": {}, "unnamed_endpoints": {}}
+"""The page asks by number; without this, its script would fetch what is there for programs."""
+_OF_COMPONENTS = (
+    *("api_info", "api_info_as_input", "api_info_as_output", "example_inputs", "skip_api"),
+    "component_class_id",  # finds what is none of Gradio's own
+)
+_OF_PROPERTIES = ("preserved_by_key", "delete_callback")
+_OF_EVENTS = ("api_description", "batch", "collects_event_data", "max_batch_size", "scroll_to_output")
+_OF_EVENTS_UNLESS_USED = (
+    *("component_prop_inputs", "event_specific_args", "js", "js_implementation", "render_id", "rendered_in"),
+    *("show_progress_on", "time_limit", "trigger_only_on_failure", "trigger_only_on_success"),
+)
+_MARKED = re.compile(r'__i18n__\{\\"__type__\\": \\"translation_metadata\\", \\"key\\": \\"(\w+)\\"\}')
+"""A text that the browser is to put in, as it stands in a string of JSON."""
+_SPELT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "'": "\\u0027"})
+"""Of what could end a script."""
+
+
+@functools.lru_cache(maxsize=6)
+def lightened(page: bytes, locale: str) -> bytes:
+    """The page in one language; one that is not built as expected is left as it is."""
+    text = page.decode()
+    begin, between = text.find(_BEGIN), text.find(_BETWEEN)
+    end = text.find(_END, between + len(_BETWEEN))
+    if -1 in (begin, between, end):
+        return page
+    config = json.loads(text[begin + len(_BEGIN) : between])
+    texts = (config["i18n_translations"] or {}).get(locale)
+    if texts is None:
+        return page
+    light = {
+        **config,
+        "components": [_light_component(one) for one in config["components"]],
+        "dependencies": [_light_event(one) for one in config["dependencies"]],
+        "i18n_translations": {locale: texts},  # for answers that name a text by its key
+    }
+    del light["layout"]  # that of the first of its pages, each of which has its own
+    described = _MARKED.sub(lambda found: _written(texts[found[1]])[1:-1], _written(light)).translate(_SPELT)
+    return "".join([text[:begin], _BEGIN, described, _BETWEEN, json.dumps(_NO_INFO), text[end:]]).encode()
+
+
+def _light_component(one: dict[str, Any]) -> dict[str, Any]:
+    left_out = (*_OF_COMPONENTS, *(["key"] if one["key"] is None else []))
+    unread = (*_OF_PROPERTIES, *(["name"] if one["type"] != "tabs" else []))  # of those there are two kinds
+    properties = {
+        name: value
+        for name, value in one["props"].items()
+        if name not in unread and (name, value) != ("_selectable", False)
+    }
+    return {**{name: value for name, value in one.items() if name not in left_out}, "props": properties}
+
+
+def _light_event(one: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in one.items()
+        if name not in _OF_EVENTS and (value or name not in _OF_EVENTS_UNLESS_USED)
+    }
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,81 @@
+"""Which form to deploy: real forms on real clips, what cannot be played here, and what is kept of it."""
+
+import math
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from studio.actions.forms import Asked, compare_forms
+from studio.cli.models import forms_text
+from studio.errors import ConfigError
+from studio.files import write_json
+from studio.reports.forms_views import form_rows, forms_table, recommendation
+from studio.services import Services
+from studio.settings import Settings
+from studio.transcription.engine import TranscribeOptions
+
+HOMES = Path(__file__).parents[2] / "golden" / "homes"
+MINE = Asked("mine", "demo", max_samples=5, options=TranscribeOptions(language="en", timestamps="none"))
+
+
+@pytest.fixture
+def services(settings: Settings) -> Iterator[Services]:
+    """A studio with an export of its own, so that none need be made."""
+    services = Services.open(settings, device="cpu")
+    (home,) = HOMES.iterdir()
+    shutil.copytree(home / "models" / "finished-ct2-int8", services.registry.models / "mine")
+    yield services
+    services.close()
+
+
+def test_forms_hear_the_same_clips_and_what_one_cannot_do_is_its_row(services: Services) -> None:
+    told: list[tuple[str, float]] = []
+    asked = replace(MINE, forms=("faster-whisper:int8", "faster-whisper:int8_float16"))
+    found = compare_forms(
+        services, asked, on_step=lambda doing, share: told.append((str(doing), share))
+    ).to_json()
+    first, other = found["rows"]
+    assert (found["clips"], found["recommended"]) == (5, "faster-whisper:int8")
+    assert 0 < first["cer"] < 1 and (first["low"], first["high"]) == (0, 0)
+    assert first["real_time_factor"] > 0 and first["memory_bytes"] > 2**20 and first["size_bytes"] > 2**20
+    assert other["wer"] is None and "cannot compute in int8_float16" in other["problem"]["text"]
+    assert ("faster-whisper:int8_float16 hears 5 clips …", 0.5) in told
+    assert [share for _, share in told] == sorted(share for _, share in told)
+    assert services.registry.get("mine").card["forms"] == found
+    shown = forms_text(found)
+    assert "int8_float16: faster-whisper cannot compute" in shown and "is the fastest form" in shown
+    table = str(forms_table(found, "zh-TW"))
+    assert "推薦" in table and "faster-whisper 無法" in table
+
+
+def test_who_cancels_before_the_first_form_has_no_figures_and_keeps_none(services: Services) -> None:
+    found = compare_forms(services, replace(MINE, forms=("faster-whisper",)), should_stop=lambda: True)
+    assert (found.rows, found.clips, found.recommended) == ((), 0, "")
+    assert "forms" not in services.registry.get("mine").card
+    assert forms_table(found.to_json(), "en") is None
+
+
+def test_what_is_no_form_of_the_model_is_answered_with_those_there_are(services: Services) -> None:
+    with pytest.raises(ConfigError, match=r"no form 'onnx' of this model: choose one of faster-whisper"):
+        compare_forms(services, replace(MINE, forms=("onnx",)))
+    folder = services.registry.models / "foreign"
+    folder.mkdir()
+    (folder / "a.bin").write_bytes(b"1")
+    write_json(folder / "model.json", {"kind": "foreign", "format": "ggml", "weights": "a.bin"})
+    with pytest.raises(ConfigError, match=r"foreign is for another program \(ggml\)"):
+        compare_forms(services, replace(MINE, model="foreign"))
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["<b>", 7, math.nan, None, [[]], [{"name": "<b>", "wer": "x", "problem": {"template": "{text:>99}"}}]],
+)
+def test_a_card_that_somebody_has_written_shows_what_can_be_read_of_it(value: Any) -> None:
+    for found in (value, {"rows": value}, {"rows": [{"name": value, "wer": value, "problem": value}]}):
+        assert "<b>" not in str(forms_table(found, "zh-CN"))
+        assert all(len(cells) == 7 and "  " not in str(problem) for cells, problem in form_rows(found))
+    assert recommendation({"recommended": value, "metric": value}) is None or value

@@ -1,0 +1,224 @@
+"""Corrected references: from a file, into a new list, and kept until they are in one."""
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from studio.dataset.example import Example, Manifest, TextSegment
+from studio.dataset.manifest import read_manifest
+from studio.dataset.rows import NO_SPEECH
+from studio.errors import ConfigError, DataError, StudioError
+from studio.evaluation.compare import with_references
+from studio.evaluation.corrections import (
+    KeptCorrections,
+    checked_reference,
+    clip_of,
+    evaluated_clips,
+    free_place,
+    list_lines,
+    read_corrections,
+    save_list,
+)
+from studio.evaluation.result import Evaluation
+from tests.unit.evaluation.test_explorer import SAID, A, B, evaluation
+
+
+@pytest.fixture
+def manifest(demo_speech: Path, tmp_path: Path) -> Manifest:
+    """Three clips: two of one file, the second of which goes on with the first, and one without speech."""
+    sound = str(demo_speech / "audio" / "test-000.ogg")
+    rows = [
+        {"audio": {"path": sound, "start_time": 0.0, "end_time": 0.5}, "sentence": "turn on"},
+        {"audio": {"path": sound, "start_time": 0.6, "end_time": 1.2}, "sentence": "the light"},
+        {"audio": {"path": str(demo_speech / "audio" / "test-001.ogg")}, "sentence": NO_SPEECH},
+    ]
+    path = tmp_path / "lists" / "test.jsonl"
+    path.parent.mkdir()
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return read_manifest(path)
+
+
+def corrections_of(manifest: Manifest, tmp_path: Path, text: str) -> dict[int, str]:
+    """Line of the clip → what a file with that text has for it."""
+    path = tmp_path / "corrections"
+    path.write_text(text, encoding="utf-8")
+    return {clip[1]: said for clip, said in read_corrections(path, manifest).items()}
+
+
+def test_a_file_names_its_clips_by_line_or_by_file(manifest: Manifest, tmp_path: Path) -> None:
+    for text, found in (
+        ("line,reference\n2,the lights\n", {2: "the lights"}),
+        ('{"line": 3, "text": "good  night"}\n', {3: "good night"}),
+        ("audio_path\tsentence\naudio/test-001.ogg\tשלום עולם\n", {3: "שלום עולם"}),
+        (f"audio,line,text\ntest-000.ogg,1,{NO_SPEECH}\n", {1: ""}),
+        ('[{"line": "1", "text": 7}]', {1: "7"}),
+        ("line,text\n1,turn on\n2,the  light\n", {}),
+    ):
+        assert corrections_of(manifest, tmp_path, text) == found, text
+
+
+def test_the_csv_of_an_evaluation_corrected_is_such_a_file(tmp_path: Path) -> None:
+    """Of two models a clip has two rows, of which it is enough to correct one."""
+    found = evaluation(SAID, A, B)
+    rows = list(csv.DictReader(found.to_csv().splitlines()))
+    rows[3]["reference"] = "打开 chicken 灯"
+    path = tmp_path / "clips.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, rows[0])
+        table.writeheader()
+        table.writerows(rows)
+    corrections = read_corrections(path, evaluated_clips(found))
+    assert corrections == {clip_of(found.utterances[2]): "打开 chicken 灯"}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("line,text\n9,hello\n", "corrections, line 2: there is no clip line 9 in"),
+        ("audio,text\n../../etc/passwd,hello\n", "there is no clip ../../etc/passwd"),
+        ("audio,text\ntest-000.ogg,hello\n", "test-000.ogg are 2 clips of .*: give both line and audio_path"),
+        ("line,text\n1,\n", "line 1 is empty: write what is said, or <|nospeech|>"),
+        ("line,text\n1\n", "line 1 is empty"),
+        ("line,text\nfirst,hello\n", "a number, got 'first'"),
+        ('{"text": "hello"}\n{"text": "you"}\n', "names no clip"),
+        ('{"line": 1, "text": "a\\u0000b"}\n', "line 1 has signs that are no text"),
+        ('{"line": 1, "text": "a\\ud800"}\n', "line 1 has signs that are no text"),
+        ("line,text\n1,one\n1,two\n", "line 3: clip 1 is corrected a second time"),
+        ("line,text\n1,a\0b\n", "is not UTF-8 text"),
+        ("text\nhello\n", "no column|names no audio|audio"),
+        ("", "is empty"),
+    ],
+)
+def test_a_file_that_cannot_be_meant_is_refused_in_a_sentence(
+    manifest: Manifest, tmp_path: Path, text: str, sentence: str
+) -> None:
+    with pytest.raises(StudioError, match=sentence.replace("|>", r"\|>").replace("<|", r"<\|")) as refused:
+        corrections_of(manifest, tmp_path, text)
+    assert "\n" not in str(refused.value)
+    with pytest.raises(DataError, match="There is no file"):
+        read_corrections(tmp_path / "nowhere.csv", manifest)
+
+
+def test_the_new_list_is_read_as_the_old_one_but_for_what_was_corrected(
+    manifest: Manifest, tmp_path: Path
+) -> None:
+    """What followed a corrected clip follows the corrected text; where nobody speaks, the list says so."""
+    first, second, silent = manifest.examples
+    old = Path(manifest.source).read_bytes()
+    corrections = {clip_of(first): "turn off", clip_of(silent): "good night"}
+    path = free_place(manifest.source, tmp_path / "datasets")
+    assert path == tmp_path / "lists" / "test-corrected.jsonl"
+    save_list(manifest, corrections, path)
+    assert Path(manifest.source).read_bytes() == old
+    assert read_manifest(path).examples == (
+        replace(first, text="turn off"),
+        replace(second, previous_text="turn off"),
+        replace(silent, text="good night"),
+    )
+    nobody = free_place(str(path), tmp_path)
+    assert nobody.name == "test-corrected-2.jsonl"
+    save_list(manifest, {clip_of(second): ""}, nobody)
+    assert [example.text for example in read_manifest(nobody).examples] == ["turn on", "", ""]
+
+
+def test_times_of_sentences_stay_only_where_the_text_does(manifest: Manifest) -> None:
+    parts = (TextSegment(0.0, 0.2, "turn"), TextSegment(0.2, 0.5, "on"))
+    clips = [replace(example, segments=parts, task="translate") for example in manifest.examples[:2]]
+    lines = list_lines(clips, {clip_of(clips[0]): "turn off"}, None)
+    first, second = (json.loads(line) for line in lines)
+    assert "sentences" not in first and len(second["sentences"]) == 2
+    assert first["audio"]["path"] == "test-000.ogg", "a name, and not where it lies"
+    assert first["task"] == "translate"
+
+
+def test_files_beside_the_new_list_are_named_from_there(tmp_path: Path, demo_speech: Path) -> None:
+    sound = tmp_path / "clips" / "a.ogg"
+    sound.parent.mkdir()
+    sound.write_bytes((demo_speech / "audio" / "test-000.ogg").read_bytes())
+    (tmp_path / "list.csv").write_text("path,text\nclips/a.ogg,hello\n", encoding="utf-8")
+    manifest = read_manifest(tmp_path / "list.csv")
+    (line,) = list_lines(manifest.examples, {}, tmp_path)
+    assert json.loads(line)["audio"] == {"path": "clips/a.ogg"}
+
+
+def test_nothing_is_written_over_and_nothing_into_another_list(manifest: Manifest, tmp_path: Path) -> None:
+    there = tmp_path / "there.jsonl"
+    there.write_text("mine", encoding="utf-8")
+    correction = {clip_of(manifest.examples[0]): "turn off"}
+    with pytest.raises(ConfigError, match=r"there\.jsonl is there already: name a new file"):
+        save_list(manifest, correction, there)
+    assert there.read_text(encoding="utf-8") == "mine"
+    other = {("elsewhere.wav", 1, None, "turn on"): "turn off"}
+    with pytest.raises(DataError, match=r"Line 1 of .* is another clip by now"):
+        save_list(manifest, other, tmp_path / "new.jsonl")
+    assert not (tmp_path / "new.jsonl").exists()
+
+
+def test_a_list_that_has_no_place_of_its_own_gets_one_among_the_data_sets(tmp_path: Path) -> None:
+    datasets = tmp_path / "datasets"
+    assert free_place("demo:test", datasets) == datasets / "demo-test-corrected" / "metadata.jsonl"
+    (datasets / "demo-test-corrected").mkdir(parents=True)
+    (datasets / "demo-test-corrected" / "metadata.jsonl").touch()
+    assert free_place("demo:test", datasets).parent.name == "demo-test-corrected-2"
+    assert free_place("../../up:x", datasets).is_relative_to(datasets)
+    assert ".." not in free_place("../../up:x", datasets).parts
+    folder = tmp_path / "clips"
+    folder.mkdir()
+    assert free_place(f"{folder}::test", datasets) == tmp_path / "clips-test-corrected.jsonl"
+
+
+def test_what_is_corrected_and_not_saved_outlives_the_studio(manifest: Manifest, tmp_path: Path) -> None:
+    first, second, _ = map(clip_of, manifest.examples)
+    kept = KeptCorrections(tmp_path / "kept", manifest.source)
+    assert kept.read() == {}
+    kept.put(first, "turn of")
+    kept.put(second, "the lights")
+    kept.put(first, "turn off")
+    kept.put(second, None)
+    (file,) = (tmp_path / "kept").iterdir()
+    file.write_text(
+        file.read_text("utf-8") + '{"clip": [1]}\n{"clip": 7, "text": 1}\n{"clip": ["torn', "utf-8"
+    )
+    again = KeptCorrections(tmp_path / "kept", manifest.source)
+    assert again.read() == {first: "turn off"}
+    assert KeptCorrections(tmp_path / "kept", "demo:test").read() == {}
+    again.forget()
+    assert again.read() == {}
+
+
+def test_the_same_texts_are_compared_with_corrected_references() -> None:
+    found = evaluation(SAID, A, B)
+    corrections = {clip_of(found.utterances[0]): "turn the night", clip_of(found.utterances[6]): "thank you"}
+    lines = {clip_of(row): row.line + 10 for row in found.utterances}
+    after = with_references(found, corrections, "new", lines)
+    assert [row.reference for row in after.utterances[::2]] == [
+        "turn the night",
+        *SAID[1:3],
+        "thank you",
+        SAID[4],
+    ]
+    assert [row.hypothesis for row in after.utterances] == [row.hypothesis for row in found.utterances]
+    assert after.source == "new" and after.utterances[0].line == 11
+    fresh = with_references(evaluation([row.reference for row in after.utterances[::2]], A, B), {}, "new")
+    assert after.models == fresh.models and after.normalizers == fresh.normalizers
+    assert after.utterances[1].wer == 0.0 < after.utterances[0].wer
+    assert isinstance(after, Evaluation) and {row.b for row in after.comparisons} == {"b"}
+
+
+def test_a_reference_is_a_line_of_text_in_any_script() -> None:
+    assert checked_reference(" שלום\n עולם ", 1) == "שלום עולם"
+    assert checked_reference("می‌خواهم", 1) == "می‌خواهم"
+    assert checked_reference(NO_SPEECH, 1) == ""
+    for wrong in ("", " \n", "a\x00b", "a\x1bb", "a\ud800", "x" * 10_001):
+        with pytest.raises(DataError, match="line 7"):
+            checked_reference(wrong, 7)
+
+
+def test_an_example_of_an_evaluation_is_the_clip_that_was_heard() -> None:
+    found = evaluation(SAID, A, B)
+    clips: tuple[Example, ...] = tuple(evaluated_clips(found).examples)
+    assert [clip_of(clip) for clip in clips] == [clip_of(row) for row in found.utterances[::2]]
+    assert clips[1].speaker == "Q" and clips[1].duration_seconds == 2.0

@@ -1,0 +1,68 @@
+"""A corrected list, written beside the old one or, on a Space, brought down by its visitor."""
+
+import base64
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from studio.dataset.manifest import read_manifest
+from studio.evaluation.corrections import clip_of
+from studio.evaluation.explorer import Explorer
+from studio.settings import Settings
+from studio.ui.evaluate.tab import _brought_down, _kept_corrections, _looked_into, _saved
+from tests.unit.evaluation.test_explorer import evaluation
+
+SAID = ["turn on", "the light", "off"]
+
+
+def test_a_list_is_saved_with_its_corrections_and_looked_into_at_once(
+    settings: Settings, demo_speech: Path, tmp_path: Path
+) -> None:
+    """A row that cannot be used is in no new list: clips have the lines that they have there."""
+    sounds = [str(demo_speech / "audio" / f"test-00{n}.ogg") for n in range(3)]
+    rows = [{"path": "gone.wav", "text": "x"}] + [
+        {"path": sound, "text": text} for sound, text in zip(sounds, SAID, strict=True)
+    ]
+    path = tmp_path / "list.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    made = evaluation(SAID, SAID)
+    clips = [
+        replace(row, audio_path=sound, line=row.line + 1)
+        for row, sound in zip(made.utterances, sounds, strict=True)
+    ]
+    found = replace(made, source=str(path), utterances=tuple(clips))
+    kept = _kept_corrections(settings, found.source)
+    assert kept is not None
+    kept.put(clip_of(clips[1]), "the lights")
+    assert _looked_into(found, settings, "en").corrected == {1: "the lights"}, "after a restart, too"
+    after, told, data = _saved(found, kept.read(), settings, "en")
+    assert data == str(tmp_path / "list-corrected.jsonl") == after.source and data in told
+    assert [(row.line, row.reference) for row in after.utterances] == [
+        (1, "turn on"),
+        (2, "the lights"),
+        (3, "off"),
+    ]
+    assert [clip_of(clip) for clip in read_manifest(data).examples] == list(map(clip_of, after.utterances))
+    assert (after.models[0].wer, Explorer(after).errors[0].errors.tolist()) == (0.2, [0, 1, 0])
+
+
+def test_on_a_space_the_list_is_a_download_that_says_nothing_of_the_server(settings: Settings) -> None:
+    made = evaluation(SAID, SAID)
+    found = replace(
+        made,
+        utterances=tuple(
+            replace(row, audio_path=f"/srv/secret/{n}.ogg") for n, row in enumerate(made.utterances)
+        ),
+    )
+    after, told, _ = _brought_down(found, {clip_of(found.utterances[0]): "שלום"}, "zh-TW")
+    (link,) = re.findall(r'href="data:[^,]*,([^"]*)"', told)
+    rows = [json.loads(line) for line in base64.b64decode(link).decode().splitlines()]
+    assert [row["sentence"] for row in rows] == ["שלום", "the light", "off"]
+    assert rows[0]["audio"] == {"path": "0.ogg"} and "secret" not in told + json.dumps(rows)
+    assert after.utterances[0].reference == "שלום" and 'download="corrected.jsonl"' in told
+    for stranger in (
+        replace(settings, on_spaces=True, allow_training=False),
+        replace(settings, on_spaces=True, visitor="somebody"),
+    ):
+        assert _kept_corrections(stranger, "demo:test") is None

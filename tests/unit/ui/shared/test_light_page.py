@@ -1,0 +1,48 @@
+"""What a browser is sent of the page."""
+
+import json
+
+import gradio as gr
+import pytest
+from gradio.routes import toorjson
+
+from studio.ui.shared.i18n import _, page_translations
+from studio.ui.shared.light_page import lightened
+
+UNSAFE = "</script><script>alert('&')"
+
+
+@pytest.fixture
+def page() -> bytes:
+    """As Gradio's template writes it."""
+    with gr.Blocks() as app:
+        rate = gr.Number(1, label=_("Learning rate"), elem_id="rate")
+        text = gr.Textbox(UNSAFE)
+        rate.change(lambda value: value, rate, text)
+        rate.submit(None, rate, text, js="(value) => value")
+    config = {**app.get_config_file(), "i18n_translations": page_translations().translations_dict}
+    return (
+        f"<html><script>window.gradio_config = {toorjson(config)};</script><script>window.gradio_api_info = "
+        f'{{"named_endpoints": {{"/one": 1}}}};</script></html>'
+    ).encode()
+
+
+def test_a_browser_gets_what_it_reads_in_one_language(page: bytes) -> None:
+    light = lightened(page, "zh-TW").decode()
+    assert len(light) < 0.6 * len(page) and "</script>" not in light.partition("</script>")[0]
+    before, _rest = json.JSONDecoder().raw_decode(page.decode().partition("gradio_config = ")[2])
+    after, _rest = json.JSONDecoder().raw_decode(light.partition("gradio_config = ")[2])
+    (rate,) = (one for one in after["components"] if one["props"].get("elem_id") == "rate")
+    assert rate["props"]["label"] == "學習率" and rate["type"] == "number"
+    assert UNSAFE in [one["props"].get("value") for one in after["components"]]
+    assert [*after["i18n_translations"]] == ["zh-TW"]
+    assert after["page"] == before["page"]
+    for one, whole in zip(after["dependencies"], before["dependencies"], strict=True):
+        assert one.items() <= whole.items()
+        assert one.get("js") == whole["js"] and one["inputs"] == whole["inputs"]
+
+
+def test_a_page_that_is_built_in_another_way_is_left_as_it_is(page: bytes) -> None:
+    other = page.replace(b"gradio_api_info", b"gradio_info")
+    assert lightened(other, "zh-TW") == other
+    assert lightened(page, "klingon") == page
