@@ -25,7 +25,10 @@
   });
 
   new MutationObserver(() => {
-    for (const tab of document.querySelectorAll('[role="tab"]')) tab.tabIndex = tab.ariaSelected === 'true' ? 0 : -1;
+    for (const tab of document.querySelectorAll('[role="tab"]')) {
+      const at = tab.ariaSelected === 'true' ? 0 : -1;
+      if (tab.tabIndex !== at) tab.tabIndex = at;
+    }
     for (const list of document.querySelectorAll('[role="listbox"]:not([tabindex])')) list.tabIndex = -1;
   }).observe(document.documentElement, {childList: true, subtree: true, attributeFilter: ['aria-selected']});
 })();

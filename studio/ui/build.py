@@ -22,10 +22,12 @@ from studio.ui.come_back import KEEP, come_back
 from studio.ui.evaluate.tab import build_evaluate_tab
 from studio.ui.memory.tab import build_memory_tab
 from studio.ui.models.tab import build_models_tab
+from studio.ui.quick_updates import quick_updates
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.handover import wire_handovers
 from studio.ui.shared.i18n import LocaleMiddleware, _, page_translations
+from studio.ui.shared.light_page import script
 from studio.ui.shared.theme import studio_theme
 from studio.ui.shared.visitors import VisitorCookie, back_from_login
 from studio.ui.space import build_space_line, owner_login
@@ -37,7 +39,7 @@ LOGO = ASSETS / "logo.svg"
 STYLE_SHEET = ASSETS / "studio.css"
 _SCRIPTS = (
     *("arrow_keys", "come_back", "copy_link", "gradio_names", "quick_hands", "in_view", "refused"),
-    "other_files",
+    *("other_files", "explorer"),
 )
 SCRIPTS = tuple(ASSETS / f"{name}.js" for name in _SCRIPTS)
 """Each says in its first lines what it is for."""
@@ -142,7 +144,7 @@ def launch_options(
     return {
         "theme": studio_theme(),
         "css_paths": STYLE_SHEET,
-        "head": _PLAIN_MICROPHONE + "".join(_script(path) for path in SCRIPTS),
+        "head": _PLAIN_MICROPHONE + "".join(f"<script>{script(path)}</script>" for path in SCRIPTS),
         "i18n": page_translations(),
         "favicon_path": LOGO,
         "footer_links": ["api"],
@@ -156,7 +158,7 @@ def launch_options(
         "blocked_paths": [str(settings.home)],
         # What FastAPI takes for a middleware: class, positional and named arguments.
         "app_kwargs": {
-            "routes": Endpoint(services, uploads, line or Line(AT_ONCE)).routes(),
+            "routes": [*quick_updates(), *Endpoint(services, uploads, line or Line(AT_ONCE)).routes()],
             "middleware": [
                 (Gate, (names, login, settings.api_key), {}),
                 (UploadLimit, (uploads,), {}),
@@ -169,10 +171,6 @@ def launch_options(
         # Gradio's own servers for files, which its variable would start, stand beside the gate.
         "num_workers": 0,
     }
-
-
-def _script(path: Path) -> str:
-    return f"<script>{path.read_text(encoding='utf-8')}</script>"
 
 
 def _header(*, has_login: bool) -> None:

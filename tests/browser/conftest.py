@@ -40,6 +40,24 @@ RAW_MICROPHONE = """{
 }"""
 """The page hears what the file has: what Chromium does to a microphone depends on how busy the machine is."""
 
+MOVED = """() => {
+  const observer = new PerformanceObserver(() => {});
+  observer.observe({type: 'layout-shift', buffered: true});
+  const since = window.looked ?? 0;
+  const moves = observer.takeRecords().filter((one) => one.startTime >= since && !one.hadRecentInput);
+  let [worst, sum, begin, last] = [0, 0, -Infinity, -Infinity];
+  for (const {startTime, value} of moves) {
+    if (startTime - last >= 1000 || startTime - begin >= 5000) [sum, begin] = [0, startTime];
+    [sum, last] = [sum + value, startTime];
+    worst = Math.max(worst, sum);
+  }
+  window.looked = performance.now();
+  return worst;
+}"""
+"""Moves that nobody asked for."""
+MOST_MOVED = 0.1
+"""What counts as good."""
+
 OpenPage = Callable[..., Page]
 
 
@@ -151,6 +169,11 @@ def wait_until_recorded(recorder: Locator, seconds: int) -> None:
     tens, ones = divmod(seconds, 10)
     later = re.compile(rf"[1-9]:|0:({tens}[{ones}-9]|[{tens + 1}-5]\d)")
     expect(recorder.locator("time").last).to_have_text(later)
+
+
+def layout_shift(page: Page) -> float:
+    """Cumulative layout shift (web.dev/cls) since it was asked last: in the worst five seconds."""
+    return float(page.evaluate(MOVED))
 
 
 def held(page: Page, what: str, saying: str = "") -> Callable[..., None]:

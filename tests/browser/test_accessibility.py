@@ -8,15 +8,12 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import OpenPage, show_tab
+from tests.browser.conftest import MOST_MOVED, OpenPage, layout_shift, show_tab
 from tests.golden.conftest import HOMES
 from tests.studio_process import StudioProcess
 
 AT_ONCE = "*, *::before, *::after {transition: none !important; animation: none !important}"
 """What is half faded in has half its contrast."""
-
-MOST_MOVED = 0.1
-"""What counts as good."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -181,33 +178,15 @@ def test_a_transcript_is_one_stop_and_arrows_lead_through_its_words(open_page: O
     expect(page.locator("textarea.correction").nth(1)).to_be_focused()
 
 
-MOVED = """since => {
-  const observer = new PerformanceObserver(() => {});
-  observer.observe({type: 'layout-shift', buffered: true});
-  const moves = observer.takeRecords().filter((one) => one.startTime >= since && !one.hadRecentInput);
-  let [worst, sum, begin, last] = [0, 0, -Infinity, -Infinity];
-  for (const {startTime, value} of moves) {
-    if (startTime - last >= 1000 || startTime - begin >= 5000) [sum, begin] = [0, startTime];
-    [sum, last] = [sum + value, startTime];
-    worst = Math.max(worst, sum);
-  }
-  return worst;
-}"""
-"""Cumulative layout shift (web.dev/cls): moves that nobody asked for, in the worst five seconds."""
-
-
 @pytest.mark.parametrize("width", [1366, 390])
 def test_what_is_on_the_page_stays_where_it_is(
     open_page: OpenPage, width: int, record_testsuite_property: Callable[[str, object], None]
 ) -> None:
     page = open_page(width=width)
-    begins = 0.0
 
     def moved(story: str) -> float:
-        nonlocal begins
-        figure = float(page.evaluate(MOVED, begins))
+        figure = layout_shift(page)
         record_testsuite_property(f"layout shift, {story}, {width}", figure)
-        begins = page.evaluate("performance.now()")
         return figure
 
     fill(page, "memory")

@@ -37,6 +37,7 @@ ARGUMENTS = {
     "models": "Models with commas between them: ids as `models` lists them, folders or Hub ids.",
     "model": "A model's id as `models` lists it, a folder or a Hub id.",
     "normalizer": "How texts are normalised: none, lowercase, basic, english, chinese or no_punctuation.",
+    "non_speech": "Whether to measure, too, what the models write where nobody speaks.",
     "num_beams": "Beam size; 0 in transcribing: 5.",
     "num_gpus": "GPUs that train together.",
     "per_device_train_batch_size": "Clips per step and GPU; in transcribing, windows of 30 seconds at once.",

@@ -23,7 +23,6 @@ from studio.reports.evaluation_views import (
 )
 from studio.reports.markup import Child, Html, tag
 from studio.reports.pieces import BLUE, VIOLET
-from studio.settings import ASSETS
 from studio.translation import N_, said, tr
 from studio.ui.shared.charts import axis, figure
 from studio.ui.shared.errors import told_in
@@ -31,7 +30,8 @@ from studio.ui.shared.following import QUIET, follow_form
 from studio.ui.shared.forms import choices_of
 from studio.ui.shared.i18n import _, request_locale
 
-SCRIPT = ASSETS / "explorer.js"
+_ON_LOAD = "explorer(element, trigger)"
+"""See `assets/explorer.js`."""
 PAGE = 25
 """Clips that are shown at a time."""
 KEPT_SECONDS = 3600.0
@@ -56,6 +56,8 @@ class Seen:
     cell: tuple[int, int] | None = None
     corrected: Mapping[int, str] = field(default_factory=dict)
     """Clips whose reference the visitor has corrected, and what is said in them."""
+    query: Query | None = None
+    """What the list answers."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ def build_explorer(keep: Keep) -> ExplorerView:
         with gr.Row():
             bars = gr.Plot(show_label=False, visible=False, min_width=300, elem_id="evaluate-groups")
             scatter = gr.Plot(show_label=False, visible=False, min_width=300, elem_id="evaluate-scatter")
-        words = gr.HTML(elem_id="evaluate-words", js_on_load=SCRIPT.read_text(encoding="utf-8"))
+        words = gr.HTML(elem_id="evaluate-words", js_on_load=_ON_LOAD)
         with gr.Row():
             shows, sorts = choices_of(SHOWN_LABELS), choices_of(SORT_LABELS)
             form["show"] = gr.Dropdown(shows, value="all", label=_("Show"), elem_id="evaluate-show")
@@ -114,9 +116,7 @@ def build_explorer(keep: Keep) -> ExplorerView:
                 label=_("Search in the texts"), max_lines=1, elem_id="evaluate-search"
             )
         with gr.Row(elem_classes="corrections"):
-            corrected = gr.HTML(
-                visible=False, elem_id="evaluate-corrected", js_on_load=SCRIPT.read_text(encoding="utf-8")
-            )
+            corrected = gr.HTML(visible=False, elem_id="evaluate-corrected", js_on_load=_ON_LOAD)
             save = gr.Button(
                 _("Save as a new list"),
                 visible=False,
@@ -129,7 +129,7 @@ def build_explorer(keep: Keep) -> ExplorerView:
         listed = gr.HTML(
             tag("div", data_figures=_FIGURES),
             elem_id="evaluate-utterances",
-            js_on_load=SCRIPT.read_text(encoding="utf-8"),
+            js_on_load=_ON_LOAD,
         )
     explorer, seen = gr.State(None, time_to_live=KEPT_SECONDS), gr.State(Seen())
     view = ExplorerView(section, form, bars, scatter, words, listed, corrected, save, refused, explorer, seen)
@@ -144,8 +144,10 @@ def _wire(view: ExplorerView, keep: Keep) -> None:
         """Another question: its first page."""
         if explorer is None:
             return [gr.skip()] * len(view.listed())
-        seen = replace(seen, page=0, playing=None)
-        return _list(explorer, _query(explorer, form, seen), seen, request_locale(request))
+        query = _query(explorer, form, seen)
+        if query == seen.query:  # a form that was filled asks too, and so late that a clip may be played
+            return [gr.skip()] * len(view.listed())
+        return _list(explorer, query, replace(seen, page=0, playing=None), request_locale(request))
 
     def regroup(explorer: Explorer | None, request: gr.Request, **form: Any) -> list[Any]:
         """Another model, or other groups: figures and words."""
@@ -200,7 +202,7 @@ def shown(explorer: Explorer | None, locale: str, corrected: Mapping[int, str] |
     names = [(name, name) for name in explorer.models]
     is_pair = len(names) > 1
     by = next(iter(explorer.groupings), "")
-    query = Query(len(names) - 1, by=by, corrected=seen.corrected.keys())
+    query = Query(len(names) - 1, by=by, corrected=frozenset(seen.corrected))
     groupings = [(tr(GROUPING_LABELS[name], locale), name) for name in explorer.groupings]
     labels = {name: text for name, text in SHOWN_LABELS.items() if is_pair or name not in ("lost", "gained")}
     shows = [(tr(text, locale), name) for name, text in labels.items()]
@@ -247,7 +249,7 @@ def _query(explorer: Explorer, form: Mapping[str, Any], seen: Seen) -> Query:
         form["search"] or "",
         seen.mistake,
         seen.cell,
-        seen.corrected.keys(),
+        frozenset(seen.corrected),
     )
 
 
@@ -306,7 +308,7 @@ def _list(explorer: Explorer, query: Query, seen: Seen, locale: str) -> list[Any
         _listed(explorer, query, seen, locale),
         gr.HTML(told, visible=bool(count)),
         gr.Button(visible=bool(count)),
-        seen,
+        replace(seen, query=query),
     ]
 
 

@@ -10,6 +10,7 @@ Programs ask `/config` and `/info`, which stay whole. What is left is told, byte
 import functools
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 _BEGIN = "<script>window.gradio_config = "
@@ -31,6 +32,12 @@ _MARKED = re.compile(r'__i18n__\{\\"__type__\\": \\"translation_metadata\\", \\"
 """A text that the browser is to put in, as it stands in a string of JSON."""
 _SPELT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "'": "\\u0027"})
 """Of what could end a script."""
+
+
+def script(path: Path) -> str:
+    """A script of the studio without indentation, and without comments that stand on lines of their own."""
+    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 @functools.lru_cache(maxsize=6)

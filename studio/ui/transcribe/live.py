@@ -17,6 +17,7 @@ from studio.translation import N_, said, tr
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.i18n import _, request_locale
+from studio.ui.shared.light_page import script
 from studio.ui.shared.search_options import engine_fields
 from studio.ui.shared.tasks import ExportStep, shared_note
 from studio.ui.shared.transcript_views import download_links
@@ -58,7 +59,7 @@ def build_live(engines: ModelCache, model: Block, tab: gr.Tab) -> None:
         with gr.Column(scale=3, min_width=320):
             view = gr.HTML(
                 elem_id="live",
-                js_on_load=SCRIPT.read_text(encoding="utf-8"),
+                js_on_load=script(SCRIPT),
                 server_functions=_server_functions(sessions),
             )
             downloads = gr.HTML(elem_id="live-downloads")

@@ -20,6 +20,7 @@ from studio.translation import N_, said, tr
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, changes_of
 from studio.ui.shared.i18n import _, request_locale
+from studio.ui.shared.light_page import script
 from studio.ui.shared.transcript_views import download_links, segment_list, transcript_facts
 
 SCRIPT = ASSETS / "transcript.js"
@@ -82,7 +83,7 @@ def build_results(layout: dict[str, Block]) -> Results:
         visible=False,
         elem_id="transcript",
     )
-    segments = gr.HTML(elem_id="transcript-segments", js_on_load=SCRIPT.read_text(encoding="utf-8"))
+    segments = gr.HTML(elem_id="transcript-segments", js_on_load=script(SCRIPT))
     refused = gr.HTML(elem_id="transcript-refused")
     downloads = gr.HTML(elem_id="transcript-downloads")
     with gr.Accordion(_("Layout of the captions"), open=False, visible=False) as captions, gr.Row():

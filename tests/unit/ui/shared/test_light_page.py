@@ -1,13 +1,14 @@
 """What a browser is sent of the page."""
 
 import json
+from pathlib import Path
 
 import gradio as gr
 import pytest
 from gradio.routes import toorjson
 
 from studio.ui.shared.i18n import _, page_translations
-from studio.ui.shared.light_page import lightened
+from studio.ui.shared.light_page import lightened, script
 
 UNSAFE = "</script><script>alert('&')"
 
@@ -46,3 +47,11 @@ def test_a_page_that_is_built_in_another_way_is_left_as_it_is(page: bytes) -> No
     other = page.replace(b"gradio_api_info", b"gradio_info")
     assert lightened(other, "zh-TW") == other
     assert lightened(page, "klingon") == page
+
+
+def test_scripts_come_without_what_is_for_their_readers(tmp_path: Path) -> None:
+    path = tmp_path / "one.js"
+    path.write_text(
+        "// Says why.\n(() => {\n  const at = 'http://x';  // here\n\n  // more\n})();\n", "utf-8"
+    )
+    assert script(path) == "(() => {\nconst at = 'http://x';  // here\n})();"
