@@ -21,6 +21,12 @@ from tests.micro import make_tones
 from tests.unit.training.attempts import Runs
 
 
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, the time for the measures is enough."""
+    monkeypatch.setattr(after_check, "_LEAST_SECONDS", 3600.0)
+
+
 def attempt_with(runs: Runs, other: str) -> Attempt:
     run = runs.new(max_steps=1, capability_check=True, other_languages_data=other)
     return Attempt(run, runs.settings, StopSignal(run.stop_request), Outcome())
@@ -34,6 +40,7 @@ def checked(work: Attempt) -> dict[str, Any]:
     return work.outcome.capabilities
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_speech_of_another_style_in_the_language_of_the_run_is_heard_and_a_copy_of_the_model_tells_it(
     runs: Runs, tones: Path, tmp_path: Path
 ) -> None:
@@ -71,6 +78,7 @@ def test_english_that_was_made_by_a_program_is_called_so() -> None:
     assert "future" in str(capabilities_table({"checks": [{**row, "check": "future"}]}, "en"))
 
 
+@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize("is_shared", [True, False])
 def test_clips_that_were_trained_on_are_told_before_the_training_and_not_called_others(
     runs: Runs, tones: Path, tmp_path: Path, is_shared: bool
