@@ -22,7 +22,7 @@ from studio.ui.come_back import KEEP, come_back
 from studio.ui.evaluate.tab import build_evaluate_tab
 from studio.ui.memory.tab import build_memory_tab
 from studio.ui.models.tab import build_models_tab
-from studio.ui.quick_updates import quick_updates
+from studio.ui.quick_page import quick_page
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.handover import wire_handovers
@@ -158,7 +158,7 @@ def launch_options(
         "blocked_paths": [str(settings.home)],
         # What FastAPI takes for a middleware: class, positional and named arguments.
         "app_kwargs": {
-            "routes": [*quick_updates(), *Endpoint(services, uploads, line or Line(AT_ONCE)).routes()],
+            "routes": [*quick_page(), *Endpoint(services, uploads, line or Line(AT_ONCE)).routes()],
             "middleware": [
                 (Gate, (names, login, settings.api_key), {}),
                 (UploadLimit, (uploads,), {}),

@@ -1,7 +1,7 @@
 """What the page costs the browser: opened, answering, watching a run; with Gradio's own script beside ours.
 
 `python -m tests.benchmarks.page`: a studio with the demo, Chromium, both scripts in turn (see
-`studio/ui/quick_updates.py`). Processor time is that of the page's process. The report goes to
+`studio/ui/quick_page.py`). Processor time is that of the page's process. The report goes to
 `tests/benchmarks/reports/page.md`.
 """
 
@@ -71,7 +71,7 @@ def opened(browser: Browser, url: str, script: str, figures: Figures) -> Page:
     page.set_default_timeout(90_000)
     if script == GRADIOS:
         page.route(
-            "**/assets/Blocks-*.js",
+            re.compile(r"/assets/(Blocks|core)-[^/]*\.js$"),
             lambda route: route.fulfill(path=Path(BUILD_PATH_LIB) / route.request.url.rpartition("/")[2]),
         )
     with counted(figures[OPENED]):
