@@ -9,6 +9,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from studio.dataset.manifest import read_manifest
+from studio.evaluation import capabilities
 from studio.evaluation.capabilities import (
     CHECKS,
     Capability,
@@ -22,6 +23,12 @@ from studio.evaluation.non_speech import recordings
 from studio.evaluation.other_languages import clips_in_other_languages
 from studio.files import read_json, write_json
 from studio.transcription.model_cache import ModelCache
+
+
+@pytest.fixture(autouse=True)
+def short_recordings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clips are joined to less than a minute, which tells the same sooner."""
+    monkeypatch.setattr(capabilities, "_LONG_SECONDS", 25.0)
 
 
 def deaf_to_english(model: Path, folder: Path) -> Path:
@@ -48,7 +55,7 @@ def test_a_model_that_mishears_the_language_is_found_out_and_its_base_is_not(
     assert tuple(rows) == CHECKS and report.unchecked == ()
     assert (rows["language"].base, rows["language"].tuned) == (1.0, 0.0)
     assert report.lost == ("language",), "told that it is English, it still hears the words"
-    assert rows["other_languages"].base > 0.4 and rows["other_languages"].clips > 15
+    assert rows["other_languages"].base > 0.4 and rows["other_languages"].clips > 5
     assert rows["silence"].base >= 0.5 and rows["timestamps"].base == 1.0
     assert rows["silence"].clips == len(recordings()) and report.non_speech is not None
     base, tuned = report.non_speech
