@@ -2,9 +2,9 @@
 
 With each message of any event, every component that any event has ever filled is told how its event stands:
 it is looked for in the tree of all components, and asked for what it holds. Now only those are told for which
-that has changed, and a component is asked for what it holds before it goes, as a tab that one leaves takes its
-components away. And when the page is built, each component goes through the targets of all events to find its
-own; now the events of all are gathered once. What is not written as expected stays as Gradio wrote it.
+that has changed, and a component is asked for what it holds before it goes, as a tab that one leaves takes
+its components away. And when the page is built, each component goes through the targets of all events to find
+its own; now the events of all are gathered once. What is not written as expected stays as Gradio wrote it.
 `tests/benchmarks/page.py` measures both.
 """
 
@@ -35,10 +35,12 @@ CHANGES = {
         (
             "find_attached_events(e,t){let n=t.filter(t=>t.targets.find(([t])=>t===e.id)).map(t=>{"
             "let n=t.targets.find(([t])=>t===e.id);return n?n[1]:null}).filter(Boolean);",
-            "find_attached_events(e,t){if(this.gathered_from!==t){this.gathered_from=t;this.gathered=new Map();"
+            "find_attached_events(e,t){if(this.gathered_from!==t){"
+            "this.gathered_from=t;this.gathered=new Map();"
             "for(const event of t){const seen=new Set();for(const[id,name]of event.targets)"
             "if(!seen.has(id)){seen.add(id);if(name)"
-            "this.gathered.set(id,[...(this.gathered.get(id)??[]),name])}}}let n=this.gathered.get(e.id)??[];",
+            "this.gathered.set(id,[...(this.gathered.get(id)??[]),name])}}}"
+            "let n=this.gathered.get(e.id)??[];",
         ),
     ),
 }
