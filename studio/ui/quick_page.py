@@ -1,8 +1,9 @@
 """Gradio's page, built in fewer steps.
 
 Each component goes through the targets of all events to find its own: hundreds of components, hundreds of
-events, in one profile 0.9 of the 3.3 seconds that scripts took while the page opened. Now the events of all are
-gathered once. What is not written as expected stays as Gradio wrote it; `tests/benchmarks/page.py` compares.
+events, in one profile 0.9 of the 3.3 seconds that scripts took while the page opened. Now the events of all
+are gathered once. What is not written as expected stays as Gradio wrote it.
+`tests/benchmarks/page.py` compares both.
 """
 
 from pathlib import Path
