@@ -37,6 +37,7 @@ from studio.transcription.engine import (
 )
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.loaded_base import load_base
+from studio.transcription.loading import engine_of
 from studio.transcription.window_model import Search
 
 PLAYED = {
@@ -142,13 +143,7 @@ def forms_of(services: Services, model: str) -> tuple[Form, ...]:
         ModelError: if it cannot be used.
     """
     spec = services.registry.get(model)
-    if not spec.is_played:
-        raise ConfigError(
-            "{model} is for another program ({form}), and the studio does not run it: choose the model it "
-            "was made from.",
-            model=spec.id,
-            form=spec.form,
-        )
+    engine_of(spec, EngineChoice())  # refuses what no engine plays
     engines = [name for name in PLAYED if name == FASTER_WHISPER or spec.kind is not ModelKind.EXPORT]
     exports = [row for row in services.registry.all() if not row.is_played and not row.problem]
     return (
