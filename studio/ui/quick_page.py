@@ -1,9 +1,10 @@
-"""Gradio's page, built in fewer steps.
+"""Gradio's page, built and kept up to date in fewer steps.
 
-Each component goes through the targets of all events to find its own: hundreds of components, hundreds of
-events, in one profile 0.9 of the 3.3 seconds that scripts took while the page opened. Now the events of all
-are gathered once. What is not written as expected stays as Gradio wrote it.
-`tests/benchmarks/page.py` compares both.
+With each message of any event, every component that any event has ever filled is told how its event stands:
+it is looked for in the tree of all components, and asked for what it holds. Now only those are told for which
+that has changed. And when the page is built, each component goes through the targets of all events to find
+its own: hundreds of components, hundreds of events; now the events of all are gathered once. What is not
+written as expected stays as Gradio wrote it. `tests/benchmarks/page.py` measures both.
 """
 
 from pathlib import Path
@@ -13,29 +14,37 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-SCRIPTS = "core-*.js"
-BEFORE = (
-    "find_attached_events(e,t){let n=t.filter(t=>t.targets.find(([t])=>t===e.id)).map(t=>{"
-    "let n=t.targets.find(([t])=>t===e.id);return n?n[1]:null}).filter(Boolean);"
-)
-AFTER = (
-    "find_attached_events(e,t){if(this.gathered_from!==t){"
-    "this.gathered_from=t;this.gathered=new Map();"
-    "for(const event of t){const seen=new Set();for(const[id,name]of event.targets)"
-    "if(!seen.has(id)){seen.add(id);if(name)"
-    "this.gathered.set(id,[...(this.gathered.get(id)??[]),name])}}}"
-    "let n=this.gathered.get(e.id)??[];"
-)
+CHANGES = {
+    "Blocks-*.js": (
+        "async update_loading_stati_state(){await Promise.all("
+        "Object.entries(this.loading_stati.current).map(",
+        "async update_loading_stati_state(){const told=this.told_stati??={};"
+        "await Promise.all(Object.entries(this.loading_stati.current).filter(([id,now])=>{"
+        "const before=told[id];told[id]=now;"
+        "return!before||Object.keys({...before,...now}).some((key)=>before[key]!==now[key])}).map(",
+    ),
+    "core-*.js": (
+        "find_attached_events(e,t){let n=t.filter(t=>t.targets.find(([t])=>t===e.id)).map(t=>{"
+        "let n=t.targets.find(([t])=>t===e.id);return n?n[1]:null}).filter(Boolean);",
+        "find_attached_events(e,t){if(this.gathered_from!==t){"
+        "this.gathered_from=t;this.gathered=new Map();"
+        "for(const event of t){const seen=new Set();for(const[id,name]of event.targets)"
+        "if(!seen.has(id)){seen.add(id);if(name)"
+        "this.gathered.set(id,[...(this.gathered.get(id)??[]),name])}}}"
+        "let n=this.gathered.get(e.id)??[];",
+    ),
+}
+"""Files of Gradio's front end: what stands there, and what takes its place."""
 
 
 def quick_page() -> list[Route]:
-    """What answers in place of Gradio's file; nothing if there is none that is written as expected."""
-    scripts = {path.name: path.read_text(encoding="utf-8") for path in Path(BUILD_PATH_LIB).glob(SCRIPTS)}
-    return [
-        _script(name, text.replace(BEFORE, AFTER))
-        for name, text in scripts.items()
-        if text.count(BEFORE) == 1
-    ]
+    """What answers in place of Gradio's files."""
+    routes = []
+    for name, (before, after) in CHANGES.items():
+        for path in Path(BUILD_PATH_LIB).glob(name):
+            if (text := path.read_text(encoding="utf-8")).count(before) == 1:
+                routes.append(_script(path.name, text.replace(before, after)))
+    return routes
 
 
 def _script(name: str, body: str) -> Route:

@@ -71,7 +71,7 @@ def opened(browser: Browser, url: str, script: str, figures: Figures) -> Page:
     page.set_default_timeout(90_000)
     if script == GRADIOS:
         page.route(
-            re.compile(r"/assets/core-[^/]*\.js$"),
+            re.compile(r"/assets/(core|Blocks)-[^/]*\.js$"),
             lambda route: route.fulfill(path=Path(BUILD_PATH_LIB) / route.request.url.rpartition("/")[2]),
         )
     with counted(figures[OPENED]):

@@ -1,4 +1,4 @@
-"""The page's script, as Gradio wrote it but for one place."""
+"""The page's scripts, as Gradio wrote them but for one place in each."""
 
 from pathlib import Path
 
@@ -9,18 +9,25 @@ from starlette.testclient import TestClient
 from studio.ui import quick_page
 
 
-def test_gradios_own_script_is_sent_with_the_change() -> None:
-    (route,) = quick_page.quick_page()
-    sent = TestClient(Starlette(routes=[route])).get(route.path)
-    assert sent.headers["content-type"].startswith("text/javascript")
-    original = Path(quick_page.BUILD_PATH_LIB, Path(route.path).name).read_text("utf-8")
-    assert quick_page.BEFORE not in sent.text
-    assert sent.text.replace(quick_page.AFTER, quick_page.BEFORE) == original
+def test_gradios_own_scripts_are_sent_with_one_change_in_each() -> None:
+    sent = {}
+    for route in quick_page.quick_page():
+        answer = TestClient(Starlette(routes=[route])).get(route.path)
+        assert answer.headers["content-type"].startswith("text/javascript")
+        sent[Path(route.path).name] = answer.text
+    assert len(sent) == len(quick_page.CHANGES)
+    for name, text in sent.items():
+        (before, after) = next(
+            change for pattern, change in quick_page.CHANGES.items() if Path(name).match(pattern)
+        )
+        assert before not in text
+        assert text.replace(after, before) == Path(quick_page.BUILD_PATH_LIB, name).read_text("utf-8")
 
 
 def test_a_script_that_is_written_in_another_way_is_left_to_gradio(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "core-other.js").write_text("class Other {}", "utf-8")
+    for name in ("core-other.js", "Blocks-other.js"):
+        (tmp_path / name).write_text("class Other {}", "utf-8")
     monkeypatch.setattr(quick_page, "BUILD_PATH_LIB", str(tmp_path))
     assert quick_page.quick_page() == []
