@@ -245,7 +245,7 @@ def test_a_loss_stands_first_and_a_press_asks_for_a_gentler_run(
     expect(shown.locator(".note").first).to_contain_text("The base is better at: Long recordings, Timestamps")
     verdicts = {"Silence": "kept", "Language detection": "too few clips to tell", "Other": "not checked"}
     for check, verdict in verdicts.items():
-        expect(shown.locator(".capabilities tr", has_text=check)).to_contain_text(verdict)
+        expect(page.locator("#run-findings tr", has_text=check)).to_contain_text(verdict)
     page.get_by_text("The same as a command or a file").click()
     page.locator("#run-gentler").click()
     expect(page.locator("#train-learning_rate input")).to_have_value("0.0003")

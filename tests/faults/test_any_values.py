@@ -32,7 +32,7 @@ from studio.training.run_dir import RunDir
 from studio.transcription.results import ResultsFile
 from studio.ui.shared.links import linked_values
 from studio.ui.shared.views import model_details
-from studio.ui.train.run_views import run_status
+from studio.ui.train.run_views import run_findings, run_status
 from tests.golden.conftest import HOMES
 from tests.unit.registry.conftest import SMALL, make_adapter, make_whisper
 
@@ -236,3 +236,4 @@ def test_files_of_a_run(tmp_path: Path, data: st.DataObject, name: str) -> None:
     status = view(RunDir(run), Histories().read(run / "events.jsonl"))
     json.dumps(as_dict(status, RunDir(run)))
     run_status(status, "zh-CN")
+    run_findings(status, "zh-CN")

@@ -23,6 +23,7 @@ from studio.ui.train.run_views import (
     STATE_NAMES,
     error_change,
     history_table,
+    run_findings,
     run_status,
     run_title,
     samples_table,
@@ -40,8 +41,9 @@ const look = () => {
   const {run, active, text} = now.dataset;
   if (before.run === run && before.active === 'yes' && active === 'no') {
     document.title = text;
+    element.dataset.ended = run;
     if (may() && document.hidden) new Notification(text);
-  }
+  } else if (element.dataset.ended !== run) delete element.dataset.ended;
   before = {run, active};
 };
 new MutationObserver(look).observe(element, {childList: true, subtree: true});
@@ -49,6 +51,12 @@ look();
 element.addEventListener('click', (event) => {
   if (event.target.closest('[data-allow]')) Notification.requestPermission().then(look);
 });
+// Nothing jumps at the end: what Start would do next comes back above the run when the form is touched.
+for (const touch of ['pointerdown', 'keydown']) {
+  document.addEventListener(touch, (event) => {
+    if (event.target.closest?.('.form-column')) delete element.dataset.ended;
+  });
+}
 const seen = () => { if (!document.hidden) document.title = plain; };
 document.addEventListener('visibilitychange', seen);
 document.addEventListener('pointerdown', seen);
@@ -113,6 +121,7 @@ class RunPanel:
     errors: gr.Plot
     memory: gr.HTML
     samples: gr.HTML
+    findings: gr.HTML
     log_section: gr.Accordion
     log: gr.Textbox
     history: gr.HTML
@@ -142,6 +151,7 @@ def build_run_panel() -> RunPanel:
         errors = gr.Plot(show_label=False, visible=False, min_width=300, elem_id="run-errors")
     memory = gr.HTML(elem_id="run-memory")
     samples = gr.HTML(elem_id="run-samples")
+    findings = gr.HTML(elem_id="run-findings")
     with gr.Accordion(_("Log"), open=False, visible=False) as log_section:
         search = gr.Textbox(
             show_label=False, placeholder=_("Search in the log"), max_lines=1, elem_id="run-log-search"
@@ -159,6 +169,7 @@ def build_run_panel() -> RunPanel:
         errors=errors,
         memory=memory,
         samples=samples,
+        findings=findings,
         log_section=log_section,
         log=log,
         history=history,
@@ -215,11 +226,12 @@ def _of_run(status: RunStatus | None, locale: str) -> dict[str, Any]:
     """Everything about the chosen run, under the names of the panel."""
     loss = tuple(status.loss_points) if status else ()
     points = tuple(status.eval_points) if status else ()
-    # Both plots come at once: one that shares its row later would keep the width it had alone.
-    has_curves = bool(loss or points)
     has_model = status is not None and bool(status.model_id)
     is_over = status is not None and status.state not in ACTIVE
     waits = status is not None and status.state is JobState.QUEUED
+    # Both plots come at once, empty as they are at first: one that comes later moves what stands below, and
+    # one that shares its row later would keep the width it had alone.
+    has_curves = bool(loss or points) or (status is not None and not is_over)
     stop = N_("Remove from the queue") if waits else "Stop and keep a checkpoint"
     return {
         "notice": notice_of(status, locale),
@@ -250,6 +262,7 @@ def _of_run(status: RunStatus | None, locale: str) -> dict[str, Any]:
         ),
         "memory": memory_comparison(status.memory if status else None, locale),
         "samples": samples_table(status.samples, locale, status.earlier_samples) if status else "",
+        "findings": run_findings(status, locale),
     }
 
 

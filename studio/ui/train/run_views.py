@@ -1,6 +1,6 @@
 """Training runs as the visitor sees them: pure functions from status to HTML."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from studio.evaluation.capabilities import verdict_of
@@ -157,13 +157,19 @@ def run_status(status: RunStatus | None, locale: str) -> Html:
         _outcome(status, locale),
         _progress(status, locale) if status.state in ACTIVE else None,
         facts(_figures(status, locale)),
-        capabilities_table(status.capabilities, locale),
-        short_audio_table(status.short_audio, locale),
-        _data(status.data, locale),
+        _data(status, locale),
         [_retry(retry, locale) for retry in status.retries],
         [note(said(warning, locale), "warning") for warning in status.warnings],
         class_="run-status",
     )
+
+
+def run_findings(status: RunStatus | None, locale: str) -> Html:
+    """What was checked of the model that the run made."""
+    if status is None:
+        return Html("")
+    tables = (capabilities_table(status.capabilities, locale), short_audio_table(status.short_audio, locale))
+    return tag("div", tables) if any(tables) else Html("")
 
 
 def _outcome(status: RunStatus, locale: str) -> Html | None:
@@ -219,31 +225,28 @@ def _progress(status: RunStatus, locale: str) -> Html:
 
 
 def _figures(status: RunStatus, locale: str) -> list[tuple[str, Child]]:
-    """Small figures under the bar; what is not known yet is left out."""
-    figures: list[tuple[str, Child]] = []
-    if status.state in ACTIVE and status.eta_seconds is not None:
-        figures.append((tr("Time left", locale), format_duration(status.eta_seconds)))
-    if status.epoch:
-        figures.append((tr("Epoch", locale), f"{status.epoch:.1f}"))
-    if status.loss_points:
-        figures.append((tr("Loss", locale), f"{status.loss_points[-1][1]:.3f}"))
-    if change := error_change(status):
-        figures.append((error_name(status, locale), change))
-    if status.samples_per_second:
-        figures.append((tr("Clips per second", locale), f"{status.samples_per_second:.1f}"))
-    if status.speedup:
-        figures.append((tr("Speed-up over 30 s padding", locale), f"{status.speedup:.1f} ×"))
-    if status.data_wait_share is not None and status.state in ACTIVE:
-        figures.append((tr("Data-loading wait", locale), format_percent(status.data_wait_share)))
-    if status.rate_points:
-        figures.append((tr("Learning rate", locale), f"{status.rate_points[-1][1]:.2e}"))
-    if status.memory_bytes:
-        figures.append((tr("Memory in use", locale), format_bytes(status.memory_bytes)))
-    if status.checkpoints_bytes:
-        figures.append((tr("Checkpoints", locale), format_bytes(status.checkpoints_bytes)))
-    if status.disk_free_bytes is not None:
-        figures.append((tr("Disk free", locale), format_bytes(status.disk_free_bytes)))
-    return figures
+    """Small figures under the bar. Until a run is over, what is not known yet has its place already, so that
+    nothing below moves when it comes.
+    """
+    is_open = status.state in ACTIVE
+    figures: list[tuple[str, Any, Callable[[Any], str]]] = [
+        (N_("Time left"), status.eta_seconds if is_open else None, format_duration),
+        (N_("Epoch"), status.epoch or None, "{:.1f}".format),
+        (N_("Loss"), status.loss_points[-1][1] if status.loss_points else None, "{:.3f}".format),
+        (error_name(status, locale), error_change(status) or None, str),
+        (N_("Clips per second"), status.samples_per_second or None, "{:.1f}".format),
+        (N_("Speed-up over 30 s padding"), status.speedup or None, "{:.1f} ×".format),
+        (N_("Data-loading wait"), status.data_wait_share if is_open else None, format_percent),
+        (N_("Learning rate"), status.rate_points[-1][1] if status.rate_points else None, "{:.2e}".format),
+        (N_("Memory in use"), status.memory_bytes or None, format_bytes),
+        (N_("Checkpoints"), status.checkpoints_bytes or None, format_bytes),
+        (N_("Disk free"), status.disk_free_bytes, format_bytes),
+    ]
+    return [
+        (tr(name, locale), "–" if value is None else write(value))
+        for name, value, write in figures
+        if is_open or value is not None
+    ]
 
 
 def disk_note(free: int, locale: str) -> Html:
@@ -252,10 +255,11 @@ def disk_note(free: int, locale: str) -> Html:
     return note(text, "warning") if free < LITTLE_SPACE_BYTES else tag("p", text, class_="subdued")
 
 
-def _data(data: Mapping[str, Any] | None, locale: str) -> Html | None:
-    """What the run reads, and the rows it left out by their line."""
+def _data(status: RunStatus, locale: str) -> Html | None:
+    """What the run reads, and the rows it left out by their line; at work, a place for it."""
+    data = status.data
     if not data:
-        return None
+        return tag("p", "\u00a0", class_="subdued") if status.state in ACTIVE else None
     read = tr(
         "{train} clips to train on ({hours}), {evaluation} to evaluate.",
         locale,

@@ -172,17 +172,24 @@ def test_a_phase_of_which_nobody_knows_how_far_it_is_has_neither_steps_nor_a_fil
     assert "step 2" not in shown and "aria-valuenow" not in shown and "bar-moving" in shown
 
 
+def test_what_is_not_known_yet_has_its_place_until_a_run_is_over() -> None:
+    names = ("Time left", "Loss", "Word errors", "Memory in use", "Data-loading wait")
+    for state in (JobState.QUEUED, JobState.RUNNING):
+        assert all(f"{name} –" in shown_run(state) for name in names)
+    assert "–" not in shown_run(JobState.STOPPED)
+
+
 def test_what_short_windows_gain_and_cost_stands_beside_the_base() -> None:
     rows = [
         {"is_base": True, "audio_context": "full", "disagreement": 0.0, "error": 0.438, "seconds": 80.0},
         {"is_base": False, "audio_context": "short", "disagreement": 0.12, "error": 0.45, "seconds": 16.0},
     ]
     report = {"metric": "cer", "clips": 100, "sound_seconds": 470.0, "readings": rows}
-    shown = shown_run(JobState.FINISHED, short_audio=report)
+    shown = text_of(run_views.run_findings(run(JobState.FINISHED, short_audio=report), "en"))
     for words in ("Base: 30 seconds", "Tuned: Audio length", "12.0 %", "45.0 %", "6.2 (5.0 ×)"):
         assert words in shown
     without = {**report, "readings": [{**row, "error": None} for row in rows]}
-    shown = shown_run(JobState.FINISHED, short_audio=without)
+    shown = text_of(run_views.run_findings(run(JobState.FINISHED, short_audio=without), "en"))
     assert "Character errors" not in shown and "of 4.7 s on average" in shown
 
 
