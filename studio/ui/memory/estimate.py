@@ -19,6 +19,7 @@ from studio.actions.estimate import (
     remedies,
     training_config,
 )
+from studio.actions.fit import AUTO
 from studio.errors import StudioError
 from studio.memory.fit import cards_for
 from studio.memory.gpus import GPUS
@@ -28,7 +29,7 @@ from studio.reports.markup import Html, join, tag
 from studio.services import Services
 from studio.settings import Settings
 from studio.ui.memory.charts import batch_chart
-from studio.ui.memory.form import build_form, wire_fields
+from studio.ui.memory.form import build_form, share_choices, wire_fields
 from studio.ui.memory.probe import ProbeSection, build_probe, wire_probe
 from studio.ui.memory.step import StepSection, build_step, wire_step
 from studio.ui.memory.views import cards_view, phases_view, savings_view
@@ -71,7 +72,7 @@ class EstimateSection:
     handover: Handover
 
 
-def build_estimate(services: Services, tab: gr.Tab) -> EstimateSection:
+def build_estimate(services: Services, tab: gr.Tab, section: gr.Tab) -> EstimateSection:
     """The section's content; it answers at every change of a value."""
     settings, registry = services.settings, services.registry
     with gr.Row(elem_classes="estimate-row"):
@@ -99,6 +100,7 @@ def build_estimate(services: Services, tab: gr.Tab) -> EstimateSection:
                 ),
                 elem_classes="subdued",
             )
+    share_choices(section, form, not_taken=AUTO)
     wire_fields(form, more)
     wire_step(registry, settings, form, step)
     wire_probe(services, form, probe)

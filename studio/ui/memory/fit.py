@@ -22,7 +22,7 @@ from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html, join, tag
 from studio.reports.pieces import note
 from studio.translation import N_, said
-from studio.ui.memory.form import gpu_field
+from studio.ui.memory.form import gpu_field, share_choices
 from studio.ui.memory.views import (
     cards_view,
     claim_view,
@@ -95,6 +95,7 @@ def build_fit(registry: ModelRegistry, receipts: Path, tab: gr.Tab) -> FitSectio
                 copyable(_("This run on the command line"), "fit-command", lines=2),
                 gr.HTML(elem_id="fit-links"),
             )
+    share_choices(tab, form)
     _wire(registry, receipts, tab, form, answers, use)
     _wire_presets(choice, told, form)
     return FitSection(form, use)

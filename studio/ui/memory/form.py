@@ -11,7 +11,7 @@ from studio.memory.plan import LABEL_LENGTH
 from studio.options.choices import DTYPES, METHOD_LABELS, PRECISIONS, QUANTIZATIONS, SHARDINGS, or_auto
 from studio.registry.store import ModelRegistry
 from studio.transcription.engine import FASTER_WHISPER, USUAL_BEAMS
-from studio.ui.shared.following import AT_ONCE, offered
+from studio.ui.shared.following import AT_ONCE, QUIET, offered
 from studio.ui.shared.forms import LABELS, choices_of, field_component
 from studio.ui.shared.i18n import _
 from studio.ui.shared.views import model_choices
@@ -84,6 +84,19 @@ def gpu_field(**more: Any) -> gr.Dropdown:
     """A card of this machine or of the table."""
     choices = [(f"{gpu.name} · {format_bytes(gpu.memory_bytes)}", gpu.name) for gpu in gpus()]
     return gr.Dropdown(choices, value=default_gpu().name, label=_("GPU"), **more)
+
+
+def share_choices(section: gr.Tab, form: dict[str, Block], not_taken: str = "") -> None:
+    """GPU and model that were chosen in one section are those of the other when it is opened, but for the
+    value that only the other has. To be wired before whatever asks the studio: the page goes through the
+    handlers of an event in turn, and waits for the answer of each.
+    """
+    for name in ("gpu", "base_model"):
+        field, chosen = form[name], f"window.chosen_{name}"
+        keep = f"(value) => {{ {chosen} = value; return []; }}"
+        take = f"(value) => [undefined, '{not_taken}'].includes({chosen}) ? value : {chosen}"
+        field.change(None, field, None, js=keep, **QUIET)  # type: ignore[attr-defined]
+        section.select(None, field, field, js=take, **QUIET)
 
 
 def _precisions(use: str, engine: str) -> list[tuple[Any, str]]:

@@ -8,7 +8,6 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.actions.fit import AUTO
 from studio.doctor.examine import examine
 from studio.reports.pieces import note
 from studio.services import Services
@@ -18,7 +17,6 @@ from studio.ui.memory.estimate import EstimateSection, build_estimate
 from studio.ui.memory.fit import FitSection, build_fit
 from studio.ui.memory.oom import OomSection, build_oom
 from studio.ui.memory.views import doctor_view
-from studio.ui.shared.following import QUIET
 from studio.ui.shared.handover import Handover
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.links import FIT, linked_values
@@ -83,19 +81,6 @@ class MemoryTab:
         return [gr.Tabs(selected=FIT) if is_fit else gr.skip(), *estimate, *fit]
 
 
-def _share(estimate_tab: gr.Tab, estimate: EstimateSection, fit_tab: gr.Tab, fit: FitSection) -> None:
-    """GPU and model that were chosen in one section are those of the other when it is opened; only the
-    second can leave the model open.
-    """
-    for name in ("gpu", "base_model"):
-        for section, form, open_ in ((estimate_tab, estimate.form, AUTO), (fit_tab, fit.form, "")):
-            field, chosen = form[name], f"window.chosen_{name}"
-            keep = f"(value) => {{ {chosen} = value; return []; }}"
-            take = f"(value) => [undefined, '{open_}'].includes({chosen}) ? value : {chosen}"
-            field.change(None, field, None, js=keep, **QUIET)  # type: ignore[attr-defined]
-            section.select(None, field, field, js=take, **QUIET)
-
-
 def build_memory_tab(services: Services, tab: gr.Tab) -> MemoryTab:
     """The tab's content: four sections."""
     registry = services.registry
@@ -104,13 +89,12 @@ def build_memory_tab(services: Services, tab: gr.Tab) -> MemoryTab:
         elem_classes="lead",
     )
     with gr.Tabs(elem_id="memory-sections") as sections:
-        with gr.Tab(_("Estimate"), id="estimate") as estimate_tab:
-            estimate = build_estimate(services, tab)
-        with gr.Tab(_("Fit for me"), id=FIT) as fit_tab:
-            fit = build_fit(registry, services.settings.calibration, fit_tab)
+        with gr.Tab(_("Estimate"), id="estimate") as section:
+            estimate = build_estimate(services, tab, section)
+        with gr.Tab(_("Fit for me"), id=FIT) as section:
+            fit = build_fit(registry, services.settings.calibration, section)
         with gr.Tab(_("Why did I run out?"), id=OOM) as section:
             oom = build_oom(registry, section)
         with gr.Tab(_("Check this machine"), id="doctor") as section:
             build_doctor(services.settings, section)
-    _share(estimate_tab, estimate, fit_tab, fit)
     return MemoryTab(estimate, fit, oom, sections, [estimate.handover, fit.handover, oom.handover])

@@ -7,7 +7,7 @@ import pytest
 from studio.cli.follow import memory_lines, tell
 from studio.options.training import TrainingConfig
 from studio.runs.status import JobState, RunStatus
-from studio.ui.train.run_views import run_status
+from studio.ui.train.run_views import run_findings, run_status
 from studio.units import GIB
 
 PREDICTED = {"tensor_bytes": 3 * GIB, "allocated_bytes": 3 * GIB, "device_bytes": 4 * GIB}
@@ -64,7 +64,7 @@ def test_what_a_model_has_lost_stands_first_with_the_command_of_a_gentler_run(
     assert "Other languages or styles: not checked" in others
     assert "--train_data mine.jsonl --learning_rate 0.0003" in told.err and "replay" not in told.err
     page = run_status(status, "zh-TW")
-    assert page.index("長錄音") < page.index("已建立") and "未檢查" in page
+    assert page.index("長錄音") < page.index("已建立") and "未檢查" in run_findings(status, "zh-TW")
 
 
 def test_a_model_that_has_lost_nothing_is_not_said_to(capsys: pytest.CaptureFixture[str]) -> None:
