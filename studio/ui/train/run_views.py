@@ -90,11 +90,16 @@ def run_title(status: RunStatus) -> str:
     return str(status.config.run_name or status.run_id)
 
 
-def error_name(status: RunStatus, locale: str) -> str:
+def _counted_errors(status: RunStatus) -> str:
     """What the run's errors are counted in: characters for languages written without spaces."""
     if status.config.distill:
-        return tr(N_("Difference from the padded base"), locale)
-    return tr(N_("Character errors") if status.metric == "cer" else N_("Word errors"), locale)
+        return N_("Difference from the padded base")
+    return N_("Character errors") if status.metric == "cer" else N_("Word errors")
+
+
+def error_name(status: RunStatus, locale: str) -> str:
+    """The name of the run's errors in the visitor's language."""
+    return tr(_counted_errors(status), locale)
 
 
 def error_change(status: RunStatus) -> str:
@@ -225,15 +230,15 @@ def _progress(status: RunStatus, locale: str) -> Html:
 
 
 def _figures(status: RunStatus, locale: str) -> list[tuple[str, Child]]:
-    """Small figures under the bar. Until a run is over, what is not known yet has its place already, so that
-    nothing below moves when it comes.
+    """Small figures under the bar. Until a run is over, what is not known is a dash, so that nothing below
+    moves when it comes.
     """
     is_open = status.state in ACTIVE
     figures: list[tuple[str, Any, Callable[[Any], str]]] = [
         (N_("Time left"), status.eta_seconds if is_open else None, format_duration),
         (N_("Epoch"), status.epoch or None, "{:.1f}".format),
         (N_("Loss"), status.loss_points[-1][1] if status.loss_points else None, "{:.3f}".format),
-        (error_name(status, locale), error_change(status) or None, str),
+        (_counted_errors(status), error_change(status) or None, str),
         (N_("Clips per second"), status.samples_per_second or None, "{:.1f}".format),
         (N_("Speed-up over 30 s padding"), status.speedup or None, "{:.1f} ×".format),
         (N_("Data-loading wait"), status.data_wait_share if is_open else None, format_percent),
