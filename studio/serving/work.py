@@ -4,6 +4,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -82,6 +83,17 @@ class Worked(Generic[Report, Result]):
         if self._error is not None:
             raise self._error
         return self._result  # type: ignore[return-value]
+
+
+def in_own_thread(work: Callable[[], Result]) -> Result:
+    """What `work` returns, or raises, from a thread that ends with it.
+
+    Every thread in which torch computed keeps helpers for as long as it lives. Where a server's threads have
+    more of them than there are cores, OpenMP lets them sleep between two operators, and a small model takes a
+    third longer from then on, whoever asks.
+    """
+    with ThreadPoolExecutor(1, "own-work") as own:
+        return own.submit(work).result()
 
 
 def named(error: StudioError, path: Path, called: str = "") -> StudioError:

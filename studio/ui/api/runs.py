@@ -10,6 +10,7 @@ from studio.publishing.export import ExportRequest
 from studio.publishing.formats import USUAL_FORMAT
 from studio.runs.confinement import most_rows, require_own_data
 from studio.services import Services
+from studio.serving.work import in_own_thread
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.ui.api.json_values import SCHEMA_VERSION, model_row, notes_on, plain, run_row
 from studio.ui.shared.access import require_training
@@ -106,7 +107,8 @@ class RunEndpoints:
             language,
             max_rows=most_rows(self._services.settings, max_rows),
         )
-        return plain(check(question, self._services).to_json())  # type: ignore[no-any-return]
+        found = in_own_thread(lambda: check(question, self._services))
+        return plain(found.to_json())  # type: ignore[no-any-return]
 
     def evaluate(
         self,
@@ -130,15 +132,17 @@ class RunEndpoints:
         names = [name.strip() for name in models.split(",") if name.strip()]
         options = TranscribeOptions(language=language, task=task, timestamps="none", num_beams=num_beams)
         notes = notes_on(self._services, names, options)
-        found = evaluate(
-            self._services.engines,
-            names,
-            test_data,
-            options=options,
-            normalizer=normalizer,
-            max_samples=most_rows(self._services.settings, max_samples),
-            cache_dir=self._services.settings.cache,
-            choice=EngineChoice(engine, precision),
-            non_speech=non_speech,
+        found = in_own_thread(
+            lambda: evaluate(
+                self._services.engines,
+                names,
+                test_data,
+                options=options,
+                normalizer=normalizer,
+                max_samples=most_rows(self._services.settings, max_samples),
+                cache_dir=self._services.settings.cache,
+                choice=EngineChoice(engine, precision),
+                non_speech=non_speech,
+            )
         )
         return {**plain(found.to_json()), "notes": notes}

@@ -8,7 +8,7 @@ from gradio.blocks import Block
 
 from studio.errors import AudioError, StudioError
 from studio.services import Services
-from studio.serving.work import named
+from studio.serving.work import in_own_thread, named
 from studio.transcription.engine import TranscribeOptions
 from studio.ui.api.json_values import notes_on
 from studio.ui.api.mcp import documented
@@ -53,7 +53,7 @@ def transcribe_endpoint(services: Services) -> None:
         options, choice = chosen({name: given[name] for name in inputs})
         path = Path(audio)
         try:
-            heard = services.engines.transcribe(model, path, options, choice=choice)
+            heard = in_own_thread(lambda: services.engines.transcribe(model, path, options, choice=choice))
         except StudioError as error:
             raise named(error, path) from error
         notes = [*notes_on(services, [model], options), *(str(note) for note in heard.notes)]
