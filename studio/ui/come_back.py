@@ -36,9 +36,9 @@ def come_back(app: Blocks) -> Callable[..., Dependency]:
     keep = gr.Button(visible="hidden", elem_id=KEEP)
     ids = json.dumps([_name_panels(group) for group in groups])
     keep.click(None, [session, *fields], None, js=f"(...values) => window.comeBack.keep({ids}, ...values)")
-    app.load(_own_session, None, session, **QUIET)
     app.load(None, None, groups, js=f"() => window.comeBack.tabs({len(groups)})")
     app.load(None, None, fields, js=f"() => window.comeBack.values({len(fields)})")
+    app.load(_own_session, None, session, **QUIET)  # last: what follows waits for the studio's answer
 
     def take_over(old: str, request: gr.Request) -> None:
         """What the server holds for a session goes over to the one that follows it."""

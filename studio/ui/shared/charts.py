@@ -232,7 +232,8 @@ def error_chart(wer: Sequence[tuple[int, float]], cer: Sequence[tuple[int, float
         showlegend=True,
         legend=_LEGEND,
         xaxis=axis(tr("Step (0 is the base model)", locale), rangemode="tozero"),
-        yaxis=axis(rangemode="tozero", tickformat=".0%"),
+        # Without a point plotly would choose up to 400 %.
+        yaxis=axis(rangemode="tozero", tickformat=".0%", **({} if wer or cer else {"range": [0, 1]})),
     )
 
 
