@@ -45,6 +45,8 @@ _LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]{0,60}")
 _ATTRIBUTES = ".gitattributes"
 """The Hub makes it with each repository."""
 _ANSWER_SECONDS = 10.0
+_SILENT_SECONDS = 60.0
+"""A Hub that says nothing for so long is not waited for; the library alone would wait for ever."""
 _LOOK_SECONDS = 0.5
 _PAUSES_SECONDS = (2.0, 10.0, 30.0)
 """Between one try and the next, beside those that the library makes itself."""
@@ -158,6 +160,7 @@ class Publisher:
         repo_id = publication.request.repo_id
         with _refusals(repo_id, token):
             tell(Message("Asking the Hub for {name} …", name=repo_id), 0.0)
+            _do_not_wait_for_ever()
             _make_room(api, publication.request)
             self._tried(lambda: _upload(api, publication, tell), tell)
             return f"{api.endpoint}/{'spaces/' if publication.request.is_space else ''}{repo_id}"
@@ -169,7 +172,10 @@ class Publisher:
 
         for pause in (*self._pauses, None):
             try:
+                _do_not_wait_for_ever()
                 return work()
+            except httpx2.TimeoutException:
+                raise  # the library has asked several times by then
             except (httpx2.TransportError, HfHubHTTPError, ConnectionError, TimeoutError) as error:
                 status = _status(error)
                 if pause is None or (status is not None and status not in _MAY_PASS):
@@ -276,12 +282,19 @@ def _public_card(spec: ModelSpec) -> dict[str, Any]:
 # ---------------------------------------------------------------------- sending
 
 
+def _do_not_wait_for_ever() -> None:
+    """Sets how long the library's connections wait, which it makes anew when one is lost."""
+    import httpx2
+    from huggingface_hub.utils import get_session
+
+    get_session().timeout = httpx2.Timeout(_SILENT_SECONDS, connect=_ANSWER_SECONDS)
+
+
 def _make_room(api: Any, request: PublishRequest) -> None:
     """A repository that takes the model: made now, or there and empty, or to be written over."""
     from huggingface_hub.errors import RepositoryNotFoundError
 
     try:
-        # The first question has a time limit; later ones would wait for ever.
         there = _info(api, request)
     except RepositoryNotFoundError:
         there = None

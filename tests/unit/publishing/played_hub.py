@@ -7,6 +7,7 @@ import base64
 import hashlib
 import json
 import re
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,6 +43,10 @@ class Hub:
     broken: dict[str, int] = field(default_factory=dict)
     """Part of an address → how often the line breaks in the middle of what is sent there."""
     pause_seconds: float = 0.0
+    silent_at: str = ""
+    """Part of an address → what is asked there gets no answer in time."""
+    over: threading.Event = field(default_factory=threading.Event)
+    """Who waits for ever is let go."""
     rubbish: bytes | None = None
     """What it answers to everything."""
 
@@ -114,6 +119,8 @@ class _Handler(SmallHub):
         hub = self.hub
         hub.said.append(f"{self.path} {self.headers} {body[:100_000].decode('utf-8', 'replace')}")
         time.sleep(hub.pause_seconds)
+        if hub.silent_at and hub.silent_at in self.path:
+            hub.over.wait(20)
         if hub.rubbish is not None:
             self.send(200, hub.rubbish, {})
             return True

@@ -17,6 +17,7 @@ from gradio_client import Client, handle_file
 from studio.dataset.audio import read_audio
 from studio.errors import ConfigError, HubUnreachableError, StudioError
 from studio.messages import Message
+from studio.publishing import publish
 from studio.publishing.publish import Publication, Publisher, PublishRequest, prepare
 from studio.registry.hub import download
 from studio.registry.store import ModelRegistry
@@ -298,10 +299,71 @@ def test_a_model_trained_here_is_published_from_the_terminal_and_heard_with_in_a
     extra = {"HF_ENDPOINT": hub.url, "HF_TOKEN": WRITES}
     done = run_process("publish", "finished-ct2-int8", name, extra=extra)
     assert done.stdout == f"{hub.url}/{name}\n", done.stderr
-    assert "(private)" in done.stderr and WRITES not in done.stderr
+    assert f"{name}, private" in done.stderr and WRITES not in done.stderr
     here = run_process("transcribe", sound, "--model", "finished-ct2-int8", "--json")
     there = run_process("transcribe", sound, "--model", name, "--json", extra={**extra, **elsewhere})
     texts = [json.loads(answer.stdout)[0]["text"] for answer in (here, there)]
     assert texts[0] == texts[1] and "kitchen" in texts[0], there.stderr
     kept = [path for path in studio_home.rglob("*") if path.is_file()]
     assert not any(WRITES.encode() in path.read_bytes() for path in kept), "the token is kept nowhere"
+
+
+@pytest.mark.parametrize("place", ["whoami", "/lfs/", "/commit/"])
+def test_a_hub_that_falls_silent_is_not_waited_for(
+    hub: Hub, publication: Publication, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publish, "_SILENT_SECONDS", 0.3)
+    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _seconds: None)
+    hub.silent_at = place
+    with pytest.raises(HubUnreachableError, match="did not answer"):
+        sent(hub, publication)
+    hub.over.set()
+
+
+def test_a_dry_run_lists_every_file_shows_the_card_and_asks_nothing_of_the_hub(
+    hub: Hub, made: ModelRegistry, publication: Publication, run_process: RunStudio, run_studio: RunStudio
+) -> None:
+    home = made.models.parent
+    done = run_process("publish", "merged", NAME, "--dry_run", extra=terminal(hub, home))
+    assert done.returncode == 0 and hub.asked == [], done.stderr
+    listed, _, card = done.stdout.partition("\n\n")
+    names = [line.split()[0] for line in listed.splitlines()]
+    assert names == [f"{NAME},", *(file.name for file in publication.files), "all"]
+    assert card == publication.card + "\n"
+    own = run_studio("models", "card", "merged", home=home)
+    assert own.stdout == card.replace(NAME, "OWNER/NAME")
+    told = json.loads(run_studio("models", "card", "merged", "--json", home=home).stdout)
+    assert told["card"] + "\n" == own.stdout
+    refused = run_studio("models", "card", "demo", home=home)
+    assert refused.returncode == 2 and "demo was not made here" in refused.stderr
+
+
+def test_the_terminal_shows_what_goes_takes_a_place_and_goes_on_after_a_line_that_broke(
+    hub: Hub, made: ModelRegistry, run_process: RunStudio
+) -> None:
+    (hub.make(NAME, is_private=False) / "model-00001-of-00002.safetensors").write_bytes(b"of another model")
+    hub.broken = {"PUT /lfs/": 1}
+    words = ("merged", NAME, "--public", "--replace", "--license", "apache-2.0")
+    done = run_process("publish", *words, extra=terminal(hub, made.models.parent))
+    assert done.stdout == f"{hub.url}/{NAME}\n", done.stderr
+    expected = prepare(made, PublishRequest("merged", NAME, True, True, "apache-2.0"))
+    shown, _, progress = done.stderr.partition(expected.card)
+    assert all(file.name in shown for file in expected.files) and f"{NAME}, public" in shown
+    assert "Asking the Hub" in progress, "the card stands before anything is sent"
+    assert uploads(hub) == sum(file.size_bytes > 20_000 for file in expected.files) + 1
+    assert hub.names(NAME) == {".gitattributes", *(file.name for file in expected.files)}
+    assert "license: apache-2.0" in (hub.root / NAME / "README.md").read_text("utf-8")
+
+
+def test_the_terminal_says_in_a_sentence_that_the_hub_refuses(
+    hub: Hub, made: ModelRegistry, run_process: RunStudio
+) -> None:
+    done = run_process("publish", "merged", NAME, extra=terminal(hub, made.models.parent, OTHERS))
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 2 and done.stdout == ""
+    assert last.startswith(f"Error: This token may not write {NAME}") and OTHERS not in done.stderr
+    assert "Traceback" not in done.stderr and not (hub.root / NAME).exists()
+
+
+def terminal(hub: Hub, home: Path, token: str = WRITES) -> dict[str, str]:
+    return {"HF_ENDPOINT": hub.url, "HF_TOKEN": token, "STUDIO_HOME": str(home)}
