@@ -60,8 +60,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
 def _send(publication: Publication) -> str:
     from huggingface_hub import get_token
 
-    files, size = len(publication.files), format_bytes(publication.size_bytes)
-    say(f"{files} files, {size}: {publication.request.repo_id} ({_visibility(publication)})")
+    say(_summary(publication))
     line = ProgressLine()
     try:
         return Publisher().send(publication, get_token() or "", on_step(line))
