@@ -265,6 +265,15 @@ def test_a_ctranslate2_export_is_known_by_its_vocabulary_and_has_its_bases_dimen
     assert (spec.kind, spec.dimensions, spec.problem) == (ModelKind.EXPORT, SMALL, None)
     (folder / "model.bin").write_bytes(b"weigh")
     assert "model.bin is cut short (5 of 7 bytes)" in str(registry.get("exported").problem)
+    (folder / "model.bin").write_bytes(b"weights")
+    write_json(folder / "config.json", {"suppress_ids": [1, 2]})
+    assert registry.get("exported").problem is None
+    for name in ("config.json", "model.json"):
+        whole = (folder / name).read_bytes()
+        (folder / name).write_bytes(whole[: len(whole) // 2])
+        assert f"{name} cannot be read as JSON" in str(registry.get("exported").problem)
+        assert [row.problem is None for row in registry.all() if row.id == "exported"] == [False]
+        (folder / name).write_bytes(whole)
 
 
 def test_an_adapter_of_a_broken_base_says_so(registry: ModelRegistry) -> None:

@@ -79,6 +79,8 @@ def test_a_file_that_is_cut_short_or_gone_is_named(
         (folder / Ggml.weights).write_bytes(content)
         (folder / "model.json").write_bytes(card)
         assert sentence in str(registry.get(name).problem)
+    (registry.models / "half" / "model.json").write_bytes(card[: len(card) // 2])
+    assert "model.json cannot be read as JSON" in str(registry.get("half").problem)
     (registry.models / "cut" / Ggml.weights).unlink()
     assert "is missing" in str(registry.get("cut").problem)
     with pytest.raises(ModelBrokenError, match=r"whisper\.cpp cannot load"):
