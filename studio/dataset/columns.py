@@ -40,6 +40,8 @@ class Wanted:
     text_column: str = ""
     stored_in: Path | None = None
     """Folder of the rows that are too many for the memory; None: the studio's cache."""
+    within: tuple[Path, ...] = ()
+    """Folders that the sounds must lie in, absolute and without links; empty: they may lie anywhere."""
 
     @property
     def named(self) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Lists of clips from wherever they are: a file, a folder, the demo speech, or a dataset of the model hub."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from studio.dataset.copies import copy_local
 from studio.dataset.delimited import Row
 from studio.dataset.example import Example, Manifest, RowProblem, TextSegment
 from studio.dataset.formats import kaldi, parquet, saved, webdataset
-from studio.dataset.formats.known import read_list
+from studio.dataset.formats.known import Listed, read_copy, read_list
 from studio.dataset.rows import example_of
 from studio.dataset.sequences import joined, store
 from studio.dataset.tables import sound_rows
@@ -101,17 +102,19 @@ def _read_one(
             )
         return _read_file(DEMO_SPEECH / f"{part}.jsonl", name, max_rows, wanted)
     path = user_path(name)
+    folder, splits = (name, "") if path.is_dir() else folder_and_splits(name)
+    path = user_path(folder)
+    if Settings.from_env().on_spaces:
+        wanted = _within(path if path.is_dir() else path.parent, wanted)
     copying: dict[str, Any] = {"max_rows": max_rows, "cache_dir": cache_dir, "wanted": wanted}
-    if path.is_dir():
-        return _read_folder(path, name, split, **copying)
-    folder, splits = folder_and_splits(name)
     if splits:
-        path = user_path(folder)
         read = [
             _read_folder(path, f"{folder}::{part}", part, is_named=True, **copying)
             for part in splits.split("+")
         ]
         return read[0] if len(read) == 1 else _one_of(read, name)
+    if path.is_dir():
+        return _read_folder(path, name, split, **copying)
     if path.suffix.lower() == parquet.ENDING:
         return _read_copied(path, [path], parquet.rows_of_file(path), name, "parquet", **copying)
     if webdataset.is_name(name):
@@ -120,7 +123,12 @@ def _read_one(
     if not is_on_hub(name):
         return _read_file(path, name, max_rows, wanted)
     table = hub.fetch(name, split=split, local_files_only=local_files_only, **copying)
-    return _read_file(table, name, max_rows, wanted, "hub")
+    return _read_listed(read_copy(table), (), name, max_rows, _within(table.parent, wanted), "hub")
+
+
+def _within(folder: Path, wanted: Wanted) -> Wanted:
+    """Sounds of this folder are wanted, and no others."""
+    return replace(wanted, within=(Path(os.path.normpath(folder.absolute())), folder.resolve()))
 
 
 def _one_of(manifests: list[Manifest], source: str) -> Manifest:
@@ -138,11 +146,20 @@ def _read_file(
     max_rows: int | None,
     wanted: Wanted,
     format_name: str = "",
-    *,
-    beside: tuple[Path, ...] = (),
 ) -> Manifest:
-    """A list; `format_name` is what a plain one is called, `beside` is one more place of its sounds."""
-    listed = read_list(path, wanted)
+    """A list; `format_name` is what a plain one is called."""
+    return _read_listed(read_list(path, wanted), (), source, max_rows, wanted, format_name)
+
+
+def _read_listed(
+    listed: Listed,
+    beside: tuple[Path, ...],
+    source: str,
+    max_rows: int | None,
+    wanted: Wanted,
+    format_name: str,
+) -> Manifest:
+    """The rows of a list; `beside` is one more place of its sounds."""
     folders = (*listed.folders, *beside, Settings.from_env().working_dir.absolute())
     name = format_name if listed.is_plain and format_name else listed.format
     return _collect(listed.rows, tuple(dict.fromkeys(folders)), source, name, max_rows, wanted)
@@ -216,7 +233,9 @@ def _read_copied(
     """What is packed in files, by the copy that is made of it."""
     table = copy_local(place, files, rows, part=part, max_rows=max_rows, cache_dir=cache_dir, wanted=wanted)
     beside = (place if place.is_dir() else place.absolute().parent,)
-    return _read_file(table, source, max_rows, wanted, format_name, beside=beside)
+    if wanted.within:
+        wanted = replace(wanted, within=(*wanted.within, *_within(table.parent, wanted).within))
+    return _read_listed(read_copy(table), beside, source, max_rows, wanted, format_name)
 
 
 def _manifest_in(folder: Path, split: str, is_named: bool) -> Path | None:

@@ -1,5 +1,6 @@
 """A row of any manifest to an `Example`."""
 
+import os
 import stat
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -39,7 +40,7 @@ def example_of(row: Row, folders: Sequence[Path], wanted: Wanted) -> Example | R
             raise row.error
         columns = columns_of(tuple(row.values), wanted)
         audio, start, end = _audio_of(row.values, columns)
-        path, size_bytes = _find(audio, folders)
+        path, size_bytes = _find(audio, folders, wanted.within)
         duration = number_of(columns.get(row.values, "duration"), "duration")
         start, end, duration = _clip_times(path, size_bytes, start, end, duration)
         segments = _segments_of(columns.get(row.values, "segments"), duration)
@@ -74,10 +75,12 @@ def _audio_of(row: Mapping[str, Any], columns: Columns) -> tuple[str, float | No
     return _whole(audio.strip()), number_of(start, "start_time"), number_of(end, "end_time")
 
 
-def _find(audio: str, folders: Sequence[Path]) -> tuple[Path, int]:
+def _find(audio: str, folders: Sequence[Path], within: Sequence[Path]) -> tuple[Path, int]:
     """The file and its size; a path is relative to the manifest, then to the working directory."""
     for folder in folders:
-        path = folder / audio
+        path = _inside(folder / audio, within)
+        if path is None:
+            continue
         try:
             status = path.stat()
         except (OSError, ValueError):
@@ -87,11 +90,35 @@ def _find(audio: str, folders: Sequence[Path]) -> tuple[Path, int]:
         if status.st_size == 0:
             raise ManifestError("The audio file {audio} is empty.", audio=audio)
         return path, status.st_size
+    if within:
+        raise ManifestError(
+            "The audio file {audio} did not come with its list, and no other is opened here: put it into the "
+            "folder of the list.",
+            audio=audio,
+        )
     raise ManifestError(
         "There is no audio file {audio} (looked in {folders}).",
         audio=audio,
         folders=" and ".join(str(folder) for folder in folders),
     )
+
+
+def _inside(path: Path, within: Sequence[Path]) -> Path | None:
+    """The path without detours, if it stays in one of these folders with its links followed; any, if there
+    are none.
+
+    What leads out of them is not looked at, and refused as what is not there: nobody learns which it is.
+    """
+    if not within:
+        return path
+    plain = Path(os.path.normpath(path))
+    if not any(map(plain.is_relative_to, within)):
+        return None
+    try:
+        real = plain.resolve()
+    except (OSError, ValueError, RuntimeError):  # no name of a file, or links in a circle
+        return None
+    return plain if any(map(real.is_relative_to, within)) else None
 
 
 def _clip_times(

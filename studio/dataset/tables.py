@@ -160,10 +160,11 @@ def _json_line_rows(path: Path, first_line: str) -> Iterator[Row]:
         raise ManifestError(
             "{path} is a single JSON object: give an array of rows, or one object a line.", path=path
         )
-    return _parsed_lines(path)
+    return parsed_lines(path)
 
 
-def _parsed_lines(path: Path) -> Iterator[Row]:
+def parsed_lines(path: Path) -> Iterator[Row]:
+    """The rows of JSON lines; a line that is none is a row with the reason."""
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from studio.dataset.columns import Wanted
 from studio.dataset.delimited import Row
 from studio.dataset.formats import common_voice, kaldi, lhotse, ljspeech
-from studio.dataset.tables import check_text, rows_of
+from studio.dataset.tables import check_text, parsed_lines, rows_of
 
 
 class Listed(NamedTuple):
@@ -41,3 +41,13 @@ def read_list(path: Path, wanted: Wanted) -> Listed:
         clips = beside / common_voice.SOUND_FOLDER
         return Listed("common_voice", map(common_voice.with_ending, rows), (beside, clips))
     return Listed(found, rows, (beside,), is_plain=True)
+
+
+def read_copy(path: Path) -> Listed:
+    """The rows of a copy that the studio has made: JSON lines, whatever form their columns look like.
+
+    Raises:
+        ManifestError: if it cannot be read.
+    """
+    check_text(path)
+    return Listed("jsonl", parsed_lines(path), (path.absolute().parent,), is_plain=True)

@@ -17,12 +17,16 @@ def sound(tmp_path: Path) -> Sound:
     """Writes a sound of so many seconds at a path in the test's folder."""
 
     def write(name: str, seconds: float = 1.0) -> Path:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        soundfile.write(path, sweep(16_000, seconds), 16_000)
-        return path
+        return write_sound(tmp_path / name, seconds)
 
     return write
+
+
+def write_sound(path: Path, seconds: float) -> Path:
+    """A sound of so many seconds, in a folder that is made for it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    soundfile.write(path, sweep(16_000, seconds), 16_000)
+    return path
 
 
 def said(manifest: Manifest) -> list[tuple[str, str]]:
