@@ -80,11 +80,26 @@ def test_clips_are_found_by_what_is_wrong_in_them() -> None:
         (Query(1, mistake=("", None), sort="list"), [3, 4]),
         (Query(0, mistake=("light", "night")), [2]),
         (Query(0, mistake=("light", "sight")), []),
+        (Query(1, cell=(0, 50)), [0, 1]),
+        (Query(1, cell=(0, 100), show="silence"), [3]),
+        (Query(0, against=1, cell=(50, 0), sort="list"), [0, 1]),
+        (Query(1, cell=(50, 50)), []),
     ):
         assert explorer.select(query).tolist() == places, query
     for wrong in (Query(2), Query(show="all of it"), Query(sort="size"), Query(by="mood")):
         with pytest.raises(ConfigError):
             explorer.select(wrong)
+
+
+def test_clips_are_counted_by_the_errors_of_two_models_and_each_cell_asks_for_its_own() -> None:
+    said = ["a b c d e f g h i j k l m n o p q r s t"] * 21
+    texts = [" ".join(["x"] * wrong + said[0].split()[wrong:]) for wrong in range(21)]
+    explorer = Explorer(evaluation([*said, ""], [*said, ""], [*texts, "thank you very much"]))
+    steps = [((0, 5 * wrong), 1) for wrong in range(20)]
+    assert explorer.cells(1, 0) == [*steps, ((0, 100), 2)], "no step falls short of itself"
+    assert explorer.cells(0, 0) == [((0, 0), 22)]
+    for cell, count in explorer.cells(1, 0):
+        assert len(explorer.select(Query(1, cell=cell))) == count
 
 
 def test_groups_are_ranges_in_order_and_add_up_to_the_whole() -> None:

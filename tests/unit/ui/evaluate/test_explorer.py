@@ -8,7 +8,7 @@ import pytest
 
 from studio.errors import DataError
 from studio.evaluation.explorer import Explorer, Query
-from studio.ui.evaluate.explorer import PAGE, Seen, _asked, _list, _listed
+from studio.ui.evaluate.explorer import PAGE, Seen, _asked, _figures, _list, _listed
 from tests.unit.evaluation.test_explorer import evaluation
 
 SAID = [f"clip {n}" for n in range(2 * PAGE + 3)]
@@ -40,6 +40,20 @@ def test_a_click_is_a_question_and_what_no_click_can_be_changes_nothing() -> Non
     assert _asked(EXPLORER, {"play": 10**6}, seen) == (seen, None)
     assert _asked(EXPLORER, {"forget": True}, Seen(cell=(0, 0), mistake=("", "x"))) == (Seen(), None)
     assert _asked(EXPLORER, "play", seen) == (seen, None)  # type: ignore[arg-type]
+
+
+def test_a_dot_is_as_large_as_its_clips_are_many_and_asks_for_them() -> None:
+    found = _figures(EXPLORER, Query(1, against=0), "zh-TW")[1]
+    drawn = json.loads(found.value["plot"])
+    (dots,) = drawn["data"]
+    assert list(zip(dots["x"], dots["y"], strict=True)) == [(0.0, 0.0), (0.0, 1.0)]
+    assert [dot["clips"] for dot in dots["customdata"]] == [len(SAID) - 1, 1]
+    assert dots["marker"]["size"][0] > dots["marker"]["size"][1] and "段" in dots["hovertemplate"]
+    titles = [drawn["layout"][axis]["title"]["text"] for axis in ("xaxis", "yaxis")]
+    assert [title[-3:] for title in titles] == [": a", ": b"], "across the one that is compared with"
+    seen, _ = _asked(EXPLORER, dots["customdata"][1], Seen())
+    assert page_of(seen, Query(1, cell=seen.cell))[0] == [len(SAID)]
+    assert not _figures(EXPLORER, Query(1, against=1), "en")[1].visible, "a model beside itself is no pair"
 
 
 def test_references_are_corrected_taken_back_and_counted() -> None:
