@@ -31,6 +31,7 @@ from studio.evaluation.result import (
 )
 from studio.evaluation.scripts import scripts_of
 from studio.options.choices import NORMALIZERS
+from studio.registry.spec import ModelSpec
 from studio.transcription.engine import EngineChoice, OnStep, ShouldStop, TranscribeOptions
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.model_cache import ModelCache
@@ -165,6 +166,9 @@ def evaluate(
         )
     if corrections:
         clips = [replace(clip, text=corrections.get(clip_of(clip), clip.text)) for clip in clips]
+    languages = [resolve_language(_language(options, clip)) for clip in clips]
+    for model_id in model_ids:  # each of them before the first, which may take hours
+        _require_languages(engines.look_up(model_id, choice), options.task, languages, clips, str(source))
     problems = {-n: ProblemRow(p.line, p.audio_path, p.reason) for n, p in enumerate(manifest.problems, 1)}
     tests = _TestSet(str(source), clips, {}, {}, problems)
     heard: list[_Heard] = []
@@ -221,6 +225,29 @@ def _check(model_ids: Sequence[str], normalizer: str) -> None:
             name=normalizer,
             known=", ".join(NORMALIZERS),
         )
+
+
+def _require_languages(
+    model: ModelSpec, task: str, languages: Sequence[str], clips: Sequence[Example], source: str
+) -> None:
+    if model.is_multilingual:  # which languages those are, only its tokenizer says
+        return
+    if task == "translate":
+        raise ConfigError(
+            "{model} knows English only and has nothing to translate: leave it out, or choose the task "
+            "transcribe.",
+            model=model.id,
+        )
+    for clip, language in zip(clips, languages, strict=True):
+        if language not in (AUTO, "en"):
+            raise ConfigError(
+                "{model} knows English only, and line {line} of {source} is to be heard as {language}: leave "
+                "out this model, or choose multilingual ones.",
+                model=model.id,
+                line=clip.line,
+                source=source,
+                language=language,
+            )
 
 
 def _take_up(found: KeptSoFar, tests: _TestSet, heard: _Heard) -> None:

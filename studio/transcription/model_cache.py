@@ -151,6 +151,17 @@ class ModelCache:
                     engine.release()
                 self._give_back(entry)
 
+    def look_up(self, model_id: str, choice: EngineChoice | None = None) -> ModelSpec:
+        """The registry's row of a model that `lease` could lend, as far as it is known without loading it.
+
+        Raises: what `lease` raises of a model that is not there, broken, or not played.
+        """
+        spec = self._registry.get(model_id)
+        engine_of(spec, choice or EngineChoice())
+        if spec.path is not None:
+            self._registry.local_path(spec.id)  # refuses what is broken
+        return spec
+
     def state_of(self, model_id: str) -> tuple[tuple[str, int, int], ...]:
         """Name, size and time of each file of a model, and of its base: while they are the same, so is it.
 

@@ -1,6 +1,7 @@
 """Models side by side: rates, comparisons, utterances, and clips that cannot be used."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -197,3 +198,35 @@ def test_what_cannot_be_compared_is_refused(engines: ModelCache, manifest: Path)
             evaluate(engines, models, str(manifest), **{"options": PLAIN, **told})
     with pytest.raises(ModelNotFoundError):
         evaluate(engines, ["nobody"], str(manifest), options=PLAIN)
+
+
+def test_a_model_that_cannot_hear_the_clips_is_named_before_the_first_one_hears_any(
+    demo_model: Path, demo_speech: Path, tmp_path: Path
+) -> None:
+    """The second of two models, known by what its folder says: no weights are loaded."""
+    english = tmp_path / "models" / "english"
+    shutil.copytree(demo_model, english)
+    path = english / "generation_config.json"
+    said = {**json.loads(path.read_text("utf-8")), "is_multilingual": False}
+    path.write_text(json.dumps(said), encoding="utf-8")
+    cache = ModelCache(ModelRegistry(english.parent, demo=demo_model, hf_cache=None), idle_seconds=300)
+    sound = str(demo_speech / "samples" / "kitchen-light.flac")
+    rows = [{"audio": sound, "text": "on", "language": code} for code in ("English", "zh-TW")]
+    clips = str(write_rows(tmp_path / "test.jsonl", rows))
+    for options, sentence in (
+        (PLAIN, r"english knows English only, and line 2 of .*test\.jsonl is to be heard as zh"),
+        (replace(PLAIN, language="German"), r"english knows English only, and line 1 .* heard as de"),
+        (replace(PLAIN, language="en", task="translate"), "english knows English only and has nothing to"),
+    ):
+        with pytest.raises(ConfigError, match=sentence):
+            evaluate(cache, ["demo", "english"], clips, options=options)
+    in_english = replace(PLAIN, language="en")
+    assert not evaluate(
+        cache, ["demo", "english"], clips, options=in_english, should_stop=lambda: True
+    ).models
+    with pytest.raises(ModelNotFoundError):
+        evaluate(cache, ["demo", "nobody"], clips, options=PLAIN)
+    write_rows(tmp_path / "test.jsonl", [*rows, {**rows[0], "language": "Klingon"}])
+    with pytest.raises(ConfigError, match="'Klingon' is no language of Whisper"):
+        evaluate(cache, ["demo"], clips, options=PLAIN)
+    assert not cache.loaded()
