@@ -178,6 +178,10 @@ BAD_MANIFESTS = {
     "empty": (b"", ["list.jsonl"]),
     "not UTF-8": ('{"audio_path": "a.wav", "text": "Grüße"}\n'.encode("latin-1"), ["UTF-8"]),
     "missing audio": (b'{"audio_path": "gone.wav", "text": "hello"}\n', ["gone.wav"]),
+    "no row with a text": (
+        b'{"audio_path": "noise.wav", "text": ""}\n' * 2,
+        ["None of the 2 rows", "no text"],
+    ),
     "misspelt column": (b'{"audio_paht": "noise.wav", "text": "hello"}\n', ["audio_path"]),
 }
 
@@ -462,6 +466,64 @@ def test_a_command_of_whisper_finetune_s_evaluation_is_understood(run_studio: Ru
     assert_refused(refused, "None of the 3 clips of demo is between 29 and inf seconds long")
     assert_refused(run_studio(*common, "--to_simple"), "--to_simple goes with --remove_pun")
     assert_refused(run_studio(*common, "--remove_pun", "--normalizer", "basic"), "--remove_pun")
+
+
+def test_an_evaluation_is_told_kept_corrected_and_told_again(
+    run_studio: RunStudio, demo_speech: Path, noise: Path, tmp_path: Path
+) -> None:
+    """What is wrong, and files: the clips, corrected by hand, the report with its sounds, and all of it."""
+    spoken = [{"path": str(demo_speech / "audio" / f"test-00{n}.ogg"), "text": "xylophone"} for n in (0, 1)]
+    rows = [*spoken, {"path": str(noise), "text": "<|nospeech|>"}]
+    (tmp_path / "list.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    common = ["evaluate", "--models", "demo", "--errors", "--data"]
+    first = run_studio(*common, "list.jsonl", "--output_file", "clips.csv")
+    assert first.returncode == 0 and "Wrote clips.csv" in first.stderr, first.stderr
+    for line in ("# demo", "words right: xylophone 0/2", "clips without speech: 1, text in 0, 0 words"):
+        assert line in first.stdout.splitlines(), first.stdout
+    clips = (tmp_path / "clips.csv").read_text("utf-8")
+    assert [line.split(",")[6] for line in clips.splitlines()] == ["reference", "xylophone", "xylophone", ""]
+
+    (tmp_path / "clips.csv").write_text(
+        clips.replace("xylophone", "captain the scanner", 1), encoding="utf-8"
+    )
+    corrected = ["--corrections", "clips.csv", "--save_corrected", "new.jsonl", "--non_speech"]
+    second = run_studio(*common, "list.jsonl", *corrected, "--output_file", "report.html", "--embed_audio")
+    assert second.returncode == 0, second.stderr
+    assert "1 of 3 references are corrected." in second.stderr and "Wrote new.jsonl" in second.stderr
+    assert re.search(r"^demo: [\d,]+ words per hour of non-speech", second.stdout, re.MULTILINE)
+    report = (tmp_path / "report.html").read_text("utf-8")
+    assert report.count("data:audio/") == 3 and "xylophone 0/1" in second.stdout
+    texts = [clip.text for clip in read_manifest(tmp_path / "new.jsonl").examples]
+    assert texts == ["captain the scanner", "xylophone", ""]
+
+    third = run_studio(*common, "new.jsonl", "--output_file", "all.json", "--json")
+    found = json.loads(third.stdout)
+    assert found == json.loads((tmp_path / "all.json").read_text("utf-8"))
+    assert [row["reference"] for row in found["utterances"]] == texts
+    assert found["errors"][0]["silence"] == {"clips": 1, "with_text": 0, "words": 0}
+    assert "transcribed" not in third.stderr, "the same clips are not heard again"
+
+
+def test_forms_of_one_model_are_asked_for_by_name_and_answered_in_json(
+    run_studio: RunStudio, studio_home: Path, tmp_path: Path
+) -> None:
+    (home,) = (ROOT / "tests" / "golden" / "homes").iterdir()
+    shutil.copytree(home / "models" / "finished-ct2-int8", studio_home / "models" / "mine")
+    asked = ["evaluate", "--models", "mine", "--data", "demo", "--max_samples", "2"]
+    form = "faster-whisper:int8"
+    done = run_studio(*asked, "--forms", form, "--json", "--output_file", "forms.json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found == json.loads((tmp_path / "forms.json").read_text("utf-8"))
+    (row,) = found["rows"]
+    assert (row["name"], row["problem"], found["clips"]) == (form, None, 2) and row["cer"] is not None
+    for more in (
+        ["--errors"],
+        ["--output_file", "a.html"],
+        ["--engine", "transformers"],
+        ["--audio_path", "a"],
+    ):
+        assert_refused(run_studio(*asked, "--forms", form, *more), "--forms")
 
 
 def test_a_command_of_whisper_finetune_s_infer_is_understood(run_studio: RunStudio, noise: Path) -> None:

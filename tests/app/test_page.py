@@ -158,8 +158,11 @@ def test_a_run_started_through_the_api_makes_a_model_that_transcribes(
 
 
 def test_models_are_compared_through_the_api(client: Client) -> None:
-    answer = client.predict(models="demo", test_data="demo:test", max_samples=3, api_name="/evaluate")
-    assert answer["models"][0]["n"] == 3 and len(answer["utterances"]) == 3
+    asked = {"models": "demo", "test_data": "demo:test", "max_samples": 3, "non_speech": True}
+    answer = client.predict(**asked, api_name="/evaluate")
+    (model,) = answer["models"]
+    assert model["n"] == 3 and len(answer["utterances"]) == 3
+    assert model["non_speech"]["seconds"] == 180 and model["non_speech"]["words_per_hour"] >= 0
     with pytest.raises(AppError, match="float16"):
         client.predict(
             models="demo",

@@ -81,12 +81,14 @@ def test_models_are_compared_as_faster_whisper_plays_them(
 
 
 def test_the_answer_has_the_shape_that_programs_read(engines: ModelCache, manifest: Path) -> None:
-    found = evaluate(engines, ["demo"], str(manifest), options=PLAIN, normalizer="basic", max_samples=2)
+    asked: dict[str, Any] = {"options": PLAIN, "normalizer": "basic", "max_samples": 2, "non_speech": True}
+    found = evaluate(engines, ["demo"], str(manifest), **asked)
     answer = json.loads(json.dumps(found.to_json()))
     assert answer["schema_version"] == 1
     assert answer["comparisons"] == []
     (row,) = answer["models"]
     assert {"id", "wer", "cer", "mer", "normalizer", "n", "real_time_factor"} <= row.keys()
+    assert row["non_speech"].keys() == {"words_per_hour", "loop_rate", "seconds"}
     assert (row["normalizer"], row["n"]) == ("basic", 2)
     assert {"model", "audio_path", "reference", "hypothesis"} <= answer["utterances"][0].keys()
 
