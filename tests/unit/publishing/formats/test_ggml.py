@@ -1,6 +1,7 @@
 """The file for whisper.cpp: what it holds, who can have one, and what is said of a broken one."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from studio.options.training import TrainingConfig
 from studio.publishing.card import model_card
 from studio.publishing.export import Exporter, ExportRequest
 from studio.publishing.formats.ggml import Ggml, tensor_name
-from studio.publishing.parity import MOST_TOKENS, Writer
+from studio.publishing.parity import MOST_TOKENS, Writer, decode_with, proof_clips
 from studio.publishing.whisper_cpp import WhisperCpp
 from studio.registry.spec import ModelKind, ModelSource, ModelSpec
 from studio.registry.store import ModelRegistry
@@ -23,6 +24,7 @@ from studio.transcription.loading import engine_of
 from studio.transcription.window_model import Search
 from studio.ui.models.export import proof as proof_shown
 from studio.ui.shared.views import model_choices
+from tests.unit.publishing.formats.released_shapes import ENGLISH, LARGE_V3, make_released_shape
 
 CLIPS = 4
 MOST_WORSE = 0.02
@@ -115,6 +117,26 @@ def test_on_real_speech_float16_writes_the_models_texts_and_q8_0_errs_no_more(
     assert sizes[0] < 0.65 * sizes[1]
     errors = [error_rates(said, heard, "english").cer for heard in (own, quantized)]
     assert errors[1] <= errors[0] + MOST_WORSE
+
+
+@pytest.mark.parametrize(
+    ("vocab_size", "num_mel_bins", "languages"), [(ENGLISH, 80, 0), (LARGE_V3, 128, 100)]
+)
+def test_whisper_cpp_has_the_tokens_and_hears_with_the_filters_of_english_and_large_models(
+    whisper_tiny: Path, tmp_path: Path, vocab_size: int, num_mel_bins: int, languages: int
+) -> None:
+    model = make_released_shape(whisper_tiny, tmp_path / "model", vocab_size, num_mel_bins)
+    registry = ModelRegistry(tmp_path / "models", demo=None, hf_cache=None)
+    made = Exporter(registry).export(ExportRequest(str(model), "ggml"))
+    (proof,) = made.card["parity"]
+    assert (
+        proof["tokens"] == proof["clips"] * MOST_TOKENS and proof["different_tokens"] < proof["tokens"] // 10
+    )
+    assert made.path is not None
+    with Ggml().reopened(made.path) as played, load_base(model, device="cpu").using(None) as own:
+        assert played.tokens == replace(own.tokens, previous=None)
+        assert len(played.tokens.languages) == languages
+        assert len(set(decode_with(played, proof_clips(), "ggml").rows)) > 1, "the sound is heard"
 
 
 def test_models_with_another_vocabulary_or_shorter_windows_are_refused_by_name(
