@@ -259,7 +259,7 @@ class Endpoint:
             told = Message("The form has no recording: send one as {name}, a file.", name="file")
             raise Refused(told, 400, param="file", code="missing_required_parameter")
         response_format = _choice(form, "response_format", FORMATS) or "json"
-        is_stream = task == "transcribe" and _IS_TRUE[_choice(form, "stream", _IS_TRUE)]
+        is_stream = _IS_TRUE[_choice(form, "stream", _IS_TRUE)]
         if is_stream and response_format not in EVENTS_OF:
             told = Message(
                 "{format} is not streamed: ask for json, or leave stream out.", format=response_format

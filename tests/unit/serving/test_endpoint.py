@@ -1,5 +1,6 @@
 """OpenAI's endpoint, asked with OpenAI's own package."""
 
+import json
 import socket
 import threading
 import time
@@ -17,6 +18,7 @@ import soundfile
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.errors import ConfigError
+from studio.serving.waiting import MOST_OF_A_VISITOR
 from studio.settings import Settings
 from studio.transcription import captions
 from studio.transcription.engine import TranscribeOptions, Transcript
@@ -31,9 +33,15 @@ AS_ASKED = TranscribeOptions(timestamps="word")
 
 @pytest.fixture(scope="module")
 def endpoint(demo_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedEndpoint]:
-    """Over the demo model, an adapter of it and an export of it."""
+    """Over the demo model, an adapter and an export of it, a torn model, and one for another program."""
     home = tmp_path_factory.mktemp("home")
     save_adapter(demo_model, home / "models" / "garbling", seed=2, strength=3.0)
+    card = {"kind": "foreign", "format": "ggml", "weights": "ggml-model.bin", "weights_bytes": 7}
+    for name, told in (("torn", '{"model_type": "whi'), ("for-whisper-cpp", json.dumps(card))):
+        folder = home / "models" / name
+        folder.mkdir()
+        (folder / ("config.json" if name == "torn" else "model.json")).write_text(told, "utf-8")
+        (folder / "ggml-model.bin").write_bytes(b"weights")
     with served_endpoint(Settings(home=home, hf_cache=home / "hf", max_upload_mb=2)) as served:
         served.services.exporter.ensure("demo")
         yield served
@@ -107,10 +115,19 @@ def test_verbose_json_has_the_times_that_were_asked_for(
     assert len(spoken) == 11 and words == (spoken if granularities else [])
 
 
-def test_a_translation_is_english(client: openai.OpenAI, clip: Path) -> None:
+def test_a_translation_is_english_and_streamed_if_asked_for(
+    endpoint: ServedEndpoint, client: openai.OpenAI, clip: Path
+) -> None:
     told = client.audio.translations.create(model="demo", file=clip, response_format="verbose_json")
     assert told.language == "english" and told.text and told.segments
-    assert client.audio.translations.create(model="demo", file=clip, response_format="text")
+    text = client.audio.translations.create(model="demo", file=clip, response_format="text")
+    asked = {"model": "demo", "stream": "true"}
+    place = f"{endpoint.url}/v1/audio/translations"
+    answer = httpx.post(place, data=asked, files={"file": clip.read_bytes()}, timeout=PATIENCE_SECONDS)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    *deltas, last = (json.loads(line.removeprefix("data: ")) for line in answer.text.split("\n\n") if line)
+    assert last == {"type": "transcript.text.done", "text": str(text).strip()}
+    assert deltas and "".join(event["delta"] for event in deltas) == last["text"]
 
 
 # ---------------------------------------------------------------------- models
@@ -120,7 +137,8 @@ def test_each_model_of_the_studio_is_listed_and_served(
     endpoint: ServedEndpoint, client: openai.OpenAI, clip: Path, heard: Transcript
 ) -> None:
     listed = [row.id for row in client.models.list()]
-    assert listed == [spec.id for spec in endpoint.services.registry.all()]
+    known = [spec.id for spec in endpoint.services.registry.all()]
+    assert listed == [name for name in known if name not in ("torn", "for-whisper-cpp")] != known
     assert client.models.retrieve("openai/whisper-tiny").id == "openai/whisper-tiny"
     assert client.models.retrieve("tiny").id == "openai/whisper-tiny"
     assert client.models.retrieve("whisper-1").id == "demo"
@@ -207,12 +225,12 @@ def test_language_prompt_and_temperature_reach_the_engine(tmp_path: Path, clip: 
 # ---------------------------------------------------------------------- many at once
 
 
-def test_twenty_requests_at_once_are_served_in_the_order_in_which_they_came(
+def test_sixty_requests_at_once_are_served_in_the_order_in_which_they_came_and_no_more_of_one_visitor(
     tmp_path: Path, clip: Path
 ) -> None:
     go_on = threading.Event()
     settings = Settings(home=tmp_path / "home", hf_cache=tmp_path)
-    temperatures = [round(0.01 * number, 2) for number in range(20)]
+    temperatures = [round(0.01 * number, 2) for number in range(MOST_OF_A_VISITOR)]
     silence = clip.with_name("silence.flac")
     with served_endpoint(settings, held(lambda _should_stop: go_on.is_set())) as served:
         engines: Any = served.services.engines
@@ -223,15 +241,20 @@ def test_twenty_requests_at_once_are_served_in_the_order_in_which_they_came(
                 model="demo", file=silence, temperature=temperature
             ).text
 
-        with ThreadPoolExecutor(20) as pool:
+        with ThreadPoolExecutor(MOST_OF_A_VISITOR) as pool:
             answers = []
             for number, temperature in enumerate(temperatures):
                 answers.append(pool.submit(ask, temperature))
                 wait_until(lambda number=number: saved(served) > number)
             wait_until(lambda: len(engines.begun) == 2)
+            assert client.models.list().data, "what is quick does not wait; and the last one stands in line"
+            with pytest.raises(openai.RateLimitError, match="60 requests waiting") as caught:
+                ask(0.0)
             go_on.set()
-            assert [answer.result() for answer in answers] == [""] * 20
-    served_in = [options.temperature[0] for options in engines.begun]
+            assert [answer.result() for answer in answers] == [""] * MOST_OF_A_VISITOR
+        assert caught.value.code == "rate_limit_exceeded" and caught.value.type == "rate_limit_error"
+        assert ask(0.0) == "", "who has waited may ask again"
+    served_in = [options.temperature[0] for options in engines.begun[:MOST_OF_A_VISITOR]]
     # Two at a time: the one of a pair may be asked for its thread before the other.
     assert sorted(served_in) == temperatures
     assert all(abs(place - temperatures.index(one)) <= 1 for place, one in enumerate(served_in))
@@ -249,6 +272,8 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str | None, str]] = {
     "an unknown model": ({"model": "gpt-4o"}, 404, "model", "There is no model 'gpt-4o' here"),
     "one of the Hub that nobody heard of": ({"model": "some/body"}, 404, "model", "There is no model"),
     "a folder": ({"model": "/etc"}, 404, "model", "There is no model"),
+    "a torn model": ({"model": "torn"}, 400, "model", "torn cannot be used"),
+    "one for another program": ({"model": "for-whisper-cpp"}, 400, None, "for another program (ggml)"),
     "an unknown format": ({"response_format": "docx"}, 400, "response_format", "json, text, srt"),
     "a speaker's format": ({"response_format": "diarized_json"}, 400, "response_format", "must be one of"),
     "streamed captions": ({"response_format": "srt", "stream": True}, 400, "stream", "srt is not streamed"),
