@@ -147,6 +147,21 @@ def test_the_notebook_is_clean_and_every_command_and_option_in_it_exists() -> No
     assert set(re.findall(r"(?<=\")--\w+", text)) - {"--quiet"} <= known
 
 
+def test_a_notebook_without_a_checkout_around_it_says_what_project_has_to_be(tmp_path: Path) -> None:
+    """As Colab and Kaggle open it; the packages of the tests, with the studio, are left out."""
+    notebook = nbformat.read(ROOT / "assets" / "whisper_studio.ipynb", as_version=4)
+    first, second, *_ = (cell.source for cell in notebook.cells if cell.cell_type == "code")
+    (tmp_path / "content").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"{first}\n{second}"],
+        cwd=tmp_path / "content",
+        capture_output=True,
+        encoding="utf-8",
+    )
+    (told,) = done.stderr.splitlines()
+    assert done.returncode == 1 and f"no studio in {tmp_path}: set PROJECT" in told and "git+https://" in told
+
+
 def test_every_command_is_in_the_table() -> None:
     rows = re.findall(r"^\| `python -m studio ([a-z-]+)", README, flags=re.MULTILINE)
     assert sorted(rows) == sorted(COMMANDS)
