@@ -162,13 +162,20 @@ def is_audio(value: Any) -> bool:
 
 
 def rows_of_dataset(data: Any) -> Iterator[dict[str, Any]]:
-    """The rows of a dataset of the library `datasets`: audio as it is in its files, classes by name."""
+    """The rows of an `IterableDataset` of the library: audio as it is in its files, classes by name.
+
+    Pictures and films are left out: to decode them the library opens what they name, wherever that is.
+    """
     import datasets
+    from datasets.features.features import require_decoding
 
     features = data.features or {}
-    for column, feature in features.items():
-        if isinstance(feature, datasets.Audio):
-            data = data.cast_column(column, datasets.Audio(decode=False))
+    data = data.decode(False) if features else data
+    others = {
+        name
+        for name, kind in features.items()
+        if require_decoding(kind) and not isinstance(kind, datasets.Audio)
+    }
     classes = {name: kind for name, kind in features.items() if isinstance(kind, datasets.ClassLabel)}
     for row in data:
         named = {
@@ -176,7 +183,8 @@ def rows_of_dataset(data: Any) -> Iterator[dict[str, Any]]:
             for name, kind in classes.items()
             if isinstance(row[name], int) and row[name] >= 0
         }
-        yield {**{name: _packed(value) for name, value in row.items()}, **named}
+        told = {name: _packed(value) for name, value in row.items() if name not in others}
+        yield {**told, **named}
 
 
 def _packed(value: Any) -> Any:

@@ -3,16 +3,21 @@
 The copy is what is read, so a dataset that was read before can be read again without a network.
 """
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from studio.dataset.cards import CARDS, require_own_files
 from studio.dataset.columns import Wanted, columns_of
 from studio.dataset.copies import TABLE, copies, first_line, is_audio, is_current, rows_of_dataset, write_copy
-from studio.errors import HubUnreachableError, ManifestError
+from studio.errors import HubUnreachableError, ManifestError, StudioError
 
 _TIMEOUT_SECONDS = 10.0
 _RETRIES = 1
+_PACKED = re.compile(r"(zip|tar|gzip|bz2|xz|zstd|lz4)://.*", re.DOTALL)
+"""What a recording may be packed in. Any other step before the last would be opened for itself."""
 
 
 def fetch(
@@ -45,7 +50,7 @@ def fetch(
     for copy in (whole, limited):
         if is_current(copy, revision):
             return copy / TABLE
-    rows = _received(name, config, split, revision)
+    rows = _received(name, config, split, revision, wanted)
     return write_copy(rows, whole if max_rows is None else limited, revision, max_rows, wanted)
 
 
@@ -88,11 +93,17 @@ def _revision(name: str, local_files_only: bool) -> str:
     return str(info.sha)
 
 
-def _received(name: str, config: str | None, split: str, revision: str) -> Iterator[dict[str, Any]]:
+def _received(
+    name: str, config: str | None, split: str, revision: str, wanted: Wanted
+) -> Iterator[dict[str, Any]]:
     """The rows of `_streamed`, with whatever goes wrong on the way as a sentence."""
     try:
+        for card in _cards(name, revision):
+            require_own_files(card, f"{name}/{card.name}")
         for part in split.split("+"):
-            yield from _streamed(name, config, part, revision)
+            yield from _streamed(name, config, part, revision, wanted)
+    except StudioError:
+        raise
     except (ValueError, FileNotFoundError, RuntimeError) as error:
         raise ManifestError(
             "The dataset {name} cannot be read ({reason}).", name=name, reason=first_line(error)
@@ -105,7 +116,23 @@ def _received(name: str, config: str | None, split: str, revision: str) -> Itera
         ) from error
 
 
-def _streamed(name: str, config: str | None, split: str, revision: str) -> Iterator[dict[str, Any]]:
+def _cards(name: str, revision: str) -> Iterator[Path]:
+    """The files of a dataset that say where its data are."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+    for file in CARDS:
+        try:
+            yield Path(hf_hub_download(name, file, repo_type="dataset", revision=revision))
+        except LocalEntryNotFoundError as error:
+            raise ConnectionError(str(error)) from error
+        except EntryNotFoundError:
+            continue
+
+
+def _streamed(
+    name: str, config: str | None, split: str, revision: str, wanted: Wanted
+) -> Iterator[dict[str, Any]]:
     """The rows of a dataset, with audio as it is in the files: a dict of `bytes` and `path`."""
     import datasets
 
@@ -114,7 +141,7 @@ def _streamed(name: str, config: str | None, split: str, revision: str) -> Itera
     data = datasets.load_dataset(name, config, split=split, streaming=True, revision=revision)
     for row in rows_of_dataset(data):
         values = {column: with_bytes(value, name) for column, value in row.items()}
-        sound = columns_of(tuple(values), Wanted(needs_text=False)).get(values, "audio")
+        sound = columns_of(tuple(values), replace(wanted, needs_text=False)).get(values, "audio")
         if isinstance(sound, str):
             raise _elsewhere(name, sound)
         yield values
@@ -129,7 +156,9 @@ def with_bytes(value: Any, name: str) -> Any:
     if not is_audio(value) or value["bytes"] or value["path"] is None:
         return value
     path = str(value["path"])
-    if not path.rpartition("::")[2].startswith(f"hf://datasets/{name}@"):
+    *members, place = path.split("::")
+    is_packed = all(map(_PACKED.fullmatch, members))
+    if not is_packed or not place.startswith(f"hf://datasets/{name}@") or ".." in place.split("/"):
         raise _elsewhere(name, path)
     from datasets.utils.file_utils import xopen
 

@@ -5,8 +5,8 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
+from studio.dataset.cards import CARDS, require_own_files
 from studio.dataset.copies import rows_of_dataset
-from studio.errors import ManifestError
 from studio.options.sources import PARQUET_ENDING
 
 ENDING = PARQUET_ENDING
@@ -36,25 +36,7 @@ def rows_of_folder(folder: Path, split: str) -> Iterator[dict[str, Any]]:
     """
     import datasets
 
-    _refuse_addresses(folder)
+    for card in (folder / name for name in CARDS):
+        if card.is_file():
+            require_own_files(card, str(card))
     yield from rows_of_dataset(datasets.load_dataset(str(folder.resolve()), split=split, streaming=True))
-
-
-def _refuse_addresses(folder: Path) -> None:
-    """The library would fetch what the folder's card or its `.huggingface.yaml` names."""
-    import yaml
-    from huggingface_hub.repocard import metadata_load
-
-    for path in (folder / "README.md", folder / ".huggingface.yaml"):
-        if not path.is_file():
-            continue
-        try:
-            told = metadata_load(path) if path.suffix == ".md" else yaml.safe_load(path.read_bytes())
-        except (yaml.YAMLError, ValueError):
-            continue  # the library says what is wrong with it
-        if isinstance(told, dict) and "://" in str(told.get("configs")):
-            raise ManifestError(
-                "{path} names files at other addresses, and nothing is fetched: download them into the "
-                "folder.",
-                path=path,
-            )

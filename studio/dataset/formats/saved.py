@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from studio.dataset.cards import files_elsewhere
 from studio.dataset.copies import rows_of_dataset
 from studio.errors import ManifestError
+from studio.files import read_json
 
 _STATE, _INFO, _SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 
@@ -44,7 +46,16 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def rows_of(folder: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a dataset without splits."""
+    """The rows of a dataset without splits.
+
+    Raises:
+        ManifestError: if it has its rows from files elsewhere.
+    """
     import datasets
 
-    yield from rows_of_dataset(datasets.Dataset.load_from_disk(str(folder.absolute())).with_format(None))
+    state = folder / _STATE
+    names = [str(file["filename"]) for file in read_json(state)["_data_files"]]
+    if any(Path(name).name != name for name in names):
+        raise files_elsewhere(str(state))
+    data = datasets.Dataset.load_from_disk(str(folder.absolute())).with_format(None)
+    yield from rows_of_dataset(data.to_iterable_dataset())

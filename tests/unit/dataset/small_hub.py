@@ -1,27 +1,31 @@
-"""A model hub over HTTP: what the libraries ask of the real one. It has `somebody/speech`, and
-`somebody/broken`, whose data it refuses.
+"""A model hub over HTTP: what the libraries ask of the real one. It has `somebody/speech`, `somebody/broken`,
+whose data it refuses, and datasets with a card.
 """
 
 import json
 import re
 import threading
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 REVISION = "a" * 40
 FILE = "data/train-00000-of-00001.parquet"
-API = re.compile("/api/datasets/(somebody/(?:speech|broken))(.*)")
+API = re.compile(r"/api/datasets/somebody/(\w+)(.*)")
+CARD = re.compile(r"/datasets/somebody/(\w+)/resolve/\w+/README\.md")
 
 
 class SmallHub(ThreadingHTTPServer):
-    """Serves `parquet` as the only file of each dataset."""
+    """Serves `parquet` as the only file of each dataset; `cards` are those of datasets that have one."""
 
     daemon_threads = True
 
-    def __init__(self, parquet: Path) -> None:
+    def __init__(self, parquet: Path, cards: Mapping[str, str]) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.content = parquet.read_bytes()
+        self.cards = dict(cards)
+        self.names = {"speech", "broken", *cards}
         self.refused = 0
 
     def __enter__(self) -> "SmallHub":
@@ -43,9 +47,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         name, asked = found.groups() if (found := API.fullmatch(path)) else ("", path)
-        if name and asked in ("", f"/revision/{REVISION}"):
+        if name in self.server.names and asked in ("", f"/revision/{REVISION}"):
             siblings = [{"rfilename": FILE}]
-            self._json({"id": name, "sha": REVISION, "siblings": siblings, "tags": []})
+            self._json({"id": f"somebody/{name}", "sha": REVISION, "siblings": siblings, "tags": []})
         elif asked == f"/tree/{REVISION}":
             self._json([{"type": "directory", "path": "data", "oid": "c" * 40, "size": 0}])
         elif asked == f"/tree/{REVISION}/data":
@@ -55,8 +59,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(403, b"{}", {})
         elif path.endswith(FILE):
             self._data()
+        elif (found := CARD.fullmatch(path)) and found[1] in self.server.cards:
+            headers = {"X-Repo-Commit": REVISION, "ETag": f'"{found[1]}"'}
+            self._send(200, self.server.cards[found[1]].encode(), headers)
         else:
-            code = "EntryNotFound" if re.search("somebody/(speech|broken)", path) else "RepoNotFound"
+            found = re.search(r"somebody/(\w+)", path)
+            code = "EntryNotFound" if found and found[1] in self.server.names else "RepoNotFound"
             self._send(404, b"{}", {"X-Error-Code": code, "X-Repo-Commit": REVISION})
 
     do_HEAD = do_GET

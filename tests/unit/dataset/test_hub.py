@@ -1,8 +1,12 @@
 import io
 import json
+import socket
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import pytest
 import soundfile
@@ -50,22 +54,41 @@ def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+class Asked(NamedTuple):
+    """What a process has read, that was sent to a small hub."""
+
+    answers: list[Any]
+    cache: Path
+    hub: SmallHub
+
+
+@pytest.fixture
+def ask(parquet: Path, environ: dict[str, str], tmp_path: Path) -> Callable[..., Asked]:
+    """Reads sources, each with so many rows at most, in a process that asks a small hub."""
+
+    def ask(sources: list[tuple[str, int | None]], cards: Mapping[str, str] = MappingProxyType({})) -> Asked:
+        cache = tmp_path / "cache"
+        with SmallHub(parquet, cards) as hub:
+            done = subprocess.run(  # the address of the hub is fixed when the library is imported
+                [sys.executable, "-c", READ, str(cache), json.dumps(sources)],
+                env={**environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                encoding="utf-8",
+            )
+        assert done.returncode == 0, done.stderr
+        return Asked(list(map(json.loads, done.stdout.splitlines())), cache, hub)
+
+    return ask
+
+
 def test_a_dataset_of_the_hub_is_copied_once_and_whole_and_then_read_without_the_hub(
-    parquet: Path, environ: dict[str, str], tmp_path: Path
+    ask: Callable[..., Asked],
 ) -> None:
     names = ("speech", "speech:default:train", "speech::train+train", "speech::dev", "speech:klingon")
     names = (*names, "nothing", "broken")
     sources = [("somebody/speech", 2), *((f"somebody/{name}", None) for name in names)]
-    with SmallHub(parquet) as hub:
-        done = subprocess.run(  # the address of the hub is fixed when the library is imported
-            [sys.executable, "-c", READ, str(tmp_path / "cache"), json.dumps(sources)],
-            env={**environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "hf"), "PYTHONPATH": str(ROOT)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-        )
-    assert done.returncode == 0, done.stderr
-    two, whole, again, twice, split, config, missing, broken = map(json.loads, done.stdout.splitlines())
+    (two, whole, again, twice, split, config, missing, broken), cache, hub = ask(sources)
     assert two == ["hub", ["one", 1.0], ["two", 2.0]]
     assert whole == again == [*two, ["three", 3.0]]
     assert twice == [*whole, *whole[1:]]
@@ -74,15 +97,45 @@ def test_a_dataset_of_the_hub_is_copied_once_and_whole_and_then_read_without_the
     assert broken[0] == "HubUnreachableError" and "stopped answering" in broken[1]
     assert 0 < hub.refused < 40
 
-    (copies,) = (tmp_path / "cache" / "datasets").iterdir()
+    (copies,) = (cache / "datasets").iterdir()
     assert copies.name == "somebody--speech", "nothing is left of what broke off"
     assert {path.name for path in copies.iterdir()} == {
         *("default--train", "default--train--first-2", "default--train+train"),
     }
-    offline = read_manifest("somebody/speech", cache_dir=tmp_path / "cache", local_files_only=True)
+    offline = read_manifest("somebody/speech", cache_dir=cache, local_files_only=True)
     assert [example.text for example in offline.examples] == ["one", "two", "three"]
-    unreachable = read_manifest("somebody/speech", cache_dir=tmp_path / "cache")
+    unreachable = read_manifest("somebody/speech", cache_dir=cache)
     assert unreachable == offline
+
+
+def test_a_card_of_the_hub_that_leads_out_of_its_dataset_is_refused_and_nobody_is_asked(
+    ask: Callable[..., Asked], tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret.csv"
+    secret.write_text(f"audio,text\n{tmp_path / 'a.wav'},secret\n", encoding="utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}/a.csv"
+        places = [
+            *(
+                f"data_files: {place}"
+                for place in (secret, f"file:{secret}", "data/../../../other@main/a.csv")
+            ),
+            *(f"data_files: {way}{address}" for way in ("ftp://", "http://", "zip://a.csv::http://")),
+            f"data_files: [{{split: train, path: [data/*, '{secret}']}}]",
+            f"data_dir: {tmp_path}",
+        ]
+        cards = {f"card{number}": place for number, place in enumerate(places)} | {
+            "plain": "data_files: data/*"
+        }
+        card = "---\nconfigs:\n- config_name: default\n  {}\n---\n# See http://example.org\n"
+        sources = [(f"somebody/{name}", None) for name in cards]
+        *refused, plain = ask(sources, {name: card.format(place) for name, place in cards.items()}).answers
+        other.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            other.accept()
+    assert [answer[0] for answer in refused] == ["ManifestError"] * len(places)
+    assert all("README.md names files that are not in its dataset" in answer[1] for answer in refused)
+    assert plain[1:] == [["one", 1.0], ["two", 2.0], ["three", 3.0]]
 
 
 def test_a_folder_of_parquet_files_is_read_like_the_dataset_it_came_from(
@@ -102,6 +155,11 @@ def test_a_folder_of_parquet_files_is_read_like_the_dataset_it_came_from(
     [
         *("/etc/hostname", "a.wav", "http://127.0.0.1:9/a.wav", "hf://datasets/somebody/other@1/a.wav"),
         *("zip://a.wav::/etc/a.zip", "hf://datasets/somebody/speech@1/a.wav::/etc/hostname"),
+        *(f"{place}::hf://datasets/somebody/speech@1/a.wav" for place in ("/etc/hostname", "ftp://a/b.wav")),
+        *(
+            "file:///etc/hostname::hf://datasets/somebody/speech@1/a.zip",
+            "hf://datasets/somebody/speech@1/../a",
+        ),
     ],
 )
 def test_a_recording_that_is_not_in_the_dataset_is_not_opened(path: str) -> None:

@@ -1,3 +1,4 @@
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,29 @@ def test_sound_that_is_named_by_its_place_is_a_file_here_or_none(tmp_path: Path,
     assert "There is no audio file http://127.0.0.1:9/a.wav" in str(manifest.problems[0].reason)
 
 
+def test_a_picture_beside_the_sound_is_neither_opened_nor_fetched(tmp_path: Path, sound: Sound) -> None:
+    import datasets
+    import pyarrow
+    import pyarrow.parquet
+
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        place = f"http://127.0.0.1:{other.getsockname()[1]}/a.png"
+        rows = [
+            {"audio": packed(sound("a.wav")), "text": "one", "cover": cover, "more": [cover]}
+            for cover in ({"bytes": None, "path": place}, {"bytes": None, "path": str(tmp_path / "gone.png")})
+        ]
+        pictures = {"cover": datasets.Image(), "more": datasets.List(datasets.Image())}
+        features = datasets.Features(
+            {"audio": datasets.Audio(), "text": datasets.Value("string"), **pictures}
+        )
+        table = pyarrow.Table.from_pylist(rows, schema=features.arrow_schema)
+        pyarrow.parquet.write_table(table, tmp_path / "list.parquet")
+        assert len(read_manifest(tmp_path / "list.parquet", cache_dir=tmp_path / "cache").examples) == 2
+        other.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            other.accept()
+
+
 def test_a_file_that_is_no_parquet_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.parquet").write_text("nothing")
     with pytest.raises(ManifestError, match=r"x\.parquet cannot be read"):
@@ -150,12 +174,12 @@ def test_a_card_that_names_files_elsewhere_is_refused_and_nothing_is_fetched(
     files = "  data_files:\n  - split: train\n    path: {}\n"
     head = f"---\nconfigs:\n- config_name: default\n{files}link: http://a\n---\n# A\n"
     card.write_text(head.format("http://127.0.0.1:9/train.parquet"))
-    with pytest.raises(ManifestError, match=r"README\.md names files at other addresses"):
+    with pytest.raises(ManifestError, match=r"README\.md names files that are not in its dataset"):
         read_manifest(tmp_path, cache_dir=tmp_path / "cache")
     card.write_text(head.format("train.parquet"))
     hidden = tmp_path / ".huggingface.yaml"
     hidden.write_text(f"configs:\n- config_name: default\n{files.format('http://127.0.0.1:9/train.parquet')}")
-    with pytest.raises(ManifestError, match=r"\.huggingface\.yaml names files at other addresses"):
+    with pytest.raises(ManifestError, match=r"\.huggingface\.yaml names files that are not"):
         read_manifest(tmp_path, cache_dir=tmp_path / "cache")
     hidden.unlink()
     assert [e.text for e in read_manifest(tmp_path, cache_dir=tmp_path / "cache").examples] == ["a"]

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,15 @@ def test_a_saved_dataset_that_is_broken_is_refused(tmp_path: Path) -> None:
         (tmp_path / name).write_text("{}")
     with pytest.raises(ManifestError, match="cannot be read"):
         read_manifest(tmp_path, cache_dir=tmp_path / "cache")
+
+
+@pytest.mark.parametrize("way", ["../other/{}", "{folder}/other/{}"])
+def test_a_saved_dataset_has_its_rows_from_no_other_folder(way: str, tmp_path: Path, sound: Sound) -> None:
+    for name in ("saved", "other"):
+        dataset([packed(sound("a.wav"))], text=[name]).save_to_disk(str(tmp_path / name))
+    state = tmp_path / "saved" / "state.json"
+    told = json.loads(state.read_text())
+    told["_data_files"][0]["filename"] = way.format(told["_data_files"][0]["filename"], folder=tmp_path)
+    state.write_text(json.dumps(told))
+    with pytest.raises(ManifestError, match="names files that are not in its dataset"):
+        read_manifest(tmp_path / "saved", cache_dir=tmp_path / "cache")
