@@ -9,6 +9,7 @@
   const SHOWN = ['html', 'plot'];
   const NO_FIELDS = ['button', 'tab', 'tabitem', 'timer'];
   const underWay = new Set();
+  const losses = new Set(); // for each click that waits, what failed meanwhile
   const events = new Map(); // the queue's number → what is under way, or how it ended if that was told first
   const recordings = new Set();
   const waiting = new Map(); // a button → its click that is held, null once it is cancelled
@@ -26,7 +27,13 @@
   // What a click asks for has the place of that click, not of the request that Gradio sends later.
   function begin(fills, asked = null, isClick = false, place = count++) {
     const one = {fills, asked, isClick, place};
-    one.done = new Promise((done) => { one.end = (well) => { underWay.delete(one); done(well); }; });
+    one.done = new Promise((done) => {
+      one.end = (well) => {
+        if (!well && underWay.has(one)) for (const lost of losses) lost.add(one);
+        underWay.delete(one);
+        done(well);
+      };
+    });
     underWay.add(one);
     return one;
   }
@@ -147,20 +154,24 @@
     return known.get(id);
   }
 
-  function before(id, place = count) {
+  function before(id, place = count, among = underWay) {
     const {asks, fields, shows} = seen(id);
     const isOwn = (one) => asks.includes(one.asked) || one.isClick && one.place >= place;
     const concerns = (field, one) => fields.has(field) || one.place < place && shows.has(field);
     const isWaitedFor = (one) => !isOwn(one) && (!one.fills || one.fills.some((field) => concerns(field, one)));
-    return fields.size || shows.size ? [...underWay].filter(isWaitedFor) : [];
+    return fields.size || shows.size ? [...among].filter(isWaitedFor) : [];
   }
 
+  // What begins and fails while the page is busy with something else counts, too.
   async function filled(id, place) {
-    for (let now; (now = before(id, place)).length;) {
-      if ((await Promise.all(now.map((one) => one.done))).includes(false)) return false;
+    const lost = new Set();
+    losses.add(lost);
+    for (let now; !before(id, place, lost).length && (now = before(id, place)).length;) {
+      await Promise.all(now.map((one) => one.done));
       await settled();
     }
-    return true;
+    losses.delete(lost);
+    return !before(id, place, lost).length;
   }
   window.studio = {filled};
 

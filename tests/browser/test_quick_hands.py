@@ -28,16 +28,22 @@ def test_a_click_that_waits_is_forgotten_when_it_is_cancelled_or_its_sample_fail
     open_page: OpenPage, how: str
 ) -> None:
     page = open_page("playground")
-    let_go = held(page, "queue/join")
-    page.get_by_role("button", name="Kitchen light", exact=True).click()
+    # Busy for a while, so that what the first click asks for is asked, and fails, while the second one waits.
+    page.evaluate("() => { window.requestIdleCallback = (done) => setTimeout(done, 1500); }")
+    sample = page.get_by_role("button", name="Kitchen light", exact=True)
+    number = "id => gradio_config.components.find((one) => one.props.elem_id === id).id"
+    asked = page.evaluate(number, sample.get_attribute("id"))
+    let_go = held(page, "queue/join", f'"trigger_id":{asked},')
     start = page.locator("#transcribe-start")
-    start.click()
+    sample.evaluate("(one, next) => { one.click(); next.click(); }", start.element_handle())
     expect(start).to_have_attribute("aria-busy", "true")
     if how == "cancelled":
         page.locator("#transcribe-cancel").click()
     let_go(well=how == "cancelled")
     expect(start).not_to_have_attribute("aria-busy", "true")
     expect(page.locator("#transcribe-cancel")).to_be_disabled()
+    sample.click()  # whatever else was asked for has been sent by the time that this one is there
+    expect(page.locator("#transcribe-audio #waveform").first).to_be_visible()
     expect(page.locator("#transcribe-status")).to_contain_text("The transcript will appear here")
 
 
