@@ -89,10 +89,16 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def append_json_line(path: Path, value: object) -> None:
-    """Appends one line; a single `write` of a line keeps readers from seeing half of one for long."""
-    line = json.dumps(value, ensure_ascii=False) + "\n"
-    with storage_errors(path), path.open("ab") as file:
-        file.write(line.encode("utf-8"))
+    """Appends one line; a single `write` of a line keeps readers from seeing half of one for long.
+
+    Half a line that is there already, of a process that was killed or a disk that was full, is ended first.
+    """
+    line = (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8")
+    with storage_errors(path), path.open("ab+") as file:
+        if file.seek(0, os.SEEK_END):
+            file.seek(-1, os.SEEK_END)
+            line = line if file.read(1) == b"\n" else b"\n" + line
+        file.write(line)
 
 
 def read_json_lines(path: Path, offset: int = 0) -> tuple[list[dict[str, Any]], int]:

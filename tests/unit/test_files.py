@@ -1,0 +1,30 @@
+from pathlib import Path
+
+from studio.files import append_json_line, read_json_lines
+
+EARLIER, LAST, NEXT = {"number": 1}, {"text": '早安 {"}\n', "more": [1, {"a": None}]}, {"number": 3}
+
+
+def test_a_line_that_was_cut_off_takes_no_other_with_it(tmp_path: Path) -> None:
+    """As a process leaves it that is killed while it writes, or whose disk is full."""
+    path = tmp_path / "lines.jsonl"
+    append_json_line(path, EARLIER)
+    begin = path.stat().st_size
+    append_json_line(path, LAST)
+    whole = path.read_bytes()
+    for end in range(begin, len(whole) + 1):
+        path.write_bytes(whole[:end])
+        before, offset = read_json_lines(path)
+        append_json_line(path, NEXT)
+        append_json_line(path, NEXT)
+        has_last = end >= len(whole) - 1  # all but its end is there
+        found = [LAST] * has_last + [NEXT, NEXT]
+        assert read_json_lines(path)[0] == [EARLIER, *found], f"cut after {end} bytes"
+        assert before + read_json_lines(path, offset)[0] == [EARLIER, *found], "who follows the file, too"
+
+
+def test_a_file_that_is_cut_off_at_its_first_line_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    path.write_bytes(b'{"num')
+    append_json_line(path, NEXT)
+    assert read_json_lines(path)[0] == [NEXT]
