@@ -22,7 +22,7 @@ from studio.evaluation.normalize import writes_without_spaces
 from studio.memory.measure import PeakMeter
 from studio.messages import Message, to_plain
 from studio.options.choices import NORMALIZERS
-from studio.publishing.formats import FORMATS
+from studio.publishing.formats import FORMATS, exports_of
 from studio.registry.spec import ModelKind
 from studio.runs.process import end_tree
 from studio.services import Services
@@ -145,13 +145,12 @@ def forms_of(services: Services, model: str) -> tuple[Form, ...]:
     spec = services.registry.get(model)
     engine_of(spec, EngineChoice())  # refuses what no engine plays
     engines = [name for name in PLAYED if name == FASTER_WHISPER or spec.kind is not ModelKind.EXPORT]
-    exports = [row for row in services.registry.all() if not row.is_played and not row.problem]
     return (
         *(Form(engine, kind, spec.id) for engine in engines for kind in PLAYED[engine]),
         *(
             Form(row.form, str(row.card.get("quantization")), row.id)
-            for row in exports
-            if row.card.get("source") == spec.id and row.form in FORMATS
+            for row in exports_of(spec.id, services.registry.all())
+            if not row.is_played and not row.problem and row.form
         ),
     )
 

@@ -10,11 +10,12 @@ from studio.cli.serve import serving_script
 from studio.errors import ConfigError
 from studio.options.arguments import command_line, config_from_dict
 from studio.publishing.card import model_card
+from studio.publishing.formats import exports_of, key_of
 from studio.registry.catalog import find_released
 from studio.registry.languages import LANGUAGES
 from studio.registry.listing import few_languages
 from studio.registry.spec import ModelSource, ModelSpec
-from studio.reports.forms_views import form_rows, recommendation
+from studio.reports.forms_views import form_rows, proof_of, recommendation, weights_of
 from studio.services import Services
 from studio.serving.commands import ways_to_serve
 from studio.settings import Settings
@@ -63,12 +64,16 @@ def _act(services: Services, action: str, names: Sequence[str], is_sure: bool, a
             show(_list(specs))
     elif action == "show":
         spec = registry.get(names[0])
+        exports = exports_of(spec.id, registry.all())
         if as_json:
             ways = ways_to_serve(spec, registry.models, has_key=bool(services.settings.api_key))
             serve = [{"server": way.server, "note": str(way.note), "commands": way.commands} for way in ways]
-            show_json({"schema_version": SCHEMA_VERSION, **as_dict(spec), "serve": serve})
+            told = {"exports": list(map(_export, exports)), "serve": serve}
+            show_json({"schema_version": SCHEMA_VERSION, **as_dict(spec), **told})
         else:
             show(_description(spec))
+            if exports:
+                show(f"\n{_exports(exports)}")
             if forms := forms_text(spec.card.get("forms")):
                 show(f"\n{forms}")
             if not spec.problem:
@@ -137,6 +142,26 @@ def _description(spec: ModelSpec) -> str:
     if loss and (command := _gentler(spec)):
         say(f"Train it so: {command}")
     return "\n".join([*first, *(f"{name.ljust(width)}{value}" for name, value in lines.items())])
+
+
+def _exports(exports: Sequence[ModelSpec]) -> str:
+    """What was made of a model, with its proof."""
+    rows = [
+        (row.id, key_of(row), weights_of(row), format_bytes(row.size_bytes), str(proof_of(row) or ""))
+        for row in exports
+    ]
+    return table(("EXPORT", "FORM", "WEIGHTS", "SIZE", "PROOF"), rows)
+
+
+def _export(spec: ModelSpec) -> dict[str, Any]:
+    proof = spec.card.get("parity")
+    return {
+        "id": spec.id,
+        "format": key_of(spec),
+        "quantization": weights_of(spec),
+        "size_bytes": spec.size_bytes,
+        "parity": proof[-1] if isinstance(proof, list) and proof else None,
+    }
 
 
 def forms_text(found: Any) -> str:

@@ -1,10 +1,14 @@
-"""The forms of a model beside each other, from what was measured or what the model's card kept of it."""
+"""The forms of a model: what was made of it, with the proof, and how they do beside each other, from what was
+measured or what the model's card kept of it.
+"""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from studio.messages import Message
+from studio.publishing.formats import form_of
+from studio.registry.spec import ModelSpec
 from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import badge, note
 from studio.translation import N_, catalogue, said, tr
@@ -18,7 +22,46 @@ COLUMNS = (
     N_("Peak memory"),
     N_("Size"),
 )
+_PROVEN = ("different_tokens", "tokens", "clips")
 _FIGURES = ("wer", "cer", "low", "high", "real_time_factor", "memory_bytes", "size_bytes")
+
+_EXPORT_COLUMNS = (N_("Model"), N_("Form"), N_("Weights"), N_("Size"), N_("Proof"))
+
+
+def proof_of(spec: ModelSpec) -> Message | None:
+    """How an export compares with its model; None where its card does not say."""
+    rows = spec.card.get("parity")  # each step on the way, and last the model with what was made
+    last = rows[-1] if isinstance(rows, list) and rows else None
+    figures = {name: _number(last.get(name)) for name in _PROVEN} if isinstance(last, Mapping) else {}
+    if not figures or None in figures.values():
+        return None
+    if not figures["different_tokens"]:
+        return Message("the same output ({clips} clips)", **figures)
+    return Message("{different_tokens} of {tokens} tokens differ ({clips} clips)", **figures)
+
+
+def exports_table(exports: Sequence[ModelSpec], locale: str) -> Html | None:
+    """What was made of a model, a row each; None where nothing was."""
+    rows: list[list[Child]] = []
+    for spec in exports:
+        proof = proof_of(spec)
+        rows.append(
+            [
+                tag("code", spec.id),
+                tr(form_of(spec).label, locale),
+                weights_of(spec),
+                format_bytes(spec.size_bytes),
+                said(proof, locale) if proof else "",
+            ]
+        )
+    headers = [tr(column, locale) for column in _EXPORT_COLUMNS]
+    return table(headers, rows, caption=tr("Exports", locale), class_="stacked forms-table") if rows else None
+
+
+def weights_of(spec: ModelSpec) -> str:
+    """How an export keeps its weights; empty where its card does not say."""
+    kept = spec.card.get("quantization")
+    return kept[:20] if isinstance(kept, str) else ""
 
 
 def form_rows(found: Any) -> list[tuple[list[str], Message | None]]:

@@ -281,6 +281,24 @@ def test_models_show_tells_languages_and_what_a_model_is_good_for(run_studio: Ru
     ]
 
 
+def test_models_show_lists_what_was_made_of_a_model_with_its_proof_and_what_was_measured(
+    run_studio: RunStudio, studio_home: Path
+) -> None:
+    (home,) = (ROOT / "tests" / "golden" / "homes").iterdir()
+    shutil.copytree(home / "models", studio_home / "models")
+    shown = run_studio("models", "show", "finished").stdout.splitlines()
+    place = next(place for place, line in enumerate(shown) if line.startswith("EXPORT "))
+    assert shown[place].split() == ["EXPORT", "FORM", "WEIGHTS", "SIZE", "PROOF"]
+    told = "finished-ct2-int8 ctranslate2 int8 2.81 MiB 12 of 30 tokens differ (3 clips)"
+    assert " ".join(shown[place + 1].split()) == told
+    assert "EXPORT" not in run_studio("models", "show", "finished-ct2-int8").stdout
+    path = studio_home / "models" / "finished" / "model.json"
+    forms = {"rows": [{"name": "ggml:q8_0", "wer": 0.125}], "recommended": "ggml:q8_0", "clips": 9}
+    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), "forms": forms}), encoding="utf-8")
+    again = run_studio("models", "show", "finished").stdout
+    assert "ggml:q8_0  12.5 %" in again and "ggml:q8_0 is the fastest form" in again
+
+
 def test_models_show_tells_what_a_model_has_lost_and_the_run_that_keeps_more(
     run_studio: RunStudio, studio_home: Path, demo_model: Path
 ) -> None:

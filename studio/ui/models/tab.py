@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.publishing.formats import exports_of
 from studio.registry.spec import ModelSource
 from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html, join
@@ -159,8 +160,9 @@ def _show(
     is_fixed = has_foreign_models(settings_for(settings, request))
     specs = models_for(registry, request)
     spec = next((spec for spec in specs if spec.id == chosen), None)
+    made = exports_of(spec.id, specs) if spec else []
     details: Html = (
-        join([model_details(spec, locale, is_public=is_fixed), card_view(spec, locale)])
+        join([model_details(spec, locale, exports=made, is_public=is_fixed), card_view(spec, locale)])
         if spec
         else note(tr("Choose a model to see what is known about it.", locale))
     )

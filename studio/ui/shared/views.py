@@ -10,7 +10,7 @@ from studio.publishing.formats import form_of
 from studio.registry.catalog import find_released
 from studio.registry.listing import few_languages
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
-from studio.reports.forms_views import forms_table
+from studio.reports.forms_views import exports_table, forms_table
 from studio.reports.language_names import language_name
 from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import badge, definition_list, note
@@ -186,8 +186,12 @@ def loss_note(found: Mapping[str, Any] | None, locale: str) -> Html | None:
     return note(said(lost, locale), "bad") if lost else None
 
 
-def model_details(spec: ModelSpec, locale: str, *, is_public: bool = False) -> Html:
-    """Everything known about one model; strangers (`is_public`) are not told where it lies."""
+def model_details(
+    spec: ModelSpec, locale: str, *, exports: Sequence[ModelSpec] = (), is_public: bool = False
+) -> Html:
+    """Everything known about one model and what was made of it; strangers (`is_public`) are not told where it
+    lies.
+    """
     released = find_released(spec.id)
     pairs: list[tuple[str, Child]] = [
         (tr("Name", locale), tag("code", spec.id) if spec.id != spec.title else None),
@@ -207,6 +211,7 @@ def model_details(spec: ModelSpec, locale: str, *, is_public: bool = False) -> H
         problem,
         loss_note(spec.card.get("capabilities"), locale),
         definition_list(pairs),
+        exports_table(exports, locale),
         forms_table(spec.card.get("forms"), locale),
         _dimensions(spec.dimensions, locale),
         short_audio_table(spec.card.get("short_audio"), locale),

@@ -101,6 +101,20 @@ def test_the_details_of_a_model_are_its_card_dimensions_and_folder() -> None:
     assert "<img src=x" not in shown
 
 
+def test_the_details_of_a_model_list_what_was_made_of_it_with_its_proof() -> None:
+    proof = {"clips": 3, "tokens": 30, "different_tokens": 2}
+    cards = [
+        {"parity": [proof, {**proof, "different_tokens": 0}], "quantization": "int8"},
+        {"parity": [proof]},
+    ]
+    cards += [{"parity": wrong, "quantization": wrong} for wrong in (EVIL, [EVIL], [{"clips": EVIL}], [], 7)]
+    made = [spec(id=f"made-{place}", card=card) for place, card in enumerate(cards)]
+    shown = views.model_details(spec(), "zh-TW", exports=made)
+    assert "匯出的模型" in text_of(shown) and "<img src=x" not in shown
+    assert "輸出相同（3 個片段）" in shown and "30 個詞元中有 2 個不同（3 個片段）" in shown
+    assert all(row.id in shown for row in made)
+
+
 @pytest.mark.parametrize(
     ("hub_id", "locale", "said"),
     [
