@@ -16,6 +16,8 @@ import pytest
 
 from tests.app.openid_provider import Provider, playing
 from tests.studio_process import StudioProcess
+from tests.unit.publishing.played_hub import OWNER as HUB_OWNER
+from tests.unit.publishing.played_hub import WRITES, Hub, played_hub
 
 BROWSER = httpx.Client(timeout=120)
 """One for all, without a memory: a new one each time takes longer than most answers."""
@@ -59,12 +61,20 @@ def provider() -> Iterator[Provider]:
 
 
 @pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    """Where models are published."""
+    with played_hub(tmp_path_factory.mktemp("hub")) as hub:
+        yield hub
+
+
+@pytest.fixture(scope="module")
 def space(
-    environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory, provider: Provider
+    environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory, provider: Provider, hub: Hub
 ) -> Iterator[StudioProcess]:
-    """A public Space whose owner can log in; Gradio learns of that when it is imported."""
+    """A public Space whose owner can log in; Gradio and the Hub's library learn where when imported."""
     home = tmp_path_factory.mktemp("space") / "home"
-    with StudioProcess(home, {**environ, **SPACE, **LOGIN, "OPENID_PROVIDER_URL": provider.url}) as process:
+    places = {"OPENID_PROVIDER_URL": provider.url, "HF_ENDPOINT": hub.url}
+    with StudioProcess(home, {**environ, **SPACE, **LOGIN, **places}) as process:
         yield process
 
 
@@ -159,6 +169,32 @@ def form_is_open(space: StudioProcess, headers: dict[str, str]) -> bool:
         if named["train-start"] in one["outputs"] and named["distill-start"] in one["outputs"]
     )
     return '"interactive":true' in asked(space, opens["id"], [], headers).replace(" ", "")
+
+
+def test_the_owner_publishes_from_the_page_to_the_end_and_sees_what_goes_first(
+    space: StudioProcess, hub: Hub, demo_model: Path
+) -> None:
+    folder = shutil.copytree(demo_model, space.home / "models" / "mine")
+    (folder / "model.json").write_text('{"languages": ["en"]}', "utf-8")
+    name = f"{HUB_OWNER}/mine"
+    (button,) = (
+        one["id"] for one in config_of(space)["components"] if one["props"].get("elem_id") == "models-publish"
+    )
+    (handler,) = (
+        one["id"]
+        for one in config_of(space)["dependencies"]
+        if one["backend_fn"] and any(at == button for at, _ in one["targets"])
+    )
+    given = ["mine", name, False, False, "mit", False, WRITES]
+    told = asked(space, handler, given, logged_in(OWNER), "publishes")
+    assert 'class=\\"note note-good\\"' in told and f"{hub.url}/{name}" in told, told[-2000:]
+    card = told.index("pipeline_tag: automatic-speech-recognition")
+    assert told.index(f"Asking the Hub for {name}") < card < told.index("Sending model.safetensors")
+    assert hub.private == {name} and hub.names(name) >= {"model.safetensors", "README.md", "model.json"}
+    assert (hub.root / name / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
+    assert "license: mit" in (hub.root / name / "README.md").read_text("utf-8")
+    assert WRITES not in told and WRITES not in space.log()
+    shutil.rmtree(folder)
 
 
 def test_the_form_opens_to_the_owner_alone(space: StudioProcess) -> None:

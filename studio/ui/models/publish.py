@@ -43,6 +43,8 @@ class PublishParts:
     start: gr.Button
     cancel: gr.Button
     status: gr.HTML
+    sent: gr.HTML
+    """What would be sent, or is: apart from the status, so that it stays while that changes."""
 
 
 def publish_parts() -> PublishParts:
@@ -82,13 +84,14 @@ def publish_parts() -> PublishParts:
                 _("Cancel"), size="sm", elem_id="models-publish-cancel", elem_classes="outlives"
             )
         status = gr.HTML(elem_id="models-publish-status")
+        sent = gr.HTML(elem_id="models-publish-sent")
     return PublishParts(
-        section, repo_id, token, license_, public, replace, space, show, start, cancel, status
+        section, repo_id, token, license_, public, replace, space, show, start, cancel, status, sent
     )
 
 
 def wire_publish(parts: PublishParts, choice: Block, settings: Settings, registry: ModelRegistry) -> None:
-    """What would be sent is shown at one button, and sent at the other."""
+    """What would be sent is shown at one button; at the other it is shown, too, and sent."""
     tasks = Tasks(Line(at_once=1))
     form = {
         "model": choice,
@@ -111,15 +114,16 @@ def wire_publish(parts: PublishParts, choice: Block, settings: Settings, registr
         )
         return prepare(registry, wish)
 
-    def show(request: gr.Request, **asked: Any) -> Html:
-        return publication_view(prepared(request, **asked), request_locale(request))
+    def show(request: gr.Request, **asked: Any) -> list[Any]:
+        return ["", publication_view(prepared(request, **asked), request_locale(request))]
 
     def publish(request: gr.Request, token: str, **asked: Any) -> Task[ExportStep, str | None]:
         return _publish(prepared(request, **asked), token or "", request_locale(request))
 
-    shown = told_in(parts.status, show, [parts.status], form)
+    outputs = [parts.status, parts.sent]
+    shown = told_in(parts.status, show, outputs, form)
     parts.show.click(**shown, inputs_kwargs=form, **QUIET, **UNCHECKED)
-    work = tasks.handler(publish, [parts.status], {**form, "token": parts.token})
+    work = tasks.handler(publish, outputs, {**form, "token": parts.token})
     wire_work([parts.start.click], parts.cancel, tasks.stops, **work, **QUIET, **UNCHECKED)
 
 
@@ -139,16 +143,19 @@ def _publish(publication: Publication, token: str, locale: str) -> Task[ExportSt
 
     def finish(address: str | None, _was_stopped: bool) -> list[Any]:
         if address is None:
-            return [note(tr("Cancelled: nothing was published.", locale), "warning")]
+            return [note(tr("Cancelled: nothing was published.", locale), "warning"), gr.skip()]
         link = tag("a", address, href=address, target="_blank", rel="noopener")
-        return [tag("div", tr("Published:", locale), " ", link, class_="note note-good", role="status")]
+        told = tag("div", tr("Published:", locale), " ", link, class_="note note-good", role="status")
+        return [told, gr.skip()]
 
     name = publication.request.repo_id
     return Task(
         work=work,
         begun=progress_bar(None, tr("Asking the Hub for {name} …", locale, name=name)),
-        show=lambda step: [step_bar(step, locale)] if step else None,
+        show=lambda step: [step_bar(step, locale), gr.skip()] if step else None,
         finish=finish,
+        others=1,
+        filled=[publication_view(publication, locale)],
         outlives=True,
     )
 
