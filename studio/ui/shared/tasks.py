@@ -16,11 +16,12 @@ from typing import Any, Generic
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.errors import StudioError
+from studio.errors import ConfigError, StudioError
 from studio.messages import Message
 from studio.reports.markup import Html, join
 from studio.reports.pieces import note, progress_bar
-from studio.serving.waiting import Line
+from studio.serving.asgi import visitor_of
+from studio.serving.waiting import MOST_OF_A_VISITOR, Line, too_many
 from studio.serving.work import Report, Result, ShouldStop, Worked, named
 from studio.transcription.engine import OnStep
 from studio.transcription.model_cache import ModelCache
@@ -93,7 +94,7 @@ class Tasks:
         visitor = str(request.session_hash)
         stopped = self.stops.begin(visitor)
         try:
-            async with aclosing(self.turn(task, stopped.is_set, request_locale(request))) as steps:
+            async with aclosing(self.turn(task, stopped.is_set, request)) as steps:
                 async for step in steps:
                     yield step
         except StudioError as error:
@@ -104,10 +105,19 @@ class Tasks:
             self.stops.end(visitor, stopped, is_over=not task.outlives)
 
     async def turn(
-        self, task: Task[Report, Result], should_stop: ShouldStop, locale: str
+        self, task: Task[Report, Result], should_stop: ShouldStop, request: gr.Request
     ) -> AsyncGenerator[Shown]:
-        """Waits in the line, then works; for those who see to `stops` themselves."""
-        place = self._line.join()
+        """Waits in the line, then works; for those who see to `stops` themselves.
+
+        Raises:
+            ConfigError: if the visitor has too much waiting already, in other windows.
+            Whatever its work raises.
+        """
+        locale, visitor = request_locale(request), visitor_of(request, request.session_hash)
+        if (waiting := self._line.of_visitor(visitor)) >= MOST_OF_A_VISITOR:
+            refusal = too_many(waiting)
+            raise ConfigError(refusal.template, **refusal.values)
+        place = self._line.join(visitor)
         stays = [gr.skip()] * task.others
         work: Worked[Report, Result] = Worked(lambda report: task.work(report, should_stop))
         try:

@@ -168,7 +168,7 @@ def build_many(
 
     async def hear(request: gr.Request, **values: Any) -> AsyncIterator[list[Any]]:
         own = replace(studio, settings=settings_for(settings, request))
-        async for step in _hear_all(own, values, str(request.session_hash), request_locale(request)):
+        async for step in _hear_all(own, values, request):
             yield step
 
     follow_languages(form["language"], *opened(tab))
@@ -210,13 +210,12 @@ def _with_folder(files: list[str] | None, folder: list[str] | None) -> list[str]
     return [*(files or []), *added]
 
 
-async def _hear_all(
-    studio: _Studio, values: dict[str, Any], visitor: str, locale: str
-) -> AsyncIterator[list[Any]]:
+async def _hear_all(studio: _Studio, values: dict[str, Any], request: gr.Request) -> AsyncIterator[list[Any]]:
     """Hears what has no result yet, some recordings at a time, and between them lets others have a turn."""
     layout = CaptionLayout(*(int(values.pop(name) or 0) for name in LAYOUT_BOUNDS))
     files, place, model = values.pop("files") or [], values.pop("place").strip(), values.pop("model")
     options, choice = chosen(values)
+    locale, visitor = request_locale(request), str(request.session_hash)
     event = studio.tasks.stops.begin(visitor)
     try:
         yield [progress_bar(None, tr("Reading the recordings …", locale)), gr.skip(), gr.skip()]
@@ -231,7 +230,7 @@ async def _hear_all(
         size = options.batch_size or WINDOWS_TOGETHER
         for group in await asyncio.to_thread(lambda: list(groups(batch.todo, size))):
             # A visitor who leaves gives the turn back at once.
-            async with aclosing(_hear_group(studio, batch, group, pace, event.is_set, locale)) as steps:
+            async with aclosing(_hear_group(studio, batch, group, pace, event.is_set, request)) as steps:
                 async for step in steps:
                     yield step
             if event.is_set():
@@ -256,10 +255,10 @@ def _paths(settings: Settings, files: list[str], place: str) -> list[Path]:
 
 
 async def _hear_group(
-    studio: _Studio, batch: Batch, group: list[Path], pace: Pace, should_stop: ShouldStop, locale: str
+    studio: _Studio, batch: Batch, group: list[Path], pace: Pace, should_stop: ShouldStop, request: gr.Request
 ) -> AsyncGenerator[list[Any]]:
     """Waits for a turn, then hears a few recordings."""
-    asked = batch.asked
+    asked, locale = batch.asked, request_locale(request)
 
     def work(report: Callable[[Progress | ExportStep], None], should_stop: ShouldStop) -> None:
         transcribe_many(
@@ -294,7 +293,7 @@ async def _hear_group(
         engines=studio.engines,
     )
     try:
-        async with aclosing(studio.tasks.turn(task, should_stop, locale)) as steps:
+        async with aclosing(studio.tasks.turn(task, should_stop, request)) as steps:
             async for step in steps:
                 yield step
     finally:

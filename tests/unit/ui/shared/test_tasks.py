@@ -8,9 +8,9 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from studio.errors import AudioError
+from studio.errors import AudioError, ConfigError
 from studio.reports.markup import Html
-from studio.serving.waiting import Line
+from studio.serving.waiting import MOST_OF_A_VISITOR, Line
 from studio.serving.work import Worked
 from studio.ui.shared.tasks import Pace, Stops, Task, Tasks
 from tests.event_loop import run_in_loop
@@ -157,9 +157,10 @@ def test_who_leaves_the_line_makes_room() -> None:
 class Visit:
     """A request of Gradio's, as far as tasks look at it."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, address: str = "") -> None:
         self.session_hash = name
-        self.headers: dict[str, str] = {}
+        self.headers = {"x-forwarded-for": address} if address else {}
+        self.client = None
 
 
 STAYS = gr.skip()
@@ -213,6 +214,31 @@ def test_who_waits_is_told_so_and_may_cancel_before_it_begins() -> None:
     assert "One visitor is ahead of you" in waiting[0] and "Cancelled before it began." in cancelled[0]
     assert waiting[1:] == cancelled[1:] == [STAYS], "what was shown before is not taken away"
     assert not began.is_set() and len(line) == 0
+
+
+def test_who_has_many_windows_at_work_waits_behind_the_others_and_may_not_have_all_too_many() -> None:
+    line = Line(1)
+    tasks = Tasks(line)
+    served: list[str] = []
+
+    async def visit(name: str, address: str) -> None:
+        work = task(lambda _report, _stop: served.append(name))
+        async for _step in tasks.run(work, Visit(name, address)):  # type: ignore[arg-type]
+            pass
+
+    async def day() -> None:
+        first = line.join("somebody else")
+        flood = [asyncio.create_task(visit(f"window {n}", "203.0.113.7")) for n in range(MOST_OF_A_VISITOR)]
+        other = asyncio.create_task(visit("another", "203.0.113.8"))
+        while len(line) < MOST_OF_A_VISITOR + 2:
+            await asyncio.sleep(0)
+        with pytest.raises(ConfigError, match="You have 60 requests waiting"):
+            await visit("one more", "203.0.113.7")
+        first.leave()
+        await asyncio.gather(*flood, other)
+
+    run_in_loop(day())
+    assert served[:2] == ["window 0", "another"] and len(served) == MOST_OF_A_VISITOR + 1
 
 
 @pytest.mark.parametrize("outlives", [False, True])
