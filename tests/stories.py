@@ -46,7 +46,7 @@ STORIES = {
     "golden/test_commands",
     "studio/messages": "app/test_command_line browser/test_tabs browser/test_train",
     "studio/methods": "app/test_training_command browser/test_memory faults/test_workers app/test_extended",
-    "studio/publishing": "app/test_training_command browser/test_tabs app/test_extended "
+    "studio/publishing": "app/test_training_command app/test_owner browser/test_tabs app/test_extended "
     "golden/test_interfaces",
     "studio/reports": "browser/test_data golden/test_commands",
     "studio/actions": "app/test_command_line browser/test_memory browser/test_data golden/test_commands",
