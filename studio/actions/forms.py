@@ -19,6 +19,7 @@ from studio.errors import ConfigError, DataError, ManifestError, StudioError
 from studio.evaluation.compare import evaluate
 from studio.evaluation.metrics import error_rates, paired_bootstrap
 from studio.evaluation.normalize import writes_without_spaces
+from studio.lazy_imports import transformers_library
 from studio.memory.measure import PeakMeter
 from studio.messages import Message, to_plain
 from studio.options.choices import NORMALIZERS
@@ -36,7 +37,6 @@ from studio.transcription.engine import (
     TranscribeOptions,
 )
 from studio.transcription.languages import AUTO, resolve_language
-from studio.transcription.loaded_base import load_base
 from studio.transcription.loading import engine_of
 from studio.transcription.window_model import Search
 
@@ -369,8 +369,9 @@ def _by_its_program(services: Services, asked: Asked, form: Form, tell: Callable
     assert spec.path is not None
     texts: dict[_Clip, tuple[str, str]] = {}
     took = sound = 0.0
-    base = load_base(registry.local_path(spec.base_model or ""), device="cpu", precision="float32")
-    with base.using(None) as reader, exported.reopened(spec.path) as played:
+    folder = registry.local_path(spec.base_model or "")
+    tokenizer = transformers_library().WhisperTokenizer.from_pretrained(folder, local_files_only=True)
+    with exported.reopened(spec.path) as played:
         for place, clip in enumerate(_clips(services.settings, asked), 1):
             try:
                 samples = read_audio(clip.audio_path, clip.start_seconds, clip.end_seconds)
@@ -389,6 +390,8 @@ def _by_its_program(services: Services, asked: Asked, form: Form, tell: Callable
             took += time.perf_counter() - began
             sound += len(samples) / SAMPLING_RATE
             key = (str(clip.audio_path), clip.line, clip.start_seconds)
-            texts[key] = (clip.text, reader.text_of(written.tokens).strip())
+            said = [token for token in written.tokens if token < played.tokens.end]
+            text = tokenizer.decode(said, clean_up_tokenization_spaces=False)
+            texts[key] = (clip.text, text.rstrip("\ufffd").strip())
             tell(place)
         return _Heard(texts, took / sound if sound else 0.0, exported.peak_bytes(played))

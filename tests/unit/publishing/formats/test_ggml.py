@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from studio.actions.forms import Asked, compare_forms
 from studio.dataset.audio import read_audio
 from studio.errors import ConfigError, ModelBrokenError
 from studio.evaluation.metrics import error_rates
@@ -17,8 +18,10 @@ from studio.publishing.parity import MOST_TOKENS, Writer, decode_with, proof_cli
 from studio.publishing.whisper_cpp import WhisperCpp
 from studio.registry.spec import ModelKind, ModelSource, ModelSpec
 from studio.registry.store import ModelRegistry
+from studio.services import Services
+from studio.settings import Settings
 from studio.training.base_choice import base_spec
-from studio.transcription.engine import EngineChoice
+from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.loaded_base import load_base
 from studio.transcription.loading import engine_of
 from studio.transcription.window_model import Search
@@ -137,6 +140,26 @@ def test_whisper_cpp_has_the_tokens_and_hears_with_the_filters_of_english_and_la
         assert played.tokens == replace(own.tokens, previous=None)
         assert len(played.tokens.languages) == languages
         assert len(set(decode_with(played, proof_clips(), "ggml").rows)) > 1, "the sound is heard"
+
+
+def test_whisper_cpp_s_figures_stand_among_those_of_the_model_s_forms(
+    exported: tuple[ModelRegistry, ModelSpec], settings: Settings, whisper_tiny: Path
+) -> None:
+    """Each clip alone and greedily, in a process that is gone afterwards."""
+    registry, made = exported
+    told: list[tuple[str, float]] = []
+    options = TranscribeOptions(language="en", timestamps="none")
+    asked = Asked(str(whisper_tiny), "demo:test", max_samples=2, options=options, forms=("ggml",))
+    services = Services.open(replace(settings, home=registry.models.parent), device="cpu")
+    try:
+        found = compare_forms(services, asked, on_step=lambda doing, share: told.append((str(doing), share)))
+    finally:
+        services.close()
+    (row,) = found.rows
+    assert (row.name, row.problem, found.clips, row.low) == ("ggml:float16", None, 2, 0.0)
+    assert row.wer is not None and row.cer is not None and 0 <= row.cer < 1
+    assert row.real_time_factor and row.memory_bytes and row.memory_bytes > made.size_bytes == row.size_bytes
+    assert told == [("ggml:float16 hears 2 clips …", share) for share in (0.0, 0.5, 1.0)]
 
 
 def test_models_with_another_vocabulary_or_shorter_windows_are_refused_by_name(
