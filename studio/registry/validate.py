@@ -185,6 +185,9 @@ def _check_weights(folder: Path, dimensions: ModelDimensions) -> None:
 
 def _check_companions(folder: Path) -> None:
     """A Whisper also needs its tokenizer and the settings of its features."""
+    for name in ("tokenizer.json", "vocab.json"):
+        if (folder / name).is_file():
+            _check_ends(folder / name)
     has_tokenizer = (folder / "tokenizer.json").is_file() or (
         (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file()
     )
@@ -197,6 +200,20 @@ def _check_companions(folder: Path) -> None:
     for present, name in ((has_tokenizer, "tokenizer.json"), (has_features, "preprocessor_config.json")):
         if not present:
             raise _missing(name)
+
+
+_END_BYTES = 256
+
+
+def _check_ends(path: Path) -> None:
+    """Refuses an object that was cut off. To read all of a tokenizer takes a tenth of a second, and many
+    commands list the models."""
+    with path.open("rb") as file:
+        begin = file.read(_END_BYTES).lstrip()
+        file.seek(max(0, path.stat().st_size - _END_BYTES))
+        end = file.read().rstrip()
+    if not (begin.startswith(b"{") and end.endswith(b"}")):
+        raise ModelBrokenError("{file} cannot be read as JSON: copy the model again.", file=path.name)
 
 
 _FEATURES = {"n_fft": 400, "hop_length": 160, "sampling_rate": 16000}
@@ -247,6 +264,7 @@ def _inspect_export(folder: Path, card: dict[str, Any]) -> FolderContent:
         )
     if not (folder / "tokenizer.json").is_file():  # faster-whisper would take that of another model
         raise _missing("tokenizer.json")
+    _check_ends(folder / "tokenizer.json")
     if (
         folder / "config.json"
     ).is_file():  # of heads and suppressed tokens; without it CTranslate2 has its own

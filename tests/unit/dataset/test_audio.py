@@ -118,9 +118,19 @@ def test_a_recording_of_a_browser_without_a_length_is_measured(
     assert abs(len(read_audio(path, 1.0, 2.0)) - SAMPLING_RATE) <= 1
 
 
+def wav(channels: int, bits: int) -> bytes:
+    """A file that says it has so many channels, and samples of so many bits."""
+    frame = channels * bits // 8
+    form = (1, channels, 16_000, 16_000 * frame, frame, bits)
+    return struct.pack("<4sI8sIHHIIHH4sI", b"RIFF", 1060, b"WAVEfmt ", 16, *form, b"data", 1024) + bytes(1024)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
+        ("no channel.wav", wav(0, 16), "is not a sound file|is damaged"),
+        ("no bits.wav", wav(1, 0), "is not a sound file"),
+        ("neither.wav", wav(0, 0), "is not a sound file"),
         ("gone.wav", None, "There is no audio file"),
         ("", None, "is a folder"),
         ("empty.wav", b"", "is an empty file"),

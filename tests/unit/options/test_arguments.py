@@ -217,6 +217,9 @@ def test_a_broken_configuration_file_is_named(tmp_path: Path) -> None:
         (b"\xff\xfe\x00", "not UTF-8"),
         (b"lernrate: 1", "nearest is"),
         (b"a: &a [x, x]\nlanguage: *a", "aliases"),
+        (b"language: !!python/object/apply:os.mkdir [made]", "not valid YAML"),
+        (b"language: !!python/name:os.mkdir", "not valid YAML"),
+        (b"language: !mine de", "not valid YAML"),
         (b"language: " + b"[" * 40_000, "not valid YAML"),
         (b"#" * 60_000, "more than"),
     ):

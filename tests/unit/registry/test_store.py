@@ -79,6 +79,8 @@ def test_a_file_changed_in_place_is_noticed(registry: ModelRegistry) -> None:
         ("model.safetensors", None, "model.safetensors is missing"),
         ("model.safetensors", "pytorch_model.bin", "pytorch_model.bin is a pickle"),
         ("tokenizer.json", None, "tokenizer.json is missing"),
+        ("tokenizer.json", '{"model": {"a": 1', "tokenizer.json cannot be read as JSON"),
+        ("tokenizer.json", "", "tokenizer.json cannot be read as JSON"),
         ("preprocessor_config.json", None, "preprocessor_config.json is missing"),
         ("model.json", "{half", "model.json cannot be read as JSON"),
     ],
@@ -259,6 +261,8 @@ def test_a_ctranslate2_export_is_known_by_its_vocabulary_and_has_its_bases_dimen
     assert "no vocabulary beside it" in str(registry.get("exported").problem)
     write_json(folder / "vocabulary.json", [])
     assert "tokenizer.json is missing" in str(registry.get("exported").problem)
+    (folder / "tokenizer.json").write_text("{half")
+    assert "tokenizer.json cannot be read as JSON" in str(registry.get("exported").problem)
     write_json(folder / "tokenizer.json", {})
     write_json(folder / "model.json", {"base_model": DEMO_ID, "weights_bytes": 7})
     spec = registry.get("exported")
@@ -498,3 +502,28 @@ def test_features_that_no_whisper_has_are_refused_before_their_filters_are_made(
     told = {"feature_extractor": {name: value}} if is_nested else {name: value}
     write_json(folder / ("processor_config.json" if is_nested else "preprocessor_config.json"), told)
     assert f"has {name} {value}" in str(registry.get("mine").problem)
+
+
+def test_a_model_that_brings_code_is_loaded_and_none_of_it_runs(demo_model: Path, tmp_path: Path) -> None:
+    from studio.transcription.model_cache import ModelCache
+
+    folder = tmp_path / "models" / "with-code"
+    shutil.copytree(demo_model, folder)
+    (folder / "own.py").write_text(f"open({str(tmp_path / 'it ran')!r}, 'w').close()\n", encoding="utf-8")
+    for name in (
+        "config.json",
+        "generation_config.json",
+        "preprocessor_config.json",
+        "tokenizer_config.json",
+    ):
+        told = json.loads((folder / name).read_text()) if (folder / name).is_file() else {}
+        kinds = ("AutoConfig", "AutoModelForSpeechSeq2Seq", "AutoFeatureExtractor", "AutoProcessor")
+        own = {**dict.fromkeys(kinds, "own.Own"), "AutoTokenizer": ["own.Own", "own.Own"]}
+        write_json(folder / name, {**told, "auto_map": own, "custom_generate": "own.Own"})
+    (folder / "custom_generate").mkdir()
+    shutil.copy(folder / "own.py", folder / "custom_generate" / "generate.py")
+    cache = ModelCache(ModelRegistry(tmp_path / "models", demo=None, hf_cache=None), idle_seconds=300)
+    with cache.lease("with-code") as engine:
+        assert engine.languages
+    cache.close()
+    assert not (tmp_path / "it ran").exists()
