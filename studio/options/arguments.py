@@ -94,6 +94,21 @@ def read_config(path: Path) -> TrainingConfig:
     return config_from_dict(_read_mapping(path))
 
 
+def read_known(path: Path) -> TrainingConfig:
+    """What is known here of a configuration that a newer studio wrote; of all others, the defaults.
+
+    Raises:
+        ConfigError: if it cannot be read or used.
+    """
+    given = _read_mapping(path)
+    known = {name: value for name, value in given.items() if name in _FIELDS}
+    return config_from_dict(known if _is_newer(given.get("schema_version")) else {})
+
+
+def _is_newer(version: Any) -> bool:
+    return isinstance(version, int) and version > SCHEMA_VERSION
+
+
 def write_yaml(config: TrainingConfig) -> str:
     """The whole configuration as YAML, grouped; `read_config` reads it back."""
     import yaml
@@ -233,6 +248,11 @@ def _config_values(
     for spelling, value in given.items():
         if spelling == "schema_version":
             continue
+        if _is_newer(version) and spelling not in _known():
+            raise ConfigError(
+                "A newer studio wrote these settings, and {name} is not known here: update the studio.",
+                name=spelling,
+            )
         name = _canonical(str(spelling).replace("-", "_"), str(spelling))
         if name in _FIELDS:
             if not is_unset(name, value):

@@ -9,7 +9,7 @@ from typing import Any
 from studio.errors import RunError, StudioError
 from studio.files import read_json
 from studio.messages import Message
-from studio.options.arguments import read_config
+from studio.options.arguments import read_config, read_known
 from studio.options.training import TrainingConfig
 from studio.runs import process
 from studio.runs.kinds import RESULT, fitting
@@ -189,11 +189,14 @@ def is_killed(code: int) -> bool:
 
 
 def read_run_config(run: RunDir) -> tuple[TrainingConfig, Message | None]:
-    """The run's configuration, or the defaults and why it cannot be read."""
+    """The run's configuration, or why it cannot be read, with what is known of it or the defaults."""
     try:
         return read_config(run.config), None
     except StudioError as error:
-        return TrainingConfig(), error.message()
+        try:
+            return read_known(run.config), error.message()
+        except StudioError:
+            return TrainingConfig(), error.message()
 
 
 def iso(seconds: float | None) -> str:

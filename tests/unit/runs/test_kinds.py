@@ -74,6 +74,25 @@ def test_one_spoiled_file_hides_nothing_else(settings: Settings, name: str) -> N
         file.write_text(before, "utf-8")
 
 
+def test_a_finished_run_of_a_newer_studio_stays_finished_and_is_not_taken_for_one_of_today(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (old,) = HOMES.iterdir()
+    shutil.copytree(old, settings.home, dirs_exist_ok=True)
+    for name in ("finished", "interrupted"):
+        (run,) = (settings.home / "runs").glob(f"{name}*")
+        config = json.loads((run / "config.json").read_text("utf-8"))
+        newer = {**config, "schema_version": 99, "louder": 3, "lora_r": 5}
+        (run / "config.json").write_text(json.dumps(newer), "utf-8")
+    jobs = JobManager(settings, ModelRegistry(settings.models, demo=DEMO_MODEL, hf_cache=None))
+    shown = {status.state.value: status for status in jobs.runs()}
+    finished = shown["finished"]
+    assert finished.config.lora_r == 5 and "louder is not known here" in str(finished.warnings[-1])
+    assert finished.error is None and "louder is not known here" in str(shown["failed"].error)
+    assert main(["runs", "resume", shown["failed"].run_id], lambda: settings) == 1
+    assert "A newer studio wrote these settings" in "".join(capsys.readouterr())
+
+
 def test_parts_of_another_kind_are_left_out_and_what_is_new_stays() -> None:
     point = {"step": 3, "epoch": 1.0, "wer": 0.5, "cer": 0.2, "loss": math.inf}
     given = {
