@@ -9,6 +9,7 @@
     'transcribe-start': 'transcribe-status', 'many-start': 'many-status', 'compare-start': 'compare-status',
     'evaluate-start': 'evaluate-status', 'models-export': 'models-export-status',
     'data-doctor-start': 'data-doctor-status', 'runs-compare-start': 'compare-chart',
+    'models-publish': 'models-publish-status', 'models-publish-show': 'models-publish-status',
     'models-table': 'models-choice', 'run-history': 'run-status',
   };
 

@@ -20,6 +20,7 @@ STORIES = {
     "assets/other_files": "browser/test_transcribe",
     "assets/refused": "browser/test_refused",
     "assets/studio": "browser/test_accessibility",
+    "assets/whisper_normalizer": "unit/evaluation/test_normalize",
     "assets/whisper_studio": "test_readme",
     "assets/transcript": "browser/test_transcribe",
     "studio/__": "app/test_command_line",

@@ -17,14 +17,14 @@ symbols, and puts a space in the place of each.
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import islice
-from pathlib import Path
 
 from studio.errors import ConfigError
 from studio.lazy_imports import transformers_library
 from studio.options.choices import NORMALIZERS
+from studio.settings import ASSETS
 
 _OUTER_MARKS = re.compile(
     r"(?<!\w)[^\w\s]+|[^\w\s]+(?!\w)|(?<=[^\x00-\x7f])[^\w\s]+|[^\w\s]{2,}|[,;:!?\"()\[\]]+"
@@ -44,11 +44,8 @@ _WITHOUT_SPACES = {
 }
 
 
-def normalize(text: str, name: str, *, spelling: Mapping[str, str] | None = None) -> str:
+def normalize(text: str, name: str) -> str:
     """`text` in the normal form `name` (one of `NORMALIZERS`).
-
-    `spelling` maps British to American words for `english`; the table is part of a model's tokenizer folder
-    (see `read_spelling`) and not of any library, so without it both spellings stay as they are.
 
     Raises:
         ConfigError: if there is no normaliser of that name.
@@ -62,7 +59,7 @@ def normalize(text: str, name: str, *, spelling: Mapping[str, str] | None = None
     if name == "whisper_basic":
         return _whisper_basic()(text).strip()
     if name == "english":
-        return _english(tuple(spelling.items()) if spelling else ())(text).strip()
+        return _english()(text).strip()
     if name == "chinese":
         return _chinese(text)
     if name == "no_punctuation":
@@ -80,15 +77,6 @@ def normalization_examples(texts: Iterable[str], name: str, count: int = 5) -> l
     """
     pairs = ((text, normalize(text, name)) for text in texts)
     return list(islice((pair for pair in pairs if pair[0] != pair[1]), count))
-
-
-def read_spelling(model_folder: Path) -> dict[str, str]:
-    """British to American spelling from the `normalizer.json` of a Whisper folder; empty if it has none."""
-    path = model_folder / "normalizer.json"
-    if not path.is_file():
-        return {}
-    table = json.loads(path.read_text(encoding="utf-8"))
-    return {str(british): str(american) for british, american in table.items()}
 
 
 def writes_without_spaces(language: str) -> bool:
@@ -130,13 +118,14 @@ def _whisper_basic() -> Callable[[str], str]:
     return normalizer
 
 
-@lru_cache(maxsize=4)
-def _english(spelling: tuple[tuple[str, str], ...]) -> Callable[[str], str]:
+@lru_cache(maxsize=1)
+def _english() -> Callable[[str], str]:
+    """With OpenAI's table from British to American spelling, which transformers leaves to the caller."""
     transformers_library()
     from transformers.models.whisper.english_normalizer import EnglishTextNormalizer
 
     make: Callable[[dict[str, str]], Callable[[str], str]] = EnglishTextNormalizer
-    return make(dict(spelling))
+    return make(json.loads((ASSETS / "whisper_normalizer" / "english.json").read_text(encoding="utf-8")))
 
 
 def _chinese(text: str) -> str:

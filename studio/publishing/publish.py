@@ -285,7 +285,7 @@ def _public_card(spec: ModelSpec) -> dict[str, Any]:
 def _do_not_wait_for_ever() -> None:
     """Sets how long the library's connections wait, which it makes anew when one is lost."""
     import httpx2
-    from huggingface_hub.utils import get_session
+    from huggingface_hub import get_session
 
     get_session().timeout = httpx2.Timeout(_SILENT_SECONDS, connect=_ANSWER_SECONDS)
 

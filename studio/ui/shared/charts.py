@@ -225,6 +225,7 @@ def error_chart(wer: Sequence[tuple[int, float]], cer: Sequence[tuple[int, float
         _line(wer, tr("WER (words)", locale), TEAL, markers=True, percent=True),
         _line(cer, tr("CER (characters)", locale), VIOLET, markers=True, percent=True),
     ]
+    empty = {} if wer or cer else {"range": [0, 1]}  # plotly alone would choose up to 400 %
     return figure(
         traces,
         title=_title(tr("Error rates", locale)),
@@ -232,8 +233,7 @@ def error_chart(wer: Sequence[tuple[int, float]], cer: Sequence[tuple[int, float
         showlegend=True,
         legend=_LEGEND,
         xaxis=axis(tr("Step (0 is the base model)", locale), rangemode="tozero"),
-        # Without a point plotly would choose up to 400 %.
-        yaxis=axis(rangemode="tozero", tickformat=".0%", **({} if wer or cer else {"range": [0, 1]})),
+        yaxis={**axis(rangemode="tozero", tickformat=".0%"), **empty},
     )
 
 
