@@ -119,7 +119,8 @@ def normalizers_table(rows: Sequence[Mapping[str, Any]], locale: str) -> Html:
 
 # ---------------------------------------------------------------------- what is wrong, and where
 
-_WORDS_SHOWN = 12
+_WORDS_SHOWN, _MOST_WORDS = 12, 500
+"""Rows in sight, and with those that can be unfolded; the files have all of them."""
 SHOWN_LABELS = {
     "all": N_("All clips"),
     "errors": N_("Clips with errors"),
@@ -171,20 +172,20 @@ def words_view(explorer: Explorer, model: int, locale: str, *, is_live: bool = T
             row.said,
             tag("span", format_percent(row.right / row.said), title=str(row.right)),
         ]
-        for row in errors.words_by_errors()[:_WORDS_SHOWN]
+        for row in errors.words_by_errors()[:_MOST_WORDS]
         if row.right < row.said
     ]
     confusions = [
         [asking([_word(said), " → ", _word(written)], asked(said, written)), count]
-        for (said, written), count in errors.most_frequent("confusion")[:_WORDS_SHOWN]
+        for (said, written), count in errors.most_frequent("confusion")[:_MOST_WORDS]
     ]
     deletions = [
         [asking(_word(said), asked(said, "")), count]
-        for (said, _), count in errors.most_frequent("deletion")[:_WORDS_SHOWN]
+        for (said, _), count in errors.most_frequent("deletion")[:_MOST_WORDS]
     ]
     insertions = [
         [asking(_word(written), asked("", written)), count]
-        for (_, written), count in errors.most_frequent("insertion")[:_WORDS_SHOWN]
+        for (_, written), count in errors.most_frequent("insertion")[:_MOST_WORDS]
     ]
     often = tr("times", locale)
     tables = [
@@ -201,11 +202,18 @@ def words_view(explorer: Explorer, model: int, locale: str, *, is_live: bool = T
         told.append(tr("Repetitions without end in {count} clips.", locale, count=loops))
     return tag(
         "div",
-        tag(
-            "div", [table(head, rows, numeric=[1, 2]) for head, rows in tables if rows], class_="word-tables"
-        ),
+        tag("div", [_folded(head, rows, locale) for head, rows in tables if rows], class_="word-tables"),
         tag("ul", [tag("li", sentence) for sentence in told], class_="comparisons") if told else None,
     )
+
+
+def _folded(head: Sequence[str], rows: Sequence[list[Child]], locale: str) -> Html:
+    """A table of words, whose later rows are folded away."""
+    first = table(head, rows[:_WORDS_SHOWN], numeric=[1, 2])
+    if not (rest := rows[_WORDS_SHOWN:]):
+        return tag("div", first)
+    more = tag("summary", tr("{count} more", locale, count=len(rest)))
+    return tag("div", [first, tag("details", [more, table(head, rest, numeric=[1, 2])])])
 
 
 def _word(word: str) -> Html:

@@ -188,6 +188,12 @@ def _form() -> dict[str, Block]:
         label=_("Also measure what is made up"),
         info=_("Words per hour of silence, noise, chords and babble: three more minutes to hear."),
     )
+    form["embed_audio"] = gr.Checkbox(
+        False,
+        label=_("Report with sound"),
+        info=_("The HTML file then holds the clips, too, and plays them anywhere."),
+        elem_id="evaluate-embed_audio",
+    )
     form["max_samples"] = gr.Number(
         0, label=_("Clips at most"), info=_("0: all of them."), elem_id="evaluate-max_samples"
     )
@@ -263,6 +269,7 @@ def _evaluation(
             ),
             settings,
             locale,
+            has_sound=bool(values["embed_audio"]),
         ),
         begun=progress_bar(None, tr("Loading the models and the data …", locale)),
         show=show,
@@ -282,7 +289,7 @@ def _kept_corrections(settings: Settings, source: str) -> KeptCorrections | None
     return KeptCorrections(settings.cache / KEPT / "corrections", source) if _keeps(settings) else None
 
 
-def _looked_into(found: Evaluation, settings: Settings, locale: str) -> _Found:
+def _looked_into(found: Evaluation, settings: Settings, locale: str, *, has_sound: bool = False) -> _Found:
     """An evaluation with what was corrected in its list before."""
     if not found.utterances:
         return _found(found, None, locale)
@@ -290,17 +297,23 @@ def _looked_into(found: Evaluation, settings: Settings, locale: str) -> _Found:
     before = kept.read() if kept else {}
     places = {place: before.get(clip_of(clip)) for place, clip in enumerate(explorer.clips)} if before else {}
     corrected = {place: text for place, text in places.items() if text is not None}
-    return _found(found, explorer, locale, corrected)
+    return _found(found, explorer, locale, corrected, has_sound=has_sound)
 
 
 def _found(
-    found: Evaluation, explorer: Explorer | None, locale: str, corrected: dict[int, str] | None = None
+    found: Evaluation,
+    explorer: Explorer | None,
+    locale: str,
+    corrected: dict[int, str] | None = None,
+    *,
+    has_sound: bool = False,
 ) -> _Found:
     content = found.to_json()
+    wrong = [explorer.summary(model) for model in range(len(explorer.models))] if explorer else []
     files = {
-        "json": json.dumps(content, ensure_ascii=False, indent=2),
+        "json": json.dumps({**content, "errors": wrong}, ensure_ascii=False, indent=2),
         "csv": found.to_csv(),
-        "html": evaluation_report(found, explorer, locale, has_sound=False),
+        "html": evaluation_report(found, explorer, locale, has_sound=has_sound),
     }
     fitting = {end: text for end, text in files.items() if len(text) < _LARGEST_LINK}
     return _Found(content, explorer, fitting, corrected or {})

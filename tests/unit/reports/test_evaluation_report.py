@@ -44,6 +44,15 @@ def test_the_file_holds_all_and_runs_and_fetches_nothing(demo_speech: Path) -> N
     assert evaluation_report(Evaluation("list", (), (), ()), None, "en", has_sound=True).endswith("</html>\n")
 
 
+def test_words_that_are_seldom_wrong_are_folded_away_and_none_is_left_out() -> None:
+    said = [f"word{n:02}" for n in range(30)]
+    made = evaluation(said, [f"other{n}" for n in range(30)])
+    shown = evaluation_report(made, Explorer(made), "en", has_sound=False)
+    words, folded = shown.partition("18 more")[::2]
+    assert all(f"<bdi>{word}</bdi>" in shown for word in said)
+    assert "word11" in words and "word12" not in words.partition("Said")[0] and "word29" in folded
+
+
 def test_a_table_of_the_clips_is_read_back_as_it_was(demo_speech: Path) -> None:
     made = found(demo_speech)
     rows = list(csv.DictReader(io.StringIO(made.to_csv())))

@@ -36,6 +36,9 @@ def test_a_list_is_saved_with_its_corrections_and_looked_into_at_once(
     assert kept is not None
     kept.put(clip_of(clips[1]), "the lights")
     assert _looked_into(found, settings, "en").corrected == {1: "the lights"}, "after a restart, too"
+    files = [_looked_into(found, settings, "en", has_sound=wanted).files for wanted in (True, False)]
+    assert [one["html"].count("data:audio") for one in files] == [3, 0]
+    assert json.loads(files[0]["json"])["errors"][0]["words"][0]["word"] == "light"
     after, told, data = _saved(found, kept.read(), settings, "en")
     assert data == str(tmp_path / "list-corrected.jsonl") == after.source and data in told
     assert [(row.line, row.reference) for row in after.utterances] == [
