@@ -12,6 +12,11 @@ from studio.registry.spec import CARD_FILE, ModelDimensions, ModelKind
 from studio.registry.tensors import cut_short, read_all_shapes, read_json_object, read_shapes
 from studio.whisper.constants import ENGLISH_VOCABULARY
 
+_READ_ON_LOADING = (
+    *("tokenizer.json", "vocab.json", "vocabulary.json", "tokenizer_config.json", "added_tokens.json"),
+    *("special_tokens_map.json", "normalizer.json", "generation_config.json", "preprocessor_config.json"),
+)
+"""What libraries read besides, if it is there; cut off, each stops a model from being loaded."""
 _PICKLES = ("pytorch_model*.bin", "adapter_model.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _ADAPTER_TENSOR = re.compile(
     r"\.(?P<part>encoder|decoder)\.layers\.(?P<layer>\d+)\.(?:\w+\.)*?"
@@ -55,6 +60,9 @@ def inspect_folder(folder: Path) -> FolderContent:
         ModelBrokenError: with a sentence that says what is wrong.
     """
     card = read_card(folder)
+    for name in _READ_ON_LOADING:
+        if (folder / name).is_file():
+            _check_ends(folder / name)
     if (folder / "adapter_config.json").is_file():
         return _inspect_adapter(folder, card)
     if card.get("kind") == ModelKind.FOREIGN:
@@ -185,9 +193,6 @@ def _check_weights(folder: Path, dimensions: ModelDimensions) -> None:
 
 def _check_companions(folder: Path) -> None:
     """A Whisper also needs its tokenizer and the settings of its features."""
-    for name in ("tokenizer.json", "vocab.json"):
-        if (folder / name).is_file():
-            _check_ends(folder / name)
     has_tokenizer = (folder / "tokenizer.json").is_file() or (
         (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file()
     )
@@ -206,13 +211,13 @@ _END_BYTES = 256
 
 
 def _check_ends(path: Path) -> None:
-    """Refuses an object that was cut off. To read all of a tokenizer takes a tenth of a second, and many
+    """Refuses a value that was cut off. To read all of a tokenizer takes a tenth of a second, and many
     commands list the models."""
     with path.open("rb") as file:
         begin = file.read(_END_BYTES).lstrip()
         file.seek(max(0, path.stat().st_size - _END_BYTES))
         end = file.read().rstrip()
-    if not (begin.startswith(b"{") and end.endswith(b"}")):
+    if (begin[:1], end[-1:]) not in ((b"{", b"}"), (b"[", b"]")):
         raise ModelBrokenError("{file} cannot be read as JSON: copy the model again.", file=path.name)
 
 
@@ -264,7 +269,6 @@ def _inspect_export(folder: Path, card: dict[str, Any]) -> FolderContent:
         )
     if not (folder / "tokenizer.json").is_file():  # faster-whisper would take that of another model
         raise _missing("tokenizer.json")
-    _check_ends(folder / "tokenizer.json")
     if (
         folder / "config.json"
     ).is_file():  # of heads and suppressed tokens; without it CTranslate2 has its own

@@ -205,10 +205,13 @@ def iso(seconds: float | None) -> str:
 
 
 def queued_at(run: RunDir) -> float | None:
-    """When the run took its place in the queue; None if it does not wait."""
+    """When the run took its place in the queue, by its file's age if that is broken; None if it does not wait."""
     try:
-        return float(read_json(run.queue_entry)["queued"])
-    except (OSError, ValueError, KeyError, TypeError):
+        try:
+            return float(read_json(run.queue_entry)["queued"])
+        except (ValueError, KeyError, TypeError):
+            return run.queue_entry.stat().st_mtime
+    except OSError:
         return None
 
 

@@ -1,12 +1,15 @@
 """A home that an earlier version made: what is in it is listed, heard with, and gone on with."""
 
 import json
+import shutil
+from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from studio.settings import DEMO_SPEECH
 from tests.conftest import RunStudio
 from tests.golden.conftest import Golden, masked, shape
 
@@ -65,3 +68,53 @@ def test_its_interrupted_run_is_gone_on_with_and_leaves_what_runs_left(
             old_home,
         ),
     )
+
+
+UNREAD = {"README.md", "merges.txt"}
+"""Of a model with a `tokenizer.json`, what nobody loads."""
+
+
+def cut(folder: Path) -> Iterator[Path]:
+    """Each file of a folder, while it is cut off in its middle, and while it is empty."""
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        whole = path.read_bytes()
+        for size in {len(whole) // 2, 0}:
+            path.write_bytes(whole[:size])
+            yield path
+        path.write_bytes(whole)
+
+
+def test_a_file_of_a_model_that_is_cut_off_is_named_and_no_other_model_goes(
+    ask: Any, old_home: Path, demo_model: Path
+) -> None:
+    models = old_home / "models"
+    shutil.copytree(demo_model, models / "whole")
+    before = {model["id"]: model["problem"] for model in ask("models", "list")["models"]}
+    for model in ("whole", "finished", "finished-ct2-int8"):
+        for path in cut(models / model):
+            problems = {row["id"]: row["problem"] for row in ask("models", "list")["models"]}
+            shown = ask("models", "show", model)["problem"]
+            assert problems == {**before, model: shown}, path
+            assert (path.name in shown) is (path.name not in UNREAD), path
+    for name in UNREAD:
+        (models / "whole" / name).write_bytes(b"")
+    (row,) = ask("transcribe", DEMO_SPEECH / "samples" / "kitchen-light.flac", "--model", "whole")
+    assert "kitchen" in row["text"]
+
+
+def test_a_file_of_a_run_that_is_cut_off_hides_no_run_and_says_what_is_not_known(
+    ask: Any, run_studio: RunStudio, old_home: Path
+) -> None:
+    before = {run["run_id"]: run for run in ask("runs", "list")}
+    for run_id, whole in before.items():
+        folder, state = old_home / "runs" / run_id, whole["state"]
+        without_settings = state if state == "finished" else "failed"
+        broken = {folder / "result.json": "interrupted", folder / "config.json": without_settings}
+        for path in cut(folder):
+            runs = {run["run_id"]: run for run in ask("runs", "list")}
+            assert {**runs, run_id: whole} == before, path
+            assert runs[run_id]["state"] == broken.get(path, state), path
+            shown = run_studio("runs", "status", run_id)
+            assert shown.returncode == 0 and run_id in shown.stdout, path
+            if path in broken:
+                assert "without a result" in shown.stderr or str(path) in shown.stderr, path

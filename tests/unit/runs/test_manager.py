@@ -90,6 +90,17 @@ def test_the_queue_is_first_come_first_served(jobs: JobManager, config: Training
     assert [jobs.status(run_id).queue_position for run_id in ids] == [3, 1, 2]
 
 
+def test_a_run_whose_place_in_the_queue_cannot_be_read_is_started_all_the_same(
+    jobs: JobManager, settings: Settings, config: TrainingConfig
+) -> None:
+    first, second = (run_of(settings, jobs.submit(config)) for _ in range(2))
+    whole = first.queue_entry.read_bytes()
+    for content in (whole[: len(whole) // 2], b"", b"[]"):
+        first.queue_entry.write_bytes(content)
+        os.utime(first.queue_entry, (1e9, 1e9))
+        assert RunQueue(settings).waiting() == [first, second]
+
+
 def test_state_follows_the_process_and_the_result(
     jobs: JobManager, settings: Settings, config: TrainingConfig, sleeper: subprocess.Popen[bytes]
 ) -> None:
