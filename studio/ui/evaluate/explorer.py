@@ -364,7 +364,7 @@ def _scatter(explorer: Explorer, query: Query, locale: str) -> PlotData:
     }
     alike = {"color": "rgba(128,140,150,0.5)", "dash": "dot"}
     across, up = (
-        axis(f"{tr('Errors (MER)', locale)}: {html.escape(name)}", tickformat=".0%", range=[-0.06, 1.08])
+        axis(f"{tr('Errors (MER)', locale)}: {html.escape(name)}", tickformat=".0%", range=[-0.1, 1.12])
         for name in (explorer.models[query.against], explorer.models[query.model])
     )
     line = {"type": "line", "x0": 0, "y0": 0, "x1": 1, "y1": 1, "line": alike}
