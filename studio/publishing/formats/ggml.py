@@ -80,7 +80,7 @@ class Ggml(ExportFormat):
     )
 
     def problem(self, spec: ModelSpec) -> Message | None:
-        """Its vocabulary is not Whisper's, or it reads shorter windows than the file can say."""
+        """Its vocabulary or its shape is not Whisper's, or it reads shorter windows than the file can say."""
         size = spec.dimensions.vocab_size if spec.dimensions else _VOCABULARIES[0]
         if size not in _VOCABULARIES:
             return Message(
@@ -89,6 +89,16 @@ class Ggml(ExportFormat):
                 model=spec.id,
                 size=size,
                 known=", ".join(map(str, _VOCABULARIES)),
+            )
+        if (shape := spec.dimensions) and {shape.encoder_ffn_dim, shape.decoder_ffn_dim} != {
+            4 * shape.d_model
+        }:
+            return Message(
+                "{model} has feed-forward layers of {size}, and whisper.cpp reads those of {known} alone: "
+                "export it for faster-whisper.",
+                model=spec.id,
+                size=f"{shape.encoder_ffn_dim}, {shape.decoder_ffn_dim}",
+                known=4 * shape.d_model,
             )
         if spec.audio_context == "short":
             return Message(

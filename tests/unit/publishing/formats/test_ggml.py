@@ -168,10 +168,14 @@ def test_models_with_another_vocabulary_or_shorter_windows_are_refused_by_name(
     registry = ModelRegistry(tmp_path / "models", demo=demo_model, hf_cache=None)
     with pytest.raises(ConfigError, match=r"demo has a vocabulary of its own \(\d+ tokens\)"):
         Exporter(registry).export(ExportRequest("demo", "ggml"))
+    demo = registry.get("demo").dimensions
+    assert demo is not None
     short = ModelSpec(
         "quick", ModelKind.ADAPTER, ModelSource.TRAINED, "quick", card={"audio_context": "short"}
     )
     assert "quick was trained in short-audio mode" in str(Ggml().problem(short))
+    tiny = replace(demo, vocab_size=51865, decoder_ffn_dim=3 * demo.d_model)
+    assert "whisper.cpp reads those of" in str(Ggml().problem(replace(short, dimensions=tiny)))
 
 
 @pytest.mark.parametrize(
