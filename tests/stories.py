@@ -32,7 +32,8 @@ STORIES = {
     "studio/errors": "app/test_command_line app/test_page browser/test_tabs",
     "studio/evaluation": "app/test_page browser/test_tabs browser/test_transcribe app/test_training_command "
     "golden/test_commands",
-    "studio/files": "app/test_command_line faults/test_workers faults/test_studio_killed",
+    "studio/files": "app/test_command_line faults/test_workers faults/test_studio_killed "
+    "faults/test_full_disk",
     "studio/transcription": "app/test_page browser/test_transcribe browser/test_live golden/test_transcripts",
     "studio/transcription/": "browser/test_beside_a_run",
     "studio/runs": "faults/test_workers faults/test_studio_killed browser/test_train golden/test_home",

@@ -1,10 +1,14 @@
 """Sound files to what Whisper hears: mono float32 at 16 kHz."""
 
+import errno
+import io
 import math
+import os
 import uuid
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +95,26 @@ def stream_audio(
         yield np.concatenate(pieces)
 
 
+class _Written(io.FileIO):
+    """Remembers a full disk, of which libsndfile says nothing: it would leave a FLAC that is cut off."""
+
+    _error: OSError | None = None
+
+    def write(self, data: Any, /) -> int:
+        """All of it, or none."""
+        try:
+            if (written := super().write(data) or 0) < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            self._error, written = error, 0
+        return written
+
+    def require_room(self) -> None:
+        """Raises what could not be raised through libsndfile."""
+        if self._error is not None:
+            raise self._error
+
+
 def save_sound(path: Path, target: Path, most_seconds: float = math.inf) -> Path:
     """The sound of a file of any kind, such as a video, as a FLAC that every browser plays; mono at 16 kHz.
 
@@ -102,10 +126,16 @@ def save_sound(path: Path, target: Path, most_seconds: float = math.inf) -> Path
 
     aside = target.with_name(f".{uuid.uuid4().hex}.flac")
     try:
-        with storage_errors(target.parent), soundfile.SoundFile(aside, "w", SAMPLING_RATE, 1) as file:
-            for block in stream_audio(path, most_seconds=most_seconds):
-                file.write(block)
-        aside.replace(target)
+        with storage_errors(target.parent), _Written(aside, "wb+") as kept:
+            try:
+                with soundfile.SoundFile(kept, "w", SAMPLING_RATE, 1, format="FLAC") as file:
+                    for block in stream_audio(path, most_seconds=most_seconds):
+                        file.write(block)
+                        kept.require_room()
+            finally:
+                kept.require_room()
+        with storage_errors(target):
+            aside.replace(target)
     finally:
         aside.unlink(missing_ok=True)
     return target
@@ -188,7 +218,9 @@ def save_pcm(samples: NDArray[np.generic], sampling_rate: int, path: str | Path)
     with storage_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            soundfile.write(aside, data, sampling_rate, subtype="PCM_16")
+            sound = io.BytesIO()
+            soundfile.write(sound, data, sampling_rate, subtype="PCM_16", format=target.suffix[1:].upper())
+            aside.write_bytes(sound.getbuffer())  # libsndfile says nothing of a disk that is full
             aside.replace(target)
         except soundfile.LibsndfileError as error:
             raise OSError(str(error)) from error

@@ -170,11 +170,27 @@ def keep_clip(session: Session, number: int, samples: NDArray[np.generic], rate:
     scale = float(np.iinfo(samples.dtype.name).max) if samples.dtype.kind in "iu" else 1.0
     if float(np.abs(whole).max()) / scale < SILENT_PEAK:
         raise AudioError("The recording is silent: check the microphone, then read the sentence again.")
-    save_pcm(samples, rate, path)
     clips = {**session.clips, number: round(seconds, 3)}
     rows = [_row(session, each, clips[each]) for each in sorted(clips)]
-
-    write_text(session.manifest, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    new, before = (path.with_name(f".{word}-{path.name}") for word in ("new", "before"))
+    save_pcm(samples, rate, new)
+    try:
+        with storage_errors(path):
+            was_there = path.is_file()
+            if was_there:
+                path.replace(before)
+            try:
+                new.replace(path)
+                write_text(session.manifest, lines)
+            except BaseException:  # the list still tells of the clip that was there
+                path.unlink(missing_ok=True)
+                if was_there:
+                    before.replace(path)
+                raise
+    finally:
+        for aside in (new, before):
+            aside.unlink(missing_ok=True)
     return open_session(session.folder.parent, session.name)
 
 

@@ -15,7 +15,7 @@ from studio.errors import (
     ModelNotFoundError,
     StorageError,
 )
-from studio.files import storage_errors, write_json
+from studio.files import storage_errors, write_json, write_text
 from studio.registry.catalog import RELEASED
 from studio.registry.hub import OnProgress, download
 from studio.registry.listing import DEMO_ID, Listing
@@ -194,10 +194,19 @@ class ModelRegistry:
         target = self.models / new_id
         with storage_errors(self.models):
             spec.path.rename(target)
-        self._write_card(target, {"id": new_id})
-        for row in adapters:
-            assert row.path is not None
-            self._write_card(row.path, {"base_model": new_id})
+        files = {target / CARD_FILE: "id"} | {
+            row.path / CARD_FILE: "base_model" for row in adapters if row.path
+        }
+        before = {file: file.read_text("utf-8") if file.is_file() else "" for file in files}
+        try:
+            for file, told in files.items():
+                self._write_card(file.parent, {told: new_id})
+        except StorageError:  # or adapters would ask for a base that is gone
+            for file, text in before.items():
+                with suppress(StorageError):
+                    write_text(file, text) if text else file.unlink(missing_ok=True)
+            target.rename(spec.path)
+            raise
         return self.get(new_id)
 
     def remove(self, model_id: str) -> None:

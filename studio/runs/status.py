@@ -205,7 +205,7 @@ def iso(seconds: float | None) -> str:
 
 
 def queued_at(run: RunDir) -> float | None:
-    """When the run took its place in the queue, by the file's age if it is broken; None if it does not wait."""
+    """When the run took its place in the queue, or the file was written if it is broken; else None."""
     try:
         try:
             return float(read_json(run.queue_entry)["queued"])
