@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gradio as gr
+from gradio.i18n import I18nData
 
 from studio.runs.confinement import (
     LARGEST_DOWNLOAD_OF_STRANGERS,
@@ -11,13 +12,13 @@ from studio.runs.confinement import (
     MOST_ROWS_OF_STRANGERS,
 )
 from studio.serving.uploads import UPLOADS_KEPT_SECONDS
-from studio.serving.waiting import AT_ONCE
+from studio.serving.waiting import AT_ONCE, MOST_OF_A_VISITOR
 from studio.settings import Settings
 from studio.translation import tr
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.visitors import can_log_in, is_owner
-from studio.units import GIB
+from studio.units import GIB, MIB
 
 
 def owner_login(settings: Settings) -> gr.LoginButton | None:
@@ -39,28 +40,38 @@ def owner_login(settings: Settings) -> gr.LoginButton | None:
 
 
 def build_space_line(app: gr.Blocks, settings: Settings, login: gr.LoginButton | None) -> None:
-    """One line under the header; the limits are those of strangers, a Space that trains has none of them."""
+    """One line under the header: what strangers may, or, where visitors train, what one may take of all."""
     with gr.Row(elem_id="studio-space", equal_height=True):
-        if settings.is_public:
-            gr.HTML(
-                _(
-                    "A shared Space: recordings of up to {minutes:.0f} min and {size:g} MB, models of up to "
-                    "{model:.0f} GiB, {rows} rows of a dataset. {count} visitors are served at a time, "
-                    "uploads are deleted after {kept:.0f} min, and training is off.",
-                    minutes=LONGEST_RECORDING_OF_STRANGERS / 60,
-                    size=settings.max_upload_mb,
-                    model=LARGEST_DOWNLOAD_OF_STRANGERS / GIB,
-                    rows=MOST_ROWS_OF_STRANGERS,
-                    count=AT_ONCE,
-                    kept=UPLOADS_KEPT_SECONDS / 60,
-                ),
-                elem_id="studio-limits",
-                scale=1,
-            )
+        gr.HTML(_limits(settings), elem_id="studio-limits", scale=1)
         if login is not None:
             login.render()  # type: ignore[no-untyped-call]
             app.load(_shown_login(settings), None, login, **QUIET)
         gr.DuplicateButton(_("Duplicate this Space"))  # type: ignore[arg-type]
+
+
+def _limits(settings: Settings) -> I18nData:
+    if not settings.is_public:
+        return _(
+            "A shared Space: files of up to {size:g} MB, {all:.0f} MB within {kept:.0f} min for all "
+            "together, then uploads are deleted. {count} visitors are served at a time, and {most} requests "
+            "of a visitor may wait.",
+            size=settings.max_upload_mb,
+            all=settings.most_upload_bytes / MIB,
+            kept=UPLOADS_KEPT_SECONDS / 60,
+            count=AT_ONCE,
+            most=MOST_OF_A_VISITOR,
+        )
+    return _(
+        "A shared Space: recordings of up to {minutes:.0f} min and {size:g} MB, models of up to "
+        "{model:.0f} GiB, {rows} rows of a dataset. {count} visitors are served at a time, "
+        "uploads are deleted after {kept:.0f} min, and training is off.",
+        minutes=LONGEST_RECORDING_OF_STRANGERS / 60,
+        size=settings.max_upload_mb,
+        model=LARGEST_DOWNLOAD_OF_STRANGERS / GIB,
+        rows=MOST_ROWS_OF_STRANGERS,
+        count=AT_ONCE,
+        kept=UPLOADS_KEPT_SECONDS / 60,
+    )
 
 
 def _shown_login(settings: Settings) -> Callable[[gr.Request], Any]:

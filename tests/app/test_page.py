@@ -1,13 +1,16 @@
 """The page's server: where it listens, how it ends, and what it answers programs."""
 
 import re
+import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
+import httpx
 import pytest
 from gradio_client import Client, handle_file
 from gradio_client.exceptions import AppError
@@ -71,6 +74,21 @@ def test_without_a_port_the_next_free_one_is_taken_and_printed(without_port: Pat
         time.sleep(0.2)
     with urllib.request.urlopen(found[0], timeout=30) as response:
         assert response.status == 200
+
+
+def test_fifty_who_never_end_what_they_ask_keep_nobody_else_waiting(studio_server: StudioProcess) -> None:
+    head = b"POST /gradio_api/upload HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    head += b"Content-Type: multipart/form-data; boundary=x\r\n"
+    stalled = [head, head + b"Content-Length: 5000\r\n\r\n--x\r\nContent-Disposition: form-data"]
+    with ExitStack() as stack:
+        for number in range(50):
+            place = ("127.0.0.1", studio_server.port)
+            stack.enter_context(socket.create_connection(place, 10)).sendall(stalled[number % 2])
+        asker = Client(studio_server.url, verbose=False)
+        assert asker.predict(api_name="/models")["models"]
+        with httpx.Client(base_url=studio_server.url, timeout=10) as visitor:
+            assert "Whisper Studio" in visitor.get("/").text
+            assert visitor.post("/gradio_api/upload", files={"files": b"a small file"}).json()
 
 
 def test_the_demo_model_is_listed(client: Client) -> None:

@@ -53,7 +53,12 @@ def long_run(
     process.wait()
 
 
-SECRETS = {"HF_TOKEN": "hf_never-told", "WANDB_API_KEY": "never-told", "STUDIO_AUTH": "ada:never-told"}
+SECRETS = {
+    "HF_TOKEN": "hf_never-told",
+    "WANDB_API_KEY": "never-told",
+    "STUDIO_AUTH": "ada:never-told",
+    "STUDIO_API_KEY": "never-told",
+}
 """Of whoever starts a run: nothing that it leaves may hold them."""
 
 

@@ -23,6 +23,7 @@ from studio.services import Services
 from studio.settings import Settings
 from studio.training.checkpoints import WRITING, last_checkpoint
 from studio.training.run_dir import RunDir
+from tests.app.test_training_command import SECRETS
 from tests.forking import Popen
 
 PATIENCE_SECONDS = 550
@@ -268,9 +269,11 @@ def test_a_terminated_worker_saves_a_checkpoint_first(
     assert not list(settings.models.iterdir()), "a stopped run makes no model"
 
 
-def test_a_run_that_cannot_be_fails_with_a_sentence_and_the_queue_goes_on(
-    settings: Settings, long_run: TrainingConfig, new_studio: NewStudio
+def test_a_run_that_cannot_be_fails_with_a_sentence_tells_no_secret_and_the_queue_goes_on(
+    settings: Settings, long_run: TrainingConfig, new_studio: NewStudio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name, secret in SECRETS.items():
+        monkeypatch.setenv(name, secret)
     jobs = new_studio(settings, truly=0)
     failing = jobs.submit(replace(long_run, train_data="nowhere.jsonl"))
     following = jobs.submit(replace(long_run, max_steps=1))
@@ -278,6 +281,8 @@ def test_a_run_that_cannot_be_fails_with_a_sentence_and_the_queue_goes_on(
     assert "nowhere.jsonl" in str(status.error)
     assert "Traceback" not in jobs.log_tail(failing)
     wait_for(jobs, following, until(JobState.FINISHED))
+    left = [path for path in settings.home.rglob("*") if path.is_file()]
+    assert len(left) > 10 and [path for path in left if b"never-told" in path.read_bytes()] == []
 
 
 def test_loaded_models_leave_memory_before_a_run_and_nobody_has_to_read_what_its_worker_says(
