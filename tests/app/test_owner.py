@@ -14,7 +14,9 @@ import httpx
 import itsdangerous
 import pytest
 
+from studio.dataset.recordings import begin_session
 from tests.app.openid_provider import Provider, playing
+from tests.golden.conftest import HOMES
 from tests.studio_process import StudioProcess
 from tests.unit.publishing.played_hub import OWNER as HUB_OWNER
 from tests.unit.publishing.played_hub import WRITES, Hub, played_hub
@@ -265,6 +267,73 @@ def test_of_two_visitors_who_train_none_sees_or_stops_what_the_other_does(
     mcp = {"x-gradio-user": "mcp"}
     asked(space, "start_run", [RUN], mcp, "of all assistants")
     assert runs_of(space, mcp, "of all assistants") == []
+
+
+def test_no_function_of_the_page_changes_or_tells_what_is_of_another_visitor_or_of_the_owner(
+    start_studio: Callable[..., StudioProcess], demo_model: Path
+) -> None:
+    space = start_studio(extra={"SPACE_ID": SPACE["SPACE_ID"], "STUDIO_ALLOW_TRAINING": "1"})
+    config = config_of(space)
+    assert "files of up to 50 MB" in json.dumps(config) and "60 requests" in json.dumps(config)
+    first, second = (visitor(space) for _ in range(2))
+    mark = mark_of(space, first)
+    theirs = put_there(space.home, demo_model, mark)
+    assert RUN_OF_FIRST in runs_of(space, first) and runs_of(space, second) == []
+    assert "of-first" in ids_of(asked(space, "models", [], first))
+    before = {place: kept(space.home / place) for place in theirs}
+    components = {one["id"]: one for one in config["components"]}
+    handlers = [one for one in config["dependencies"] if one["backend_fn"]]
+    for handler in handlers:
+        inputs = [components[number] for number in handler["inputs"]]
+        # What takes no text can name nothing; to trace a model's memory takes long, and reads.
+        if not any(map(is_text, inputs)) or "memory-trace" in pressed_by(handler, components):
+            continue
+        pressed = pressed_by(handler, components)
+        names = ["of-first"] if "run-" not in pressed else [RUN_OF_FIRST]
+        names += ["of-owner"] if "models-" in pressed else []
+        for name in names:
+            data = [name if is_text(one) else one["props"].get("value") for one in inputs]
+            assert "private words" not in asked(space, handler["id"], data, second, "second"), handler
+    assert len(handlers) > 100 and {place: kept(space.home / place) for place in theirs} == before
+
+
+RUN_OF_FIRST = "of-first-20261123-040005"
+
+
+def pressed_by(handler: dict[str, Any], components: dict[int, dict[str, Any]]) -> str:
+    """Names of the buttons and fields that call a function of the page."""
+    return " ".join(components[at]["props"].get("elem_id") or "" for at, _ in handler["targets"] if at)
+
+
+def put_there(home: Path, model: Path, mark: str) -> list[str]:
+    """A run, a model, a data set and a list of sentences of a visitor, and a run and a model of the owner."""
+    (finished,) = HOMES.glob("*/runs/finished-*")
+    for name, told in {"of-first": {"visitor": mark}, "of-owner": {}}.items():
+        run = shutil.copytree(finished, home / "runs" / f"{name}-20261123-040005")
+        record = json.loads((run / "run.json").read_text("utf-8"))
+        (run / "run.json").write_text(json.dumps({**record, **told}), "utf-8")
+        (run / "worker.log").write_text("private words", "utf-8")
+        shutil.copytree(model, home / "models" / name)
+        card = {"kind": "base", **told, **({"note": "private words"} if told else {})}
+        (home / "models" / name / "model.json").write_text(json.dumps(card), "utf-8")
+    own = home / "visitors" / mark
+    begin_session(own / "recordings", "of-first", "private words")
+    (own / "datasets" / "of-first").mkdir(parents=True)
+    (own / "datasets" / "of-first" / "metadata.jsonl").write_text('{"text": "private words"}\n', "utf-8")
+    runs = (f"runs/{name}-20261123-040005" for name in ("of-first", "of-owner"))
+    return [*runs, "models", f"visitors/{mark}"]
+
+
+def kept(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def mark_of(space: StudioProcess, headers: dict[str, str]) -> str:
+    """What a visitor is called in files: it stands in the runs that they start."""
+    asked(space, "start_run", [RUN], headers, "marks")
+    (run,) = runs_of(space, headers, "marks")
+    asked(space, "stop_run", [run], headers, "marks")
+    return str(json.loads((space.home / "runs" / run / "run.json").read_text("utf-8"))["visitor"])
 
 
 def visitor(space: StudioProcess) -> dict[str, str]:
