@@ -2,16 +2,21 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 from studio.settings import DEMO_SPEECH
+from tests.app.test_space import as_ordinary_user, is_root, make_read_only, make_writable
 from tests.conftest import RunStudio
-from tests.golden.conftest import Golden, masked, shape
+from tests.golden.conftest import HOMES, Golden, masked, shape
+from tests.studio_process import ROOT
 
 
 @pytest.fixture
@@ -118,3 +123,32 @@ def test_a_file_of_a_run_that_is_cut_off_hides_no_run_and_says_what_is_not_known
             assert shown.returncode == 0 and run_id in shown.stdout, path
             if path in broken:
                 assert "without a result" in shown.stderr or str(path) in shown.stderr, path
+
+
+def test_a_home_that_may_only_be_read_is_listed_and_a_run_in_it_is_refused_in_one_sentence(
+    environ: dict[str, str],
+) -> None:
+    with TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        home = shutil.copytree(next(HOMES.iterdir()), Path(place) / "home")
+        for name in ("quarantine", "calibration", "cache"):
+            (home / name).mkdir()
+        make_read_only(home)
+        user = as_ordinary_user() if is_root() else []
+        said = {}
+        for words in ("models list", "runs list", "train --base_model demo --train_data demo"):
+            done = subprocess.run(
+                [*user, sys.executable, "-m", "studio", *words.split()],
+                cwd=ROOT,
+                env={**environ, "STUDIO_HOME": str(home), "HOME": str(home)},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                encoding="utf-8",
+            )
+            said[words.split()[0]] = done.returncode, done.stdout, done.stderr
+        make_writable(home)
+    assert said["models"][0] == said["runs"][0] == 0, said
+    assert "finished" in said["models"][1] and "finished-20261123-040005" in said["runs"][1]
+    code, _, error = said["train"]
+    assert code == 2 and error.splitlines()[-1].startswith("Error: No permission to write"), error
+    assert "Traceback" not in error
