@@ -34,6 +34,7 @@ RUN = {
     "train_data": "demo:train",
     "max_steps": 5000,
     "eval_strategy": "no",
+    "eval_on_start": False,
     "capability_check": False,
 }
 OPENED, ANSWERED, WATCHED = (
@@ -93,7 +94,7 @@ def measure(browser: Browser, url: str, script: str, figures: Figures) -> None:
             expect(page.locator("#memory-command textarea")).to_have_value(shown, timeout=90_000)
             figures[WAITED].append(time.perf_counter() - begun)
     page.locator("#studio-tabs > .tab-wrapper [role=tab]").nth(1).click()
-    expect(page.locator("#run-status")).to_contain_text("step", timeout=90_000)
+    expect(page.locator("#run-status")).to_contain_text("step", timeout=400_000)
     with counted(figures[WATCHED]):
         page.wait_for_timeout(1000 * WATCHED_SECONDS)
     page.context.close()
