@@ -9,10 +9,12 @@ import asyncio
 import shutil
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 
 from studio.files import storage_errors
 from studio.serving.asgi import AsgiApp, AsgiMessage, Receive, Send, locale_of
@@ -22,6 +24,8 @@ from studio.translation import N_, tr
 from studio.units import MIB
 
 UPLOADS_KEPT_SECONDS = 3600
+SILENT_SECONDS = 60.0
+"""An upload of which nothing comes for so long has been given up."""
 _PREFIX = "whisper-studio-uploads-"
 _LOCK = ".alive"
 _MOST_FILES = 20_000
@@ -94,9 +98,29 @@ class UploadLimit:
             return
         self._uploads.begin(size_bytes)
         try:
-            await self._app(scope, receive, send)
+            with suppress(ClientDisconnect):  # nobody is left who could be answered
+                await self._app(scope, _as_it_comes(receive), send)
         finally:
             self._uploads.end(size_bytes)
+
+
+def _as_it_comes(receive: Receive) -> Receive:
+    """The same body; who says that much will come and then sends nothing keeps no room for it."""
+    is_whole = False
+
+    async def comes() -> AsgiMessage:
+        nonlocal is_whole
+        if is_whole:  # what is waited for now is that the visitor leaves
+            return await receive()
+        try:
+            async with asyncio.timeout(SILENT_SECONDS):
+                message = await receive()
+        except TimeoutError:
+            return {"type": "http.disconnect"}
+        is_whole = not message.get("more_body", False)
+        return message
+
+    return comes
 
 
 def _sweep(parent: Path) -> None:

@@ -1,14 +1,16 @@
 """What visitors upload: kept apart, within a limit, and gone with the studio that took it."""
 
 import os
+import socket
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
+from studio.serving import uploads as serving_uploads
 from studio.serving.uploads import Uploads
 from studio.settings import Settings
 from tests.studio_process import ROOT
@@ -64,3 +66,21 @@ def test_uploads_are_refused_once_they_fill_their_room(settings: Settings) -> No
         refused = page.client.post("/gradio_api/upload", files=sound, headers={"accept-language": "zh-CN"})
         assert "服务器已存满" in refused.text
         assert page.client.get("/config").status_code == 200
+
+
+def test_uploads_that_are_announced_and_never_sent_keep_no_room(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving_uploads, "SILENT_SECONDS", 2.0)
+    with served(settings) as page, ExitStack() as opened:
+        host, _, port = page.here.partition(":")
+        for _ in range(30):
+            line = opened.enter_context(socket.create_connection((host, int(port))))
+            line.sendall(
+                f"POST /gradio_api/upload HTTP/1.1\r\nHost: {page.here}\r\nContent-Length: 9000\r\n"
+                "Content-Type: multipart/form-data; boundary=b\r\n\r\n".encode()
+            )
+        files = {"files": ("a.wav", b"x" * 9_000)}
+        for code in (413, 200):  # they have all the room for a moment, and then none of it
+            while page.client.post("/gradio_api/upload", files=files).status_code != code:
+                time.sleep(0.05)
