@@ -269,10 +269,9 @@ def _inspect_export(folder: Path, card: dict[str, Any]) -> FolderContent:
         )
     if not (folder / "tokenizer.json").is_file():  # faster-whisper would take that of another model
         raise _missing("tokenizer.json")
-    if (
-        folder / "config.json"
-    ).is_file():  # of heads and suppressed tokens; without it CTranslate2 has its own
-        read_json_object(folder / "config.json")
+    about = folder / "config.json"  # heads and suppressed tokens; without it CTranslate2 has its own
+    if about.is_file():
+        read_json_object(about)
     _require_whole(folder / "model.bin", card)
     return FolderContent(kind=ModelKind.EXPORT, base_name=str(card.get("base_model") or ""), card=card)
 

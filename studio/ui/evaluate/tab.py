@@ -64,6 +64,8 @@ from studio.ui.shared.visitors import settings_for
 
 _LARGEST_LINK = 2**22
 """Characters of a file that is in its link."""
+_MOST_SOUND_SECONDS = 300.0
+"""With more, a report would be too large in any case: none is made, since packing the clips takes long."""
 _FILES = 3
 
 
@@ -313,8 +315,12 @@ def _found(
     files = {
         "json": json.dumps({**content, "errors": wrong}, ensure_ascii=False, indent=2),
         "csv": found.to_csv(),
-        "html": evaluation_report(found, explorer, locale, has_sound=has_sound),
     }
+    if (
+        not has_sound
+        or sum(clip.duration_seconds for clip in (explorer.clips if explorer else ())) <= _MOST_SOUND_SECONDS
+    ):
+        files["html"] = evaluation_report(found, explorer, locale, has_sound=has_sound)
     fitting = {end: text for end, text in files.items() if len(text) < _LARGEST_LINK}
     return _Found(content, explorer, fitting, corrected or {})
 

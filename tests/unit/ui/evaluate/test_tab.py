@@ -39,6 +39,8 @@ def test_a_list_is_saved_with_its_corrections_and_looked_into_at_once(
     files = [_looked_into(found, settings, "en", has_sound=wanted).files for wanted in (True, False)]
     assert [one["html"].count("data:audio") for one in files] == [3, 0]
     assert json.loads(files[0]["json"])["errors"][0]["words"][0]["word"] == "light"
+    hours = replace(found, utterances=(*clips[:2], replace(clips[2], duration_seconds=7200.0)))
+    assert "html" not in _looked_into(hours, settings, "en", has_sound=True).files, "nor is it packed in vain"
     after, told, data = _saved(found, kept.read(), settings, "en")
     assert data == str(tmp_path / "list-corrected.jsonl") == after.source and data in told
     assert [(row.line, row.reference) for row in after.utterances] == [
