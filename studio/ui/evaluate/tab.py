@@ -316,10 +316,8 @@ def _found(
         "json": json.dumps({**content, "errors": wrong}, ensure_ascii=False, indent=2),
         "csv": found.to_csv(),
     }
-    if (
-        not has_sound
-        or sum(clip.duration_seconds for clip in (explorer.clips if explorer else ())) <= _MOST_SOUND_SECONDS
-    ):
+    packed = explorer.clips if has_sound and explorer else ()
+    if sum(clip.duration_seconds for clip in packed) <= _MOST_SOUND_SECONDS:
         files["html"] = evaluation_report(found, explorer, locale, has_sound=has_sound)
     fitting = {end: text for end, text in files.items() if len(text) < _LARGEST_LINK}
     return _Found(content, explorer, fitting, corrected or {})
