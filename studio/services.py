@@ -59,6 +59,12 @@ class Services:
         prober = Prober(settings, busy=jobs.running, before_start=engines.make_room)
         return cls(settings, registry, jobs, engines, exporter, prober)
 
+    def __enter__(self) -> "Services":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Stops the threads, a measurement, and frees the models. Runs go on in processes of their own."""
         self.prober.stop()

@@ -31,18 +31,16 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     if not given.files:
         _show_all(settings, given.json)
         return 0
-    line = ProgressLine()
-    files = [Path(file) for file in given.files]
-    added = add_data(
-        files,
-        settings.datasets,
-        given.name,
-        cache_dir=settings.cache,
-        on_progress=lambda done, total: line.update(
-            f"{format_bytes(done)} of {format_bytes(total)} are unpacked"
-        ),
-    )
-    line.end()
+    with ProgressLine() as line:
+        added = add_data(
+            [Path(file) for file in given.files],
+            settings.datasets,
+            given.name,
+            cache_dir=settings.cache,
+            on_progress=lambda done, total: line.update(
+                f"{format_bytes(done)} of {format_bytes(total)} are unpacked"
+            ),
+        )
     assert added is not None, "nobody stops it"
     if given.json:
         show_json(added.to_json())

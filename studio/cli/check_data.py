@@ -104,7 +104,6 @@ def _count(text: str | None, base_model: str | None) -> int:
 
 
 def _answer(question: CheckQuestion, settings: Settings, quarantine: Path | None) -> CheckAnswer:
-    line = ProgressLine()
     began: dict[str, float] = {}
 
     def progress(kind: str, done: int, total: int) -> None:
@@ -113,14 +112,10 @@ def _answer(question: CheckQuestion, settings: Settings, quarantine: Path | None
         left = f", {format_duration(seconds / done * (total - done))} left" if seconds > 1 else ""
         line.update(f"{doing} {done} of {total} clips{left}")
 
-    services = Services.open(settings)
-    try:
+    with Services.open(settings) as services, ProgressLine() as line:
         if question.transcribe:
             say_shared(services.engines)
         return check(question, services, quarantine=quarantine, on_progress=progress)
-    finally:
-        line.end()
-        services.close()
 
 
 def _summary(answer: CheckAnswer) -> str:

@@ -35,16 +35,13 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     """Walks through the four uses with the demo model and the demo speech; 1 if the run fails."""
     given = parser().read(arguments)
     tell_story = say if given.json else show
-    services = Services.open(settings)
-    try:
+    with Services.open(settings) as services:
         _size(services, tell_story)
         status = _train(services, tell_story)
         if status.state is not JobState.FINISHED or status.model_id is None:
             tell(status, is_followed=True)
             return 1
         heard = _listen(services, status.model_id, tell_story)
-    finally:
-        services.close()
     if given.json:
         show_json({**as_dict(status, RunDir(settings.runs / status.run_id)), "heard": heard})
         return 0

@@ -88,8 +88,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     gpu = card(given.gpu or "")
     if guessed := read_otherwise(given.gpu or ""):
         say(guessed)
-    services = Services.open(settings)
-    try:
+    with Services.open(settings) as services:
         trace = None
         if given.inference or given.use == "transcribe":
             sizes, helps = _transcription_sizes(services, rest)
@@ -103,8 +102,6 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             if given.trace:
                 say("tracing one training step")
                 trace = traced(plan, dimensions, settings)
-    finally:
-        services.close()
     if given.json:
         cards = {row.name: said for row, said in cards_for(sizes.elsewhere)} if given.cards else None
         show_json(

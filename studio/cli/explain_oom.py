@@ -59,15 +59,12 @@ def _answer(given: Any, file: str, options: Sequence[str], settings: Settings) -
     if not given.run and not options:
         return OomAnswer(explain(_text(file)), None)
     config = run_options(options) if options else None
-    services = Services.open(settings)
-    try:
+    with Services.open(settings) as services:
         if given.run:
             question = question_of_run(given.run, services, given.label_length)
         else:
             question = OomQuestion(_text(file), config, given.label_length or LABEL_LENGTH)
         return explain_oom(question, services.registry)
-    finally:
-        services.close()
 
 
 def _file_first(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:

@@ -58,16 +58,11 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         raise ConfigError("export needs a model: name one of the Models tab, a folder or a Hub id.")
     from studio.publishing.export import ExportRequest
 
-    services = Services.open(settings)
-    line = ProgressLine()
-    try:
+    with Services.open(settings) as services, ProgressLine() as line:
         if given.local_files_only:
             services.registry.local_path(model, local_files_only=True)
         request = ExportRequest(model, form, given.quantization, given.name)
         made = services.exporter.export(request, on_step(line))
-    finally:
-        line.end()
-        services.close()
     if given.output_dir and made.path is not None:
         copy = given.output_dir / made.path.name
         with storage_errors(copy):

@@ -70,13 +70,10 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         say(f"Guides say: “{chosen.claim.said}” {chosen.claim.truth}")
     if not question.memory_gib and (guessed := read_otherwise(question.gpu)):
         say(guessed)
-    services = Services.open(settings)
-    try:
+    with Services.open(settings) as services:
         if given.presets:
             return _show_presets(preset_answers(services.registry), given.json)
         answer = find_fit(question, services.registry, settings.calibration)
-    finally:
-        services.close()
     if given.json:
         show_json(answer.to_json())
     else:

@@ -32,18 +32,16 @@ def follow(jobs: JobManager, run_id: str) -> RunStatus:
     Raises:
         KeyboardInterrupt: at the second Ctrl-C.
     """
-    line = ProgressLine()
     told: set[Message] = set()
-    try:
-        return _watch(jobs, run_id, line, told)
-    except KeyboardInterrupt:
-        line.end()
-        if jobs.status(run_id).state is not JobState.QUEUED:
-            say("Stopping: what was trained is being saved. Ctrl-C again leaves without waiting for it.")
-        jobs.stop(run_id)
-        return _watch(jobs, run_id, line, told)
-    finally:
-        line.end()
+    with ProgressLine() as line:
+        try:
+            return _watch(jobs, run_id, line, told)
+        except KeyboardInterrupt:
+            line.end()
+            if jobs.status(run_id).state is not JobState.QUEUED:
+                say("Stopping: what was trained is being saved. Ctrl-C again leaves without waiting for it.")
+            jobs.stop(run_id)
+            return _watch(jobs, run_id, line, told)
 
 
 def _watch(jobs: JobManager, run_id: str, line: ProgressLine, told: set[Message]) -> RunStatus:

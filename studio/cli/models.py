@@ -46,11 +46,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             "models takes: list · show ID · card ID · rename ID NEW_ID · delete ID --yes; got {given!r}.",
             given=" ".join([given.action, *given.names]),
         )
-    services = Services.open(settings)
-    try:
+    with Services.open(settings) as services:
         _act(services, given.action, given.names, given.yes, given.json)
-    finally:
-        services.close()
     return 0
 
 

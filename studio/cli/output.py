@@ -79,13 +79,19 @@ def require_place(path: Path) -> Path:
 
 
 class ProgressLine:
-    """One line that is overwritten in a terminal, and written now and then into a log."""
+    """One line that is overwritten in a terminal, and written now and then into a log; `with` ends it."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._width = 0
         self._last = ""
         self._next_seconds = 0.0
+
+    def __enter__(self) -> "ProgressLine":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
     def update(self, text: str) -> None:
         """Shows `text` instead of what was shown before."""

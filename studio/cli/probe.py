@@ -48,15 +48,12 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         return _list(settings, as_json=given.json)
     config = run_options(rest)
     check_between("label_length", given.label_length, 1, TEXT_POSITIONS)
-    services = Services.open(settings)
-    try:
+    with Services.open(settings) as services:
         question = ProbeQuestion(config, shape_of(config.base_model, services.registry), given.label_length)
         if not detected_gpus():
             say("There is no GPU here: tensors are measured on the processor, which corrects no estimate.")
         say("measuring two steps; Ctrl-C ends it")
         receipt, path = services.prober.measure(question, patience_seconds=given.timeout)
-    finally:
-        services.close()
     if given.json:
         show_json({**receipt.to_json(), "file": str(path)})
     else:

@@ -39,14 +39,11 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     given = parser().read(arguments)
     if not given.model or not given.repo_id:
         raise ConfigError("publish takes a model and its name on the Hub: publish MODEL owner/name.")
-    services = Services.open(settings)
-    try:
+    with Services.open(settings) as services:
         request = PublishRequest(
             given.model, given.repo_id, given.public, given.replace, given.license, given.space
         )
         publication = prepare(services.registry, request)
-    finally:
-        services.close()
     address = "" if given.dry_run else _send(publication)
     if given.json:
         show_json({"schema_version": SCHEMA_VERSION, **_as_dict(publication), "address": address})
@@ -61,11 +58,8 @@ def _send(publication: Publication) -> str:
     from huggingface_hub import get_token
 
     say(_summary(publication))
-    line = ProgressLine()
-    try:
+    with ProgressLine() as line:
         return Publisher().send(publication, get_token() or "", on_step(line))
-    finally:
-        line.end()
 
 
 def _visibility(publication: Publication) -> str:

@@ -44,8 +44,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             "delete ID --yes; got {given!r}.",
             given=" ".join([given.action, *given.run_id]),
         )
-    services = Services.open(settings)
-    try:
+    with Services.open(settings) as services:
         if given.action == "list":
             _list(services, given.json)
             return 0
@@ -56,8 +55,6 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             _compare(services, given.run_id, given.json)
             return 0
         return _act(services, given.action, given.run_id[0], is_sure=given.yes, as_json=given.json)
-    finally:
-        services.close()
 
 
 def _list(services: Services, as_json: bool) -> None:

@@ -1,7 +1,6 @@
 """`serve`: OpenAI's endpoint for speech, without the page."""
 
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 from studio.cli.output import say, show
@@ -38,7 +37,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
 
     given = parser().read(arguments)
     if given.print:
-        with closing(Services.open(settings)) as services:
+        with Services.open(settings) as services:
             spec = services.registry.get(given.model)
             show(serving_script(spec, services.registry.models, settings))
         return 0

@@ -61,8 +61,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         write_text(Path(given.write_slurm), script)
         say(f"Wrote {given.write_slurm}: submit it with sbatch.")
         return 0
-    services = Services.open(settings)
-    try:
+    with Services.open(settings) as services:
         services.registry.get(config.base_model)
         if given.plan:
             _tell_plan(plan_run(config, services), as_json=given.json)
@@ -86,8 +85,6 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
                 show(run_id)
             return 0
         return finish(services, run_id, as_json=given.json)
-    finally:
-        services.close()
 
 
 def _tell_plan(plan: RunPlan, *, as_json: bool) -> None:
@@ -134,20 +131,17 @@ def _unfinished(services: Services, config: TrainingConfig) -> str | None:
 
 def fetch_base(services: Services, config: TrainingConfig) -> None:
     """Downloads the base model now if it has to be: a run should not be what finds out that it cannot."""
-    line = ProgressLine()
 
     def progress(done: int, total: int) -> None:
         line.update(f"downloading {config.base_model}: {format_bytes(done)} of {format_bytes(total)}")
 
-    try:
+    with ProgressLine() as line:
         services.registry.local_path(
             config.base_model,
             local_files_only=config.local_files_only,
             cache_dir=Path(config.cache_dir) if config.cache_dir else None,
             on_progress=progress,
         )
-    finally:
-        line.end()
 
 
 def finish(services: Services, run_id: str, *, as_json: bool) -> int:

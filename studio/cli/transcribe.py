@@ -77,8 +77,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     options = options_of(given)
     if given.output_file:
         require_place(given.output_file)
-    services = Services.open(settings, device=_device(given.device if given.use_gpu else "cpu", settings))
-    try:
+    device = _device(given.device if given.use_gpu else "cpu", settings)
+    with Services.open(settings, device=device) as services:
         spec = services.registry.get(given.model)
         model_id = spec.id
         if given.local_files_only:
@@ -98,8 +98,6 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         say_shared(services.engines)
         report = _Report(given, formats, layout, results)
         _transcribed(services.engines, given, report, options, choice)
-    finally:
-        services.close()
     if settings.world_size > 1:
         gather(results.rows, settings.rank, settings.world_size, results.finish)
         results.forget_part()
