@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from studio.publishing.export import Exporter
 from studio.registry.store import ModelRegistry
+from studio.room import MODELS, Room
 from studio.runs.confinement import LARGEST_DOWNLOAD_OF_STRANGERS, LONGEST_RECORDING_OF_STRANGERS
 from studio.runs.manager import JobManager
 from studio.runs.probe import Prober
@@ -44,6 +45,7 @@ class Services:
             in_use=lambda: jobs.models_in_use(),
             takes_folders=not settings.on_spaces,
             largest_download_bytes=LARGEST_DOWNLOAD_OF_STRANGERS if settings.is_public else None,
+            room=Room.of(settings, MODELS),
         )
         exporter = Exporter(registry)
         engines = ModelCache(

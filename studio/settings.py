@@ -3,6 +3,7 @@
 Each `STUDIO_*` variable is one field of `Settings` and one row of the table in the README.
 """
 
+import math
 import os
 import subprocess
 import tempfile
@@ -14,7 +15,7 @@ from typing import Any
 import platformdirs
 
 from studio.errors import ConfigError, StorageError
-from studio.units import MIB
+from studio.units import GIB, MIB
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 """What holds the package `studio`: a checkout, or the folder it was installed in."""
@@ -56,6 +57,8 @@ class Settings:
     """How long a stopped run may take to save its checkpoint before its processes are ended."""
     max_upload_mb: float = field(default=500.0, metadata={"env": "STUDIO_MAX_UPLOAD_MB"})
     """Largest file the page accepts, in megabytes; 50 on Spaces unless set."""
+    kept_bytes: float = field(default=math.inf, metadata={"env": "STUDIO_KEPT_GB"})
+    """All that a Space keeps of the Hub and its visitors (see `studio.room`); elsewhere without a limit."""
     threads: int = field(default=0, metadata={"env": "STUDIO_THREADS"})
     """CPU threads for torch; 0 lets torch decide."""
     machine_wait_seconds: float = field(default=600.0, metadata={"env": "STUDIO_MACHINE_WAIT_SECONDS"})
@@ -170,6 +173,7 @@ class Settings:
             model_idle_seconds=_number(env, "STUDIO_MODEL_IDLE_SECONDS", 300.0),
             stop_grace_seconds=_number(env, "STUDIO_STOP_GRACE_SECONDS", 60.0),
             max_upload_mb=_number(env, "STUDIO_MAX_UPLOAD_MB", 50.0 if on_spaces else 500.0),
+            kept_bytes=_number(env, "STUDIO_KEPT_GB", 40.0) * GIB if on_spaces else math.inf,
             threads=int(_number(env, "STUDIO_THREADS", 0)),
             machine_wait_seconds=_number(env, "STUDIO_MACHINE_WAIT_SECONDS", 600.0),
             working_dir=Path(env.get("STUDIO_WORKING_DIR", "")).expanduser(),

@@ -56,6 +56,7 @@ STORIES = {
     "studio/serving/gate": "browser/test_login app/test_space",
     "studio/serving/login": "browser/test_login",
     "studio/services": "app/test_page faults/test_studio_killed browser/test_beside_a_run",
+    "studio/room": "app/test_space app/test_owner",
     "studio/settings": "app/test_command_line app/test_page app/test_space app/test_owner",
     "studio/training": "app/test_training_command browser/test_story faults/test_workers "
     "golden/test_home golden/test_interfaces",

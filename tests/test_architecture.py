@@ -22,6 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("units", "lazy_imports", "process_exit"),
     ("files",),
     ("settings",),
+    ("room",),
     ("whisper",),
     ("methods",),
     ("options",),

@@ -104,6 +104,7 @@ def test_the_space_is_described_within_the_limits_of_the_hub() -> None:
     assert front_matter()["hf_oauth"] is True and "hf_oauth_scopes" not in front_matter(), (
         "the name is enough"
     )
+    assert (ROOT / str(front_matter()["thumbnail"])).is_file()
     assert front_matter()["tags"] and front_matter()["suggested_hardware"] in ("cpu-basic", "t4-small")
     colors = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
     assert {front_matter()["colorFrom"], front_matter()["colorTo"]} <= colors

@@ -8,6 +8,8 @@ from typing import Any
 
 from studio.errors import HubUnreachableError, ModelNotFoundError, StorageError
 from studio.files import require_free_space, storage_errors
+from studio.room import NO_LIMIT, Room, note_use
+from studio.translation import N_
 from studio.units import format_bytes
 
 OnProgress = Callable[[int, int], None]
@@ -20,6 +22,11 @@ _EXPORT = "model.bin"
 _UNWANTED = ["*/*"]
 """Subfolders hold the same weights for other libraries."""
 _ANSWER_SECONDS = 5.0
+_FULL = N_(
+    "This Space keeps {most} of models of the Hub, and there is no room for this one beside those that were "
+    "used within the last hour: use one that is listed, try again later, or duplicate the Space (in its "
+    "menu ⋮)."
+)
 
 
 def cached_snapshots(hf_cache: Path) -> dict[str, Path]:
@@ -32,6 +39,15 @@ def cached_snapshots(hf_cache: Path) -> dict[str, Path]:
         if snapshot is not None:
             found[folder.name.removeprefix("models--").replace("--", "/", 1)] = snapshot
     return found
+
+
+def note_use_of(hub_id: str, hf_cache: Path) -> None:
+    """Says that somebody uses a model of the cache (see `studio.room`)."""
+    note_use(_repository(hf_cache, hub_id))
+
+
+def _repository(hf_cache: Path, hub_id: str) -> Path:
+    return hf_cache / f"models--{hub_id.replace('/', '--')}"
 
 
 def _snapshot(folder: Path) -> Path | None:
@@ -52,17 +68,18 @@ def download(
     endpoint: str | None = None,
     answer_seconds: float = _ANSWER_SECONDS,
     most_bytes: int | None = None,
+    room: Room = NO_LIMIT,
 ) -> Path:
     """Fetches configs, tokenizer and safetensors of a model into the cache, or an export for faster-whisper,
     and returns its snapshot folder.
 
     Pickles are not fetched. A model that is there already costs one question to the Hub. `answer_seconds`
-    is how long the Hub may take for its first answer.
+    is how long the Hub may take for its first answer. For want of `room`, what was fetched long ago goes.
 
     Raises:
         HubUnreachableError: if the Hub does not answer.
         ModelNotFoundError: if the Hub knows no such model, or keeps it from this user.
-        StorageError: if the disk has no room for it, or it is larger than `most_bytes`.
+        StorageError: if the disk, or `room`, is too small for it, or it is larger than `most_bytes`.
     """
     from huggingface_hub import snapshot_download
 
@@ -71,7 +88,7 @@ def download(
         # The first question has a time limit; `snapshot_download` would wait for ever.
         sizes = _sizes(hub_id, endpoint, answer_seconds)
         wanted = _wanted(sizes)
-        _require_space(hub_id, sizes, wanted, cache_dir, most_bytes)
+        _require_space(hub_id, sizes, wanted, cache_dir, most_bytes, room)
         with storage_errors(cache_dir or Path()):
             return Path(
                 snapshot_download(
@@ -162,6 +179,7 @@ def _require_space(
     wanted: list[str],
     cache_dir: Path | None,
     most_bytes: int | None,
+    room: Room,
 ) -> None:
     """Asks for room for all that will be fetched; files already there are counted too, to be safe."""
     from huggingface_hub import constants
@@ -177,7 +195,10 @@ def _require_space(
             needed=format_bytes(needed_bytes),
             most=format_bytes(most_bytes),
         )
-    require_free_space(cache_dir or Path(constants.HF_HUB_CACHE), needed_bytes)
+    folder = cache_dir or Path(constants.HF_HUB_CACHE)
+    own = _repository(folder, hub_id)
+    room.require((path for path in folder.glob("*--*") if path != own), needed_bytes, _FULL)
+    require_free_space(folder, needed_bytes)
 
 
 def _progress_class(on_progress: OnProgress) -> type[Any]:

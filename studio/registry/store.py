@@ -17,10 +17,11 @@ from studio.errors import (
 )
 from studio.files import storage_errors, write_json, write_text
 from studio.registry.catalog import RELEASED
-from studio.registry.hub import OnProgress, download
+from studio.registry.hub import OnProgress, download, note_use_of
 from studio.registry.listing import DEMO_ID, Listing
 from studio.registry.spec import CARD_FILE, CARD_VERSION, ModelKind, ModelSource, ModelSpec
 from studio.registry.validate import read_card
+from studio.room import NO_LIMIT, Room, note_use
 
 __all__ = ["DEMO_ID", "ModelRegistry"]
 
@@ -40,15 +41,17 @@ class ModelRegistry:
         in_use: Callable[[], Mapping[str, str]] = dict,
         takes_folders: bool = True,
         largest_download_bytes: int | None = None,
+        room: Room = NO_LIMIT,
     ) -> None:
         """`in_use` tells model id → reason, and is asked before a model is renamed or deleted. Without
         `takes_folders`, a name is that of a listed model or of one of the Hub, never a folder. Models of the
-        Hub that are larger than `largest_download_bytes` are not fetched.
+        Hub that are larger than `largest_download_bytes` are not fetched, and all of them keep to `room`.
         """
         self.models = models
         self.in_use = in_use
         self._hf_cache = hf_cache
         self._largest_download_bytes = largest_download_bytes
+        self._room = room
         self._listing = Listing(models, demo, hf_cache, takes_folders=takes_folders)
 
     # ------------------------------------------------------------------ reading
@@ -111,6 +114,8 @@ class ModelRegistry:
             spec = self._listing.cached(cache_dir).get(spec.id, spec)
         if spec.path is not None:
             self._require_usable(spec)
+            if self._room.is_limited and self._hf_cache is not None:
+                note_use(spec.path) if self._is_own(spec) else note_use_of(spec.id, self._hf_cache)
             return spec.path
         if local_files_only:
             raise ModelNotFoundError(
@@ -122,6 +127,7 @@ class ModelRegistry:
             cache_dir=cache_dir or self._hf_cache,
             on_progress=on_progress,
             most_bytes=self._largest_download_bytes,
+            room=self._room,
         )
         self._require_usable(self._listing.scanner.scan(path).to_spec(spec.id, ModelSource.DOWNLOADED))
         return path

@@ -1,7 +1,9 @@
 """Downloads from a model hub: a small one in this process, one that never answers, and none at all."""
 
 import io
+import os
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from studio.errors import HubUnreachableError, ModelNotFoundError, StorageError
 from studio.registry.hub import cached_snapshots, download
 from studio.registry.spec import ModelSource
 from studio.registry.store import ModelRegistry
+from studio.room import Room, size_of
 from tests.unit.registry.conftest import make_whisper
 from tests.unit.registry.small_hub import HUB_ID, SmallHub, served
 
@@ -48,6 +51,23 @@ def test_a_model_larger_than_visitors_may_download_is_not_fetched(hub: str, tmp_
         download(HUB_ID, cache_dir=tmp_path / "hub", endpoint=hub, most_bytes=100)
     assert not (tmp_path / "hub").exists()
     assert download(HUB_ID, cache_dir=tmp_path / "hub", endpoint=hub, most_bytes=2**30).is_dir()
+
+
+def test_a_space_keeps_the_models_of_the_hub_that_are_used(hub: str, tmp_path: Path) -> None:
+    cache = tmp_path / "hub"
+    size = sum(file.stat().st_size for file in download(HUB_ID, cache_dir=cache, endpoint=hub).iterdir())
+    used, unused, data = (cache / f"{name}" for name in ("models--a--b", "models--c--d", "datasets--e--f"))
+    for hours, folder in ((5, unused), (6, used), (7, data)):
+        make_whisper(folder / "snapshots" / "1")
+        os.utime(folder, (time.time() - 3600 * hours,) * 2)
+    room = Room(most_bytes=size + size_of(used) + 1)
+    registry = ModelRegistry(tmp_path / "models", demo=None, hf_cache=cache, room=room)
+    assert registry.local_path("a/b") == used / "snapshots" / "1"
+    assert download(HUB_ID, cache_dir=cache, endpoint=hub, room=room).is_dir()
+    assert used.is_dir() and not unused.exists() and not data.exists()
+    with pytest.raises(StorageError, match=r"keeps .* of models of the Hub.*that is listed, try again later"):
+        download(HUB_ID, cache_dir=cache, endpoint=hub, room=Room(most_bytes=size))
+    assert used.is_dir() and registry.local_path(HUB_ID).is_dir()
 
 
 def test_a_downloaded_model_is_in_the_registry_and_loads_without_a_hub(hub: str, tmp_path: Path) -> None:
