@@ -164,6 +164,8 @@ def _with_doubts(report: DatasetReport, labels: Sequence[HeardLabel]) -> Dataset
 def _set_aside(report: DatasetReport, services: Services, quarantine: Path | None) -> Path | None:
     """Writes the list of unusable rows, if there are any or somebody named the file."""
     if quarantine is None:
+        if services.settings.visitor:  # of a Space, who could not read it there
+            return None
         if all(problem.kind in WARNINGS for problem in report.problems):
             return None
         name = Path(report.source).stem or "data"

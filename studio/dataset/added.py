@@ -119,13 +119,14 @@ def add_data(
     most_bytes: float = math.inf,
     most_files: int = MOST_FILES,
     cache_dir: Path | None = None,
+    require_room: Callable[[int], None] = lambda size_bytes: None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Added | None:
     """Unpacks the zips among `files` and copies the others into a new folder of `root`; None if stopped.
 
-    Without a `name` the folder is called as the zip, or the list. `on_progress` is told how many bytes of how
-    many are there.
+    Without a `name` the folder is called as the zip, or the list. `require_room` may refuse so many bytes,
+    and `on_progress` is told how many of them are there.
 
     Raises:
         ConfigError: if there is no such file, or the name cannot be used.
@@ -144,6 +145,7 @@ def add_data(
         total = sum(each.size_bytes for each in coming)
         if total > most_bytes:
             raise _too_large(files[0].name, total, most_bytes)
+        require_room(total)
         require_free_space(root, total)
         try:
             stack.enter_context(_turn(root, should_stop))

@@ -4,6 +4,7 @@ On a workstation every path is the user's own. On a Space whoever may train is s
 the Hub, from the demo speech, or from what was recorded in the studio's own folder.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from studio.dataset.formats.webdataset import shards_of
@@ -11,7 +12,9 @@ from studio.errors import ConfigError
 from studio.files import user_path
 from studio.options.sources import DEMO, folder_and_splits, is_dataset_id, sources_of
 from studio.options.training import FIELDS, TrainingConfig
+from studio.room import BROUGHT, Room, note_use, size_of
 from studio.settings import Settings
+from studio.translation import N_
 from studio.units import GIB
 
 MOST_ROWS_OF_STRANGERS = 500
@@ -21,6 +24,15 @@ LARGEST_DOWNLOAD_OF_STRANGERS = 8 * GIB
 
 LONGEST_RECORDING_OF_STRANGERS = 3600.0
 """Seconds. Longer ones would hold the line for hours: few visitors are served at the same time."""
+
+_FULL = N_(
+    "This Space keeps {most} of what visitors bring, and there is no room for more beside what was used "
+    "within the last hour: try again later, or duplicate the Space (in its menu ⋮)."
+)
+_OWN_FULL = N_(
+    "A visitor may keep {most} here, and there is no room for more beside what you used within the last "
+    "hour: bring less, or duplicate the Space (in its menu ⋮)."
+)
 
 
 def require_confined(config: TrainingConfig, settings: Settings) -> None:
@@ -55,6 +67,31 @@ def require_own_data(settings: Settings, text: str) -> None:
                 "{source} is a path on this Space's server: use demo:test or a dataset of the Hub.",
                 source=source,
             )
+        if settings.visitor:
+            note_use_of_own(settings)
+
+
+def require_room(settings: Settings, coming_bytes: int) -> None:
+    """Makes room for what a visitor of a Space brings; what they, or others, have not used for long goes.
+
+    Raises:
+        StorageError: if there is none beside what is used.
+    """
+    room = Room.of(settings, BROUGHT)
+    if not settings.visitor or not room.is_limited:
+        return
+    others = (folder for folder in settings.own.parent.glob("*") if folder != settings.own)
+    own = replace(room, most_bytes=min(room.most_bytes, settings.most_upload_bytes))
+    own.require(settings.own.glob("*/[!.]*"), coming_bytes, _OWN_FULL)
+    there = size_of(settings.own) if settings.own.exists() else 0
+    room.require(others, there + coming_bytes, _FULL)
+    note_use(settings.own)
+
+
+def note_use_of_own(settings: Settings) -> None:
+    """Says that a visitor uses what they brought."""
+    for path in (settings.own, *settings.own.glob("*/[!.]*")):
+        note_use(path)
 
 
 def most_rows(settings: Settings, asked: int) -> int | None:

@@ -12,6 +12,7 @@ from studio.dataset.recordings import Session, begin_session, keep_clip, open_se
 from studio.errors import AudioError, ConfigError
 from studio.reports.markup import Html, tag
 from studio.reports.pieces import note, progress_bar
+from studio.runs.confinement import require_room
 from studio.settings import Settings
 from studio.translation import tr
 from studio.ui.shared.access import require_training
@@ -135,6 +136,7 @@ def _wire_lists(settings: Settings, tab: gr.Tab, reader: _Reader, new: _NewList,
     def make(new_name: str, sentences: str, language: str, request: gr.Request) -> list[Any]:
         own = settings_for(settings, request)
         require_training(own)
+        require_room(own, len(sentences.encode()))
         session = begin_session(own.recordings, new_name, sentences, language)
         names = [each.name for each in _all(own)]
         return _shown(session, session.next_unread, request, names)
@@ -170,6 +172,7 @@ def _wire_reading(settings: Settings, reader: _Reader, steps: _Steps) -> None:
         if recording is None:
             raise AudioError("There is no recording yet: press Record, read the sentence, press Stop.")
         rate, samples = recording
+        require_room(own, samples.nbytes)
         session = keep_clip(_opened(own, chosen), number, samples, rate)
         following = number + 1 if number + 1 < len(session.sentences) else session.next_unread
         if following in session.clips:

@@ -1,5 +1,6 @@
 """Training data from the visitor's own machine on the Train tab: a zip, or recordings and their list."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from studio.dataset.added import Added, add_data, data_sets
 from studio.errors import ConfigError
 from studio.reports.markup import Html, join
 from studio.reports.pieces import note, progress_bar
+from studio.runs.confinement import require_room
 from studio.serving.waiting import Line
 from studio.settings import Settings
 from studio.translation import N_, said, tr
@@ -85,6 +87,7 @@ def _taking(files: list[Path], settings: Settings, locale: str) -> Task[tuple[in
             settings.datasets,
             most_bytes=settings.most_upload_bytes,
             cache_dir=settings.cache,
+            require_room=partial(require_room, settings),
             on_progress=lambda *step: report(step),
             should_stop=should_stop,
         ),

@@ -17,6 +17,7 @@ from studio.files import user_path
 from studio.registry.store import ModelRegistry
 from studio.reports.markup import Child, Html, join, table, tag
 from studio.reports.pieces import badge, note, progress_bar
+from studio.room import SMALL, Room
 from studio.runs.confinement import require_own_data
 from studio.serving.waiting import Line
 from studio.serving.work import ShouldStop, named
@@ -224,6 +225,7 @@ async def _hear_all(studio: _Studio, values: dict[str, Any], request: gr.Request
             raise ConfigError(NO_MODEL)
         asked = Asked(studio.registry.get(model).id, options, choice)
         kept = studio.settings.cache / RESULTS_FOLDER
+        await asyncio.to_thread(lambda: Room.of(studio.settings, SMALL).take(kept.glob("*.json")))
         batch = await asyncio.to_thread(Batch, paths, asked, kept)
         before = len(batch.rows)
         pace = Pace(time.monotonic())

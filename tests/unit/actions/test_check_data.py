@@ -59,6 +59,13 @@ def test_bad_rows_are_set_aside_in_the_studios_folder(services: Services, data: 
     assert (answer.report.rows, answer.report.good_rows) == (12, 11)
 
 
+def test_for_a_visitor_of_a_space_nothing_is_set_aside(services: Services, data: Path) -> None:
+    own = replace(services, settings=replace(services.settings, visitor="one"))
+    answer = check(CheckQuestion(str(data)), own)
+    assert answer.report.good_rows == 11 and answer.quarantine is None
+    assert list(services.settings.quarantine.iterdir()) == []
+
+
 def test_a_sample_is_transcribed_and_a_stop_leaves_it(services: Services, data: Path) -> None:
     answer = check(CheckQuestion(str(data), base_model="demo", transcribe=3), services)
     assert len(answer.labels) == 3

@@ -195,6 +195,17 @@ def test_a_full_disk_is_said_before_with_the_numbers(root: Path, tmp_path: Path)
     assert not root.exists()
 
 
+def test_who_says_that_there_is_no_room_is_asked_before_anything_is_written(
+    root: Path, zipped: Zipped
+) -> None:
+    def refuse(size_bytes: int) -> None:
+        raise StorageError(f"no room for {size_bytes}, and {root.exists()}")
+
+    with pytest.raises(StorageError, match="no room for 3, and False"):
+        add_data([zipped([("a.wav", b"one")])], root, require_room=refuse)
+    assert not root.exists()
+
+
 def test_names_of_other_countries_are_read_as_they_were_written(root: Path, zipped: Zipped) -> None:
     def renamed(raw: bytes) -> Path:
         """A zip of a program that does not say how it writes names."""

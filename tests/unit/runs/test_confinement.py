@@ -1,13 +1,16 @@
 """What a Space reads and writes for its visitors."""
 
+import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from studio.errors import ConfigError
+from studio.errors import ConfigError, StorageError
 from studio.options.training import FIELDS, TrainingConfig
-from studio.runs.confinement import most_rows, require_confined, require_own_data
+from studio.room import BROUGHT
+from studio.runs.confinement import most_rows, require_confined, require_own_data, require_room
 from studio.settings import Settings
 
 OUTSIDE = (
@@ -94,3 +97,45 @@ def test_strangers_read_a_few_rows_of_a_dataset_and_others_what_they_ask_for(spa
     assert [most_rows(space, asked) for asked in (0, 20, 10**6)] == [500, 20, 500]
     own = replace(space, allow_training=True)
     assert [most_rows(own, asked) for asked in (0, 20, 10**6)] == [None, 20, 10**6]
+
+
+def brought(visitor: Settings, name: str, kib: int, hours: float = 0) -> Path:
+    """A data set of so many KiB which was used so long ago."""
+    folder = visitor.datasets / name
+    folder.mkdir(parents=True)
+    with (folder / "sound.wav").open("wb") as file:
+        file.truncate(kib * 1024)
+    for path in (folder, visitor.own):
+        os.utime(path, (time.time() - hours * 3600,) * 2)
+    return folder
+
+
+def test_what_visitors_bring_has_a_limit_for_each_and_for_all_and_their_oldest_goes_first(
+    space: Settings,
+) -> None:
+    """Each may keep 200 KiB, all together 512."""
+    limited = replace(space, max_upload_mb=10 / 1024, kept_bytes=512 * 1024 / BROUGHT, allow_training=True)
+    one, two, three = (replace(limited, visitor=name) for name in ("one", "two", "three"))
+    owners = brought(limited, "of the owner", 2**20, hours=99)
+    old, new = brought(one, "old", 100, hours=3), brought(one, "new", 50, hours=0.5)
+    require_room(one, 90 * 1024)
+    assert not old.exists() and new.exists()
+    with pytest.raises(StorageError, match=r"A visitor may keep 200 KiB here"):
+        require_room(one, 160 * 1024)
+    for each in (two, three):
+        brought(each, "data", 180, hours=5)
+    require_own_data(two, str(two.datasets / "data"))  # now it is used
+    require_room(one, 130 * 1024)
+    assert new.exists() and two.own.is_dir() and not three.own.exists(), "unused for longest"
+    brought(replace(limited, visitor="four"), "data", 180)
+    with pytest.raises(StorageError, match=r"keeps 512 KiB of what visitors bring"):
+        require_room(one, 140 * 1024)
+    assert owners.is_dir()
+    require_room(replace(limited, visitor=""), 2**40)
+
+
+def test_a_workstation_has_room_for_whatever_is_brought(tmp_path: Path) -> None:
+    mine = Settings(home=tmp_path / "home")
+    kept = brought(mine, "mine", 100, hours=10**4)
+    require_room(mine, 2**50)
+    assert kept.is_dir()
