@@ -21,6 +21,16 @@ An error is a message (`studio.messages`) that is raised: the page shows it in t
 from studio.messages import Message
 
 
+def in_brief(error: BaseException, most: int = 300) -> str:
+    """What an error of a library says, in one line of at most so many characters."""
+    return " ".join(str(error).split())[:most]
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an error of a library says; its kind, if it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+
+
 class StudioError(Message, Exception):
     """A sentence for the user. The page shows it as an error; the command line prints it and exits with 2."""
 

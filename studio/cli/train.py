@@ -139,7 +139,7 @@ def fetch_base(services: Services, config: TrainingConfig) -> None:
         services.registry.local_path(
             config.base_model,
             local_files_only=config.local_files_only,
-            cache_dir=Path(config.cache_dir) if config.cache_dir else None,
+            cache_dir=config.cache_folder,
             on_progress=progress,
         )
 

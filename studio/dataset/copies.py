@@ -16,7 +16,7 @@ from typing import Any
 from filelock import FileLock
 
 from studio.dataset.columns import Wanted, columns_of
-from studio.errors import ManifestError, StudioError
+from studio.errors import ManifestError, StudioError, first_line
 from studio.files import read_json, storage_errors, write_json
 from studio.settings import Settings
 
@@ -194,9 +194,3 @@ def _packed(value: Any) -> Any:
     if isinstance(value, Mapping) and isinstance(value.get("bytes"), bytes):
         return {"path": None, **value}
     return value
-
-
-def first_line(error: Exception) -> str:
-    """What an error of a library says, in brief."""
-    lines = str(error).strip().splitlines()
-    return lines[0][:200] if lines else type(error).__name__

@@ -11,8 +11,8 @@ from typing import Any
 
 from studio.dataset.cards import CARDS, require_own_files
 from studio.dataset.columns import Wanted, columns_of
-from studio.dataset.copies import TABLE, copies, first_line, is_audio, is_current, rows_of_dataset, write_copy
-from studio.errors import HubUnreachableError, ManifestError, StudioError
+from studio.dataset.copies import TABLE, copies, is_audio, is_current, rows_of_dataset, write_copy
+from studio.errors import HubUnreachableError, ManifestError, StudioError, first_line
 
 _TIMEOUT_SECONDS = 10.0
 _RETRIES = 1

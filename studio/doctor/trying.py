@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
+from studio.errors import first_line
 from studio.process_exit import leave
 
 GPUS, AUDIO, TORCH, BITSANDBYTES = "gpus", "audio", "torch", "bitsandbytes"
@@ -77,11 +78,6 @@ def _bitsandbytes() -> dict[str, Any]:
         return {"bitsandbytes": OK}
     except (ImportError, OSError, RuntimeError, AttributeError, ValueError) as error:
         return {"bitsandbytes": first_line(error)}
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, in a line."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
 if __name__ == "__main__":

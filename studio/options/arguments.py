@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from studio.errors import ConfigError
+from studio.errors import ConfigError, in_brief
 from studio.options import dialects
 from studio.options.choices import ALL_LINEAR
 from studio.options.training import FIELDS as _FIELDS
@@ -287,7 +287,7 @@ def _read_mapping(path: Path) -> Mapping[str, Any]:
         raise ConfigError(
             "The configuration {path} is not valid YAML or JSON: {reason}",
             path=path,
-            reason=" ".join(str(error).split())[:300],
+            reason=in_brief(error),
         ) from error
     if values is None:
         return {}

@@ -6,6 +6,7 @@ This module imports nothing heavy.
 """
 
 from dataclasses import Field, dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from studio.methods import METHODS
@@ -859,6 +860,11 @@ class TrainingConfig:
             ConfigError: if they are none, or not as many as manifests.
         """
         return weights_of(self)
+
+    @property
+    def cache_folder(self) -> Path | None:
+        """`cache_dir` as a path; None: the usual one."""
+        return Path(self.cache_dir) if self.cache_dir else None
 
     @property
     def processes_per_machine(self) -> int:

@@ -22,7 +22,7 @@ from studio.errors import RunError, StorageError, StudioError
 from studio.files import storage_errors, user_path, write_json, write_text
 from studio.memory.gpus import detected_gpus
 from studio.options.arguments import config_to_dict
-from studio.options.sources import folder_and_splits, sources_of
+from studio.options.sources import DEMO, folder_and_splits, sources_of
 from studio.options.training import FIELDS, TrainingConfig
 from studio.registry.store import ModelRegistry
 from studio.runs import process
@@ -42,7 +42,6 @@ from studio.runs.status import (
 from studio.runs.view import view
 from studio.settings import Settings
 from studio.training.base_choice import check_window
-from studio.training.data.sources import DEMO
 from studio.training.finished_model import check_output_dir
 from studio.training.launch import check_processes
 from studio.training.preflight import check_logger

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from studio.errors import ConfigError, ModelBrokenError
+from studio.errors import ConfigError, ModelBrokenError, in_brief
+from studio.lazy_imports import transformers_library
 from studio.messages import Message
 from studio.methods import METHODS
 from studio.methods.method import AdapterSettings
@@ -16,8 +17,6 @@ from studio.options.training import TrainingConfig
 from studio.training.plan import base_dtype_of, initial_rank, precision_of
 from studio.transcription.devices import is_out_of_memory
 from studio.transcription.engines.transformers import TransformersModel
-from studio.transcription.special_tokens import SpecialTokens
-from studio.whisper.constants import ENGLISH_VOCABULARY
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -71,9 +70,7 @@ def load_model(path: Path, config: TrainingConfig, precision: Precision) -> Any:
     Raises:
         ModelBrokenError: if the folder cannot be loaded.
     """
-    import transformers as typed_transformers
-
-    transformers: Any = typed_transformers
+    transformers = transformers_library()
     has_gpu = torch.cuda.is_available()
     options: dict[str, Any] = {"dtype": DTYPES[base_dtype_of(config, precision.name, has_gpu)]}
     if config.attn_implementation != "auto":
@@ -98,23 +95,12 @@ def load_training_base(path: Path, config: TrainingConfig, precision: Precision)
     Raises:
         ModelBrokenError: if the folder cannot be loaded.
     """
-    import transformers as typed_transformers
-
-    transformers: Any = typed_transformers
     model = load_model(path, config, precision)
+    generation_config = model.generation_config
     try:
-        tokenizer = transformers.WhisperTokenizer.from_pretrained(path, local_files_only=True)
-        extractor = transformers.WhisperFeatureExtractor.from_pretrained(path, local_files_only=True)
+        return Base(TransformersModel.of(model, path), generation_config)
     except _LOADING_ERRORS as error:
         raise _broken(path, error) from error
-    generation_config = model.generation_config
-    model.generation_config = transformers.GenerationConfig()
-    settings = generation_config.to_dict()
-    is_multilingual = settings.get("is_multilingual")
-    if is_multilingual is None:
-        is_multilingual = model.config.vocab_size != ENGLISH_VOCABULARY
-    tokens = SpecialTokens.of(tokenizer, is_multilingual=bool(is_multilingual))
-    return Base(TransformersModel(model, tokenizer, extractor, tokens, settings), generation_config)
 
 
 _LOADING_ERRORS = (OSError, ValueError, TypeError, KeyError, RuntimeError, SafetensorError)
@@ -131,14 +117,12 @@ def _broken(path: Path, error: Exception) -> ModelBrokenError:
     return ModelBrokenError(
         "The model in {folder} cannot be loaded ({reason}): copy or download it again.",
         folder=path,
-        reason=" ".join(str(error).split())[:300],
+        reason=in_brief(error),
     )
 
 
 def _quantization(bits: str, dtype: torch.dtype) -> Any:
-    import transformers as typed_transformers
-
-    transformers: Any = typed_transformers
+    transformers = transformers_library()
     if bits == "8bit":
         return transformers.BitsAndBytesConfig(load_in_8bit=True)
     return transformers.BitsAndBytesConfig(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.dataset.example import Example
-from studio.errors import StudioError
+from studio.errors import StudioError, in_brief
 from studio.evaluation.capabilities import CHECKS, KeptReadings, check_capabilities
 from studio.evaluation.reading_short import measure_short, ways_of
 from studio.messages import Joined, Message
@@ -223,7 +223,7 @@ def _given_up_with(made: MadeModel, sentence: Message) -> Iterator[None]:
         yield
     except Exception as error:
         log.exception("A measurement of the model was given up.")
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        reason = in_brief(error, 200) or type(error).__name__
         made.events.warn(Message(sentence.template, reason=reason))
 
 

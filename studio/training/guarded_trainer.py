@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from transformers import Seq2SeqTrainer
 from transformers.trainer_utils import rotate_checkpoints
 
-from studio.errors import RunError, StorageError
+from studio.errors import RunError, StorageError, in_brief
 from studio.training.checkpoints import STATE_FILE, WRITING, last_checkpoint, put_in_place
 from studio.training.data.collator import CLIPS
 from studio.training.distributed.world import World, is_peer_lost
@@ -78,7 +78,7 @@ class GuardedTrainer(Seq2SeqTrainer):
                 "The checkpoint of step {step} could not be written ({reason}), {kept} is kept: make room, "
                 "for example with python -m studio runs remove-checkpoints ID, and resume the run.",
                 step=self.state.global_step,
-                reason=" ".join(str(error).split())[:200],
+                reason=in_brief(error, 200),
                 kept=last.name if last else "no checkpoint",
             ) from error
         finally:

@@ -1,13 +1,12 @@
 """What can be told about a run before it takes long: about its data, and where it reports to."""
 
 from importlib.util import find_spec
-from pathlib import Path
 
-from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError
 from studio.options.sources import sources_of
 from studio.options.training import TrainingConfig
 from studio.training.data.augmentation import Augmentation
+from studio.training.data.sources import read_list
 
 _FIRST_ROWS = 20
 
@@ -21,21 +20,9 @@ def check_sources(config: TrainingConfig) -> None:
         ConfigError: if the augmentation's file or folder cannot be used.
     """
     Augmentation.of(config)
-    cache_dir = Path(config.cache_dir) if config.cache_dir else None
     for source, split in ((config.train_data, "train"), (config.test_data, "test")):
-        for part in sources_of(source):
-            if not part:
-                continue
-            read_manifest(
-                part,
-                split=split,
-                max_rows=_FIRST_ROWS,
-                cache_dir=cache_dir,
-                local_files_only=config.local_files_only,
-                needs_text=not config.distill,
-                audio_column=config.audio_column,
-                text_column=config.text_column,
-            )
+        for part in filter(None, sources_of(source)):
+            read_list(config, part, split, _FIRST_ROWS)
 
 
 def check_logger(config: TrainingConfig) -> None:

@@ -59,8 +59,9 @@ def adapter_folder(config: TrainingConfig, registry: ModelRegistry) -> Path:
     Raises:
         HubUnreachableError: if that fails.
     """
-    cache_dir = Path(config.cache_dir) if config.cache_dir else None
-    return registry.local_path(config.adapter, local_files_only=config.local_files_only, cache_dir=cache_dir)
+    return registry.local_path(
+        config.adapter, local_files_only=config.local_files_only, cache_dir=config.cache_folder
+    )
 
 
 def _options_of(folder: Path, adapter: str) -> dict[str, Any]:

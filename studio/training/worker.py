@@ -16,8 +16,9 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from studio.errors import RunError, StudioError
+from studio.errors import RunError, StudioError, in_brief
 from studio.files import read_json, write_json, write_text
+from studio.lazy_imports import transformers_library
 from studio.memory.oom_text import read_report
 from studio.messages import from_plain, to_plain
 from studio.options.arguments import read_config
@@ -147,9 +148,7 @@ def _quieten_libraries() -> None:
     warnings.filterwarnings("ignore", message=r".*LoRA tensor\(s\) have invalid shape")
     for talkative in ("httpx", "absl", "bitsandbytes"):
         logging.getLogger(talkative).setLevel(logging.CRITICAL)
-    import transformers as typed_transformers
-
-    transformers: Any = typed_transformers
+    transformers = transformers_library()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
 
@@ -226,7 +225,7 @@ def _sentence(error: Exception) -> StudioError:
     return RunError(
         "The run failed with {kind}: {message}. Its log has the details.",
         kind=type(error).__name__,
-        message=" ".join(str(error).split())[:300] or "no message",
+        message=in_brief(error) or "no message",
     )
 
 

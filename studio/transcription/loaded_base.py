@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from studio.errors import ModelBrokenError
+from studio.errors import ModelBrokenError, first_line
 from studio.lazy_imports import transformers_library
 from studio.registry.spec import ModelDimensions
 from studio.registry.tensors import read_json_object
@@ -16,9 +16,7 @@ from studio.registry.validate import check_adapter
 from studio.transcription.devices import torch_device, usual_dtype
 from studio.transcription.engine import TRANSFORMERS
 from studio.transcription.engines.transformers import TransformersModel
-from studio.transcription.special_tokens import SpecialTokens
 from studio.whisper.audio_context import POSITIONS, SECONDS_PER_POSITION
-from studio.whisper.constants import ENGLISH_VOCABULARY
 
 _BITS = ("int8", "int4")
 """Precisions of bitsandbytes."""
@@ -97,7 +95,7 @@ class LoadedBase:
             raise ModelBrokenError(
                 "The adapter {adapter} cannot be loaded ({reason}): train or copy it again.",
                 adapter=adapter_id,
-                reason=_first_line(error),
+                reason=first_line(error),
             ) from error
         self._peft.eval()
         self._peft.base_model.disable_adapter_layers()
@@ -157,23 +155,16 @@ def load_base(folder: Path, *, device: str = "auto", precision: str = "auto", th
         model = transformers.WhisperForConditionalGeneration.from_pretrained(
             folder, use_safetensors=True, local_files_only=True, **_weights(precision, place)
         )
-        tokenizer = transformers.WhisperTokenizer.from_pretrained(folder, local_files_only=True)
-        extractor = transformers.WhisperFeatureExtractor.from_pretrained(folder, local_files_only=True)
+        whole = TransformersModel.of(model.eval(), folder)
     except (OSError, ValueError, TypeError, KeyError, RuntimeError, SafetensorError) as error:
         raise ModelBrokenError(
             "The model in {folder} cannot be loaded ({reason}): copy or download it again.",
             folder=folder,
-            reason=_first_line(error),
+            reason=first_line(error),
         ) from error
-    settings = model.generation_config.to_dict()
-    is_multilingual = settings.get("is_multilingual")
-    if is_multilingual is None:
-        is_multilingual = dimensions.vocab_size != ENGLISH_VOCABULARY
-    tokens = SpecialTokens.of(tokenizer, is_multilingual=bool(is_multilingual))
-    model.generation_config = transformers.GenerationConfig()
     if precision not in _BITS:
         model.to(place)
-    return LoadedBase(TransformersModel(model.eval(), tokenizer, extractor, tokens, settings), dimensions)
+    return LoadedBase(whole, dimensions)
 
 
 def _dimensions(folder: Path) -> ModelDimensions:
@@ -210,8 +201,3 @@ def _weights(precision: str, place: str) -> dict[str, Any]:
 def _module_name(adapter_id: str) -> str:
     """Adapters are modules inside the model, and the name of a module has no dot."""
     return adapter_id.replace(".", "·")
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from studio.errors import ConfigError, ModelBrokenError
+from studio.errors import ConfigError, ModelBrokenError, first_line
 from studio.registry.tensors import read_json_object
 from studio.registry.validate import read_card
 from studio.transcription.devices import ctranslate2_device
@@ -74,7 +74,7 @@ def load_export(
         raise ModelBrokenError(
             "The export in {folder} cannot be loaded ({reason}): export the model again.",
             folder=folder,
-            reason=_first_line(error),
+            reason=first_line(error),
         ) from error
     decoder = model.hf_tokenizer.get_added_tokens_decoder()
     ids = {token.content: int(id_) for id_, token in decoder.items()}
@@ -107,8 +107,3 @@ def _compute_type(precision: str, device: str) -> str:
 
 def _width(compute_type: str) -> int:
     return _BYTES_OF.get(compute_type, 1)
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

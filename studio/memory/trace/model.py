@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from studio.lazy_imports import transformers_library
 from studio.memory.plan import TrainingPlan
 from studio.memory.trace.cuda import AutocastRegion
 from studio.methods import METHODS
@@ -26,9 +27,7 @@ def arithmetic_dtype(plan: TrainingPlan) -> torch.dtype:
 
 def build_model(plan: TrainingPlan, dimensions: ModelDimensions) -> Any:
     """The plan's model on the meta device, with what is trained marked; to be given storages by `place`."""
-    import transformers as typed_transformers
-
-    transformers: Any = typed_transformers
+    transformers = transformers_library()
     config = transformers.WhisperConfig(
         **dimensions.__dict__,
         **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"), 0),

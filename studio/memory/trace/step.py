@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from studio.lazy_imports import transformers_library
 from studio.memory.plan import Part, Phase, TrainingPlan
 from studio.memory.trace.allocator import replay
 from studio.memory.trace.cuda import WORKSPACES, AutocastRegion, cuda_kernels, rounded
@@ -88,9 +89,7 @@ def _states_8bit(p: nn.Parameter, *, is_embedding: bool) -> list[torch.Tensor]:
 
 def _adafactor(trained: list[nn.Parameter]) -> Any:
     """transformers' own, as its trainer makes it, after a first step."""
-    import transformers as typed_transformers
-
-    transformers: Any = typed_transformers
+    transformers = transformers_library()
     optimizer = transformers.Adafactor(trained, lr=1e-4, scale_parameter=False, relative_step=False)
     for p in trained:
         state = optimizer.state[p]

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from studio.errors import RunError
+from studio.errors import RunError, in_brief
 from studio.files import read_json, write_json
 from studio.memory.plan import TrainingPlan
 from studio.memory.trace.result import TRACE_VERSION, Trace
@@ -80,14 +80,10 @@ def _ask_worker(question: dict[str, Any], settings: Settings) -> dict[str, Any]:
                 worker.kill()
         row = json.loads(answer)
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise RunError("The memory trace did not end ({reason}).", reason=_short(error)) from error
+        raise RunError("The memory trace did not end ({reason}).", reason=in_brief(error)) from error
     if not isinstance(row, dict) or "error" in row:
         raise RunError(
             "This training step cannot be traced ({reason}): change the plan, or take the estimate.",
             reason=row["error"] if isinstance(row, dict) else "no answer",
         )
     return row
-
-
-def _short(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]

@@ -22,11 +22,10 @@ from studio.dataset.usable import (
 )
 from studio.errors import ConfigError, ManifestError
 from studio.evaluation.other_languages import clips_in_other_languages
-from studio.options.sources import sources_of
+from studio.options.sources import DEMO, sources_of
 from studio.options.training import TrainingConfig
 from studio.transcription.languages import AUTO, resolve_language
 
-DEMO = "demo"
 _OTHER_CLIPS = 40
 """At most: of these a recording of a minute is put together, which is heard after the run."""
 _LARGEST_GROUP = 1 / 3
@@ -60,9 +59,9 @@ def read_source(config: TrainingConfig, on_row: Callable[[], None] = lambda: Non
         HubUnreachableError: if a Hub dataset cannot be reached.
     """
     problems: list[RowProblem] = []
-    manifests = [_read(config, source, "train") for source in sources_of(config.train_data)]
+    manifests = [read_list(config, source, "train") for source in sources_of(config.train_data)]
     test_source = config.test_data or (f"{DEMO}:validation" if config.train_data == DEMO else "")
-    tests = [_read(config, source, "test") for source in sources_of(test_source) if source]
+    tests = [read_list(config, source, "test") for source in sources_of(test_source) if source]
     is_small = sum(len(manifest.examples) for manifest in (*manifests, *tests)) <= HEARD_AT_ONCE
     judge = _judge(config, on_row, is_small=is_small)
     parts = [_usable(manifest, judge, problems) for manifest in manifests]
@@ -94,7 +93,7 @@ def other_clips(config: TrainingConfig, own: Collection[str] = ()) -> list[Examp
         config.other_languages_data,
         own,
         _OTHER_CLIPS,
-        cache_dir=Path(config.cache_dir) if config.cache_dir else None,
+        cache_dir=config.cache_folder,
         local_files_only=config.local_files_only,
     )
 
@@ -132,12 +131,18 @@ def _hash(manifests: Sequence[Manifest]) -> str:
     return hashlib.sha256(" ".join(manifest.hash for manifest in manifests).encode()).hexdigest()
 
 
-def _read(config: TrainingConfig, source: str, split: str) -> Manifest:
-    cache_dir = Path(config.cache_dir) if config.cache_dir else None
+def read_list(config: TrainingConfig, source: str, split: str, max_rows: int | None = None) -> Manifest:
+    """One list of a run, as the run reads it; its first rows if only those are asked for.
+
+    Raises:
+        ManifestError: if it cannot be used.
+        HubUnreachableError: if a Hub dataset cannot be reached.
+    """
     return read_manifest(
         source,
         split=split,
-        cache_dir=cache_dir,
+        max_rows=max_rows,
+        cache_dir=config.cache_folder,
         local_files_only=config.local_files_only,
         needs_text=not config.distill,
         audio_column=config.audio_column,

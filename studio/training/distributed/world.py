@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 
-from studio.errors import ConfigError, RunError, StudioError
+from studio.errors import ConfigError, RunError, StudioError, in_brief
 from studio.options.training import TrainingConfig
 from studio.training.stop import StopRequested
 
@@ -178,4 +178,4 @@ def is_peer_lost(error: BaseException) -> bool:
 def _reason(error: Exception) -> str:
     if isinstance(error, StudioError):
         return str(error)
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    return f"{type(error).__name__}: {in_brief(error)}"

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from studio.lazy_imports import transformers_library
 from studio.registry.spec import ModelDimensions
 
 _HALF_BYTES = 2
@@ -20,10 +21,9 @@ def write_blank_model(folder: Path, dimensions: ModelDimensions) -> None:
     few kilobytes of the disk whatever the model's size.
     """
     import torch
-    import transformers as typed_transformers
     from transformers import initialization
 
-    transformers: Any = typed_transformers
+    transformers = transformers_library()
     config = transformers.WhisperConfig(
         **dimensions.__dict__,
         **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"), 0),

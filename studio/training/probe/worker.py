@@ -17,6 +17,7 @@ from typing import Any
 
 from studio.errors import StudioError
 from studio.files import read_json, write_json
+from studio.lazy_imports import transformers_library
 from studio.memory.measure import PeakMeter
 from studio.memory.overhead import step_figures
 from studio.methods import METHODS
@@ -101,8 +102,6 @@ def _measure(question: ProbeQuestion, folder: Path, precision: Any) -> int | Non
 def _trainer(
     model: Any, question: ProbeQuestion, config: TrainingConfig, folder: Path, precision: Any
 ) -> Any:
-    import transformers as typed_transformers
-
     from studio.training.callback import RunCallback
     from studio.training.data.clips import TrainingData
     from studio.training.data.collator import Collator
@@ -113,7 +112,7 @@ def _trainer(
     from studio.training.trainer import TrainerParts, WhisperTrainer
     from studio.training.trainer_arguments import training_arguments
 
-    transformers: Any = typed_transformers
+    transformers = transformers_library()
     d = question.dimensions
     rate = learning_rate_for(config, d.d_model)
     arguments: Any = training_arguments(

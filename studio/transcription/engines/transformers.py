@@ -8,6 +8,7 @@ generation config overrides it.
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from studio.transcription.special_tokens import SECONDS_PER_TOKEN, SpecialTokens
 from studio.transcription.time_tokens import WithinTheSound
 from studio.transcription.window_model import Search, TokenTimes, Written, pad_word
 from studio.whisper.audio_context import FRAMES_PER_POSITION, audio_context, positions_of
+from studio.whisper.constants import ENGLISH_VOCABULARY
 
 
 class Forbidden:
@@ -102,6 +104,25 @@ class TransformersModel:
         self.extractor = extractor
         self.tokens = tokens
         self.settings = settings
+
+    @classmethod
+    def of(cls, model: Any, folder: Path) -> "TransformersModel":
+        """A `WhisperForConditionalGeneration` with the tokenizer and the features in its folder. The model is
+        left an empty generation config, so that this class alone decides.
+
+        Raises:
+            ModelBrokenError: if the tokenizer is none of a Whisper.
+        """
+        transformers = transformers_library()
+        tokenizer = transformers.WhisperTokenizer.from_pretrained(folder, local_files_only=True)
+        extractor = transformers.WhisperFeatureExtractor.from_pretrained(folder, local_files_only=True)
+        settings = model.generation_config.to_dict()
+        model.generation_config = transformers.GenerationConfig()
+        is_multilingual = settings.get("is_multilingual")
+        if is_multilingual is None:
+            is_multilingual = model.config.vocab_size != ENGLISH_VOCABULARY
+        tokens = SpecialTokens.of(tokenizer, is_multilingual=bool(is_multilingual))
+        return cls(model, tokenizer, extractor, tokens, settings)
 
     usual_beams = 1
     """As in transformers itself."""
