@@ -12,9 +12,10 @@ from studio.memory.fit import LARGEST_BATCH, FitResult, cards_for, fit, for_card
 from studio.memory.gpus import Gpu, card, usable_bytes
 from studio.memory.plan import LABEL_LENGTH
 from studio.options.arguments import command_line, config_to_dict
+from studio.options.checks import check_between, check_choice
 from studio.options.choices import METHOD_LABELS
 from studio.options.training import TrainingConfig
-from studio.options.values import check_between, check_numbers
+from studio.options.values import check_numbers
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
 from studio.training.plan import config_of, planned
@@ -129,13 +130,7 @@ def find_fit(question: FitQuestion, registry: ModelRegistry, receipts: Path | No
 
 def _advice(question: FitQuestion) -> Advice:
     advice = advise(question.hours)
-    if question.method not in (AUTO, *METHOD_LABELS):
-        raise ConfigError(
-            "{name} must be one of {choices}, got {value!r}.",
-            name="method",
-            choices=", ".join((AUTO, *METHOD_LABELS)),
-            value=question.method,
-        )
+    check_choice("method", question.method, (AUTO, *METHOD_LABELS))
     return advice if question.method == AUTO else replace(advice, method=question.method)
 
 

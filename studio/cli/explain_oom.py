@@ -13,7 +13,7 @@ from studio.errors import ConfigError, StorageError
 from studio.memory.oom import explain
 from studio.memory.oom_text import LONGEST_TEXT, OomKind
 from studio.memory.plan import LABEL_LENGTH
-from studio.options.values import check_between
+from studio.options.checks import check_between
 from studio.services import Services
 from studio.settings import Settings
 from studio.whisper.constants import TEXT_POSITIONS

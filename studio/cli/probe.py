@@ -7,7 +7,7 @@ from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser, run_options
 from studio.memory.gpus import detected_gpus
 from studio.memory.receipts import CPU, Receipt, read_receipts
-from studio.options.values import check_between
+from studio.options.checks import check_between
 from studio.runs.probe import PATIENCE_SECONDS
 from studio.services import Services
 from studio.settings import Settings

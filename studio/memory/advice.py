@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from studio.messages import Message
-from studio.options.values import check_between
+from studio.options.checks import check_between
 from studio.registry.catalog import find_released
 
 FEW_HOURS, MANY_HOURS = 10.0, 50.0

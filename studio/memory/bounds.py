@@ -1,6 +1,5 @@
-"""What the numbers and words of a plan may be."""
+"""What the numbers of a plan may be."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from studio.errors import ConfigError
@@ -38,19 +37,4 @@ def require_between(plan: Any, name: str, low: float, high: float) -> None:
     if not value <= high:
         raise ConfigError(
             "{name} must be at most {high:.10g}, got {value:.10g}.", name=name, high=high, value=value
-        )
-
-
-def require_choice(name: str, value: str, choices: Iterable[str]) -> None:
-    """Refuses a word that is none of the choices.
-
-    Raises:
-        ConfigError: names the option, the choices, and what came.
-    """
-    if value not in choices:
-        raise ConfigError(
-            "{name} must be one of {choices}, got {value!r}.",
-            name=name,
-            choices=", ".join(choices),
-            value=value,
         )

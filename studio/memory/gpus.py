@@ -7,7 +7,7 @@ from typing import Literal
 
 from studio.errors import ConfigError
 from studio.memory.plan import MemoryEstimate
-from studio.options.values import check_between
+from studio.options.checks import check_between
 from studio.units import GIB, MIB, parse_bytes
 
 GpuKind = Literal["consumer", "workstation", "datacenter"]

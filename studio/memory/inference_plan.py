@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from studio.errors import ConfigError
-from studio.memory.bounds import require_between, require_choice
+from studio.memory.bounds import require_between
+from studio.options.checks import check_choice
 from studio.options.choices import ALL_LINEAR, QUANTIZATIONS
 from studio.whisper.constants import TEXT_POSITIONS
 
@@ -36,13 +37,13 @@ class InferencePlan:
         Raises:
             ConfigError: names the option, what came, and what is accepted.
         """
-        require_choice("engine", self.engine, ENGINES)
-        require_choice("precision", self.precision, INFERENCE_PRECISIONS)
-        require_choice("quantization", self.quantization, QUANTIZATIONS)
+        check_choice("engine", self.engine, ENGINES)
+        check_choice("precision", self.precision, INFERENCE_PRECISIONS)
+        check_choice("quantization", self.quantization, QUANTIZATIONS)
         for name, high in (("batch_size", 1024), ("num_beams", 32), ("max_length", TEXT_POSITIONS)):
             require_between(self, name, 1, high)
         for name in self.adapter_modules:
-            require_choice("adapter_modules", name, ALL_LINEAR)
+            check_choice("adapter_modules", name, ALL_LINEAR)
         if self.engine == "transformers" and self.precision in INTEGERS:
             raise ConfigError(
                 "{precision} is of faster-whisper: choose that engine, or fp32, fp16 or bf16.",

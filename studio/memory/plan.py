@@ -6,10 +6,10 @@ from enum import StrEnum
 from typing import Any
 
 from studio.errors import ConfigError
-from studio.memory.bounds import BOUNDS, require_between, require_choice
+from studio.memory.bounds import BOUNDS, require_between
 from studio.messages import Message
 from studio.methods import METHODS
-from studio.options.checks import check_types
+from studio.options.checks import check_choice, check_types
 from studio.options.choices import (
     ALL_LINEAR,
     ATTENTIONS,
@@ -108,13 +108,13 @@ class TrainingPlan:
         Raises:
             ConfigError: names the option, what came, and what is accepted.
         """
-        require_choice("method", self.method, METHODS)
-        require_choice("quantization", self.quantization, QUANTIZATIONS)
-        require_choice("precision", self.precision, PRECISIONS)
-        require_choice("base_dtype", self.base_dtype, DTYPES)
-        require_choice("optimizer", self.optimizer, OPTIMIZERS)
-        require_choice("attention", self.attention, ATTENTIONS)
-        require_choice("sharding", self.sharding, SHARDINGS)
+        check_choice("method", self.method, METHODS)
+        check_choice("quantization", self.quantization, QUANTIZATIONS)
+        check_choice("precision", self.precision, PRECISIONS)
+        check_choice("base_dtype", self.base_dtype, DTYPES)
+        check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        check_choice("attention", self.attention, ATTENTIONS)
+        check_choice("sharding", self.sharding, SHARDINGS)
         for name, low, high in BOUNDS:
             if name != "lora_r" or self.is_adapter:
                 require_between(self, name, low, high)
@@ -122,7 +122,7 @@ class TrainingPlan:
             if not self.target_modules:
                 raise ConfigError("An adapter needs at least one of target_modules.", name="target_modules")
             for name in self.target_modules:
-                require_choice("target_modules", name, ALL_LINEAR)
+                check_choice("target_modules", name, ALL_LINEAR)
         check_types(
             method=self.method,
             quantization=self.quantization,

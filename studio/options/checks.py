@@ -4,7 +4,7 @@ The value `name` of an error is the option to change: the page marks its field.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -37,21 +37,41 @@ def _check_values(config: "TrainingConfig") -> None:
     for f in fields(config):
         choices, bounds = f.metadata["choices"], f.metadata["bounds"]
         value = getattr(config, f.name)
-        if choices and value not in choices:
-            raise ConfigError(
-                "{name} must be one of {choices}, got {value!r}.",
-                name=f.name,
-                choices=", ".join(choices),
-                value=value,
-            )
-        if bounds and value is not None and not bounds[0] <= value <= bounds[1]:  # NaN is in no range
-            raise ConfigError(
-                "{name} must be between {low:.10g} and {high:.10g}, got {value:.10g}.",
-                name=f.name,
-                low=bounds[0],
-                high=bounds[1],
-                value=value,
-            )
+        if choices:
+            check_choice(f.name, value, choices)
+        if bounds and value is not None:
+            check_between(f.name, value, *bounds)
+
+
+def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
+    """Refuses a word that is none of the choices.
+
+    Raises:
+        ConfigError: names the option, the choices, and what came.
+    """
+    if value not in choices:
+        raise ConfigError(
+            "{name} must be one of {choices}, got {value!r}.",
+            name=name,
+            choices=", ".join(choices),
+            value=value,
+        )
+
+
+def check_between(name: str, value: float, low: float, high: float) -> None:
+    """Refuses a number out of range; NaN is in no range.
+
+    Raises:
+        ConfigError: names the option, the range, and what came.
+    """
+    if not low <= value <= high:
+        raise ConfigError(
+            "{name} must be between {low:.10g} and {high:.10g}, got {value:.10g}.",
+            name=name,
+            low=low,
+            high=high,
+            value=value,
+        )
 
 
 def _check_data(config: "TrainingConfig") -> None:

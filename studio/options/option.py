@@ -12,8 +12,7 @@ def option(
     label: str,
     help: str,
     *,
-    low: float | None = None,
-    high: float | None = None,
+    bounds: tuple[float, float] | None = None,
     choices: Mapping[str, str] = MappingProxyType({}),
     aliases: tuple[str, ...] = (),
     is_list: bool = False,
@@ -27,10 +26,10 @@ def option(
 ) -> Any:
     """A dataclass field. Its `group` is one of `studio.options.training.GROUPS`.
 
-    `low` and `high` bound a number; `choices` map each word that it may be to its label; `aliases` are flags
-    of other scripts that mean the same; of a text that `is_list`, several are separated by commas. `step` is
-    what a click in the form adds, `automatic` says there what an empty number stands for. What is
-    `for_trainer`, `Seq2SeqTrainingArguments` takes as it is.
+    `bounds` are the least and the greatest of a number; `choices` map each word that it may be to its label;
+    `aliases` are flags of other scripts that mean the same; of a text that `is_list`, several are separated
+    by commas. `step` is what a click in the form adds, `automatic` says there what an empty number stands
+    for. What is `for_trainer`, `Seq2SeqTrainingArguments` takes as it is.
 
     A text `names` a `path`, a `model`, or `data`. What is `in_plan` a plan of the memory decides; what
     `reteaches` would have a student learn something else than what its teacher reads; what is `of_machine`
@@ -40,7 +39,7 @@ def option(
         "group": group,
         "label": label,
         "help": help,
-        "bounds": None if low is None or high is None else (low, high),
+        "bounds": bounds,
         "choices": choices,
         "aliases": aliases,
         "is_list": is_list,

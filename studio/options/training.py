@@ -108,16 +108,14 @@ class TrainingConfig:
         "data",
         "Share held out for evaluation",
         "Share held out when there is no evaluation manifest.",
-        low=0.01,
-        high=0.9,
+        bounds=(0.01, 0.9),
     )
     max_train_samples: int | None = option(
         None,
         "data",
         "Max training clips",
         "Use at most this many training clips.",
-        low=1,
-        high=10**9,
+        bounds=(1, 10**9),
         automatic="0: all of them.",
     )
     max_eval_samples: int | None = option(
@@ -125,8 +123,7 @@ class TrainingConfig:
         "data",
         "Max evaluation clips",
         "Use at most this many evaluation clips.",
-        low=1,
-        high=10**9,
+        bounds=(1, 10**9),
         automatic="0: all of them.",
         aliases=("max_validation_samples",),
     )
@@ -135,8 +132,7 @@ class TrainingConfig:
         "data",
         "Shortest clip (seconds)",
         "Shortest clip used, in seconds.",
-        low=0.0,
-        high=30.0,
+        bounds=(0.0, 30.0),
         aliases=("min_duration_in_seconds",),
     )
     max_audio_len: float = option(
@@ -144,8 +140,7 @@ class TrainingConfig:
         "data",
         "Longest clip (seconds)",
         "Longest clip used, in seconds.",
-        low=0.1,
-        high=30.0,
+        bounds=(0.1, 30.0),
         aliases=("max_duration_in_seconds",),
         in_plan=True,
     )
@@ -182,8 +177,7 @@ class TrainingConfig:
         "data",
         "Share with previous text as prompt",
         "Share of clips with known previous text that are trained with it as prompt.",
-        low=0.0,
-        high=1.0,
+        bounds=(0.0, 1.0),
         reteaches=True,
     )
     normalizer: str = option(
@@ -194,8 +188,7 @@ class TrainingConfig:
         "data",
         "Share of clips without speech",
         "Share of training clips without speech, so that silence gives no text.",
-        low=0.0,
-        high=0.5,
+        bounds=(0.0, 0.5),
         reteaches=True,
     )
 
@@ -212,41 +205,37 @@ class TrainingConfig:
         "augmentation",
         "Time masking ratio",
         "Share of the frames that is masked.",
-        low=0.0,
-        high=1.0,
+        bounds=(0.0, 1.0),
     )
     mask_time_length: int = option(
-        10, "augmentation", "Mask length (frames)", "Frames (10 ms each) of one mask.", low=1, high=3000
+        10, "augmentation", "Mask length (frames)", "Frames (10 ms each) of one mask.", bounds=(1, 3000)
     )
     mask_feature_prob: float = option(
         0.0,
         "augmentation",
         "Frequency masking ratio",
         "Share of the mel bins that is masked.",
-        low=0.0,
-        high=1.0,
+        bounds=(0.0, 1.0),
     )
     mask_feature_length: int = option(
-        10, "augmentation", "Mask length (mel bins)", "Mel bins of one mask.", low=1, high=128
+        10, "augmentation", "Mask length (mel bins)", "Mel bins of one mask.", bounds=(1, 128)
     )
     speed_prob: float = option(
         0.0,
         "augmentation",
         "Speed: share of clips",
         "Share of clips with changed speed.",
-        low=0.0,
-        high=1.0,
+        bounds=(0.0, 1.0),
         reteaches=True,
     )
-    min_speed_rate: float = option(0.9, "augmentation", "Slowest speed", "Slowest speed.", low=0.5, high=2.0)
-    max_speed_rate: float = option(1.1, "augmentation", "Fastest speed", "Fastest speed.", low=0.5, high=2.0)
+    min_speed_rate: float = option(0.9, "augmentation", "Slowest speed", "Slowest speed.", bounds=(0.5, 2.0))
+    max_speed_rate: float = option(1.1, "augmentation", "Fastest speed", "Fastest speed.", bounds=(0.5, 2.0))
     noise_prob: float = option(
         0.0,
         "augmentation",
         "Noise: share of clips",
         "Share of clips with added noise.",
-        low=0.0,
-        high=1.0,
+        bounds=(0.0, 1.0),
         reteaches=True,
     )
     min_snr_db: float = option(
@@ -254,16 +243,14 @@ class TrainingConfig:
         "augmentation",
         "Lowest SNR (dB)",
         "Lowest signal-to-noise ratio, in dB: the loudest noise.",
-        low=-20.0,
-        high=100.0,
+        bounds=(-20.0, 100.0),
     )
     max_snr_db: float = option(
         50.0,
         "augmentation",
         "Highest SNR (dB)",
         "Highest signal-to-noise ratio, in dB: the faintest noise.",
-        low=-20.0,
-        high=100.0,
+        bounds=(-20.0, 100.0),
     )
     noise_dir: str = option(
         "",
@@ -277,8 +264,7 @@ class TrainingConfig:
         "augmentation",
         "Reverb: share of clips",
         "Share of clips with room reverb.",
-        low=0.0,
-        high=1.0,
+        bounds=(0.0, 1.0),
         reteaches=True,
     )
     resample_prob: float = option(
@@ -286,8 +272,7 @@ class TrainingConfig:
         "augmentation",
         "Telephone: share of clips",
         "Share of clips in telephone quality (8 kHz).",
-        low=0.0,
-        high=1.0,
+        bounds=(0.0, 1.0),
         reteaches=True,
     )
     volume_prob: float = option(
@@ -295,15 +280,14 @@ class TrainingConfig:
         "augmentation",
         "Volume: share of clips",
         "Share of clips with changed volume.",
-        low=0.0,
-        high=1.0,
+        bounds=(0.0, 1.0),
         reteaches=True,
     )
     min_gain_db: float = option(
-        -15.0, "augmentation", "Lowest gain (dB)", "Lowest gain, in dB.", low=-60.0, high=60.0
+        -15.0, "augmentation", "Lowest gain (dB)", "Lowest gain, in dB.", bounds=(-60.0, 60.0)
     )
     max_gain_db: float = option(
-        15.0, "augmentation", "Highest gain (dB)", "Highest gain, in dB.", low=-60.0, high=60.0
+        15.0, "augmentation", "Highest gain (dB)", "Highest gain, in dB.", bounds=(-60.0, 60.0)
     )
     augment_config_path: str = option(
         "",
@@ -323,8 +307,7 @@ class TrainingConfig:
         "method",
         "LoRA rank",
         "Rank of the adapter.",
-        low=1,
-        high=1024,
+        bounds=(1, 1024),
         aliases=("lora_rank",),
         in_plan=True,
     )
@@ -333,12 +316,11 @@ class TrainingConfig:
         "method",
         "LoRA alpha",
         "The adapter is scaled by alpha / rank.",
-        low=1,
-        high=4096,
+        bounds=(1, 4096),
         in_plan=True,
     )
     lora_dropout: float = option(
-        0.05, "method", "LoRA dropout", "Dropout before the adapter.", low=0.0, high=0.9
+        0.05, "method", "LoRA dropout", "Dropout before the adapter.", bounds=(0.0, 0.9)
     )
     target_modules: tuple[str, ...] = option(
         ALL_LINEAR,
@@ -407,8 +389,7 @@ class TrainingConfig:
         "method",
         "Loss chunk size (tokens)",
         "Tokens whose logits are computed at once; the loss stays the same. 0: all.",
-        low=0,
-        high=10**6,
+        bounds=(0, 10**6),
         in_plan=True,
     )
     use_reentrant: str = option(
@@ -443,8 +424,7 @@ class TrainingConfig:
         "Share of padded batches",
         "In short-audio mode, the share of batches padded to 30 seconds. Rehearsal keeps 30 s "
         "windows accurate at a lower cost.",
-        low=0.0,
-        high=1.0,
+        bounds=(0.0, 1.0),
     )
     adapter_strength: float | None = option(
         None,
@@ -452,8 +432,7 @@ class TrainingConfig:
         "Adapter strength",
         "Scale of the finished adapter; 1: unchanged. A little less forgets far less. Empty: "
         "0.85 for a new adapter.",
-        low=0.05,
-        high=1.0,
+        bounds=(0.05, 1.0),
         step=0.05,
         automatic="1 = unchanged. Less forgets far less. 0 = automatic: 0.85 for a new adapter.",
     )
@@ -463,8 +442,7 @@ class TrainingConfig:
         "Rehearsal windows per clip",
         "Rehearsal against forgetting: 30 s windows per clip, trained on the base model's own "
         "output. 0: none; faster, but forgets more.",
-        low=0.0,
-        high=1.0,
+        bounds=(0.0, 1.0),
     )
     replay_data: str = option(
         "",
@@ -496,8 +474,7 @@ class TrainingConfig:
         "schedule",
         "Epochs",
         "Passes over the training data.",
-        low=0.01,
-        high=10_000,
+        bounds=(0.01, 10_000),
         for_trainer=True,
     )
     max_steps: int = option(
@@ -505,16 +482,14 @@ class TrainingConfig:
         "schedule",
         "Max steps",
         "Optimizer steps; overrides the epochs if positive.",
-        low=-1,
-        high=10**8,
+        bounds=(-1, 10**8),
     )
     per_device_train_batch_size: int = option(
         8,
         "schedule",
         "Batch size",
         "Clips per step and GPU.",
-        low=1,
-        high=1024,
+        bounds=(1, 1024),
         for_trainer=True,
         in_plan=True,
     )
@@ -523,8 +498,7 @@ class TrainingConfig:
         "schedule",
         "Batch size in evaluation",
         "Clips per step and GPU in evaluation.",
-        low=1,
-        high=1024,
+        bounds=(1, 1024),
         for_trainer=True,
         in_plan=True,
     )
@@ -533,8 +507,7 @@ class TrainingConfig:
         "schedule",
         "Gradient accumulation",
         "Batches whose gradients are summed for one optimizer step.",
-        low=1,
-        high=4096,
+        bounds=(1, 4096),
         for_trainer=True,
         in_plan=True,
     )
@@ -543,8 +516,7 @@ class TrainingConfig:
         "schedule",
         "Learning rate",
         "Peak learning rate; unless set, one that suits the method and the model's size.",
-        low=1e-9,
-        high=1.0,
+        bounds=(1e-9, 1.0),
         step=1e-4,
         automatic="0 = automatic: by method and size of the model.",
     )
@@ -553,8 +525,7 @@ class TrainingConfig:
         "schedule",
         "Warm-up",
         "Steps of warm-up; below 1, a share of all steps.",
-        low=0,
-        high=10**7,
+        bounds=(0, 10**7),
         for_trainer=True,
     )
     lr_scheduler_type: str = option(
@@ -585,8 +556,7 @@ class TrainingConfig:
         "schedule",
         "Weight decay",
         "Weight decay of the optimizer.",
-        low=0.0,
-        high=1.0,
+        bounds=(0.0, 1.0),
         for_trainer=True,
     )
     adam_beta1: float = option(
@@ -594,8 +564,7 @@ class TrainingConfig:
         "schedule",
         "Adam beta 1",
         "AdamW: decay rate of the mean of the gradients.",
-        low=0.0,
-        high=0.99999,
+        bounds=(0.0, 0.99999),
         for_trainer=True,
     )
     adam_beta2: float = option(
@@ -603,8 +572,7 @@ class TrainingConfig:
         "schedule",
         "Adam beta 2",
         "AdamW: decay rate of the mean of the squared gradients.",
-        low=0.0,
-        high=0.999999,
+        bounds=(0.0, 0.999999),
         for_trainer=True,
     )
     adam_epsilon: float = option(
@@ -612,8 +580,7 @@ class TrainingConfig:
         "schedule",
         "Adam epsilon",
         "AdamW: added to the divisor for numerical stability.",
-        low=1e-20,
-        high=1.0,
+        bounds=(1e-20, 1.0),
         for_trainer=True,
     )
     label_smoothing_factor: float = option(
@@ -621,8 +588,7 @@ class TrainingConfig:
         "schedule",
         "Label smoothing",
         "Share of the loss that is spread over all tokens; 0.1 is common, 0 is off.",
-        low=0.0,
-        high=0.9,
+        bounds=(0.0, 0.9),
         reteaches=True,
     )
     max_grad_norm: float = option(
@@ -630,8 +596,7 @@ class TrainingConfig:
         "schedule",
         "Gradient clipping",
         "Gradients are clipped to this norm.",
-        low=0.0,
-        high=1e6,
+        bounds=(0.0, 1e6),
         for_trainer=True,
     )
     seed: int = option(
@@ -639,8 +604,7 @@ class TrainingConfig:
         "schedule",
         "Random seed",
         "Seed of the order, dropout and new weights.",
-        low=0,
-        high=2**32 - 1,
+        bounds=(0, 2**32 - 1),
         for_trainer=True,
     )
 
@@ -659,8 +623,7 @@ class TrainingConfig:
         "evaluation",
         "Evaluation interval (steps)",
         "Steps between evaluations, with eval_strategy steps.",
-        low=1,
-        high=10**8,
+        bounds=(1, 10**8),
     )
     eval_delay: float = option(
         0.0,
@@ -668,8 +631,7 @@ class TrainingConfig:
         "Evaluation delay",
         "Epochs (with eval_strategy steps: steps) before the first evaluation; the last step "
         "is always evaluated.",
-        low=0.0,
-        high=10**8,
+        bounds=(0.0, 10**8),
         for_trainer=True,
     )
     eval_on_start: bool = option(
@@ -680,19 +642,17 @@ class TrainingConfig:
         "evaluation",
         "Checkpoint interval (steps)",
         "Steps between checkpoints; 0 saves at each evaluation.",
-        low=0,
-        high=10**8,
+        bounds=(0, 10**8),
     )
     save_total_limit: int = option(
-        2, "evaluation", "Checkpoints kept", "Checkpoints kept.", low=1, high=1000, for_trainer=True
+        2, "evaluation", "Checkpoints kept", "Checkpoints kept.", bounds=(1, 1000), for_trainer=True
     )
     logging_steps: int = option(
         5,
         "evaluation",
         "Logging interval (steps)",
         "Steps between points of the loss curve.",
-        low=1,
-        high=10**8,
+        bounds=(1, 10**8),
         for_trainer=True,
     )
     metric_for_best_model: str = option(
@@ -707,8 +667,7 @@ class TrainingConfig:
         "evaluation",
         "Early stopping (evaluations)",
         "End the run after this many evaluations without improvement; 0: never.",
-        low=0,
-        high=1000,
+        bounds=(0, 1000),
     )
     capability_check: bool = option(
         True,
@@ -730,11 +689,10 @@ class TrainingConfig:
         "evaluation",
         "Longest text in evaluation (tokens)",
         "Longest text generated in evaluation, in tokens.",
-        low=1,
-        high=TEXT_POSITIONS,
+        bounds=(1, TEXT_POSITIONS),
     )
     generation_num_beams: int = option(
-        1, "evaluation", "Beam size in evaluation", "Beam size in evaluation.", low=1, high=32
+        1, "evaluation", "Beam size in evaluation", "Beam size in evaluation.", bounds=(1, 32)
     )
 
     # processes
@@ -743,8 +701,7 @@ class TrainingConfig:
         "processes",
         "Processes",
         "Total over all machines, one per GPU.",
-        low=1,
-        high=1024,
+        bounds=(1, 1024),
         aliases=("num_gpus",),
     )
     sharding: str = option(
@@ -756,15 +713,14 @@ class TrainingConfig:
         aliases=("distributed", "distributed_type"),
     )
     num_machines: int = option(
-        1, "processes", "Machines", "Machines that train together.", low=1, high=1024, aliases=("nnodes",)
+        1, "processes", "Machines", "Machines that train together.", bounds=(1, 1024), aliases=("nnodes",)
     )
     machine_rank: int = option(
         0,
         "processes",
         "Machine rank",
         "From 0; machine 0 keeps the model.",
-        low=0,
-        high=1023,
+        bounds=(0, 1023),
         aliases=("node_rank",),
         of_machine=True,
     )
@@ -781,8 +737,7 @@ class TrainingConfig:
         "processes",
         "Port of machine 0",
         "Must be open on machine 0.",
-        low=1,
-        high=65535,
+        bounds=(1, 65535),
         aliases=("master_port",),
         of_machine=True,
     )
@@ -791,8 +746,7 @@ class TrainingConfig:
         "processes",
         "Process timeout (s)",
         "Seconds without an answer after which a process counts as lost.",
-        low=1,
-        high=10**7,
+        bounds=(1, 10**7),
         for_trainer=True,
     )
 
@@ -802,8 +756,7 @@ class TrainingConfig:
         "machine",
         "Data loader workers",
         "Processes that read and decode audio.",
-        low=0,
-        high=256,
+        bounds=(0, 256),
         aliases=("num_workers",),
         for_trainer=True,
         of_machine=True,

@@ -162,22 +162,6 @@ def whole_number(name: str, value: Any) -> int:
     return int(number)
 
 
-def check_between(name: str, value: float, low: float, high: float) -> None:
-    """Refuses a number out of range.
-
-    Raises:
-        ConfigError: names the option, the range, and what came.
-    """
-    if not low <= value <= high:
-        raise ConfigError(
-            "{name} must be between {low:.10g} and {high:.10g}, got {value:.10g}.",
-            name=name,
-            low=low,
-            high=high,
-            value=value,
-        )
-
-
 def _modules(value: Any) -> tuple[str, ...]:
     """`q_proj,v_proj`, a list, or all-linear."""
     parts = value if isinstance(value, list | tuple) else str(value or "").split(",")

@@ -2,8 +2,8 @@
 
 from studio.errors import ConfigError
 from studio.messages import Message
+from studio.options.checks import check_between
 from studio.options.choices import TASKS
-from studio.options.values import check_between
 from studio.transcription.chinese_script import SCRIPTS
 from studio.transcription.engine import (
     AUDIO_CONTEXTS,

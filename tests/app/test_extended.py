@@ -18,7 +18,7 @@ from tests.studio_process import ROOT, StudioProcess
 
 OPTION = """
     label_noise: float = option(
-        0.125, "method", "Label noise", "Share of the tokens that are taught wrong.", low=0.0, high=0.5
+        0.125, "method", "Label noise", "Share of the tokens that are taught wrong.", bounds=(0.0, 0.5)
     )
 """
 METHOD = '''

@@ -11,7 +11,7 @@ from studio.doctor.examine import examine
 from studio.memory.myths import claims
 from studio.memory.plan import LABEL_LENGTH
 from studio.options.arguments import config_from_dict
-from studio.options.values import check_between
+from studio.options.checks import check_between
 from studio.services import Services
 from studio.training.probe.question import ProbeQuestion
 from studio.ui.api.json_values import SCHEMA_VERSION

@@ -25,7 +25,8 @@ from studio.evaluation.corrections import (
 from studio.evaluation.explorer import Explorer
 from studio.evaluation.result import Evaluation
 from studio.options.choices import NORMALIZERS
-from studio.options.values import check_between, whole_number
+from studio.options.checks import check_between
+from studio.options.values import whole_number
 from studio.registry.store import ModelRegistry
 from studio.reports.evaluation_report import evaluation_report
 from studio.reports.evaluation_views import (

@@ -10,8 +10,9 @@ from gradio.blocks import Block
 from studio.actions.forms import Asked, Forms, compare_forms
 from studio.dataset.manifest import MOST_ROWS
 from studio.errors import ConfigError
+from studio.options.checks import check_between
 from studio.options.choices import NORMALIZERS
-from studio.options.values import check_between, whole_number
+from studio.options.values import whole_number
 from studio.registry.spec import ModelSpec
 from studio.reports.forms_views import forms_table
 from studio.reports.language_names import language_choices
