@@ -15,7 +15,6 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from studio.errors import StorageError
 from studio.settings import Settings
 from studio.units import format_bytes
 
@@ -69,14 +68,10 @@ class Room:
                 too_much -= size
         return too_much <= 0
 
-    def require(self, entries: Iterable[Path], coming_bytes: int, full: str) -> None:
-        """`take`, or an error with the sentence `full`, which tells of `{most}`.
-
-        Raises:
-            StorageError: if there is no room.
-        """
-        if not self.take(entries, coming_bytes):
-            raise StorageError(full, most=format_bytes(self.most_bytes))
+    @property
+    def most(self) -> str:
+        """How much it is, for people."""
+        return format_bytes(self.most_bytes)
 
 
 NO_LIMIT = Room()
@@ -86,6 +81,12 @@ def note_use(path: Path) -> None:
     """Says that somebody uses what is kept there."""
     with suppress(OSError):  # gone, or not ours: then nobody deletes it
         os.utime(path)
+
+
+def note_use_of_own(settings: Settings) -> None:
+    """Says that a visitor uses what they brought."""
+    for path in (settings.own, *settings.own.glob("*/[!.]*")):
+        note_use(path)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,16 @@ from typing import Any
 from filelock import FileLock
 
 from studio.dataset.columns import Wanted, columns_of
-from studio.errors import ManifestError, StudioError, first_line
+from studio.errors import ManifestError, StorageError, StudioError, first_line
 from studio.files import read_json, storage_errors, write_json
+from studio.room import COPIES, Room, note_use
 from studio.settings import Settings
+from studio.units import MIB
 
 TABLE = "metadata.jsonl"
 _ORIGIN = "origin.json"
+_PIECE_BYTES = 64 * MIB
+"""Of a copy: room is asked for so much at once."""
 
 
 def copies(cache_dir: Path | None) -> Path:
@@ -88,12 +92,15 @@ def _readable(rows: Iterator[dict[str, Any]], source: Path) -> Iterator[dict[str
 
 
 def is_current(copy: Path, revision: str) -> bool:
-    """Whether there is a copy of this revision."""
+    """Whether there is a copy of this revision, which is used now."""
     try:
         origin = read_json(copy / _ORIGIN)
     except (OSError, ValueError):
         return False
-    return isinstance(origin, dict) and origin.get("revision") == revision and (copy / TABLE).is_file()
+    is_one = isinstance(origin, dict) and origin.get("revision") == revision and (copy / TABLE).is_file()
+    if is_one:
+        note_use(copy)
+    return is_one
 
 
 def write_copy(
@@ -107,7 +114,7 @@ def write_copy(
 
     Raises:
         ManifestError: if the first row is no speech, or lacks the text that it needs.
-        StorageError: if the copy cannot be written.
+        StorageError: if the copy cannot be written, or a Space has no room for it.
     """
     first = list(islice(rows, 1))
     for row in first:
@@ -118,16 +125,42 @@ def write_copy(
             return copy / TABLE
         try:
             aside.mkdir(parents=True, exist_ok=True)
+            fits = _room_beside(aside)
             with (aside / TABLE).open("w", encoding="utf-8") as table:
                 for number, row in enumerate(islice(chain(first, rows), max_rows)):
+                    fits(sum(len(value["bytes"] or b"") for value in row.values() if is_audio(value)))
                     values = _written(row, number, aside)
-                    table.write(json.dumps(values, ensure_ascii=False, default=str) + "\n")
+                    line = json.dumps(values, ensure_ascii=False, default=str) + "\n"
+                    fits(len(line))
+                    table.write(line)
             write_json(aside / _ORIGIN, {"schema_version": 1, "revision": revision})
             shutil.rmtree(copy, ignore_errors=True)
             aside.replace(copy)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
     return copy / TABLE
+
+
+def _room_beside(aside: Path) -> Callable[[int], None]:
+    """Asked before something is written whether it has room beside the other copies, of which old ones go."""
+    room = Room.of(Settings.from_env(), COPIES)
+    coming = granted = 0
+
+    def fits(size_bytes: int) -> None:
+        nonlocal coming, granted
+        coming += size_bytes
+        if coming > granted and room.is_limited:
+            granted = coming + _PIECE_BYTES
+            others = (path for path in aside.parents[1].glob("*/*") if path != aside)
+            if not room.take(others, granted):
+                raise StorageError(
+                    "This Space keeps {most} of data sets, and there is no room for this one beside "
+                    "those that were used within the last hour: ask for fewer rows, try again later, or "
+                    "duplicate the Space (in its menu ⋮).",
+                    most=room.most,
+                )
+
+    return fits
 
 
 def _held(copy: Path) -> FileLock:

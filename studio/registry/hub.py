@@ -9,7 +9,6 @@ from typing import Any
 from studio.errors import HubUnreachableError, ModelNotFoundError, StorageError
 from studio.files import require_free_space, storage_errors
 from studio.room import NO_LIMIT, Room, note_use
-from studio.translation import N_
 from studio.units import format_bytes
 
 OnProgress = Callable[[int, int], None]
@@ -22,11 +21,6 @@ _EXPORT = "model.bin"
 _UNWANTED = ["*/*"]
 """Subfolders hold the same weights for other libraries."""
 _ANSWER_SECONDS = 5.0
-_FULL = N_(
-    "This Space keeps {most} of models of the Hub, and there is no room for this one beside those that were "
-    "used within the last hour: use one that is listed, try again later, or duplicate the Space (in its "
-    "menu ⋮)."
-)
 
 
 def cached_snapshots(hf_cache: Path) -> dict[str, Path]:
@@ -197,7 +191,13 @@ def _require_space(
         )
     folder = cache_dir or Path(constants.HF_HUB_CACHE)
     own = _repository(folder, hub_id)
-    room.require((path for path in folder.glob("*--*") if path != own), needed_bytes, _FULL)
+    if not room.take((path for path in folder.glob("*--*") if path != own), needed_bytes):
+        raise StorageError(
+            "This Space keeps {most} of models of the Hub, and there is no room for this one beside "
+            "those that were used within the last hour: use one that is listed, try again later, or "
+            "duplicate the Space (in its menu ⋮).",
+            most=room.most,
+        )
     require_free_space(folder, needed_bytes)
 
 

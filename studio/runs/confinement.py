@@ -8,13 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from studio.dataset.formats.webdataset import shards_of
-from studio.errors import ConfigError
+from studio.errors import ConfigError, StorageError
 from studio.files import user_path
 from studio.options.sources import DEMO, folder_and_splits, is_dataset_id, sources_of
 from studio.options.training import FIELDS, TrainingConfig
-from studio.room import BROUGHT, Room, note_use, size_of
+from studio.room import BROUGHT, Room, note_use, note_use_of_own, size_of
 from studio.settings import Settings
-from studio.translation import N_
 from studio.units import GIB
 
 MOST_ROWS_OF_STRANGERS = 500
@@ -24,15 +23,6 @@ LARGEST_DOWNLOAD_OF_STRANGERS = 8 * GIB
 
 LONGEST_RECORDING_OF_STRANGERS = 3600.0
 """Seconds. Longer ones would hold the line for hours: few visitors are served at the same time."""
-
-_FULL = N_(
-    "This Space keeps {most} of what visitors bring, and there is no room for more beside what was used "
-    "within the last hour: try again later, or duplicate the Space (in its menu ⋮)."
-)
-_OWN_FULL = N_(
-    "A visitor may keep {most} here, and there is no room for more beside what you used within the last "
-    "hour: bring less, or duplicate the Space (in its menu ⋮)."
-)
 
 
 def require_confined(config: TrainingConfig, settings: Settings) -> None:
@@ -45,6 +35,8 @@ def require_confined(config: TrainingConfig, settings: Settings) -> None:
         value, kind = str(getattr(config, name) or ""), field.metadata["names"]
         if kind == "data":
             require_own_data(settings, value)
+        elif name == "cache_dir" and value and settings.visitor:  # it would keep to no limit there
+            raise ConfigError("--cache_dir is for the owner of this Space: leave it out.")
         elif kind == "path" and value and settings.on_spaces and not _is_within(value, settings.own):
             raise ConfigError("--{name} {path} is outside of this Space's own folder.", name=name, path=value)
 
@@ -82,16 +74,20 @@ def require_room(settings: Settings, coming_bytes: int) -> None:
         return
     others = (folder for folder in settings.own.parent.glob("*") if folder != settings.own)
     own = replace(room, most_bytes=min(room.most_bytes, settings.most_upload_bytes))
-    own.require(settings.own.glob("*/[!.]*"), coming_bytes, _OWN_FULL)
+    if not own.take(settings.own.glob("*/[!.]*"), coming_bytes):
+        raise StorageError(
+            "A visitor may keep {most} here, and there is no room for more beside what you used within "
+            "the last hour: bring less, or duplicate the Space (in its menu ⋮).",
+            most=own.most,
+        )
     there = size_of(settings.own) if settings.own.exists() else 0
-    room.require(others, there + coming_bytes, _FULL)
+    if not room.take(others, there + coming_bytes):
+        raise StorageError(
+            "This Space keeps {most} of what visitors bring, and there is no room for more beside what "
+            "was used within the last hour: try again later, or duplicate the Space (in its menu ⋮).",
+            most=room.most,
+        )
     note_use(settings.own)
-
-
-def note_use_of_own(settings: Settings) -> None:
-    """Says that a visitor uses what they brought."""
-    for path in (settings.own, *settings.own.glob("*/[!.]*")):
-        note_use(path)
 
 
 def most_rows(settings: Settings, asked: int) -> int | None:

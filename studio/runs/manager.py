@@ -54,6 +54,8 @@ __all__ = ["EvalPoint", "JobManager", "JobState", "RunStatus"]
 _LOCK_SECONDS = 10.0
 _LOG_BYTES = 256 * 1024
 _MOST_REMEMBERED = 1000
+MOST_OPEN_OF_A_VISITOR, MOST_OPEN = 3, 50
+"""Runs that wait or are at work, where visitors of a Space train."""
 _BEGUN = re.compile(r"-(\d{8}-\d{6})(?:-\d+)?\Z")
 """What the name of a run's folder ends with (see `_new_folder`)."""
 log = logging.getLogger(__name__)
@@ -98,7 +100,7 @@ class JobManager:
         """Queues a run and gives its id. Relative paths are taken from the working directory, now.
 
         Raises:
-            RunError: if training is switched off here.
+            RunError: if training is switched off here, or of a visitor too many runs wait.
             ModelNotFoundError, ConfigError: if base model, adapter or output folder cannot be used, or on a
                 Space a path leads out of its own folder.
             AdapterMismatchError: if the adapter to go on from is none of this base model.
@@ -108,6 +110,7 @@ class JobManager:
             raise RunError(
                 "Training is switched off in this studio: set STUDIO_ALLOW_TRAINING=1 to allow it."
             )
+        self._require_turn()
         base = self._registry.get(config.base_model)
         if base.problem:
             raise RunError("{model} cannot be trained: {problem}", model=base.id, problem=base.problem)
@@ -160,9 +163,10 @@ class JobManager:
         `machines` says where machine 0 is now, if it may have moved.
 
         Raises:
-            RunError: if there is no such run, it is active, or it is finished.
+            RunError: if there is no such run, it is active, or it is finished; or of a visitor too many wait.
         """
         run = self.folder(run_id)
+        self._require_turn()
         with self._locked():
             state = self._state(run)
             if state in ACTIVE or state is JobState.FINISHED:
@@ -340,6 +344,29 @@ class JobManager:
         if self.has(run_id):
             return RunDir(self._settings.runs / run_id)
         raise RunError("There is no run {run!r}: the list of runs has those that there are.", run=run_id)
+
+    def _require_turn(self) -> None:
+        """Keeps a visitor of a Space, or all of them together, from filling the queue.
+
+        Raises:
+            RunError: if as many runs wait as may.
+        """
+        if not self._settings.visitor:
+            return
+        opened = {run.run_id for run in (*self._queue.waiting(), *self._queue.at_work())}
+        own = len(opened.intersection(self._names()))
+        if own >= MOST_OPEN_OF_A_VISITOR:
+            raise RunError(
+                "{count} of your runs wait or train, as many as a visitor may have: wait for one, or stop "
+                "it.",
+                count=own,
+            )
+        if len(opened) >= MOST_OPEN:
+            raise RunError(
+                "{count} runs wait here, as many as there may: try again later, or duplicate the Space (in "
+                "its menu ⋮).",
+                count=len(opened),
+            )
 
     def _state(self, run: RunDir) -> JobState:
         return read_state(run, self._histories.read(run.events).last_event)

@@ -16,6 +16,7 @@ from studio.messages import Message
 from studio.methods import METHODS
 from studio.options.arguments import read_config
 from studio.registry.store import ModelRegistry
+from studio.room import MODELS, Room
 from studio.settings import DEMO_MODEL, Settings
 from studio.training import adapters, finished_model
 from studio.training.base_choice import base_path_of, base_spec, check_space
@@ -47,6 +48,7 @@ from studio.training.short_audio.trainer import make_trainer
 from studio.training.stop import StopRequested, StopSignal
 from studio.training.trainer import TrainerParts, WhisperTrainer, ended_early
 from studio.training.trainer_arguments import training_arguments
+from studio.training.visitors_room import require_room
 from studio.training.warm_start import adapter_folder, warm_started
 from studio.whisper.audio_context import FULL, POSITIONS, SHORT, allow_short_audio
 from studio.whisper.loss import use_chunked_loss
@@ -76,7 +78,8 @@ class Attempt:
         self.audio_context = FULL
         """What the model will see; decided when the clips are known."""
         demo = DEMO_MODEL if DEMO_MODEL.is_dir() else None
-        self.registry = ModelRegistry(settings.models, demo=demo, hf_cache=settings.hf_cache)
+        room = Room.of(settings, MODELS)
+        self.registry = ModelRegistry(settings.models, demo=demo, hf_cache=settings.hf_cache, room=room)
 
     def carry_out(self) -> None:
         """Trains and keeps the model.
@@ -133,7 +136,7 @@ class Attempt:
         if precision.note:
             self._warn(precision.note)
         base_path = base_path_of(config, self.registry)
-        check_space(config, self.run.path, base_path)
+        require_room(self.run, self.settings, check_space(config, self.run.path, base_path))
         memory = MemoryWatch(self.events)
         self.outcome.memory = memory.to_json
         base = adapters.load_training_base(base_path, config, precision)

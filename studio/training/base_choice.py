@@ -57,12 +57,14 @@ def base_path_of(config: TrainingConfig, registry: ModelRegistry) -> Path:
     )
 
 
-def check_space(config: TrainingConfig, run: Path, base: Path) -> None:
-    """Room for the checkpoints kept, one being written, and the model itself.
+def check_space(config: TrainingConfig, run: Path, base: Path) -> int:
+    """Room for the checkpoints kept, one being written, and the model itself; how many bytes that is.
 
     Raises:
         StorageError: if there is none.
     """
     weights = sum(file.stat().st_size for file in base.glob("*.safetensors"))
     checkpoint = weights * config.lora_r // 200 if config.is_adapter else 6 * weights
-    require_free_space(run, checkpoint * (config.save_total_limit + 2))
+    needed_bytes = checkpoint * (config.save_total_limit + 2)
+    require_free_space(run, needed_bytes)
+    return needed_bytes

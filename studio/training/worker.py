@@ -39,6 +39,7 @@ from studio.training.retry import (
 )
 from studio.training.run_dir import RunDir
 from studio.training.stop import StopRequested, StopSignal
+from studio.training.visitors_room import keeps_what_it_uses
 
 log = logging.getLogger("studio.training")
 SHORT_OF_MEMORY = 4
@@ -79,7 +80,8 @@ def _carry_out(run: RunDir, stop: StopSignal, *, keeps_record: bool) -> int:
         log.info("starting")
         if keeps_record:
             write_text(run.reserve, " " * _RESERVE_BYTES)
-        _train_and_measure(run, stop, outcome)
+        with keeps_what_it_uses(run, Settings.from_env()):
+            _train_and_measure(run, stop, outcome)
     except StopRequested:
         outcome.state = "stopped"
         log.info("Stopped.")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from studio.errors import StorageError
 from studio.room import Room, note_use, size_of, works_for_long
 from studio.settings import Settings
 
@@ -48,8 +47,7 @@ def test_what_was_unused_longest_goes_first_and_no_more_than_is_needed(entry: En
     assert not room.take(folder.iterdir(), 4 * each), "what is used now stays"
     assert names(folder) == ["new", "old", "older"], "nothing goes in vain"
     assert room.take(folder.iterdir(), 3 * each) and names(folder) == ["new"]
-    with pytest.raises(StorageError, match="full: 3 B"):
-        Room(most_bytes=3).require(folder.iterdir(), 0, "full: {most}")
+    assert Room(most_bytes=3).most == "3 B" and not Room(most_bytes=3).take(folder.iterdir())
     assert names(folder) == ["new"]
 
 

@@ -14,6 +14,7 @@ from studio.files import read_json, write_json
 from studio.memory.plan import TrainingPlan
 from studio.memory.trace.result import TRACE_VERSION, Trace
 from studio.registry.spec import ModelDimensions
+from studio.room import SMALL, Room
 from studio.settings import PROJECT_ROOT, Settings
 
 LIBRARIES = ("torch", "transformers", "peft", "bitsandbytes", "accelerate")
@@ -36,6 +37,7 @@ def traced(plan: TrainingPlan, dimensions: ModelDimensions, settings: Settings) 
         return known
     row = _ask_worker(question, settings)
     trace = Trace.from_json(row)
+    Room.of(settings, SMALL).take(path.parent.glob("*.json"))
     write_json(path, row)
     return trace
 

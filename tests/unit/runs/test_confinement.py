@@ -93,6 +93,12 @@ def test_no_option_leads_a_run_of_a_space_out_of_its_folder(
     require_confined(config, Settings(home=space.home))
 
 
+def test_a_visitor_has_no_cache_of_their_own(space: Settings) -> None:
+    one = replace(space, allow_training=True, visitor="one")
+    with pytest.raises(ConfigError, match="cache_dir is for the owner"):
+        require_confined(TrainingConfig(train_data="demo", cache_dir=str(one.own / "cache")), one)
+
+
 def test_strangers_read_a_few_rows_of_a_dataset_and_others_what_they_ask_for(space: Settings) -> None:
     assert [most_rows(space, asked) for asked in (0, 20, 10**6)] == [500, 20, 500]
     own = replace(space, allow_training=True)

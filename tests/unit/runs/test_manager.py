@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -20,7 +21,7 @@ from studio.files import append_json_line, read_json, write_json
 from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
 from studio.runs import process
-from studio.runs.manager import JobManager, JobState
+from studio.runs.manager import MOST_OPEN, MOST_OPEN_OF_A_VISITOR, JobManager, JobState
 from studio.runs.starter import RunQueue
 from studio.settings import Settings
 from studio.training.events import EventLog
@@ -88,6 +89,25 @@ def test_the_queue_is_first_come_first_served(jobs: JobManager, config: Training
     assert [jobs.status(run_id).queue_position for run_id in ids] == [None, 1, 2]
     jobs.resume(ids[0])
     assert [jobs.status(run_id).queue_position for run_id in ids] == [3, 1, 2]
+
+
+def test_visitors_cannot_fill_the_queue(jobs: JobManager, settings: Settings, config: TrainingConfig) -> None:
+    config = replace(config, train_data="demo")
+    one, other = (jobs.seen_with(replace(settings, visitor=name)) for name in ("one", "other"))
+    ids = [one.submit(config) for _ in range(MOST_OPEN_OF_A_VISITOR)]
+    with pytest.raises(RunError, match="3 of your runs wait or train"):
+        one.submit(config)
+    one.stop(ids[0])
+    one.submit(config)
+    with pytest.raises(RunError, match="3 of your runs wait or train"):
+        one.resume(ids[0])
+    assert other.submit(config)
+    waiting = len(jobs.runs()) - 1
+    for number in range(MOST_OPEN - waiting):
+        shutil.copytree(settings.runs / ids[1], settings.runs / f"copy-{number}")
+    with pytest.raises(RunError, match="50 runs wait here"):
+        other.submit(config)
+    assert jobs.submit(config), "the owner always may"
 
 
 def test_a_run_whose_place_in_the_queue_cannot_be_read_is_started_all_the_same(

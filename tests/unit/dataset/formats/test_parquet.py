@@ -1,3 +1,4 @@
+import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -6,7 +7,7 @@ from typing import Any
 import pytest
 
 from studio.dataset.manifest import read_manifest
-from studio.errors import ManifestError
+from studio.errors import ManifestError, StorageError
 
 from .conftest import Sound, said
 
@@ -37,6 +38,38 @@ def test_one_file_is_read_with_the_sounds_in_it(tmp_path: Path, sound: Sound) ->
     assert manifest.format == "parquet" and read_manifest(path, cache_dir=tmp_path / "cache") == manifest
     rows.select([0]).to_parquet(path)
     assert len(read_manifest(path, cache_dir=tmp_path / "cache").examples) == 1, "what is new is read anew"
+
+
+def test_a_space_keeps_the_copies_that_are_used_and_says_when_it_is_full(
+    tmp_path: Path, sound: Sound, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {
+        "SPACE_ID": "somebody/studio",
+        "STUDIO_KEPT_GB": "0.45",
+        "STUDIO_HOME": str(tmp_path),
+    }.items():
+        monkeypatch.setenv(name, value)  # 69 MiB of copies; 64 are asked for at once
+    cache = tmp_path / "cache"
+    paths = [tmp_path / f"{number}.parquet" for number in range(3)]
+    for path in paths:
+        dataset([packed(sound("in/a.wav"))], text=["one"]).to_parquet(path)
+    first = read_manifest(paths[0], cache_dir=cache)
+    (copy,) = (cache / "datasets").glob("*/*")
+    with (copy / "more").open("wb") as file:
+        file.truncate(60 * 2**20)
+    with pytest.raises(StorageError, match=r"keeps 69\.1 MiB of data sets, and there is no room"):
+        read_manifest(paths[1], cache_dir=cache)
+    assert list((cache / "datasets").glob("*/*")) == [copy], "nothing is left of what has no room"
+    os.utime(copy, (0, 0))
+    assert read_manifest(paths[0], cache_dir=cache) == first, "now it is used"
+    with pytest.raises(StorageError):
+        read_manifest(paths[1], cache_dir=cache)
+    os.utime(copy, (0, 0))
+    assert read_manifest(paths[1], cache_dir=cache).examples and not copy.exists()
+    for name in ("SPACE_ID", "STUDIO_KEPT_GB"):
+        monkeypatch.delenv(name)
+    assert read_manifest(paths[2], cache_dir=cache).examples
+    assert len(list((cache / "datasets").glob("*/*"))) == 2, "on a workstation all stay"
 
 
 def test_metadata_of_an_audio_folder_may_be_parquet(tmp_path: Path, sound: Sound) -> None:
