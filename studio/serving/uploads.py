@@ -9,6 +9,7 @@ import asyncio
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,11 +27,16 @@ from studio.units import MIB
 UPLOADS_KEPT_SECONDS = 3600
 SILENT_SECONDS = 60.0
 """An upload of which nothing comes for so long has been given up."""
+LEAST_BYTES_PER_SECOND = 16 * 1024
+"""One that comes more slowly than this is waited for so long in all, and no longer: 50 MB take an hour then."""
 _PREFIX = "whisper-studio-uploads-"
 _LOCK = ".alive"
 _MOST_FILES = 20_000
 _YOUNG_SECONDS = 60.0
 """A studio that starts may not have locked its folder yet."""
+_SLOW = N_(
+    "The upload came too slowly and was given up: try again with a better connection, or a smaller file."
+)
 _FULL = N_("The server has no room for more uploads: try again in an hour, or ask its owner for more room.")
 
 
@@ -78,9 +84,10 @@ class Uploads:
 class UploadLimit:
     """The middleware that refuses an upload for which there is no room: of the page, or of the endpoint."""
 
-    def __init__(self, app: AsgiApp, uploads: Uploads) -> None:
+    def __init__(self, app: AsgiApp, uploads: Uploads, clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
         self._uploads = uploads
+        self._clock = clock
 
     async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
         """Passes everything on but uploads that are too much."""
@@ -97,30 +104,60 @@ class UploadLimit:
             await answer(scope, receive, send)
             return
         self._uploads.begin(size_bytes)
+        body = _Body(receive, self._clock)
+        has_answered = False
+
+        async def answered(message: AsgiMessage) -> None:
+            nonlocal has_answered
+            if body.is_given_up and not has_answered:  # the application thinks that nobody is left to be told
+                return
+            has_answered = True
+            await send(message)
+
         try:
-            with suppress(ClientDisconnect):  # nobody is left who could be answered
-                await self._app(scope, _as_it_comes(receive), send)
+            with suppress(ClientDisconnect):
+                await self._app(scope, body.comes, answered)
         finally:
             self._uploads.end(size_bytes)
+        if body.is_given_up and not has_answered:
+            answer = refusal(path, tr(_SLOW, locale_of(headers)), 408, code="too_slow")
+            answer.headers["connection"] = "close"
+            await answer(scope, receive, send)
 
 
-def _as_it_comes(receive: Receive) -> Receive:
-    """The same body; who says that much will come and then sends nothing keeps no room for it."""
-    is_whole = False
+class _Body:
+    """What is sent, as it comes; who says that much will come, and sends nothing or a byte now and then,
+    keeps no room for it.
 
-    async def comes() -> AsgiMessage:
-        nonlocal is_whole
-        if is_whole:  # what is waited for now is that the visitor leaves
-            return await receive()
+    There is patience for a minute of waiting, used up by waiting and given back by what comes.
+    """
+
+    def __init__(self, receive: Receive, clock: Callable[[], float]) -> None:
+        self._receive = receive
+        self._clock = clock
+        self._is_whole = False
+        self._patience_seconds = SILENT_SECONDS
+        self.is_given_up = False
+
+    async def comes(self) -> AsgiMessage:
+        """The next piece, or that the visitor is gone."""
+        if self._is_whole:  # what is waited for now is that the visitor leaves
+            return await self._receive()
+        began = self._clock()
         try:
-            async with asyncio.timeout(SILENT_SECONDS):
-                message = await receive()
+            async with asyncio.timeout(self._patience_seconds):
+                message = await self._receive()
         except TimeoutError:
+            self._patience_seconds = 0.0
+        else:
+            came_seconds = len(message.get("body", b"")) / LEAST_BYTES_PER_SECOND
+            patience_seconds = self._patience_seconds - (self._clock() - began) + came_seconds
+            self._patience_seconds = min(SILENT_SECONDS, patience_seconds)
+            self._is_whole = not message.get("more_body", False)
+        if self._patience_seconds <= 0 and not self._is_whole:
+            self.is_given_up = True
             return {"type": "http.disconnect"}
-        is_whole = not message.get("more_body", False)
         return message
-
-    return comes
 
 
 def _sweep(parent: Path) -> None:

@@ -6,13 +6,18 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
 
 from studio.serving import uploads as serving_uploads
-from studio.serving.uploads import Uploads
+from studio.serving.uploads import LEAST_BYTES_PER_SECOND, SILENT_SECONDS, UploadLimit, Uploads
 from studio.settings import Settings
+from tests.event_loop import run_in_loop
 from tests.studio_process import ROOT
 from tests.unit.ui.test_gate import served
 
@@ -66,6 +71,52 @@ def test_uploads_are_refused_once_they_fill_their_room(settings: Settings) -> No
         refused = page.client.post("/gradio_api/upload", files=sound, headers={"accept-language": "zh-CN"})
         assert "服务器已存满" in refused.text
         assert page.client.get("/config").status_code == 200
+
+
+class Sender:
+    """Sends `piece` every `seconds`, on a clock of its own, until `size_bytes` are there."""
+
+    def __init__(self, piece: bytes, seconds: float, size_bytes: int) -> None:
+        self.piece, self.seconds, self.left = piece, seconds, size_bytes
+        self.now = 0.0
+        self.said: list[Any] = []
+
+    async def receive(self) -> dict[str, Any]:
+        self.now += self.seconds
+        self.left -= len(self.piece)
+        return {"type": "http.request", "body": self.piece, "more_body": self.left > 0}
+
+    async def send(self, message: Any) -> None:
+        self.said.append(message)
+
+    def sends_to(self, uploads: Uploads, path: str, **headers: str) -> tuple[int, str]:
+        """Status and text of the answer."""
+
+        async def takes(scope: Any, receive: Any, send: Any) -> None:
+            async for _ in Request(scope, receive).stream():
+                assert not uploads.takes(uploads.most_bytes - 5_000), "room is kept for it"
+            await PlainTextResponse("taken")(scope, receive, send)
+
+        told = {"content-length": str(self.left), **headers}.items()
+        scope = {"type": "http", "method": "POST", "path": path}
+        scope["headers"] = [(key.encode(), value.encode()) for key, value in told]  # type: ignore[assignment]
+        limit = UploadLimit(takes, uploads, clock=lambda: self.now)
+        run_in_loop(limit(scope, self.receive, self.send))
+        return self.said[0]["status"], b"".join(one.get("body", b"") for one in self.said).decode()
+
+
+@pytest.mark.parametrize("path", ["/gradio_api/upload", "/v1/audio/transcriptions"])
+def test_an_upload_that_drips_is_given_up_and_a_slow_one_is_taken(settings: Settings, path: str) -> None:
+    """A byte every five seconds would have kept its room for hours, and so would one after a fast beginning."""
+    with closing(Uploads(replace(settings, max_upload_mb=100))) as uploads:
+        drips = Sender(b"x", 5, 10_000)
+        status, text = drips.sends_to(uploads, path, **{"accept-language": "zh-TW"})
+        assert status == 408 and "太慢" in text and drips.now <= SILENT_SECONDS + 5
+        slow = Sender(bytes(LEAST_BYTES_PER_SECOND), 1, 50 * 2**20)
+        assert slow.sends_to(uploads, path) == (200, "taken") and slow.now > 3000
+        in_bursts = Sender(bytes(50 * LEAST_BYTES_PER_SECOND), 45, 20 * 2**20)
+        assert in_bursts.sends_to(uploads, path) == (200, "taken")
+        assert uploads.takes(uploads.most_bytes), "no room is kept for what has ended"
 
 
 def test_uploads_that_are_announced_and_never_sent_keep_no_room(
