@@ -28,7 +28,7 @@ UPLOADS_KEPT_SECONDS = 3600
 SILENT_SECONDS = 60.0
 """An upload of which nothing comes for so long has been given up."""
 LEAST_BYTES_PER_SECOND = 16 * 1024
-"""One that comes more slowly than this is waited for so long in all, and no longer: 50 MB take an hour then."""
+"""One that comes more slowly than this is waited for so long in all: 50 MB take an hour then."""
 _PREFIX = "whisper-studio-uploads-"
 _LOCK = ".alive"
 _MOST_FILES = 20_000

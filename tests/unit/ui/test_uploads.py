@@ -107,7 +107,7 @@ class Sender:
 
 @pytest.mark.parametrize("path", ["/gradio_api/upload", "/v1/audio/transcriptions"])
 def test_an_upload_that_drips_is_given_up_and_a_slow_one_is_taken(settings: Settings, path: str) -> None:
-    """A byte every five seconds would have kept its room for hours, and so would one after a fast beginning."""
+    """A byte every five seconds would have kept its room for hours."""
     with closing(Uploads(replace(settings, max_upload_mb=100))) as uploads:
         drips = Sender(b"x", 5, 10_000)
         status, text = drips.sends_to(uploads, path, **{"accept-language": "zh-TW"})
