@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError, DataError, ManifestError
 from studio.evaluation.corrections import Clip, Corrections, clip_of
 from studio.evaluation.kept_texts import KeptClip, KeptSoFar, KeptTexts
-from studio.evaluation.metrics import error_rates, paired_bootstrap, token_distances, utterance_errors
+from studio.evaluation.metrics import ErrorRates, error_rates, paired_bootstrap, token_distances
 from studio.evaluation.non_speech import figure_of, hear_non_speech
 from studio.evaluation.normalize import normalize
 from studio.evaluation.result import (
@@ -336,19 +337,28 @@ def _scored(found: Evaluation) -> Evaluation:
     count, normalizer = len(found.models), found.models[0].normalizer
     references = [row.reference for row in found.utterances[::count]]
     hypotheses = [[row.hypothesis for row in found.utterances[n::count]] for n in range(count)]
+    normal = cache(partial(normalize, name=normalizer))  # many texts are alike, and each is needed often
+    given, *heard = ([normal(text) for text in side] for side in (references, *hypotheses))
     names = [model.id for model in found.models]
+    rates = [
+        [(errors / np.maximum(1, lengths)).tolist() for errors, lengths in _errors(given, texts)]
+        for texts in heard
+    ]
     return replace(
         found,
         models=tuple(
-            _model_row(model, references, texts)
-            for model, texts in zip(found.models, hypotheses, strict=True)
+            _model_row(model, error_rates(given, texts), scripts_of(written))
+            for model, texts, written in zip(found.models, heard, hypotheses, strict=True)
         ),
         comparisons=tuple(
-            _comparison(names[0], name, references, hypotheses[0], texts, metric, normalizer)
-            for name, texts in zip(names[1:], hypotheses[1:], strict=True)
+            ComparisonRow(a=names[0], b=name, **asdict(paired_bootstrap(given, heard[0], texts, metric)))
+            for name, texts in zip(names[1:], heard[1:], strict=True)
             for metric in COMPARED_METRICS
         ),
-        utterances=tuple(_with_errors(row, normalizer) for row in found.utterances),
+        utterances=tuple(
+            replace(row, wer=rates[n % count][0][n // count], cer=rates[n % count][1][n // count])
+            for n, row in enumerate(found.utterances)
+        ),
         reference_scripts=scripts_of(references),
         normalizers=tuple(every_normalizer(names, references, hypotheses)),
     )
@@ -372,41 +382,32 @@ def every_normalizer(
 ) -> Iterator[NormalizerRow]:
     """The same texts after each text normalisation, model by model: how much of a figure is its doing."""
     for name in NORMALIZERS:
-        given = [normalize(text, name) for text in references]
+        normal = cache(partial(normalize, name=name))
+        given = [normal(text) for text in references]
         first: NDArray[np.int64] | None = None
         for model, texts in zip(models, hypotheses, strict=True):
-            heard = [normalize(text, name) for text in texts]
+            heard = [normal(text) for text in texts]
             words, said = token_distances(given, heard, "wer")
             characters, length = token_distances(given, heard, "cer")
             first = characters if first is None else first
             yield NormalizerRow(
                 name,
                 model,
-                int(words.sum()) / max(1, said),
-                int(characters.sum()) / max(1, length),
+                float(words.sum() / max(1, said.sum())),
+                float(characters.sum() / max(1, length.sum())),
                 better=int((characters < first).sum()),
                 worse=int((characters > first).sum()),
             )
 
 
-def _model_row(model: ModelRow, references: Sequence[str], hypotheses: Sequence[str]) -> ModelRow:
-    rates = error_rates(references, hypotheses, model.normalizer)
-    return replace(
-        model, wer=rates.wer, cer=rates.cer, mer=rates.mer, n=rates.n, scripts=scripts_of(hypotheses)
-    )
+def _model_row(model: ModelRow, rates: ErrorRates, scripts: dict[str, int]) -> ModelRow:
+    return replace(model, wer=rates.wer, cer=rates.cer, mer=rates.mer, n=rates.n, scripts=scripts)
 
 
-def _comparison(
-    first: str,
-    other: str,
-    references: Sequence[str],
-    hypotheses_a: Sequence[str],
-    hypotheses_b: Sequence[str],
-    metric: str,
-    normalizer: str,
-) -> ComparisonRow:
-    found = paired_bootstrap(references, hypotheses_a, hypotheses_b, metric, normalizer)
-    return ComparisonRow(a=first, b=other, **asdict(found))
+def _errors(
+    given: Sequence[str], heard: Sequence[str]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    return (token_distances(given, heard, metric) for metric in COMPARED_METRICS)
 
 
 def _utterance(tests: _TestSet, place: int, model: _Heard) -> UtteranceRow:
@@ -427,13 +428,3 @@ def _utterance(tests: _TestSet, place: int, model: _Heard) -> UtteranceRow:
         loudness_db=round(tests.loudnesses[place], 1),
         average_logprob=model.logprobs.get(place),
     )
-
-
-def _with_errors(row: UtteranceRow, normalizer: str) -> UtteranceRow:
-    wer, cer = (
-        errors / max(1, length)
-        for errors, length in (
-            utterance_errors(row.reference, row.hypothesis, metric, normalizer) for metric in COMPARED_METRICS
-        )
-    )
-    return replace(row, wer=wer, cer=cer)

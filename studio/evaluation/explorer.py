@@ -7,14 +7,15 @@ is one, as in MER.
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from functools import cached_property
+from itertools import chain, pairwise, zip_longest
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from studio.errors import ConfigError
-from studio.evaluation.metrics import Alignment, alignments, mixed_tokens
+from studio.evaluation.metrics import edits, mixed_tokens
 from studio.evaluation.normalize import normalize
 from studio.evaluation.result import Evaluation, UtteranceRow
 from studio.messages import Message
@@ -25,7 +26,6 @@ SHOWN = ("all", "errors", "lost", "gained", "silence", "loops", "unsure", "corre
 SORTS = ("worst", "list", "difference", "unsure", "longest", "shortest")
 UNSURE = 0.7
 """Below this confidence a text is unsure, as a word of a transcript is."""
-_AT_ONCE = 2000
 _REPEATS_OF_A_LOOP = 3
 _DURATIONS = (2.0, 5.0, 10.0, 20.0, 30.0)
 """Seconds."""
@@ -96,36 +96,36 @@ class WordRow:
 class ModelErrors:
     """What one model makes of the clips."""
 
-    def __init__(self, references: Sequence[str], texts: Sequence[str], normalizer: str) -> None:
-        """Texts are as they were written; both sides are brought into their normal form."""
+    def __init__(self, given: Sequence[Sequence[str]], texts: Sequence[str], normalizer: str) -> None:
+        """`given` are the words that were said, clip by clip; `texts` are as they were written."""
         self.errors = np.zeros(len(texts), dtype=np.int64)
         self.is_loop = np.zeros(len(texts), dtype=bool)
-        self.lengths = np.zeros(len(texts), dtype=np.int64)
+        self.lengths = np.array([len(words) for words in given], dtype=np.int64)
         """Words that were said, clip by clip."""
         self.words = np.zeros(len(texts), dtype=np.int64)
         """Words that were written, clip by clip."""
-        self.said: Counter[str] = Counter()
-        self.right: Counter[str] = Counter()
+        self.said = Counter(chain.from_iterable(given))
         self.mistakes: dict[Mistake, list[int]] = defaultdict(list)
         """The clips of each, one as often as it happens there."""
-        for first in range(0, len(texts), _AT_ONCE):
-            given, heard = (
-                [mixed_tokens(normalize(text, normalizer)) for text in side[first : first + _AT_ONCE]]
-                for side in (references, texts)
-            )
-            for place, found in enumerate(alignments(given, heard), first):
-                self._count(place, given[place - first], heard[place - first], found)
-                self.is_loop[place] = repeats_itself(heard[place - first], given[place - first])
+        for place, text in enumerate(texts):
+            heard = words_of(text, normalizer)
+            self._count(place, given[place], heard)
+            self.is_loop[place] = repeats_itself(heard, given[place])
+        self.right = self.said.copy()
+        for (word, _), at in self.mistakes.items():
+            if word:
+                self.right[word] -= len(at)
 
-    def _count(self, place: int, given: list[str], heard: list[str], found: Alignment) -> None:
-        self.said.update(given)
-        self.lengths[place], self.words[place] = len(given), len(heard)
-        for kind, said, written in found:
-            if kind == "equal":
-                self.right[said] += 1
-            else:
-                self.errors[place] += 1
-                self.mistakes[said, written].append(place)
+    def _count(self, place: int, given: Sequence[str], heard: Sequence[str]) -> None:
+        mistakes = [
+            mistake
+            for kind, first, last, begin, end in edits(given, heard)
+            if kind != "equal"
+            for mistake in zip_longest(given[first:last], heard[begin:end], fillvalue="")
+        ]
+        for mistake in mistakes:
+            self.mistakes[mistake].append(place)
+        self.errors[place], self.words[place] = len(mistakes), len(heard)
 
     def words_by_errors(self) -> list[WordRow]:
         """The vocabulary of the references, the words first that are most often wrong."""
@@ -134,15 +134,30 @@ class ModelErrors:
 
     def most_frequent(self, kind: str) -> list[tuple[Mistake, int]]:
         """`confusion`s, `deletion`s or `insertion`s with how often each happens, the most frequent first."""
-        wanted = {"confusion": (True, True), "deletion": (True, False), "insertion": (False, True)}[kind]
-        found = [(pair, len(at)) for pair, at in self.mistakes.items() if tuple(map(bool, pair)) == wanted]
-        return sorted(found, key=lambda row: (-row[1], row[0]))
+        return self._by_kind[{"confusion": (True, True), "deletion": (True, False)}.get(kind, (False, True))]
+
+    @cached_property
+    def _by_kind(self) -> dict[tuple[bool, bool], list[tuple[Mistake, int]]]:
+        """Mistakes by whether something was said and something written."""
+        found = defaultdict(list)
+        for (said, written), at in self.mistakes.items():
+            found[bool(said), bool(written)].append(((said, written), len(at)))
+        return defaultdict(
+            list, {k: sorted(rows, key=lambda row: (-row[1], row[0])) for k, rows in found.items()}
+        )
+
+
+def words_of(text: str, normalizer: str) -> list[str]:
+    """The words of a text in its normal form, as MER counts them."""
+    return mixed_tokens(normalize(text, normalizer))
 
 
 def repeats_itself(written: Sequence[str], said: Sequence[str]) -> bool:
     """Whether words are written again and again, and were not said so."""
 
     def is_one(words: Sequence[str]) -> bool:
+        if len(words) - len(set(words)) < _REPEATS_OF_A_LOOP - 1:
+            return False  # nothing is there often enough: quick, for almost all texts
         if compression_ratio(" ".join(words)) <= LOOP_COMPRESSION_RATIO:
             return False
         return without_repeats(tuple(words), _REPEATS_OF_A_LOOP) != tuple(words)
@@ -161,9 +176,9 @@ class Explorer:
         self.clips: Sequence[UtteranceRow] = found.utterances[::count]
         """What is the same for all models: sound, reference, speaker."""
         self.texts = [[row.hypothesis for row in found.utterances[n::count]] for n in range(count)]
-        references = [clip.reference for clip in self.clips]
         normalizer = found.models[0].normalizer
-        self.errors = [ModelErrors(references, texts, normalizer) for texts in self.texts]
+        given = [words_of(clip.reference, normalizer) for clip in self.clips]
+        self.errors = [ModelErrors(given, texts, normalizer) for texts in self.texts]
         self.lengths = self.errors[0].lengths
         self.confidences = [
             np.array([row.confidence for row in found.utterances[n::count]], dtype=np.float64)
@@ -172,35 +187,41 @@ class Explorer:
         """How sure each model was, clip by clip, 0 to 1; NaN where nobody knows."""
         self._searched: list[str] = []
         self._labels: dict[str, Message] = {}
-        self._keys = {by: keys for by in GROUPINGS if len({*(keys := self._keys_by(by))} - {""}) > 1}
+        keys = {by: self._keys_by(by) for by in GROUPINGS}
         self._order = {
-            by: sorted(set(keys), key=_numeric if by in _RANGES else lambda key: (0.0, key))
-            for by, keys in self._keys.items()
+            by: sorted(known, key=_numeric if by in _RANGES else lambda key: (0.0, key))
+            for by, of_clips in keys.items()
+            if len((known := {*of_clips}) - {""}) > 1
         }
+        """The groups of each grouping in which clips differ; clips of an empty one are in none."""
+        self._groups = {by: _places_in(order, keys[by]) for by, order in self._order.items()}
+        """Clip by clip, the place of its group in that order."""
 
     @property
     def groupings(self) -> list[str]:
         """Those of `GROUPINGS` in which the clips differ."""
-        return list(self._keys)
+        return list(self._order)
 
     def groups(self, by: str, model: int) -> list[Group]:
         """The clips in groups, ranges in their order; those of which nothing is known are in none."""
-        keys = np.array(self._keys[by], dtype=object)
-        found = []
-        for key in self._order[by]:
-            of_it = keys == key
-            errors, words = self.errors[model].errors[of_it].sum(), self.lengths[of_it].sum()
-            if key:
-                label = self._labels.get(key) or Message("{name}", name=key)
-                found.append(Group(key, int(of_it.sum()), int(errors), int(words), label))
-        return found
+        places, most = self._groups[by], len(self._order[by])
+        clips, errors, words = (
+            np.bincount(places, weights, most).astype(np.int64).tolist()
+            for weights in (None, self.errors[model].errors, self.lengths)
+        )
+        return [
+            Group(key, own, wrong, said, self._labels.get(key) or Message("{name}", name=key))
+            for key, own, wrong, said in zip(self._order[by], clips, errors, words, strict=True)
+            if key
+        ]
 
     def rate(self, model: int, place: int, reference: str | None = None) -> float:
         """Share of a clip's words that a model gets wrong; with another `reference` than it has, of those."""
         own, at = self.errors[model], place
         if reference is not None:
             normalizer = self.evaluation.models[model].normalizer
-            own, at = ModelErrors([reference], [self.texts[model][place]], normalizer), 0
+            own = ModelErrors([words_of(reference, normalizer)], [self.texts[model][place]], normalizer)
+            at = 0
         return float(own.errors[at] / max(1, own.lengths[at]))
 
     def select(self, query: Query) -> NDArray[np.int64]:
@@ -239,8 +260,8 @@ class Explorer:
         }
         mask = masks[query.show].copy()
         if query.by and query.group:
-            keys = self._keys.get(query.by, [""] * len(self.clips))
-            mask &= np.fromiter((key == query.group for key in keys), dtype=bool, count=len(keys))
+            known = self._order.get(query.by, [])
+            mask &= self._groups[query.by] == known.index(query.group) if query.group in known else False
         if query.mistake:
             mask &= self._made(query.model, query.mistake)
         if query.cell:
@@ -318,8 +339,8 @@ class Explorer:
 
     def cells(self, model: int, against: int) -> list[tuple[Cell, int]]:
         """Clips by the errors of two models, in steps of 5 %: how many there are in each cell."""
-        counts = Counter(zip(*self._cells(model, against), strict=True))
-        return sorted(((int(x), int(y)), count) for (x, y), count in counts.items())
+        cells, counts = np.unique(self._cells(model, against), axis=1, return_counts=True)
+        return [((x, y), count) for x, y, count in zip(*cells.tolist(), counts.tolist(), strict=True)]
 
     def _cells(self, model: int, against: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Percent of errors of the one compared with, and of the model; from 100 on, all are one."""
@@ -358,6 +379,11 @@ class Explorer:
 
 
 _RANGES = ("duration", "loudness", "speed")
+
+
+def _places_in(order: Sequence[str], keys: Sequence[str]) -> NDArray[np.int64]:
+    place = {key: number for number, key in enumerate(order)}
+    return np.fromiter(map(place.__getitem__, keys), dtype=np.int64, count=len(keys))
 
 
 def _numeric(key: str) -> tuple[float, str]:

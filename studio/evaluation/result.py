@@ -3,8 +3,9 @@
 import csv
 import io
 import math
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, get_type_hints
 
 from studio.messages import Message
 
@@ -126,8 +127,49 @@ class Evaluation:
 
     def to_json(self) -> dict[str, Any]:
         """The answer of `evaluate --json`."""
+        return {**self.figures(), "utterances": [dict(vars(row)) for row in self.utterances]}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> "Evaluation":
+        """What `to_json` has written.
+
+        Raises:
+            KeyError, TypeError, ValueError: if something is missing, or of another kind.
+        """
+        models = tuple(
+            ModelRow(**{**row, "non_speech": NonSpeech(**row["non_speech"]) if row["non_speech"] else None})
+            for row in found["models"]
+        )
+        utterances = tuple(UtteranceRow(**row) for row in found["utterances"])
+        # A whole number is a float, too.
+        kinds = {
+            name: kind | int if isinstance(0.0, kind) else kind
+            for name, kind in get_type_hints(UtteranceRow).items()
+        }
+        if not all(isinstance(value, kinds[name]) for row in utterances for name, value in vars(row).items()):
+            raise TypeError("a value is of another kind")
+        if [row.model for row in utterances] != [row.id for row in models] * (
+            len(utterances) // max(1, len(models))
+        ):
+            raise ValueError("not every model has every clip")
+        return cls(
+            str(found["source"]),
+            models,
+            tuple(ComparisonRow(**row) for row in found["comparisons"]),
+            utterances,
+            tuple(
+                ProblemRow(row["line"], row["audio_path"], Message("{name}", name=row["reason"]))
+                for row in found["problems"]
+            ),
+            dict(found["reference_scripts"]),
+            tuple(NormalizerRow(**row) for row in found["normalizers"]),
+        )
+
+    def figures(self) -> dict[str, Any]:
+        """The same without what is said of each clip."""
         problems = [{**asdict(row), "reason": str(row.reason)} for row in self.problems]
-        return {"schema_version": SCHEMA_VERSION, **asdict(self), "problems": problems}
+        found = asdict(replace(self, utterances=(), problems=()))
+        return {"schema_version": SCHEMA_VERSION, **found, "problems": problems}
 
     def to_csv(self) -> str:
         """A row a clip and model, under the names of `UtteranceRow`."""
@@ -135,5 +177,5 @@ class Evaluation:
         names = [one.name for one in fields(UtteranceRow)]
         table = csv.DictWriter(written, names, lineterminator="\n")
         table.writeheader()
-        table.writerows(asdict(row) for row in self.utterances)
+        table.writerows(vars(row) for row in self.utterances)
         return written.getvalue()

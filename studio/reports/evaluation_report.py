@@ -50,7 +50,7 @@ def evaluation_report(found: Evaluation, explorer: Explorer | None, locale: str,
 
     `explorer` is that of `found`, None if it has no clip. With sound, clips that can be read are embedded.
     """
-    rows = found.to_json()
+    rows = found.figures()
     title = f"{tr('Evaluation', locale)}: {Path(found.source).name}"
     body: list[Child] = [
         tag("h1", title),

@@ -75,8 +75,8 @@ FAULTS = {
     ),
     "evaluation": Fault(
         "studio/evaluation/metrics.py",
-        "self.hits + self.substitutions + self.deletions",
-        "self.hits + self.substitutions + self.insertions",
+        "len(given) for given, _ in pairs",
+        "len(heard) for _, heard in pairs",
         "a wrong name: a reference is as long as the hypothesis",
     ),
     "doctor": Fault(

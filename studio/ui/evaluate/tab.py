@@ -24,8 +24,8 @@ from studio.evaluation.corrections import (
 )
 from studio.evaluation.explorer import Explorer
 from studio.evaluation.result import Evaluation
-from studio.options.choices import NORMALIZERS
 from studio.options.checks import check_between
+from studio.options.choices import NORMALIZERS
 from studio.options.values import whole_number
 from studio.registry.store import ModelRegistry
 from studio.reports.evaluation_report import evaluation_report
@@ -90,6 +90,7 @@ class _Found:
     """An evaluation, looked into, and its files: made by the thread that has done it."""
 
     evaluation: dict[str, Any]
+    """Its figures, without the clips."""
     explorer: Explorer | None
     """None: nothing was heard."""
     files: dict[str, str]
@@ -311,17 +312,16 @@ def _found(
     *,
     has_sound: bool = False,
 ) -> _Found:
-    content = found.to_json()
-    wrong = [explorer.summary(model) for model in range(len(explorer.models))] if explorer else []
-    files = {
-        "json": json.dumps({**content, "errors": wrong}, ensure_ascii=False, indent=2),
-        "csv": found.to_csv(),
-    }
+    files: dict[str, str] = {}
+    if sum(len(row.reference) + len(row.hypothesis) for row in found.utterances) < _LARGEST_LINK:
+        wrong = [explorer.summary(model) for model in range(len(explorer.models))] if explorer else []
+        files["json"] = json.dumps({**found.to_json(), "errors": wrong}, ensure_ascii=False, indent=2)
+        files["csv"] = found.to_csv()
     packed = explorer.clips if has_sound and explorer else ()
     if sum(clip.duration_seconds for clip in packed) <= _MOST_SOUND_SECONDS:
         files["html"] = evaluation_report(found, explorer, locale, has_sound=has_sound)
     fitting = {end: text for end, text in files.items() if len(text) < _LARGEST_LINK}
-    return _Found(content, explorer, fitting, corrected or {})
+    return _Found(found.figures(), explorer, fitting, corrected or {})
 
 
 def _whole(found: _Found, was_stopped: bool, locale: str) -> list[Any]:

@@ -53,36 +53,35 @@ def test_rates_are_those_of_jiwer_to_the_last_digit_in_ten_scripts(text: str, no
     assert (rates.wer, rates.cer) == (jiwer.wer(*sides), jiwer.cer(*sides))
     assert 0 < rates.cer < rates.wer
     for metric, rate in (("wer", rates.wer), ("cer", rates.cer)):
-        errors, length = token_distances(*sides, metric)
-        assert errors.sum() / length == rate
+        errors, lengths = token_distances(*sides, metric)
+        assert errors.sum() / lengths.sum() == rate
 
 
 def test_a_corpus_counts_edits_and_does_not_average_rates() -> None:
-    rates = error_rates(["a", "b c d e f g h i j"], ["x", "b c d e f g h i j"])
-    assert rates.wer == pytest.approx(0.1)
-    assert (rates.words.substitutions, rates.words.hits, rates.words.length) == (1, 9, 10)
+    assert error_rates(["a", "b c d e f g h i j"], ["x", "b c d e f g h i j"]).wer == 0.1
 
 
-def test_each_edit_is_counted_as_what_it_is() -> None:
-    words = error_rates(["a b c d"], ["a x c d e f"]).words
-    assert (words.hits, words.substitutions, words.deletions, words.insertions) == (3, 1, 0, 2)
-    assert error_rates(["a b c"], [""]).words.deletions == 3
+def test_each_edit_is_told_as_what_it_is() -> None:
+    found = [(piece.kind, piece.reference, piece.hypothesis) for piece in align("a b c d", "a x c d e f")]
+    assert found == [
+        ("equal", "a", "a"),
+        ("substitute", "b", "x"),
+        ("equal", "c d", "c d"),
+        ("insert", "", "e f"),
+    ]
+    assert [(piece.kind, piece.reference) for piece in align("a b c", "")] == [("delete", "a b c")]
     assert error_rates(["a b  c"], ["a\tb\nc"]).wer == 0.0, "any white space separates words"
 
 
 def test_words_where_nothing_was_said_count_as_insertions() -> None:
-    rates = error_rates(["", "a b"], ["thank you", "a b"])
-    assert rates.wer == pytest.approx(1.0)
-    assert rates.words.insertions == 2
+    assert error_rates(["", "a b"], ["thank you", "a b"]).wer == 1.0
     assert error_rates([""], ["thank you"]).wer == 2.0
     assert error_rates([""], [""]).wer == 0.0
     assert error_rates([], []).n == 0
 
 
 def test_mixed_text_counts_ideographs_and_words() -> None:
-    rates = error_rates(["打开 kitchen 的灯"], ["打开 chicken 的登"])
-    assert rates.mixed.length == 5
-    assert rates.mer == pytest.approx(2 / 5)
+    assert error_rates(["打开 kitchen 的灯"], ["打开 chicken 的登"]).mer == 2 / 5
     assert error_rates(["你好"], ["你 好"]).mer == 0.0
 
 
