@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from studio.cli.clips import ListedClips, add_clip_options, asks_for_clips, listed_clips
 from studio.cli.decoding import CLIPS_BEAMS_HELP, add_engine_options, choice_of
 from studio.cli.export import on_step
 from studio.cli.forms import compare
@@ -13,14 +14,14 @@ from studio.cli.other_scripts import EVALUATION
 from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json, table
 from studio.cli.parsing import Parser, names
 from studio.dataset.manifest import read_manifest
-from studio.errors import ConfigError
+from studio.errors import ConfigError, DataError
 from studio.evaluation.compare import KEPT, evaluate
-from studio.evaluation.corrections import Corrections, is_of_the_hub, read_corrections, save_list
+from studio.evaluation.corrections import Corrections, clip_of, is_of_the_hub, read_corrections, save_list
 from studio.evaluation.explorer import Explorer
 from studio.evaluation.result import Evaluation
 from studio.evaluation.scripts import script_sentences
 from studio.evaluation.side_by_side import hear_side_by_side, marked
-from studio.files import write_json, write_text
+from studio.files import read_json, write_json, write_text
 from studio.options.choices import NORMALIZERS, TASKS
 from studio.registry.store import DEMO_ID
 from studio.services import Services
@@ -76,6 +77,12 @@ def parser() -> Parser:
     made.flag(
         "non_speech", "Also measure what is made up: words per hour of silence, noise, chords and babble."
     )
+    made.option(
+        "result",
+        "Look into an evaluation that was written as .json instead: nothing is heard again.",
+        kind=Path,
+    )
+    add_clip_options(made)
     made.flag("errors", "Also say what is wrong: words, confusions, insertions on silence, groups of clips.")
     made.option(
         "output_file",
@@ -95,6 +102,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         require_place(given.output_file)
     if given.embed_audio and _ending(given) != ".html":
         raise ConfigError("--embed_audio needs an .html file: name one with --output_file.")
+    if given.result:
+        return _answer(given, _made_before(given), {})
     if given.forms:
         return compare(given, settings, _normalizer(given))
     if given.audio_path:
@@ -135,19 +144,48 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     finally:
         line.end()
         services.close()
+    return _answer(given, evaluation, corrections)
+
+
+def _made_before(given: argparse.Namespace) -> Evaluation:
+    """The evaluation of --result."""
+    for name in ("data", "audio_path", "forms", "corrections", "non_speech"):
+        if getattr(given, name):
+            raise ConfigError(
+                "--result is an evaluation that was made before: leave out --{name}.", name=name
+            )
+    try:
+        return Evaluation.from_json(read_json(given.result))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            "{path} is no evaluation: name the .json that --output_file or the Evaluate tab has written.",
+            path=given.result,
+        ) from error
+
+
+def _answer(given: argparse.Namespace, evaluation: Evaluation, corrections: Corrections) -> int:
+    """What came out: as files, and printed, with the errors and the clips that are asked for."""
     explorer = Explorer(evaluation) if evaluation.utterances else None
     result = evaluation.to_json()
     if given.errors and explorer:
         result["errors"] = [explorer.summary(model) for model in range(len(explorer.models))]
     if given.output_file:
         _write(given, evaluation, explorer, result)
+    listed: ListedClips | None = None
+    if explorer and asks_for_clips(given):
+        known = {clip[:3] for clip in corrections}  # without the text, which is another now
+        corrected = [place for place, clip in enumerate(explorer.clips) if clip_of(clip)[:3] in known]
+        listed = listed_clips(given, explorer, corrected)
     if given.json:
-        show_json(result)
+        show_json({**result, **(listed.to_json() if listed else {})})
         return 0
     show(_summary(result))
-    for found in result.get("errors", ()):
+    for one in result.get("errors", ()):
         show()
-        show(_errors(found))
+        show(_errors(one))
+    if listed:
+        show()
+        show(listed.to_text())
     return 0
 
 

@@ -1,0 +1,113 @@
+"""`evaluate --result`: an evaluation that was saved is sorted, filtered and searched as on the page."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from studio.cli import evaluate
+from studio.errors import ConfigError, DataError
+from studio.evaluation.explorer import Explorer
+from studio.evaluation.result import Evaluation
+from studio.files import read_json, write_json
+from studio.settings import Settings
+from tests.unit.evaluation.test_explorer import SAID, A, B, evaluation
+
+FOUND = evaluation(SAID, A, B)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> str:
+    write_json(tmp_path / "evaluation.json", FOUND.to_json())
+    return str(tmp_path / "evaluation.json")
+
+
+def test_a_saved_evaluation_is_the_one_that_was_made(saved: str) -> None:
+    assert Evaluation.from_json(read_json(Path(saved))) == FOUND
+
+
+@pytest.mark.parametrize(
+    ("asked", "lines"),
+    [
+        ("--sort list", [1, 2, 3, 4, 5]),
+        ("--sort longest --rows 2", [5, 4]),
+        ("--show lost --sort shortest", [1, 2, 4, 5]),
+        ("--show gained", [3]),
+        ("--show lost --errors_of a --compared_with b", [3]),
+        ("--show corrected", []),
+        ("--search KITCHEN", [2]),
+        ("--group speaker=Q --sort list", [2, 4]),
+        ("--group duration=2_to_5_s --sort list", [2, 3, 4]),
+        ("--said light --written night", [1]),
+        ("--said light", [1]),
+        ("--said= --sort list", [4, 5]),
+        ("--written=", [1]),
+    ],
+)
+def test_clips_are_those_that_the_page_shows_for_the_same_question(
+    saved: str, settings: Settings, capsys: pytest.CaptureFixture[str], asked: str, lines: list[int]
+) -> None:
+    words = [word.replace("_to_5_s", " to 5 s") for word in asked.split()]
+    assert evaluate.run(["--result", saved, *words, "--json"], settings) == 0
+    told = json.loads(capsys.readouterr().out)
+    rows = told["utterances"]
+    assert [row["line"] for row in rows[::2]] == [row["line"] for row in rows[1::2]] == lines
+    assert [row["model"] for row in rows] == ["a", "b"] * len(lines)
+    assert told["clips"]["of"] == 5 and told["clips"]["found"] == (5 if "--rows" in asked else len(lines))
+
+
+def test_a_clip_is_printed_with_its_sound_and_the_marked_texts_of_all_models(
+    saved: str, settings: Settings, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    more = ["--errors", "--output_file", str(tmp_path / "all.json")]
+    evaluate.run(["--result", saved, "--sort", "unsure", "--rows", "2", *more], settings)
+    printed = capsys.readouterr().out
+    assert printed.startswith("MODEL") and "# b\nwords right: " in printed
+    assert "\n5 of 5 clips, 2 are listed\n" in printed
+    first, second = printed.split("\n\n")[-2:]
+    assert first.startswith("# 4.wav · line 5 · 5.0 s · P\n  turn off\n  a (0.0 %, 44.9 % sure): turn off\n")
+    assert second.splitlines() == [
+        "# 2.wav · line 3 · 3.0 s · P",
+        "  the light",
+        "  a (50.0 %, 67.0 % sure): the [-light-] {+night+}",
+        "  b (0.0 %, 54.9 % sure): the light",
+    ]
+    kept = json.loads((tmp_path / "all.json").read_text("utf-8"))
+    whole = {**FOUND.to_json(), "errors": [Explorer(FOUND).summary(n) for n in (0, 1)]}
+    assert kept == json.loads(json.dumps(whole)), "the file has all clips, not only those that are listed"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--group mood=good", "by 'mood': choose one of duration, speaker, loudness, speed"),
+        ("--group speaker=R", "'R' by speaker: choose one of P, Q"),
+        ("--errors_of c", "no model c in this evaluation: name one of a, b"),
+        ("--rows 0", "rows must be at least 1"),
+        ("--sort size", "--sort"),
+        ("--sort list --data demo", "leave out --data"),
+    ],
+)
+def test_what_an_evaluation_does_not_have_is_refused_with_what_it_has(
+    saved: str, settings: Settings, words: str, sentence: str
+) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        evaluate.run(["--result", saved, *words.split()], settings)
+
+
+def test_a_file_that_is_no_whole_evaluation_is_refused(tmp_path: Path, settings: Settings) -> None:
+    whole = FOUND.to_json()
+    file = tmp_path / "a.json"
+    for found in (
+        [],
+        {"models": []},
+        {**whole, "utterances": whole["utterances"][1:]},
+        {**whole, "utterances": [{**row, "hypothesis": None} for row in whole["utterances"]]},
+        {**whole, "utterances": [{**row, "more": 1} for row in whole["utterances"]]},
+    ):
+        file.write_text(json.dumps(found), encoding="utf-8")
+        with pytest.raises(DataError, match=r"a\.json is no evaluation"):
+            evaluate.run(["--result", str(file), "--sort", "list"], settings)
+    file.write_text(json.dumps(whole)[:-40], encoding="utf-8")
+    with pytest.raises(DataError, match="is no evaluation"):
+        evaluate.run(["--result", str(file)], settings)
