@@ -26,6 +26,8 @@ from studio.room import NO_LIMIT, Room, note_use
 __all__ = ["DEMO_ID", "ModelRegistry"]
 
 _MODEL_ID = re.compile(r"(?!\.)[\w.-]{1,80}")
+_NAMES = ("source", "base_model")
+"""Where the card of an export names the model that it was made of."""
 _REMOVED = ".removed-"
 
 
@@ -180,7 +182,7 @@ class ModelRegistry:
         raise ConfigError("There are too many models named {name!r}: choose another name.", name=spec_id)
 
     def rename(self, model_id: str, new_id: str) -> ModelSpec:
-        """Gives a model of this studio another name; its adapters follow.
+        """Gives a model of this studio another name; its adapters and exports follow.
 
         Raises:
             ModelNotFoundError, ConfigError: if it is none of this studio, or the name is taken or no name.
@@ -198,15 +200,17 @@ class ModelRegistry:
             self._require_idle(row)
         assert spec.path is not None
         target = self.models / new_id
+        files = {target / CARD_FILE: ["id"]}
+        for row in filter(self._is_own, self.all()):
+            named = ["base_model"] if row in adapters else [n for n in _NAMES if row.card.get(n) == spec.id]
+            if row.path and row.id != spec.id and named:
+                files[row.path / CARD_FILE] = named
         with storage_errors(self.models):
             spec.path.rename(target)
-        files = {target / CARD_FILE: "id"} | {
-            row.path / CARD_FILE: "base_model" for row in adapters if row.path
-        }
         before = {file: file.read_text("utf-8") if file.is_file() else "" for file in files}
         try:
-            for file, told in files.items():
-                self._write_card(file.parent, {told: new_id})
+            for file, named in files.items():
+                self._write_card(file.parent, dict.fromkeys(named, new_id))
         except StorageError:  # or adapters would ask for a base that is gone
             for file, text in before.items():
                 with suppress(StorageError):

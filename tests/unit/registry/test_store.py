@@ -17,6 +17,7 @@ from studio.errors import (
     ModelInUseError,
     ModelNotFoundError,
 )
+from studio.publishing.formats import exports_of
 from studio.registry.catalog import RELEASED
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.registry.store import DEMO_ID, ModelRegistry
@@ -324,13 +325,23 @@ def test_a_name_that_leads_elsewhere_is_refused(registry: ModelRegistry, tmp_pat
     assert ids(registry) == [DEMO_ID, "mine"]
 
 
-def test_a_model_is_renamed_with_its_card_and_its_adapters_follow(registry: ModelRegistry) -> None:
+def test_a_model_is_renamed_with_its_card_and_its_adapters_and_exports_follow(
+    registry: ModelRegistry,
+) -> None:
     make_whisper(registry.models / "base-one", card={"id": "base-one", "note": "kept"})
     make_adapter(registry.models / "tuned", str(registry.models / "base-one"))
+    form = {"kind": "merged", "format": "merged", "base_model": "base-one"}
+    for name, source in (("base-merged", "base-one"), ("tuned-merged", "tuned")):
+        make_whisper(registry.models / name, card={**form, "source": source})
     spec = registry.rename("base-one", "普通话-1.0")
     assert (spec.id, spec.card["id"], spec.card["note"]) == ("普通话-1.0", "普通话-1.0", "kept")
     assert registry.get("tuned").base_model == "普通话-1.0"
     assert registry.get("tuned").is_local
+    made = [(row.id, row.base_model) for row in exports_of(spec.id, registry.all())]
+    assert made == [("base-merged", spec.id)]
+    registry.rename("tuned", "mine")
+    assert [row.id for row in exports_of("mine", registry.all())] == ["tuned-merged"]
+    assert registry.get("tuned-merged").base_model == spec.id
     with pytest.raises(ModelNotFoundError):
         registry.get("base-one")
 
