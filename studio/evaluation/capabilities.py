@@ -8,6 +8,7 @@ over sentences or clips: of few, only a large loss can be told from chance.
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,13 @@ from studio.evaluation.non_speech import figure_of, hear_non_speech, words_of
 from studio.evaluation.normalize import writes_without_spaces
 from studio.evaluation.result import NonSpeech
 from studio.files import read_json, write_json
-from studio.transcription.engine import AudioContext, ShouldStop, TranscribeOptions
+from studio.transcription.engine import (
+    AudioContext,
+    OnProgress,
+    Progress,
+    ShouldStop,
+    TranscribeOptions,
+)
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.model_cache import ModelCache
 
@@ -33,6 +40,8 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 2
 CHECKS = ("long_form", "other_languages", "timestamps", "silence", "language")
 """What is most at risk first."""
+_HUNDREDTHS = {"long_form": 45, "other_languages": 25, "timestamps": 12, "silence": 12, "language": 6}
+"""Of the time that all take, about."""
 TOLERANCE = 0.05
 """Where the interval says that no more was lost, nothing was."""
 _UNKNOWN_ERRORS = 0.5
@@ -56,6 +65,8 @@ _MOST_TOKENS = 96
 
 Samples = NDArray[np.float32]
 Clip = tuple[Example, Samples]
+Heard = Callable[[float], None]
+"""Told which share of the recordings is heard."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +188,7 @@ def check_capabilities(
 
     `others` are clips in languages that the model was not tuned in, each with its language; a check for which
     there is nothing, or no time any more (`is_late`), is left out. `kept` has long recordings and non-speech
-    that the base has read.
+    that the base has read. `on_progress` is told what is done in hundredths, and a hundred.
 
     `clip_errors`, the error rate of a model that learned clips in windows of their own length, asks how it
     should read long ones. Whole windows are the base's, and keep what it knows; where it knows nothing, and
@@ -200,36 +211,42 @@ def check_capabilities(
     spoken = next((clip.language for clip in examples if clip.language), AUTO)
     non_speech: list[NonSpeech] = []
 
-    def silence(engine: "Transcriber", known: KeptReadings | None) -> Errors:
+    def tell(check: str, models: int, share: float) -> None:
+        """All checks before this one are done, and this one for so many models and `share` of the next."""
+        if on_progress:
+            before = sum(_HUNDREDTHS[name] for name in CHECKS[: CHECKS.index(check)])
+            on_progress(int(before + (models + share) / 2 * _HUNDREDTHS[check]), 100)
+
+    def silence(engine: "Transcriber", known: KeptReadings | None, _: Heard) -> Errors:
         texts = hear_non_speech(engine, spoken, stops, known.read if known else None)
         if texts:
             non_speech.append(figure_of(texts))
         return [(int(bool(words_of(text))), 1) for text in texts]
 
-    measures: dict[str, Callable[[Transcriber, KeptReadings | None], Errors]] = {
-        "long_form": lambda engine, known: _long_form(engine, own[:1], known, stops),
-        "other_languages": lambda engine, known: _long_form(
-            engine, foreign, known, stops, "auto" if known else windows
+    measures: dict[str, Callable[[Transcriber, KeptReadings | None, Heard], Errors]] = {
+        "long_form": lambda engine, known, heard: _long_form(engine, own[:1], known, stops, heard),
+        "other_languages": lambda engine, known, heard: _long_form(
+            engine, foreign, known, stops, heard, "auto" if known else windows
         ),
-        "timestamps": lambda engine, _: _timestamps(engine, clips),
+        "timestamps": lambda engine, _, __: _timestamps(engine, clips),
         "silence": silence,
-        "language": lambda engine, _: _language(engine, clips),
+        "language": lambda engine, _, __: _language(engine, clips),
     }
     rows = []
-    for place, check in enumerate(CHECKS):
-        if on_progress:
-            on_progress(place, len(CHECKS))
+    for check in CHECKS:
         decides = check == "long_form" and clip_errors is not None
-        found = []
+        found: list[Errors] = []
         for name, known in ((base_model, readings), (model, None)):
+            heard = partial(tell, check, len(found))
+            heard(0.0)
             if not stops():
                 with engines.lease(name) as engine:
-                    found.append(measures[check](engine, known))
+                    found.append(measures[check](engine, known, heard))
         if len(found) < 2 or not found[0] or len(found[0]) != len(found[1]) or stops():
             continue
         if check == "long_form" and _is_new_to_the_base(found[0], found[1], clip_errors):
             with engines.lease(model) as engine:
-                in_clips = _long_form(engine, own[:1], None, stops, "short")
+                in_clips = _long_form(engine, own[:1], None, stops, lambda _: None, "short")
             if in_clips and interval_of(found[1], in_clips)[2] < -_FAR:
                 windows, found[1] = "short", in_clips
         rows.append(_compared(check, *found))
@@ -310,19 +327,23 @@ def _long_form(
     recordings: Sequence[_Long],
     known: KeptReadings | None,
     should_stop: ShouldStop,
+    heard: Heard,
     windows: AudioContext = "auto",
 ) -> Errors:
     """Errors of each sentence, read as a user reads a recording; loops and gaps are errors, too."""
     found: list[tuple[int, int]] = []
-    for recording in recordings:
+    for number, recording in enumerate(recordings):
         code = resolve_language(recording.language)
         if code not in ("auto", *(engine.languages or ("en",))):
             continue
 
-        def write(samples: Samples = recording.samples, language: str = code) -> str:
+        def note(progress: Progress, number: int = number) -> None:
+            heard((number + progress.done_seconds / progress.total_seconds) / len(recordings))
+
+        def write(samples: Samples = recording.samples, language: str = code, note: OnProgress = note) -> str:
             options = TranscribeOptions(language=language, num_beams=1, audio_context=windows)
             seconds = len(samples) / SAMPLING_RATE
-            return engine.transcribe_samples([samples], seconds, options, should_stop=should_stop).text
+            return engine.transcribe_samples([samples], seconds, options, note, should_stop).text
 
         text = known.read(recording.samples, code, write, should_stop) if known else write()
         if should_stop():

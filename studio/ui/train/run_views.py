@@ -75,6 +75,7 @@ PHASE_NAMES = {
 _COUNTED = {
     "evaluating": N_("Evaluating: {done} of {total} clips"),
     "listening": N_("Base model transcribes the clips: {done} of {total}"),
+    "checking": N_("{doing}: {percent}"),
 }
 _DONE = N_("{doing}: {done} of {total}")
 
@@ -225,7 +226,8 @@ def _progress(status: RunStatus, locale: str) -> Html:
     if status.eval_progress and status.state is not JobState.QUEUED:
         done, total = status.eval_progress
         share = done / max(1, total)
-        doing = tr(_COUNTED.get(status.phase, _DONE), locale, doing=doing, done=done, total=total)
+        told = {"doing": doing, "done": done, "total": total, "percent": f"{100 * share:.0f} %"}
+        doing = tr(_COUNTED.get(status.phase, _DONE), locale, **told)
     return progress_bar(share, doing, steps)
 
 

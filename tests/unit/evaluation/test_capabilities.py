@@ -50,7 +50,14 @@ def test_a_model_that_mishears_the_language_is_found_out_and_its_base_is_not(
     broken = deaf_to_english(demo_model, tmp_path / "broken")
     examples = read_manifest(str(demo_speech / "validation.jsonl")).examples[:4]
     others = clips_in_other_languages("", ("zh",), 40)
-    report = check_capabilities(engines, str(broken), "demo", examples, others)
+    told: list[tuple[int, int]] = []
+
+    def note(*done_of: int) -> None:
+        told.append((done_of[0], done_of[1]))
+
+    report = check_capabilities(engines, str(broken), "demo", examples, others, on_progress=note)
+    assert told == sorted(told) and told[0] == (0, 100)
+    assert len([done for done, _ in told if 0 < done < 45]) > 1, "of the first check, too"
     rows = {row.check: row for row in report.checks}
     assert tuple(rows) == CHECKS and report.unchecked == ()
     assert (rows["language"].base, rows["language"].tuned) == (1.0, 0.0)

@@ -171,7 +171,7 @@ def test_a_running_run_shows_steps_time_left_and_speed() -> None:
     [
         ("listening", "Base model transcribes the clips: 10 of 40"),
         ("evaluating", "Evaluating: 10 of 40 clips"),
-        ("checking", "Capability check: 10 of 40"),
+        ("checking", "Capability check: 25 %"),
     ],
 )
 def test_what_is_done_in_a_phase_is_counted_and_fills_its_bar(phase: str, words: str) -> None:
