@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from studio.memory.trace.store import traced
 from studio.memory.training import estimate_training
 from studio.messages import Joined, Message
 from studio.options.choices import ALL_LINEAR
-from studio.options.training import TrainingConfig
+from studio.options.training import FIELDS, TrainingConfig
 from studio.options.values import check_numbers
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
@@ -46,7 +46,8 @@ class Question:
     label_length: int = LABEL_LENGTH
     gradient_checkpointing: bool = False
     lora_r: int = 32
-    num_beams: int = USUAL_BEAMS
+    num_beams: int = 0
+    """0: as a recording is heard with."""
     gpu: str = ""
     engine: str = "transformers"
     optim: str = "adamw_torch_fused"
@@ -61,6 +62,7 @@ class Question:
     def __post_init__(self) -> None:
         """Raises ConfigError for a number that is none."""
         check_numbers(self)
+        object.__setattr__(self, "num_beams", self.num_beams or USUAL_BEAMS)
 
 
 @dataclass(frozen=True)
@@ -168,23 +170,13 @@ def batch_curve(question: Question, found: Answer) -> tuple[list[tuple[int, int,
     return [(size, each.low_bytes, each.device_bytes, each.high_bytes) for size, each in estimates], largest
 
 
+_OF_THE_RUN = {f.name for f in fields(Question)} & FIELDS.keys() - {"sharding"}
+"""How many GPUs there are, and what they divide among them, is asked for the memory alone."""
+
+
 def training_config(question: Question) -> TrainingConfig:
     """The run that the form describes; everything it does not ask stays at its default."""
-    return TrainingConfig(
-        base_model=question.base_model,
-        method=question.method,
-        quantization=question.quantization,
-        precision=question.precision,
-        per_device_train_batch_size=question.per_device_train_batch_size,
-        gradient_checkpointing=question.gradient_checkpointing,
-        lora_r=question.lora_r,
-        optim=question.optim,
-        attn_implementation=question.attn_implementation,
-        base_dtype=question.base_dtype,
-        loss_chunk_size=question.loss_chunk_size,
-        short_audio=question.short_audio,
-        max_audio_len=question.max_audio_len,
-    )
+    return TrainingConfig(**{name: getattr(question, name) for name in _OF_THE_RUN})
 
 
 def training_plan_of(question: Question) -> TrainingPlan:

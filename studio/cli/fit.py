@@ -1,6 +1,7 @@
 """`fit`: the best training run for a GPU, what had to be changed for it, and what that costs."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 from studio.actions.fit import AUTO, FitAnswer, FitQuestion, find_fit
 from studio.actions.presets import PRESETS, Preset, preset, preset_answers, preset_row
@@ -55,15 +56,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     given = parser().read(arguments)
     if given.claims:
         return _show_claims(given.json)
-    question = FitQuestion(
-        given.gpu,
-        given.memory_gib,
-        given.base_model,
-        given.hours,
-        given.method,
-        given.effective_batch_size,
-        given.label_length,
-    )
+    question = FitQuestion(**{f.name: getattr(given, f.name) for f in fields(FitQuestion)})
     if given.preset:
         chosen = preset(given.preset)
         question = chosen.question

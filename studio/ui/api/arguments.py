@@ -34,6 +34,25 @@ def checked(endpoint: Callable[..., Any]) -> Callable[..., Any]:
     return answered
 
 
+def asks(question: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Makes the values of a dataclass the arguments of an endpoint, which is given the dataclass."""
+    asked = inspect.signature(question).parameters
+
+    def made(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(endpoint)
+        def answered(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return endpoint(self, question(*args, **kwargs))
+
+        plain = inspect.signature(endpoint)
+        own = next(iter(plain.parameters.values()))
+        answered.__signature__ = plain.replace(parameters=[own, *asked.values()])  # type: ignore[attr-defined]
+        kinds = {name: parameter.annotation for name, parameter in asked.items()}
+        answered.__annotations__ = {**kinds, "return": endpoint.__annotations__["return"]}
+        return answered
+
+    return made
+
+
 def _plain_kind(annotation: Any) -> Any:
     """`dict` of `dict[str, Any] | None`."""
     kinds = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)

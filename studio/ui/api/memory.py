@@ -14,6 +14,7 @@ from studio.options.arguments import config_from_dict
 from studio.options.checks import check_between
 from studio.services import Services
 from studio.training.probe.question import ProbeQuestion
+from studio.ui.api.arguments import asks
 from studio.ui.api.json_values import SCHEMA_VERSION
 from studio.ui.shared.access import require_machine
 from studio.whisper.constants import TEXT_POSITIONS
@@ -38,46 +39,15 @@ class MemoryEndpoints:
             self.probe,
         )
 
-    def estimate(
-        self,
-        base_model: str,
-        use: str = "train",
-        method: str = "lora",
-        quantization: str = "none",
-        precision: str = "auto",
-        per_device_train_batch_size: int = 8,
-        label_length: int = LABEL_LENGTH,
-        gradient_checkpointing: bool = False,
-        lora_r: int = 32,
-        num_beams: int = 0,
-        gpu: str = "",
-        engine: str = "transformers",
-        optim: str = "adamw_torch_fused",
-        attn_implementation: str = "auto",
-        base_dtype: str = "auto",
-        num_gpus: int = 1,
-        sharding: str = "ddp",
-        loss_chunk_size: int = 256,
-        short_audio: str = "auto",
-        max_audio_len: float = 30.0,
-    ) -> dict[str, Any]:
+    @asks(Question)
+    def estimate(self, question: Question) -> dict[str, Any]:
         """GPU memory, in bytes per part, of a training run or (use="transcribe") of transcribing."""
-        question = Question(**{name: value for name, value in locals().items() if name != "self"})
         found = answer(question, self._services.registry, self._services.settings.calibration)
         return {**found.estimate.to_json(), "gpu": found.gpu.name, "verdict": found.verdict}
 
-    def fit(
-        self,
-        gpu: str = "",
-        memory_gib: float = 0,
-        base_model: str = "auto",
-        hours: float = 0,
-        method: str = "auto",
-        effective_batch_size: int = 16,
-        label_length: int = LABEL_LENGTH,
-    ) -> dict[str, Any]:
+    @asks(FitQuestion)
+    def fit(self, question: FitQuestion) -> dict[str, Any]:
         """The best training run for a GPU, the changes that led to it, and the other models and cards."""
-        question = FitQuestion(gpu, memory_gib, base_model, hours, method, effective_batch_size, label_length)
         return find_fit(question, self._services.registry, self._services.settings.calibration).to_json()
 
     def explain_oom(
