@@ -1,8 +1,11 @@
 """The NVIDIA cards of this machine as the driver tells: memory, and who holds it. Nothing is allocated."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import psutil
+
+from studio.memory.gpus import ask_driver, cards_of, name_of
 
 
 @dataclass(frozen=True)
@@ -32,45 +35,30 @@ class GpuState:
 
 def gpu_states() -> list[GpuState]:
     """Every card; empty without a card or driver."""
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return []
-    try:
-        return [_state(index) for index in range(pynvml.nvmlDeviceGetCount())]
-    except pynvml.NVMLError:
-        return []
-    finally:
-        pynvml.nvmlShutdown()
+    return ask_driver(lambda driver: [_state(driver, index) for index in cards_of(driver)], [])
 
 
-def _state(index: int) -> GpuState:
-    import pynvml
-
-    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
-    number = int(pynvml.nvmlSystemGetCudaDriverVersion())
+def _state(driver: Any, index: int) -> GpuState:
+    handle = driver.nvmlDeviceGetHandleByIndex(index)
+    memory = driver.nvmlDeviceGetMemoryInfo(handle)
+    number = int(driver.nvmlSystemGetCudaDriverVersion())
     return GpuState(
         index=index,
-        name=str(pynvml.nvmlDeviceGetName(handle)).removeprefix("NVIDIA ").strip(),
+        name=name_of(driver, handle),
         total_bytes=int(memory.total),
         free_bytes=int(memory.free),
-        driver=str(pynvml.nvmlSystemGetDriverVersion()),
+        driver=str(driver.nvmlSystemGetDriverVersion()),
         cuda=f"{number // 1000}.{number % 1000 // 10}",
-        processes=tuple(_processes(handle)),
+        processes=tuple(_processes(driver, handle)),
     )
 
 
-def _processes(handle: object) -> list[GpuProcess]:
-    import pynvml
-
+def _processes(driver: Any, handle: Any) -> list[GpuProcess]:
     found: dict[int, int | None] = {}
-    for ask in (pynvml.nvmlDeviceGetComputeRunningProcesses, pynvml.nvmlDeviceGetGraphicsRunningProcesses):
+    for ask in (driver.nvmlDeviceGetComputeRunningProcesses, driver.nvmlDeviceGetGraphicsRunningProcesses):
         try:
             found |= {int(row.pid): row.usedGpuMemory for row in ask(handle)}
-        except pynvml.NVMLError:
+        except driver.NVMLError:
             continue
     return [GpuProcess(pid, _name(pid), held) for pid, held in sorted(found.items())]
 

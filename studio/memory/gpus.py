@@ -1,15 +1,17 @@
 """GPUs that people have, the one in this machine, and whether an estimate fits."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from studio.errors import ConfigError
 from studio.memory.plan import MemoryEstimate
 from studio.options.checks import check_between
 from studio.units import GIB, MIB, parse_bytes
 
+T = TypeVar("T")
 GpuKind = Literal["consumer", "workstation", "datacenter"]
 Verdict = Literal["fits", "tight", "does_not_fit"]
 
@@ -189,43 +191,47 @@ def verdict(estimate: MemoryEstimate, usable: int) -> Verdict:
 
 def detected_gpus() -> list[Gpu]:
     """The NVIDIA cards of this machine with what is free on them; empty without a card or driver."""
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return []
-    try:
-        return [_detected(index) for index in range(pynvml.nvmlDeviceGetCount())]
-    except pynvml.NVMLError:
-        return []
-    finally:
-        pynvml.nvmlShutdown()
+    return ask_driver(lambda driver: [_detected(driver, index) for index in cards_of(driver)], [])
 
 
 def driver_version() -> str:
     """Of NVIDIA's driver; empty without one."""
+    return ask_driver(lambda driver: str(driver.nvmlSystemGetDriverVersion()), "")
+
+
+def ask_driver(question: Callable[[Any], T], otherwise: T) -> T:
+    """What `question` finds out from NVIDIA's driver (`pynvml`); `otherwise` without one, or if it does not
+    tell. Nothing is allocated.
+    """
     import pynvml
 
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
-        return ""
+        return otherwise
     try:
-        return str(pynvml.nvmlSystemGetDriverVersion())
+        return question(pynvml)
     except pynvml.NVMLError:
-        return ""
+        return otherwise
     finally:
         pynvml.nvmlShutdown()
 
 
-def _detected(index: int) -> Gpu:
-    import pynvml
+def cards_of(driver: Any) -> range:
+    """Numbers of the cards that the driver knows."""
+    return range(driver.nvmlDeviceGetCount())
 
-    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
-    major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
-    name = str(pynvml.nvmlDeviceGetName(handle)).removeprefix("NVIDIA ").strip()
+
+def name_of(driver: Any, handle: Any) -> str:
+    """A card's name, as the table of GPUs writes it."""
+    return str(driver.nvmlDeviceGetName(handle)).removeprefix("NVIDIA ").strip()
+
+
+def _detected(driver: Any, index: int) -> Gpu:
+    handle = driver.nvmlDeviceGetHandleByIndex(index)
+    memory = driver.nvmlDeviceGetMemoryInfo(handle)
+    major, minor = driver.nvmlDeviceGetCudaComputeCapability(handle)
+    name = name_of(driver, handle)
     known = find_gpu(name)
     return Gpu(
         name=name,

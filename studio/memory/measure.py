@@ -1,11 +1,15 @@
 """What a process really took: of a GPU by PyTorch's allocator and the driver, else of main memory."""
 
+import os
 import sys
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import psutil
+
+from studio.memory.gpus import ask_driver, cards_of
 
 _STATUS = Path("/proc/self/status")
 
@@ -109,21 +113,12 @@ def _used_on_card() -> int | None:
 
 
 def _held_by_this_process() -> int | None:
-    import os
+    def held(driver: Any) -> int:
+        handles = map(driver.nvmlDeviceGetHandleByIndex, cards_of(driver))
+        rows = chain.from_iterable(map(driver.nvmlDeviceGetComputeRunningProcesses, handles))
+        return sum(int(row.usedGpuMemory or 0) for row in rows if row.pid == os.getpid())
 
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-        rows = [
-            row
-            for index in range(pynvml.nvmlDeviceGetCount())
-            for row in pynvml.nvmlDeviceGetComputeRunningProcesses(pynvml.nvmlDeviceGetHandleByIndex(index))
-        ]
-    except pynvml.NVMLError:
-        return None
-    mine: list[Any] = [row.usedGpuMemory for row in rows if row.pid == os.getpid() and row.usedGpuMemory]
-    return sum(map(int, mine)) or None
+    return ask_driver(held, 0) or None
 
 
 def _driver_errors() -> tuple[type[BaseException], ...]:
