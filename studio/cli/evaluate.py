@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -135,7 +136,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             split=given.split,
             max_samples=given.max_samples,
             choice=choice,
-            kept=services.settings.cache / KEPT,
+            kept=_kept(services.settings),
             corrections=corrections,
             non_speech=given.non_speech,
             on_step=on_step(line),
@@ -145,6 +146,14 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         line.end()
         services.close()
     return _answer(given, evaluation, corrections)
+
+
+def _kept(settings: Settings) -> Path | None:
+    """Where is kept what was heard; nowhere in a home that may only be read."""
+    if os.access(settings.cache, os.W_OK):
+        return settings.cache / KEPT
+    say(f"{settings.cache} may only be read: an evaluation that is stopped will begin anew.")
+    return None
 
 
 def _made_before(given: argparse.Namespace) -> Evaluation:

@@ -5,6 +5,7 @@ the processor. A run that is about to start waits a while for transcripts under 
 home.
 """
 
+import errno
 import os
 import threading
 import time
@@ -77,7 +78,7 @@ class Sharing:
         """For as long as somebody transcribes in this process.
 
         Raises:
-            StorageError: if the folder cannot be written.
+            StorageError: if the disk is full.
         """
         self._begin()
         try:
@@ -113,11 +114,21 @@ class Sharing:
         with self._lock:
             if self._count == 0:
                 with storage_errors(self._folder):
-                    self._folder.mkdir(parents=True, exist_ok=True)
-                    name = f"{os.getpid()}-{uuid.uuid4().hex[:8]}.lock"
-                    self._own = FileLock(self._folder / name, thread_local=False)
-                    self._own.acquire()
+                    self._own = self._locked()
             self._count += 1
+
+    def _locked(self) -> FileLock | None:
+        """The lock; None in a home that may only be read, in which no run of this user can start."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            name = f"{os.getpid()}-{uuid.uuid4().hex[:8]}.lock"
+            lock = FileLock(self._folder / name, thread_local=False)
+            lock.acquire()
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+                return None
+            raise
+        return lock
 
     def _end(self) -> None:
         with self._lock:

@@ -125,7 +125,7 @@ def test_a_file_of_a_run_that_is_cut_off_hides_no_run_and_says_what_is_not_known
                 assert "without a result" in shown.stderr or str(path) in shown.stderr, path
 
 
-def test_a_home_that_may_only_be_read_is_listed_and_a_run_in_it_is_refused_in_one_sentence(
+def test_a_home_that_may_only_be_read_is_listed_and_heard_with_and_a_run_in_it_is_refused_in_one_sentence(
     environ: dict[str, str],
 ) -> None:
     with TemporaryDirectory() as place:
@@ -136,7 +136,12 @@ def test_a_home_that_may_only_be_read_is_listed_and_a_run_in_it_is_refused_in_on
         make_read_only(home)
         user = as_ordinary_user() if is_root() else []
         said = {}
-        for words in ("models list", "runs list", "train --base_model demo --train_data demo"):
+        for words in (
+            "models list",
+            "runs list",
+            "train --base_model demo --train_data demo",
+            "evaluate --models finished --data demo --max_samples 1",
+        ):
             done = subprocess.run(
                 [*user, sys.executable, "-m", "studio", *words.split()],
                 cwd=ROOT,
@@ -149,6 +154,8 @@ def test_a_home_that_may_only_be_read_is_listed_and_a_run_in_it_is_refused_in_on
         make_writable(home)
     assert said["models"][0] == said["runs"][0] == 0, said
     assert "finished" in said["models"][1] and "finished-20261123-040005" in said["runs"][1]
+    code, told, error = said["evaluate"]
+    assert code == 0 and told.startswith("MODEL") and "may only be read" in error, error
     code, _, error = said["train"]
     assert code == 2 and error.splitlines()[-1].startswith("Error: No permission to write"), error
     assert "Traceback" not in error
