@@ -6,22 +6,73 @@ from typing import Any
 
 from studio.actions.estimate import shape_of
 from studio.errors import ConfigError
-from studio.memory.advice import MODELS, Advice, advise
 from studio.memory.calibration import Calibration, calibrate
 from studio.memory.fit import LARGEST_BATCH, FitResult, cards_for, fit, for_card
 from studio.memory.gpus import Gpu, card, usable_bytes
 from studio.memory.plan import LABEL_LENGTH
+from studio.messages import Message
 from studio.options.arguments import command_line, config_to_dict
 from studio.options.checks import check_between, check_choice
 from studio.options.choices import METHOD_LABELS
 from studio.options.training import TrainingConfig
 from studio.options.values import check_numbers
+from studio.registry.catalog import find_released
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
 from studio.training.plan import config_of, planned
 from studio.whisper.constants import TEXT_POSITIONS
 
 AUTO = "auto"
+FEW_HOURS, MANY_HOURS = 10.0, 50.0
+MODELS = tuple(
+    model
+    for name in ("large-v3", "large-v3-turbo", "medium", "small", "base", "tiny")
+    if (model := find_released(name)) is not None
+)
+"""Models to start from, the most accurate first."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A method for an amount of speech."""
+
+    method: str
+    lora_r: int
+    reason: Message
+
+
+def advise(hours: float) -> Advice:
+    """The method that suits so many hours of transcribed speech; 0 if nobody knows yet.
+
+    Raises:
+        ConfigError: if it is no number of hours.
+    """
+    check_between("hours", hours, 0, 1_000_000)
+    if hours == 0:
+        return Advice("lora", 32, _UNKNOWN)
+    if hours < FEW_HOURS:
+        return Advice("lora", 16, _FEW)
+    if hours <= MANY_HOURS:
+        return Advice("lora", 32, _SOME)
+    return Advice("full", 64, _MANY)
+
+
+_UNKNOWN = Message(
+    "Without a number of hours: LoRA, which suits most amounts of speech. Say how many you have for better "
+    "advice."
+)
+_FEW = Message(
+    "Under 10 hours: LoRA of a low rank. There is too little to move all weights without forgetting what the "
+    "model knows, so take the largest model that fits: the more it knows, the less it must be taught."
+)
+_SOME = Message(
+    "10 to 50 hours: LoRA on all linear layers. It learns nearly as much as training all weights would, "
+    "forgets less, and leaves room for a larger model."
+)
+_MANY = Message(
+    "Over 50 hours: enough to train all weights, where they fit. Where they do not, the decoder alone or "
+    "LoRA of rank 64 comes close."
+)
 
 
 @dataclass(frozen=True)

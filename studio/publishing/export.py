@@ -4,11 +4,12 @@ The new form is written aside and moved among the models in one step, so that on
 Its card names what it was made from and the hash of that: a model that changed is exported again.
 """
 
+import hashlib
 import re
 import shutil
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,7 +25,6 @@ from studio.publishing.card import OF_SOURCE, write_card
 from studio.publishing.companions import copy_companions
 from studio.publishing.formats import FORMATS, USUAL_FORMAT
 from studio.publishing.parity import Decoded, Parity, compare, decode_with, proof_clips
-from studio.registry.fingerprint import Fingerprint, fingerprint
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.transcription.engine import OnStep
@@ -37,6 +37,36 @@ _LOOK_SECONDS = 0.5
 """Who waits for another export tells so this often."""
 _INHERITED = ("languages", "audio_context", "clip_seconds", "long_recordings", "short_audio", "capabilities")
 """What the card of a model says that is as true of its export."""
+_MATTERS = ("*.safetensors", "config.json", "adapter_config.json", "generation_config.json", "tokenizer.json")
+"""What tells one state of a model from another."""
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """The state of some folders."""
+
+    hash: str
+    """`sha256:…` over the contents."""
+    signature: tuple[tuple[str, int, int], ...]
+    """Path, size and time of each file: while they are the same, the contents are not read again."""
+
+
+def fingerprint(folders: Sequence[Path], known: Fingerprint | None = None) -> Fingerprint:
+    """The state of the weights and configs in `folders`; `known` is what was found before, if anything.
+
+    Raises:
+        StorageError: if a file cannot be read.
+    """
+    files = [path for folder in folders for pattern in _MATTERS for path in sorted(folder.glob(pattern))]
+    stats = [(path, path.stat()) for path in files]
+    signature = tuple((str(path), stat.st_size, stat.st_mtime_ns) for path, stat in stats)
+    if known is not None and known.signature == signature:
+        return known
+    digest = hashlib.sha256()
+    for path in files:
+        with storage_errors(path), path.open("rb") as content:
+            digest.update(path.name.encode() + b"\0" + hashlib.file_digest(content, "sha256").digest())
+    return Fingerprint(f"sha256:{digest.hexdigest()}", signature)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from safetensors import SafetensorError
 
 from studio.errors import ConfigError, ModelBrokenError, in_brief
 from studio.lazy_imports import transformers_library
+from studio.memory.trace.model import DTYPES, require_input_gradients
 from studio.messages import Message
 from studio.methods import METHODS
 from studio.methods.method import AdapterSettings
@@ -17,8 +18,6 @@ from studio.options.training import TrainingConfig
 from studio.training.plan import base_dtype_of, initial_rank, precision_of
 from studio.transcription.devices import is_out_of_memory
 from studio.transcription.engines.transformers import TransformersModel
-
-DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 @dataclass(frozen=True)
@@ -209,16 +208,6 @@ def _never_pack(model: Any) -> None:
     for module in model.modules():
         if type(module).__name__ == "Linear4bit":
             module.support_avx512bf16_for_cpu = False
-
-
-def require_input_gradients(model: Any) -> None:
-    """Reentrant checkpoints pass gradients on only to inputs that need some: the frozen base's do not."""
-
-    def require(_module: Any, _inputs: Any, output: torch.Tensor) -> None:
-        output.requires_grad_(True)
-
-    model.get_encoder().conv2.register_forward_hook(require)
-    model.get_decoder().embed_tokens.register_forward_hook(require)
 
 
 def count_parameters(model: Any) -> tuple[int, int]:

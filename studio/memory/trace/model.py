@@ -117,12 +117,17 @@ def enable_checkpointing(model: Any, plan: TrainingPlan, autocast: AutocastRegio
     for layer in (*encoder.layers, *decoder.layers):
         layer._gradient_checkpointing_func = _within(layer._gradient_checkpointing_func, autocast)
     if plan.is_adapter:
+        require_input_gradients(whisper)
 
-        def require(_module: Any, _inputs: Any, output: torch.Tensor) -> None:
-            output.requires_grad_(True)
 
-        encoder.conv2.register_forward_hook(require)
-        decoder.embed_tokens.register_forward_hook(require)
+def require_input_gradients(model: Any) -> None:
+    """Reentrant checkpoints pass gradients on only to inputs that need some: the frozen base's do not."""
+
+    def require(_module: Any, _inputs: Any, output: torch.Tensor) -> None:
+        output.requires_grad_(True)
+
+    model.get_encoder().conv2.register_forward_hook(require)
+    model.get_decoder().embed_tokens.register_forward_hook(require)
 
 
 def _within(checkpoint: Any, autocast: AutocastRegion) -> Any:

@@ -18,10 +18,10 @@ from studio.errors import ConfigError, StudioError
 from studio.files import read_json, user_path
 from studio.options.training import TrainingConfig
 from studio.settings import Settings
+from studio.transcription.windows import WINDOW_SECONDS
 
 Samples = NDArray[np.float32]
 
-_LONGEST_SECONDS = 30.0
 _TELEPHONE: tuple[int, ...] = (8000,)
 _LEAST_MASKS = 2
 """`mask_time_min_masks` of `WhisperConfig`."""
@@ -111,7 +111,7 @@ class Augmentation:
         speed = float(
             rng.choice(np.linspace(low, high, self.num_rates)) if self.num_rates else rng.uniform(low, high)
         )
-        return Draw(entropy, speed if chosen and seconds / speed <= _LONGEST_SECONDS else 1.0, with_previous)
+        return Draw(entropy, speed if chosen and seconds / speed <= WINDOW_SECONDS else 1.0, with_previous)
 
     def change(self, audio: Samples, draw: Draw) -> Samples:
         """The sound of a clip as `draw` wants it."""

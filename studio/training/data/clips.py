@@ -21,8 +21,8 @@ from studio.training.data.augmentation import Draw
 from studio.training.data.sources import SourceData, require
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.special_tokens import SECONDS_PER_TOKEN, SpecialTokens
+from studio.transcription.windows import WINDOW_SECONDS
 
-WINDOW_SECONDS = 30.0
 _LONGEST_PROMPT = 223
 """Half of the decoder's positions, as in Whisper's own decoding."""
 

@@ -19,9 +19,10 @@ from studio.errors import AudioError
 from studio.messages import Message
 from studio.options.training import TrainingConfig
 from studio.training.data.augmentation import Augmentation, Draw
-from studio.training.data.clips import WINDOW_SECONDS, Clip, with_draw
+from studio.training.data.clips import Clip, with_draw
 from studio.training.short_audio.encoder_states import EncoderStates
 from studio.training.short_audio.teacher_states import TeacherStates, padded_states
+from studio.transcription.windows import WINDOW_SECONDS
 from studio.whisper.audio_context import FRAMES_PER_POSITION, positions_for
 from studio.whisper.constants import TEXT_POSITIONS
 

@@ -18,11 +18,12 @@ import torch
 
 from studio.dataset.example import Example
 from studio.dataset.manifest import read_manifest
+from studio.dataset.shared import ends_of
 from studio.errors import AudioError, ConfigError
 from studio.files import read_json, write_json
 from studio.options.training import TrainingConfig
 from studio.settings import PASSAGES
-from studio.training.data.clips import WINDOW_SECONDS, Clip
+from studio.training.data.clips import Clip
 from studio.training.data.collator import Features
 from studio.training.plan import WINDOW_LABEL_LENGTH
 from studio.training.short_audio.audio_context import padded
@@ -30,6 +31,7 @@ from studio.transcription.engines.transformers import TransformersModel
 from studio.transcription.languages import resolve_language
 from studio.transcription.loops import is_loop
 from studio.transcription.window_model import Search
+from studio.transcription.windows import WINDOW_SECONDS
 
 REPLAY_WEIGHT = 2.4
 """Of the loss of a window, divided by the clips of its batch (0.3 beside eight): so it stays the same however
@@ -42,7 +44,7 @@ _MOST_WINDOWS = 200
 _LEAST_LOGPROB = -1.0
 """A text of which the base is less sure is not worth keeping."""
 _BATCH_SIZE = 4
-_VERSION = 1
+_VERSION = 2
 log = logging.getLogger("studio.training")
 
 
@@ -194,8 +196,6 @@ def _language(example: Example, known: Collection[str]) -> str:
 
 
 def _fingerprint(examples: Sequence[Example]) -> str:
-    """Of what is read: names and sizes of the files, and the places in them."""
-    rows: list[Any] = [
-        (e.audio_path.name, e.audio_bytes, e.start_seconds, e.end_seconds, e.language) for e in examples
-    ]
+    """Of what is read: what the files hold, whatever they are called, and the places in them."""
+    rows: list[Any] = [(ends_of(e), e.start_seconds, e.end_seconds, e.language) for e in examples]
     return hashlib.sha256(repr((_VERSION, rows)).encode()).hexdigest()[:24]

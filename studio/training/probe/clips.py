@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from studio.dataset.example import Example
-from studio.training.data.clips import WINDOW_SECONDS, Clip
+from studio.training.data.clips import Clip
 from studio.training.data.collator import Features, FeatureSource
+from studio.transcription.windows import WINDOW_SECONDS
 
 _TOKEN = 2
 

@@ -12,7 +12,7 @@ import time
 import warnings
 from dataclasses import asdict
 from pathlib import Path
-from types import SimpleNamespace
+from types import SimpleNamespace, TracebackType
 from typing import Any
 
 from studio.errors import StudioError
@@ -79,7 +79,6 @@ def _measure(question: ProbeQuestion, folder: Path, precision: Any) -> int | Non
 
     from studio.training.adapters import load_model, prepare_method
     from studio.training.probe.blank import fill_weights, write_blank_model
-    from studio.training.probe.tensors import TensorMeter
     from studio.whisper.loss import use_chunked_loss
 
     config = question.run_config()
@@ -97,6 +96,37 @@ def _measure(question: ProbeQuestion, folder: Path, precision: Any) -> int | Non
     with TensorMeter(model) as tensors:
         trainer.train()
     return tensors.peak_bytes
+
+
+class TensorMeter:
+    """Within it, every allocation of torch on the CPU is noted, by the events of its allocator; `peak_bytes`
+    counts what was there before.
+    """
+
+    def __init__(self, model: Any) -> None:
+        from torch.profiler import ProfilerActivity, profile
+
+        kept = [*model.parameters(), *model.buffers()]
+        self._there = sum(
+            {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in kept}.values()
+        )
+        self._profile: Any = profile(activities=[ProfilerActivity.CPU], profile_memory=True)
+        self.peak_bytes = 0
+
+    def __enter__(self) -> "TensorMeter":
+        self._profile.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Adds up what was noted, in the order of time."""
+        self._profile.__exit__(kind, error, trace)
+        events = [e for e in self._profile.profiler.kineto_results.events() if e.name() == "[memory]"]
+        now = self.peak_bytes = self._there
+        for event in sorted(events, key=lambda event: event.start_ns()):
+            now += event.nbytes()
+            self.peak_bytes = max(self.peak_bytes, now)
 
 
 def _trainer(

@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from studio.actions.estimate import inference_plan
-from studio.actions.fit import FitQuestion, find_fit
+from studio.actions.fit import FitQuestion, advise, find_fit
 from studio.actions.presets import PRESETS, preset
 from studio.errors import ConfigError, ModelNotFoundError
-from studio.memory.advice import advise
 from studio.memory.gpus import usable_bytes
 from studio.memory.inference_plan import ENGINES
 from studio.memory.myths import claims
