@@ -60,7 +60,7 @@ STORIES = {
     "studio/settings": "app/test_command_line app/test_page app/test_space app/test_owner",
     "studio/training": "app/test_training_command browser/test_story faults/test_workers "
     "golden/test_home golden/test_interfaces",
-    "studio/training/": "faults/test_processes faults/test_two_machines",
+    "studio/training/": "faults/test_processes faults/test_two_machines faults/test_killed_while_saving",
     "studio/ui": "app/test_page browser/test_tabs golden/test_interfaces",
     "studio/ui/api": "app/test_mcp",
     "studio/locales": "browser/test_memory browser/test_train browser/test_transcribe browser/test_live",

@@ -317,6 +317,7 @@ class Attempt:
         base, data, spec, base_path = ready.base, ready.data, ready.spec, ready.base_path
         made = finished_model.made_by(self.registry, self.run.run_id)
         if made is not None:  # killed between the model and its result
+            finished_model.hand_out(self.registry, made, self.config)
             self.outcome.model_id, self.outcome.state = made.id, "finished"
             return
         is_multilingual = bool(base.decoder.tokens.languages)

@@ -107,10 +107,16 @@ def set_language_and_task(generation_config: Any, data: TrainingData, is_multili
 def keep(
     registry: ModelRegistry, staged: Path, model_id: str, card: Mapping[str, Any], config: TrainingConfig
 ) -> ModelSpec:
-    """Moves the staged model into the registry, and copies it to `output_dir` if there is one."""
+    """Moves the staged model into the registry, and hands it out."""
     kind = ModelKind.ADAPTER if config.is_adapter else ModelKind.BASE
     created = datetime.now(UTC).isoformat(timespec="seconds")
     spec = registry.add(model_id, staged, {**card, "kind": kind, "created": created})
+    return hand_out(registry, spec, config)
+
+
+def hand_out(registry: ModelRegistry, spec: ModelSpec, config: TrainingConfig) -> ModelSpec:
+    """Writes `README.md` of a model that is kept, and copies it to `output_dir` if there is one. It is done
+    again if it was broken off."""
     write_card(spec)
     spec = registry.get(spec.id)
     if config.output_dir and spec.path is not None:
