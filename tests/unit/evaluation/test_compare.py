@@ -12,7 +12,7 @@ import pytest
 from studio.dataset.audio import read_audio, save_pcm
 from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError, ManifestError, ModelNotFoundError
-from studio.evaluation.compare import evaluate
+from studio.evaluation.compare import _sounds_of, evaluate
 from studio.evaluation.corrections import clip_of, save_list
 from studio.evaluation.side_by_side import hear_side_by_side
 from studio.publishing.export import Exporter
@@ -187,6 +187,10 @@ def test_the_same_clips_with_other_references_are_not_heard_again(
     assert (saved.models, told, len(unloaded.loaded())) == (again.models, [], 0)
     evaluate(engines, ["demo"], str(new), **asked, on_progress=lambda done, _: told.append(done))
     assert told[0] == 2
+    clip = clips.examples[0]
+    other = replace(clip, audio_path=tmp_path / clip.audio_path.name)
+    other.audio_path.write_bytes(bytes(clip.audio_bytes))
+    assert _sounds_of([other]) != _sounds_of([clip]), "other sound of the same name and size"
 
 
 def test_what_cannot_be_compared_is_refused(engines: ModelCache, manifest: Path) -> None:

@@ -97,6 +97,13 @@ def test_what_was_read_once_is_kept(base: Base, tmp_path: Path) -> None:
 
     assert read_by_base(windows, base.decoder, refuse, tmp_path / "kept", lambda *_: None) == first
 
+    (light,) = windows
+    namesake = tmp_path / light.audio_path.name
+    namesake.write_bytes(bytes(light.audio_bytes))
+    with pytest.raises(AssertionError, match="it was read before"):  # other sound of that name and size
+        other = [replace(light, audio_path=namesake)]
+        read_by_base(other, base.decoder, refuse, tmp_path / "kept", lambda *_: None)
+
 
 def test_the_studio_brings_passages_of_a_window_each_in_ten_languages() -> None:
     found = passages(TrainingConfig())
