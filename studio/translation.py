@@ -1,7 +1,7 @@
 """Texts in three languages. The English text itself is the key of its translations."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -42,6 +42,11 @@ def _said(value: object, locale: str) -> object:
 def said(message: Message, locale: str) -> str:
     """A message or an error in the visitor's language."""
     return tr(message.template, locale, **message.values)
+
+
+def paragraph(sentences: Iterable[str], locale: str) -> str:
+    """Sentences one after another; Chinese has no space between them."""
+    return ("" if locale.startswith("zh") else " ").join(sentences)
 
 
 def N_(text: str) -> str:

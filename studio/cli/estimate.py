@@ -189,10 +189,11 @@ def _summary(sizes: Sizes, gpu: Gpu | None, trace: Trace | None, helps: Message)
     lines = [
         table(("PART", "MEMORY", "HOW"), rows),
         f"peak tensor memory per phase: {phases}",
-        f"between {format_bytes(estimate.low_bytes)} and {format_bytes(estimate.high_bytes)}; "
-        f"{format_count(estimate.trainable_parameters)} of {format_count(estimate.all_parameters)} "
-        "parameters are trained",
+        f"between {format_bytes(estimate.low_bytes)} and {format_bytes(estimate.high_bytes)}",
     ]
+    if estimate.trainable_parameters:
+        trained, whole = format_count(estimate.trainable_parameters), format_count(estimate.all_parameters)
+        lines[-1] += f"; {trained} of {whole} parameters are trained"
     lines += [str(row.sentence) for row in sizes.savings]
     if estimate.measurements:
         lines.append(f"corrected by {estimate.measurements} measurements on this card")

@@ -76,7 +76,7 @@ def parser() -> Parser:
         "save_corrected", "New list with those corrections; the one of --data stays as it is.", kind=Path
     )
     made.flag(
-        "non_speech", "Also measure what is made up: words per hour of silence, noise, chords and babble."
+        "non_speech", "Also measure hallucinations: words per hour of silence, noise, chords and babble."
     )
     made.option(
         "result",

@@ -64,7 +64,7 @@ def _watch(jobs: JobManager, run_id: str, line: ProgressLine, told: set[Message]
 
 
 def progress(status: RunStatus) -> str:
-    """`training · step 30 of 120 · loss 0.312 · 45.2 samples/s · 1 min 20 s left`."""
+    """`training · step 30 of 120 · loss 0.312 · 45.2 clips/s · 1 min 20 s left`."""
     if status.state is JobState.QUEUED:
         return f"waiting, place {status.queue_position} in the queue"
     parts = [status.state.value if status.state is not JobState.RUNNING else status.phase.replace("_", " ")]
@@ -77,7 +77,7 @@ def progress(status: RunStatus) -> str:
     if status.loss_points:
         parts.append(f"loss {status.loss_points[-1][1]:.3f}")
     if status.samples_per_second:
-        parts.append(f"{status.samples_per_second:.1f} samples/s")
+        parts.append(f"{status.samples_per_second:.1f} clips/s")
     if status.speedup:
         parts.append(f"{status.speedup:.1f} × padded")
     if status.memory_bytes:

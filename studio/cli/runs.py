@@ -63,10 +63,15 @@ def _list(services: Services, as_json: bool) -> None:
         show_json([_dict(services, status) for status in runs])
         return
     rows = [
-        (status.run_id, status.state.value, status.config.base_model, progress(status), status.model_id or "")
+        (status.run_id, status.state.value, status.config.base_model, how_far(status), status.model_id or "")
         for status in runs
     ]
     show(table(("RUN", "STATE", "BASE", "PROGRESS", "MODEL"), rows) if rows else "There are no runs yet.")
+
+
+def how_far(status: RunStatus) -> str:
+    """Beside its state, which it does not say again."""
+    return progress(status).removeprefix(status.state.value).removeprefix(" · ")
 
 
 def _compare(services: Services, run_ids: Sequence[str], as_json: bool) -> None:
@@ -99,7 +104,7 @@ def _act(services: Services, action: str, run_id: str, *, is_sure: bool, as_json
         if as_json:
             show_json(_dict(services, status))
         else:
-            show(f"{run_id}: {status.state.value}, {progress(status)}")
+            show(f"{run_id}: " + ", ".join(filter(None, [status.state.value, how_far(status)])))
             tell(status)
             free, taken = format_bytes(status.disk_free_bytes or 0), format_bytes(status.checkpoints_bytes)
             say(f"Checkpoints take {taken}; {free} are free on their disk.")

@@ -76,7 +76,7 @@ def _revision(name: str, local_files_only: bool) -> str:
     except GatedRepoError as error:
         raise ManifestError(
             "The dataset {name} asks for your consent: accept its terms on the hub, "
-            "then log in with `hf auth login`.",
+            "then log in with hf auth login.",
             name=name,
         ) from error
     except RepositoryNotFoundError as error:

@@ -318,7 +318,7 @@ def _not_reached(name: Message) -> Check:
     return Check(name, Health.NOTE, Message("not tried: the check ended before"), advice)
 
 
-_RESTART = Message("Restart the machine or its driver, then ask again; `nvidia-smi` must answer, too.")
+_RESTART = Message("Restart the machine or its driver, then ask again; nvidia-smi must answer, too.")
 _REINSTALL = Message("Install torch again: pip install --force-reinstall -r requirements.txt.")
 _WITHOUT_BITS = Message("Train without 8 and 4 bits: gradient checkpointing saves more.")
 _AUDIO_AGAIN = Message("Run pip install --force-reinstall -r requirements.txt: av and soundfile bring all.")

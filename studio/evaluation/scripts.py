@@ -48,6 +48,6 @@ def script_sentences(found: Mapping[str, Any]) -> list[Message]:
 
 
 _CAUTION = Message(
-    "What is written in another script than the reference counts as wrong: the text normalisation chinese "
+    "What is written in another script than the reference counts as wrong: the text normalization chinese "
     "compares both in one script."
 )

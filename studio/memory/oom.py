@@ -223,7 +223,7 @@ def _where(part: Part | None) -> list[Message]:
 def _advice(report: OomReport, others: int | None, repaired: FitResult | None) -> list[Message]:
     said = []
     if others and others > GIB:
-        said.append(Message("End the other processes first, if they are yours: `nvidia-smi` names them."))
+        said.append(Message("End the other processes first, if they are yours: nvidia-smi names them."))
     free = report.free_bytes
     is_limited = report.allowed_bytes is not None
     if report.asked_bytes and free is not None and free > report.asked_bytes and not is_limited:
@@ -276,7 +276,7 @@ _WANTED = {
     Part.WEIGHTS_FROZEN: Message(
         "It happened while the model was being loaded: the weights alone are too much."
     ),
-    Part.WEIGHTS_QUANTIZED: Message("It happened while weights were being quantised."),
+    Part.WEIGHTS_QUANTIZED: Message("It happened while weights were being quantized."),
     Part.WEIGHT_CASTS: Message("It was most likely for copies of the weights in half precision."),
     Part.GRADIENTS: Message("It was most likely for gradients, in the backward pass."),
     Part.OPTIMIZER_STATES: Message(
@@ -294,11 +294,11 @@ _OTHER_KINDS: dict[OomKind, tuple[Message, ...]] = {
         Message("cuBLAS or cuDNN found no GPU memory for its workspace: this, too, is out of memory."),
     ),
     OomKind.BITSANDBYTES: (
-        Message("bitsandbytes found no GPU memory for quantised weights or for its optimizer."),
+        Message("bitsandbytes found no GPU memory for quantized weights or for its optimizer."),
     ),
     OomKind.BITSANDBYTES_SETUP: (
         Message(
-            "This is not about memory: bitsandbytes cannot use the GPU. Run `python -m studio doctor`, or "
+            "This is not about memory: bitsandbytes cannot use the GPU. Run python -m studio doctor, or "
             "train without 8 and 4 bits: gradient checkpointing saves more."
         ),
     ),

@@ -85,9 +85,11 @@ _SENTENCES = {
         "The loss in chunks of {count} tokens would save {saved}, with the same result."
     ),
     ("short_audio", True): Message(
-        "Short audio, with no clip above {seconds} s, saves {saved} against clips padded to 30 s."
+        "Short-audio mode, with no clip longer than {seconds} s, saves {saved} against clips padded to 30 s."
     ),
-    ("short_audio", False): Message("Short audio would save {saved} if no clip were above {seconds} s."),
+    ("short_audio", False): Message(
+        "Short-audio mode would save {saved} if no clip were longer than {seconds} s."
+    ),
 }
 _NOTHING = {
     ("loss_chunk_size", True): Message(
@@ -97,9 +99,9 @@ _NOTHING = {
         "The loss in chunks of {count} tokens would save nothing here: the peak is elsewhere."
     ),
     ("short_audio", True): Message(
-        "Short audio, with no clip above {seconds} s, saves nothing here: the peak is elsewhere."
+        "Short-audio mode, with no clip longer than {seconds} s, saves nothing here: the peak is elsewhere."
     ),
     ("short_audio", False): Message(
-        "Short audio would save nothing here, even if no clip were above {seconds} s."
+        "Short-audio mode would save nothing here, even if no clip were longer than {seconds} s."
     ),
 }

@@ -39,7 +39,7 @@ def _weights(plan: TrainingPlan, step: Step, shared: Shares) -> dict[Part, Messa
     width = 4 if plan.is_adapter else DTYPE_BYTES[plan.weights_dtype]
     trained = Message("{count} trained parameters × {width} B", count=count, width=width)
     frozen = Message(
-        "{count} frozen parameters, {dtype} unless quantised: {size}",
+        "{count} frozen parameters, {dtype} unless quantized: {size}",
         count=f"{static.all_parameters - static.trainable_parameters:,}",
         dtype=plan.weights_dtype,
         size=format_bytes(static.weights_frozen),

@@ -116,7 +116,7 @@ class TrainingConfig:
         "Max training clips",
         "Use at most this many training clips.",
         bounds=(1, 10**9),
-        automatic="0: all of them.",
+        automatic="0 = all.",
     )
     max_eval_samples: int | None = option(
         None,
@@ -124,7 +124,7 @@ class TrainingConfig:
         "Max evaluation clips",
         "Use at most this many evaluation clips.",
         bounds=(1, 10**9),
-        automatic="0: all of them.",
+        automatic="0 = all.",
         aliases=("max_validation_samples",),
     )
     min_audio_len: float = option(
@@ -181,7 +181,7 @@ class TrainingConfig:
         reteaches=True,
     )
     normalizer: str = option(
-        "none", "data", "Text normalisation", "Normalisation applied to labels.", choices=NORMALIZERS
+        "none", "data", "Text normalization", "Normalization applied to labels.", choices=NORMALIZERS
     )
     no_speech_share: float = option(
         0.0,

@@ -182,7 +182,7 @@ class Publisher:
                     raise
                 until = time.monotonic() + pause
                 while time.monotonic() < until:
-                    tell(Message("The line broke: going on soon …"), 0.0)
+                    tell(Message("The connection broke: going on soon …"), 0.0)
                     time.sleep(min(_LOOK_SECONDS, pause))
         return None
 

@@ -135,7 +135,7 @@ def _hub_errors(hub_id: str) -> Iterator[None]:
         if error.response is not None and error.response.status_code in (401, 403, 404):
             raise ModelNotFoundError(
                 "The model hub has no model {model} for you: check the spelling, or log in with "
-                "`hf auth login` if it is private.",
+                "hf auth login if it is private.",
                 model=hub_id,
             ) from error
         raise _unreachable(hub_id) from error

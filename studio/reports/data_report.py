@@ -105,10 +105,10 @@ def labels_table(labels: Sequence[HeardLabel], locale: str) -> Html:
 
 
 def before_and_after(examples: Sequence[tuple[str, str]], locale: str) -> Html:
-    """Labels as they are and as the chosen normalisation makes them."""
+    """Labels as they are and as the chosen normalization makes them."""
     headers = [tr("Label", locale), tr("Training text", locale)]
     rows: list[list[Child]] = [[before, after] for before, after in examples]
-    return tag("div", tag("h2", tr("Text normalisation", locale)), table(headers, rows))
+    return tag("div", tag("h2", tr("Text normalization", locale)), table(headers, rows))
 
 
 def label_title(report: DatasetReport, locale: str) -> str:

@@ -17,7 +17,7 @@ def manifest_preview(manifest: Manifest, locale: str, rows: int = 5) -> Html:
     ]
     shown = [_example_row(example) for example in manifest.examples[:rows]]
     summary = tr(
-        "{good} rows can be used, {bad} cannot. Format: {format}.",
+        "Usable rows: {good}, unusable: {bad}. Format: {format}.",
         locale,
         good=len(manifest.examples),
         bad=len(manifest.problems),

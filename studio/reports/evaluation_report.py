@@ -57,7 +57,7 @@ def evaluation_report(found: Evaluation, explorer: Explorer | None, locale: str,
         rates_table(rows["models"], locale),
         comparison_sentences(rows["comparisons"], locale),
         script_note(rows, locale),
-        tag("h2", tr("Every text normalisation", locale)),
+        tag("h2", tr("Every text normalization", locale)),
         normalizers_table(rows["normalizers"], locale),
     ]
     if explorer:

@@ -16,7 +16,7 @@ from studio.evaluation.side_by_side import SideBySide
 from studio.options.choices import NORMALIZERS
 from studio.reports.language_names import language_name
 from studio.reports.markup import Child, Html, table, tag
-from studio.translation import N_, said, tr
+from studio.translation import N_, paragraph, said, tr
 from studio.units import format_percent
 
 
@@ -35,7 +35,7 @@ def rates_table(models: Sequence[Mapping[str, Any]], locale: str) -> Html:
     ]
     has_figure = any(row.get("non_speech") for row in models)
     if has_figure:
-        headers += [tr(N_("Made up (words/h)"), locale), tr(N_("Loops"), locale)]
+        headers += [tr(N_("Hallucinated (words/h)"), locale), tr(N_("Loops"), locale)]
     best = min((row["wer"] for row in models), default=None)
     rows: list[list[Child]] = [
         [
@@ -89,7 +89,7 @@ def _comparison(row: Mapping[str, Any], locale: str) -> str:
         )
     decide = N_("{b} makes fewer errors than {a} in {better} clips, more in {worse}.")
     counts = {name: row[name] for name in ("a", "b", "better", "worse")}
-    return f"{tr(text, locale, **values)} {tr(decide, locale, **counts)}"
+    return paragraph([tr(text, locale, **values), tr(decide, locale, **counts)], locale)
 
 
 def script_note(found: Mapping[str, Any], locale: str) -> Html:
@@ -101,9 +101,9 @@ def script_note(found: Mapping[str, Any], locale: str) -> Html:
 
 
 def normalizers_table(rows: Sequence[Mapping[str, Any]], locale: str) -> Html:
-    """A row a text normalisation: the same texts after it, of each model, and the clips that decide."""
+    """A row a text normalization: the same texts after it, of each model, and the clips that decide."""
     models = list(dict.fromkeys(str(row["model"]) for row in rows))
-    headers = [tr("Text normalisation", locale)]
+    headers = [tr("Text normalization", locale)]
     shown: dict[str, list[Child]] = {}
     for row in rows:
         cells = shown.setdefault(row["normalizer"], [tr(NORMALIZERS[row["normalizer"]], locale)])
@@ -191,8 +191,8 @@ def words_view(explorer: Explorer, model: int, locale: str, *, is_live: bool = T
     tables = [
         ([tr("Words most often wrong", locale), tr("said", locale), tr("right", locale)], words),
         ([tr("Said → written", locale), often], confusions),
-        ([tr("Left out", locale), often], deletions),
-        ([tr("Put in", locale), often], insertions),
+        ([tr("Deleted words", locale), often], deletions),
+        ([tr("Inserted words", locale), often], insertions),
     ]
     told = []
     if silence["clips"]:
@@ -279,7 +279,7 @@ def _reference(place: int, clip: UtteranceRow, corrected: str | None, locale: st
     """What is said, and behind a button a field to correct it in (see `explorer.js`)."""
     line = tr("line {line}", locale, line=clip.line)
     shown = clip.reference if corrected is None else corrected
-    correct, back = tr("Correct the reference", locale), tr("Take the correction back", locale)
+    correct, back = tr("Correct the reference", locale), tr("Undo the correction", locale)
     is_corrected = corrected is not None
     return tag(
         "div",

@@ -52,9 +52,9 @@ def build_space_line(app: gr.Blocks, settings: Settings, login: gr.LoginButton |
 def _limits(settings: Settings) -> I18nData:
     if not settings.is_public:
         return _(
-            "A shared Space: files of up to {size:g} MB, {all:.0f} MB within {kept:.0f} min for all "
-            "together, then uploads are deleted. {count} visitors are served at a time, and {most} requests "
-            "of a visitor may wait.",
+            "A shared Space: files of up to {size:g} MB. Uploads are deleted after {kept:.0f} min; those of "
+            "all visitors together may take {all:.0f} MB. {count} visitors are served at a time; a visitor "
+            "may have {most} requests waiting.",
             size=settings.max_upload_mb,
             all=settings.most_upload_bytes / MIB,
             kept=UPLOADS_KEPT_SECONDS / 60,

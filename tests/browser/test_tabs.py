@@ -70,7 +70,7 @@ def test_the_preview_names_bad_rows(open_page: OpenPage, demo_speech: Path, tmp_
     page.keyboard.press("Tab")  # the field may grow with its text, and move the button below
     page.get_by_role("button", name="Preview and check the data").click()
     preview = page.locator("#data-preview")
-    expect(preview).to_contain_text("1 rows can be used, 1 cannot")
+    expect(preview).to_contain_text("Usable rows: 1, unusable: 1")
     expect(preview).to_contain_text("missing.wav")
 
 
@@ -126,10 +126,12 @@ def test_an_evaluation_shows_rates_and_every_clip_or_what_is_wrong(open_page: Op
     expect(page.locator("#evaluate-status")).to_contain_text("nowhere.jsonl")
     expect(page.locator("#evaluate-status")).not_to_contain_text("Loading")
     page.locator("#evaluate-data input").fill("demo:test")
-    page.get_by_label("Also measure what is made up").check()
+    page.get_by_label("Also measure hallucinations").check()
     page.get_by_role("button", name="Evaluate", exact=True).click()
     expect(page.locator("#evaluate-rates tbody tr")).to_have_count(1)
-    expect(page.locator("#evaluate-rates [data-label='Made up (words/h)']")).to_have_text(re.compile(r"^\d"))
+    expect(page.locator("#evaluate-rates [data-label='Hallucinated (words/h)']")).to_have_text(
+        re.compile(r"^\d")
+    )
     clips = page.locator("#evaluate-utterances tbody tr")
     expect(clips).to_have_count(2)
     expect(page.get_by_role("link", name="JSON")).to_be_visible()
@@ -208,6 +210,12 @@ def test_the_copied_command_serves_the_model_that_it_was_copied_from(open_page: 
     page = open_page("models", locale="zh-TW", width=390)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator("#models-table .link-button").first.click()
+    page.get_by_role("button", name="該部署哪種格式？").click()
+    language = page.get_by_label("語言", exact=True)
+    expect(language).to_have_value("自動")
+    language.click()
+    expect(page.get_by_role("option", name="泰文")).to_be_attached()
+    page.keyboard.press("Escape")
     page.get_by_role("button", name="部署此模型").click()
     box = page.locator("#models-serve-own")
     expect(box.locator("textarea")).to_have_value(re.compile("model=demo"))

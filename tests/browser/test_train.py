@@ -75,7 +75,7 @@ def test_check_data_train_stop_resume_and_compare_two_runs(
     expect(page.get_by_label("Name of the run")).to_have_value("mine")
     expect(page.locator("#train-command textarea")).to_have_value(re.compile("--run_name mine"))
     page.get_by_role("button", name="Preview and check the data").click()
-    expect(page.locator("#data-preview")).to_contain_text("12 rows can be used, 0 cannot")
+    expect(page.locator("#data-preview")).to_contain_text("Usable rows: 12, unusable: 0")
 
     page.locator("#train-start").click()
     expect(page.locator("#run-status")).to_contain_text("step")

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from studio.translation import LOCALES, catalogue
+from studio.translation import LOCALES, catalogue, paragraph
 from tests.unit.texts import error_texts, page_texts
 
 CHINESE = [locale for locale in LOCALES if locale != "en"]
@@ -38,6 +38,12 @@ def test_a_translation_has_the_fields_of_its_text(locale: str) -> None:
 
 
 def test_taiwan_reads_taiwans_words() -> None:
-    mainland = re.compile("内存|視頻|音頻|軟件|硬件|文件夾|數據|默認|屏幕|網絡|顯存|轉寫")
+    mainland = re.compile("内存|視頻|音頻|軟件|硬件|文件夾|數據|默認|屏幕|網絡|顯存|轉寫|發佈|保存|塊 GPU")
     wrong = [text for text in catalogue("zh-TW").values() if mainland.search(text)]
     assert wrong == []
+
+
+def test_marks_of_a_terminal_do_not_reach_the_page_and_chinese_sentences_follow_without_a_space() -> None:
+    assert [text for text in all_texts() if "`" in text] == []
+    assert paragraph(["One.", "Two."], "en") == "One. Two."
+    assert paragraph(["一。", "二。"], "zh-TW") == "一。二。"

@@ -1,4 +1,4 @@
-"""LJSpeech: `metadata.csv` with `ID|text|normalised text`, without a header, beside the folder `wavs`."""
+"""LJSpeech: `metadata.csv` with `ID|text|normalized text`, without a header, beside the folder `wavs`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ def is_one(path: Path, first_line: str) -> bool:
 
 
 def rows(path: Path) -> Iterator[Row]:
-    """A row a line; where the text is empty, the normalised one counts."""
+    """A row a line; where the text is empty, the normalized one counts."""
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             if line.strip():
@@ -30,7 +30,7 @@ def rows(path: Path) -> Iterator[Row]:
 def _row(number: int, fields: list[str]) -> Row:
     if len(fields) not in (2, 3):
         problem = ManifestError(
-            "The line has {count} fields between |, where ID|text or ID|text|normalised text is needed.",
+            "The line has {count} fields between |, where ID|text or ID|text|normalized text is needed.",
             count=len(fields),
         )
         return Row(number, {}, problem)

@@ -36,7 +36,7 @@ ARGUMENTS = {
     "max_samples": "Use at most this many clips; 0: all.",
     "models": "Models with commas between them: ids as `models` lists them, folders or Hub ids.",
     "model": "A model's id as `models` lists it, a folder or a Hub id.",
-    "normalizer": "How texts are normalised: none, lowercase, basic, english, chinese or no_punctuation.",
+    "normalizer": "How texts are normalized: none, lowercase, basic, english, chinese or no_punctuation.",
     "non_speech": "Whether to measure, too, what the models write where nobody speaks.",
     "num_beams": "Beam size; 0 in transcribing: 5.",
     "num_gpus": "GPUs that train together.",

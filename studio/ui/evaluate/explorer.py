@@ -302,7 +302,7 @@ def _list(explorer: Explorer, query: Query, seen: Seen, locale: str) -> list[Any
     """Values for `ExplorerView.listed`."""
     count = len(seen.corrected)
     text = N_("Corrected references: {count}. They are counted once they are saved.")
-    back = asking(tr("Take all back", locale), {"correct": "nothing"})
+    back = asking(tr("Undo all corrections", locale), {"correct": "nothing"})
     told = tag("p", tr(text, locale, count=count), " ", back) if count else ""
     return [
         _listed(explorer, query, seen, locale),

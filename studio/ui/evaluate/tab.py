@@ -184,13 +184,13 @@ def _form() -> dict[str, Block]:
     form["normalizer"] = gr.Dropdown(
         choices_of(NORMALIZERS),
         value="none",
-        label=_("Text normalisation"),
+        label=_("Text normalization"),
         info=_("Applied to both sides before errors are counted."),
     )
     form["non_speech"] = gr.Checkbox(
         False,
-        label=_("Also measure what is made up"),
-        info=_("Words per hour of silence, noise, chords and babble: three more minutes to hear."),
+        label=_("Also measure hallucinations"),
+        info=_("Words written per hour of silence, noise, chords and babble: three more minutes of sound."),
     )
     form["embed_audio"] = gr.Checkbox(
         False,
@@ -199,7 +199,7 @@ def _form() -> dict[str, Block]:
         elem_id="evaluate-embed_audio",
     )
     form["max_samples"] = gr.Number(
-        0, label=_("Clips at most"), info=_("0: all of them."), elem_id="evaluate-max_samples"
+        0, label=_("Clips at most"), info=_("0 = all."), elem_id="evaluate-max_samples"
     )
     return form
 
@@ -398,5 +398,5 @@ def _brought_down(found: Evaluation, corrections: Corrections, locale: str) -> t
 def _normalizers(rows: list[dict[str, Any]], locale: str) -> Html | None:
     if not rows:
         return None
-    title = tag("summary", tr("Every text normalisation", locale))
+    title = tag("summary", tr("Every text normalization", locale))
     return tag("details", title, normalizers_table(rows, locale))

@@ -108,7 +108,7 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
     form["memory_gib"] = gr.Number(
         0,
         label=_("Or free memory (GiB)"),
-        info=_("0: what the GPU above has to give."),
+        info=_("0 = that of the GPU above."),
         elem_id="fit-memory_gib",
     )
     form["base_model"] = gr.Dropdown(

@@ -1,6 +1,7 @@
 """Ladders, cards, diagnoses and the doctor's report as HTML. Pure functions."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import shorten
 
 from studio.actions.fit import FitAnswer, ModelFit
 from studio.actions.presets import Preset
@@ -204,7 +205,9 @@ def diagnosis_view(diagnosis: OomDiagnosis, locale: str) -> Html:
     cells = [(tr(name, locale), format_bytes(size)) for name, size in figures if size is not None]
     kind = "info" if report.kind is OomKind.UNKNOWN else "warning"
     lines = [tag("div", said(sentence, locale)) for sentence in diagnosis.sentences]
-    words = tag("code", report.words[:160], class_="formula") if report.words else None
+    words = (
+        tag("code", shorten(report.words, 160, placeholder=" …"), class_="formula") if report.words else None
+    )
     ladder = None
     if diagnosis.repaired is not None and diagnosis.repaired.rungs:
         ladder = ladder_view(diagnosis.repaired, locale)

@@ -15,7 +15,6 @@ from studio.options.choices import NORMALIZERS
 from studio.options.values import whole_number
 from studio.registry.spec import ModelSpec
 from studio.reports.forms_views import forms_table
-from studio.reports.language_names import language_choices
 from studio.reports.markup import join
 from studio.reports.pieces import note, progress_bar
 from studio.runs.confinement import require_own_data
@@ -24,8 +23,8 @@ from studio.serving.waiting import Line
 from studio.transcription.engine import TranscribeOptions
 from studio.translation import tr
 from studio.ui.shared.access import require_own_models
-from studio.ui.shared.following import QUIET, UNCHECKED, wire_work
-from studio.ui.shared.forms import choices_of
+from studio.ui.shared.following import QUIET, UNCHECKED, follow_languages, wire_work
+from studio.ui.shared.forms import choices_of, languages_at_first
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.tasks import ExportStep, Task, Tasks, step_bar, tells_steps
 from studio.ui.shared.visitors import settings_for
@@ -63,10 +62,10 @@ def forms_parts() -> FormsParts:
                 elem_id="models-forms-data",
             ),
             "max_samples": gr.Number(
-                _FEW, label=_("Clips at most"), info=_("0: all of them."), elem_id="models-forms-clips"
+                _FEW, label=_("Clips at most"), info=_("0 = all."), elem_id="models-forms-clips"
             ),
-            "language": gr.Dropdown(language_choices("en"), value="auto", label=_("Language")),
-            "normalizer": gr.Dropdown(choices_of(NORMALIZERS), value="none", label=_("Text normalisation")),
+            "language": gr.Dropdown(languages_at_first(), value="auto", label=_("Language")),
+            "normalizer": gr.Dropdown(choices_of(NORMALIZERS), value="none", label=_("Text normalization")),
         }
         with gr.Row():
             start = gr.Button(_("Compare the forms"), size="sm", elem_id="models-forms")
@@ -96,6 +95,7 @@ def wire_forms(parts: FormsParts, choice: Block, services: Services, show: Any) 
         )
         return _comparison(services, asked, request_locale(request))
 
+    follow_languages(parts.form["language"], parts.section.expand)
     handler, outputs = show
     work = tasks.handler(compare, [parts.status], {"model": choice, **parts.form})
     done = wire_work([parts.start.click], parts.cancel, tasks.stops, **work, **QUIET, **UNCHECKED)

@@ -10,6 +10,7 @@ from gradio.events import Dependency
 
 from studio.registry.spec import ModelKind
 from studio.registry.store import DEMO_ID, ModelRegistry
+from studio.reports.language_names import language_choices
 from studio.translation import tr
 from studio.ui.shared.i18n import request_locale
 from studio.ui.shared.tasks import Stops
@@ -136,3 +137,12 @@ def copyable(label: Any, elem_id: str, lines: int = 1) -> gr.Textbox:
         max_lines=max(4, lines),
         elem_id=elem_id,
     )
+
+
+def follow_languages(language: Block, *events: Any) -> None:
+    """The choices of a field are in the visitor's language once one of the events came."""
+
+    def name(request: gr.Request) -> Any:
+        return gr.Dropdown(choices=language_choices(request_locale(request)))
+
+    gr.on(list(events), name, None, language, **QUIET)

@@ -31,6 +31,7 @@ GRADIO_NAMES = (
     N_("Adjust volume"),
     N_("Choose a file"),
     N_("Clear"),
+    N_("Click to upload or drop files"),
     N_("Collapse"),
     N_("Copy"),
     N_("Download"),

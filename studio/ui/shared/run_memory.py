@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from studio.reports.markup import Html, tag
-from studio.translation import N_, tr
+from studio.translation import N_, paragraph, tr
 from studio.units import format_bytes
 
 _ON_CARD = (
@@ -88,10 +88,10 @@ def _said(predicted: Mapping[str, Any], measured: Mapping[str, Any], is_cpu: boo
     if not predicted.get("high_bytes"):
         return tr("There is no prediction for this run.", locale)
     low, high = format_bytes(predicted["low_bytes"]), format_bytes(predicted["high_bytes"])
-    said = tr("Predicted: between {low} and {high} on the card.", locale, low=low, high=high)
+    said = [tr("Predicted: between {low} and {high} on the card.", locale, low=low, high=high)]
     if label := predicted.get("label_length"):
-        said += " " + tr("The longest text has {count} tokens.", locale, count=label)
+        said.append(tr("The longest text has {count} tokens.", locale, count=label))
     taken = measured.get("device_bytes")
     if taken and taken > predicted["high_bytes"]:
-        return said + " " + tr("More was taken than the range allows.", locale)
-    return said
+        said.append(tr("More was taken than the range allows.", locale))
+    return paragraph(said, locale)

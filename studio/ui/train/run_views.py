@@ -12,7 +12,7 @@ from studio.runs.status import ACTIVE, JobState, RunStatus
 from studio.training.after_check import CHECK_NAMES, name_of_check, non_speech_of
 from studio.training.events import RunPhase
 from studio.training.retry import Retry
-from studio.translation import N_, said, tr
+from studio.translation import N_, paragraph, said, tr
 from studio.ui.shared.short_audio_views import short_audio_table
 from studio.ui.shared.views import loss_note
 from studio.units import format_bytes, format_duration, format_percent
@@ -185,7 +185,8 @@ def _outcome(status: RunStatus, locale: str) -> Html | None:
         made = tr("Created {model}.", locale, model=status.model_id)
         if status.config.machine_rank > 0:
             made = tr("Done: the model is on machine 0.", locale)
-        return note(f"{error_name(status, locale)}: {change}. {made}" if change else made, "good")
+        errors = tr("{name}: {change}.", locale, name=error_name(status, locale), change=change)
+        return note(paragraph([errors, made], locale) if change else made, "good")
     if status.state in (JobState.FAILED, JobState.INTERRUPTED):
         return note(_error(status, locale), "bad")
     if status.state is JobState.STOPPED:
@@ -202,12 +203,12 @@ def prune_question(status: RunStatus, locale: str) -> str:
         after = N_("The model it made stays. The run is finished: there is nothing to resume.")
     elif not status.has_checkpoint:
         after = N_("None of them is complete: a resumed run starts over either way.")
-    return f"{asked} {tr(after, locale)}"
+    return paragraph([asked, tr(after, locale)], locale)
 
 
 def _retry(retry: Retry, locale: str) -> Html:
     """Why the run was begun anew, and what it does otherwise."""
-    return note(" ".join(said(told, locale) for told in retry.sentences()), "warning")
+    return note(paragraph([said(told, locale) for told in retry.sentences()], locale), "warning")
 
 
 def _error(status: RunStatus, locale: str) -> str:
@@ -245,7 +246,7 @@ def _figures(status: RunStatus, locale: str) -> list[tuple[str, Child]]:
         (N_("Speed-up over 30 s padding"), status.speedup or None, "{:.1f} ×".format),
         (N_("Data-loading wait"), status.data_wait_share if is_open else None, format_percent),
         (N_("Learning rate"), status.rate_points[-1][1] if status.rate_points else None, "{:.2e}".format),
-        (N_("Memory in use"), status.memory_bytes or None, format_bytes),
+        (N_("Memory in use") if is_open else N_("Memory used"), status.memory_bytes or None, format_bytes),
         (N_("Checkpoints"), status.checkpoints_bytes or None, format_bytes),
         (N_("Disk free"), status.disk_free_bytes, format_bytes),
     ]

@@ -14,7 +14,7 @@ from studio.reports.pieces import note, progress_bar
 from studio.runs.confinement import require_room
 from studio.serving.waiting import Line
 from studio.settings import Settings
-from studio.translation import N_, said, tr
+from studio.translation import N_, paragraph, said, tr
 from studio.ui.shared.access import require_training
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, UNCHECKED, wire_work
@@ -108,7 +108,9 @@ def added_note(added: Added, locale: str) -> Html:
         folder=added.folder,
     )
     if added.left_out:
-        taken += " " + tr("Hidden files left out: {count}.", locale, count=added.left_out)
+        taken = paragraph(
+            [taken, tr("Hidden files left out: {count}.", locale, count=added.left_out)], locale
+        )
     problem = note(said(added.problem, locale), "warning") if added.problem else None
     return join([note(taken, "good"), problem])
 

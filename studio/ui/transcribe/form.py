@@ -12,7 +12,6 @@ from studio.dataset.audio import SAMPLING_RATE, VIDEO_FILES, save_sound
 from studio.files import read_json
 from studio.registry.spec import ModelSource
 from studio.registry.store import DEMO_ID, ModelRegistry
-from studio.reports.language_names import language_choices
 from studio.settings import DEMO_SPEECH
 from studio.translation import N_
 from studio.ui.shared.errors import told_in
@@ -207,12 +206,3 @@ def choices(registry: ModelRegistry, model: str | None, known: list[str], reques
     if not chosen or not registry.has(chosen):
         chosen = DEMO_ID if DEMO_ID in ids else None
     return [offered(model_choices(specs, request_locale(request)), chosen, model), list(trained)]
-
-
-def follow_languages(language: Block, *events: Any) -> None:
-    """The choices of a field are in the visitor's language once one of the events came."""
-
-    def name(request: gr.Request) -> Any:
-        return gr.Dropdown(choices=language_choices(request_locale(request)))
-
-    gr.on(list(events), name, None, language, **QUIET)

@@ -15,13 +15,13 @@ from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from studio.translation import N_, said, tr
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import QUIET
+from studio.ui.shared.following import QUIET, follow_languages
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.light_page import script
 from studio.ui.shared.search_options import engine_fields
 from studio.ui.shared.tasks import ExportStep, shared_note
 from studio.ui.shared.transcript_views import download_links
-from studio.ui.transcribe.form import follow_languages, language_and_task
+from studio.ui.transcribe.form import language_and_task
 from studio.ui.transcribe.live_sessions import LiveSessions
 
 SCRIPT = ASSETS / "microphone.js"

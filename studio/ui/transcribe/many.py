@@ -28,9 +28,9 @@ from studio.transcription.engine import Progress
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.transcriber import WINDOWS_TOGETHER
 from studio.transcription.transcription_jobs import groups, recordings_named, transcribe_many
-from studio.translation import N_, said, tr
+from studio.translation import N_, paragraph, said, tr
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import QUIET, opened, wire_work
+from studio.ui.shared.following import QUIET, follow_languages, opened, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import chosen, search_options
 from studio.ui.shared.tasks import (
@@ -46,7 +46,6 @@ from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.visitors import settings_for
 from studio.ui.transcribe.form import (
     NO_MODEL,
-    follow_languages,
     language_and_task,
     timestamps_field,
 )
@@ -80,7 +79,7 @@ def batch_summary(batch: Batch, before: int, *, was_stopped: bool, locale: str) 
         said.append(tr("{count} could not be used: the reason stands beside each.", locale, count=failed))
     if was_stopped and batch.todo:
         said.append(tr("Cancelled: start it again with the same recordings to go on.", locale))
-    return note(" ".join(said), "warning" if failed or (was_stopped and batch.todo) else "good")
+    return note(paragraph(said, locale), "warning" if failed or (was_stopped and batch.todo) else "good")
 
 
 def batch_table(batch: Batch, at_work: Collection[Path], locale: str) -> Html:

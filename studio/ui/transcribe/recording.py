@@ -25,7 +25,7 @@ from studio.transcription.engine import Progress, Transcript
 from studio.transcription.model_cache import ModelCache
 from studio.translation import tr
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import QUIET, wire_work
+from studio.ui.shared.following import QUIET, follow_languages, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import chosen, search_options
 from studio.ui.shared.tasks import (
@@ -41,7 +41,6 @@ from studio.ui.shared.tasks import (
 from studio.ui.shared.transcript_views import segment_list
 from studio.ui.transcribe.form import (
     NO_MODEL,
-    follow_languages,
     language_and_task,
     recording_field,
     timestamps_field,

@@ -16,7 +16,7 @@ from studio.settings import ASSETS
 from studio.transcription.captions import FORMATS, CaptionLayout, render
 from studio.transcription.corrections import corrected
 from studio.transcription.engine import Transcript
-from studio.translation import N_, said, tr
+from studio.translation import N_, paragraph, said, tr
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, changes_of
 from studio.ui.shared.i18n import _, request_locale
@@ -119,7 +119,7 @@ def shown(heard: ShownTranscript, layout: CaptionLayout, locale: str) -> list[An
     elif not transcript.text.strip():
         status = note(tr("No speech was found in this recording.", locale), "warning")
     elif cautions := [*filter(None, [heard.caution]), *transcript.notes]:
-        status = note(" ".join(said(caution, locale) for caution in cautions), "warning")
+        status = note(paragraph([said(caution, locale) for caution in cautions], locale), "warning")
     is_text = bool(transcript.text.strip())
     return [
         status,

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from studio.cli.follow import memory_lines, tell
+from studio.cli.runs import how_far
 from studio.options.training import TrainingConfig
 from studio.runs.status import JobState, RunStatus
 from studio.ui.train.run_views import run_findings, run_status
@@ -72,3 +73,9 @@ def test_a_model_that_has_lost_nothing_is_not_said_to(capsys: pytest.CaptureFixt
     tell(RunStatus("mine", JobState.FINISHED, TrainingConfig(), model_id="mine", capabilities=kept))
     told = capsys.readouterr()
     assert "gentler" not in told.out + told.err
+
+
+def test_a_list_of_runs_says_a_state_once() -> None:
+    ended = RunStatus("mine", JobState.FINISHED, TrainingConfig(), samples_per_second=4.25)
+    assert how_far(ended) == "4.2 clips/s"
+    assert how_far(replace(ended, samples_per_second=None)) == ""

@@ -35,8 +35,10 @@ def test_with_and_without_differ_by_what_is_said_to_be_saved() -> None:
 def test_the_sentence_tells_whether_it_is_so_or_would_be() -> None:
     assert "would save" in str(rows(PLAN)["loss_chunk_size"].sentence)
     assert "saves" in str(rows(CHUNKED)["loss_chunk_size"].sentence)
-    assert "no clip were above 10 s" in str(rows(PLAN)["short_audio"].sentence)
-    assert str(rows(SHORT)["short_audio"].sentence).startswith("Short audio, with no clip above 10 s, saves")
+    assert "no clip were longer than 10 s" in str(rows(PLAN)["short_audio"].sentence)
+    assert str(rows(SHORT)["short_audio"].sentence).startswith(
+        "Short-audio mode, with no clip longer than 10 s, saves"
+    )
 
 
 @pytest.mark.parametrize("plan", [PLAN, CHUNKED, SHORT])

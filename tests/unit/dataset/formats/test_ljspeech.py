@@ -26,7 +26,7 @@ def test_the_folder_and_its_list_are_read(corpus: Path, name: str) -> None:
     (fields, gone) = reasons(manifest)
     assert fields == (
         4,
-        "The line has 4 fields between |, where ID|text or ID|text|normalised text is needed.",
+        "The line has 4 fields between |, where ID|text or ID|text|normalized text is needed.",
     )
     assert gone[0] == 5 and "There is no audio file LJ-5.wav" in gone[1]
 

@@ -58,6 +58,8 @@ def test_every_card_is_named_once_under_its_verdict() -> None:
 def test_what_was_pasted_is_shown_as_text() -> None:
     html = diagnosis_view(explain(f"{EVIL} CUDA error: out of memory"), "en")
     assert "onerror=alert(1)" in html and "<img" not in html
+    long = diagnosis_view(explain("CUDA error: out of memory, " + "and so on, " * 20), "en")
+    assert "and so on, …</code>" in long
 
 
 def test_a_value_that_is_named_text_or_locale_reaches_the_sentence() -> None:
