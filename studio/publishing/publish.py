@@ -363,11 +363,13 @@ def _addition(file: PublishedFile, on_bytes: Callable[[int], None]) -> Any:
     class Told(CommitOperationAdd):
         @contextmanager
         def as_file(self, with_tqdm: bool = False) -> Iterator[BinaryIO]:
+            """The opened file; the library asks for a bar where it sends it in one piece."""
             with super().as_file() as opened:
                 if with_tqdm:
                     read = opened.read
 
                     def told(size: int = -1) -> bytes:
+                        """Reads on, and says how much has been read before."""
                         on_bytes(opened.tell())
                         return read(size)
 
@@ -391,11 +393,13 @@ def _beside(work: Callable[[OnStep], str], on_step: OnStep | None) -> str:
     raised: list[BaseException] = []
 
     def tell(doing: Message, share: float) -> None:
+        """In the thread: hands a step over, or ends the work if nobody waits for it."""
         if left.is_set():
             raise _Left
         steps.put((doing, share))
 
     def run() -> None:
+        """In the thread: leaves what came out or was raised, and then that it is over."""
         try:
             found.append(work(tell))
         except BaseException as error:  # noqa: BLE001 - raised by who waits

@@ -156,6 +156,7 @@ class Endpoint:
 
     def _hears(self, task: str) -> Callable[[Request], Awaitable[Response]]:
         async def hears(request: Request) -> Response:
+            """The answer, a refusal in OpenAI's form, or nothing for who has left."""
             try:
                 return await self._answer(request, task)
             except (Refused, StudioError) as error:
@@ -339,6 +340,7 @@ def _limited(receive: Receive, most_bytes: int, too_large: Callable[[], Refused]
     came = 0
 
     async def limited() -> AsgiMessage:
+        """The next piece of the body, as long as it is not too much by then."""
         nonlocal came
         message = await receive()
         came += len(message.get("body", b""))

@@ -43,6 +43,7 @@ class AfterRun:
         """The model is chosen where a recording is transcribed."""
 
         def open_transcribe(run_id: str, request: gr.Request) -> list[Any]:
+            """The tab, its section, and the run's model in the list of models."""
             _, spec = self._made(run_id, request)
             # Whatever else was trained meanwhile is not to be chosen instead.
             _update, known = choices(self.services.registry, spec.id, [], request)
@@ -56,6 +57,7 @@ class AfterRun:
         """Base and model are chosen to be evaluated, on the run's evaluation data (its first list) if any."""
 
         def open_evaluate(run_id: str, request: gr.Request) -> list[Any]:
+            """The tab, both models, and what they are to be heard on."""
             run, spec = self._made(run_id, request)
             listed = model_choices(models_for(self.services.registry, request), request_locale(request))
             return [
@@ -71,6 +73,7 @@ class AfterRun:
         """The model is chosen where models are exported."""
 
         def open_models(run_id: str, request: gr.Request) -> list[Any]:
+            """The tab, and the run's model in the list of models."""
             _, spec = self._made(run_id, request)
             listed = model_choices(models_for(self.services.registry, request), request_locale(request))
             return [gr.Tabs(selected="models"), gr.update(choices=listed, value=spec.id)]

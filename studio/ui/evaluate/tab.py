@@ -244,6 +244,7 @@ def _evaluation(
     stays = [gr.skip()] * others
 
     def show(step: ExportStep | tuple[int, int] | None) -> list[Any] | None:
+        """A bar of the models' way into memory, then one of the clips."""
         if step is None:
             return None
         if isinstance(step, ExportStep):
@@ -352,6 +353,7 @@ def _wire_saving(settings: Settings, form: dict[str, Block], results: _Results) 
     view = results.explorer
 
     def save(explorer: Explorer | None, seen: Seen, request: gr.Request) -> list[Any]:
+        """Writes the list, or on a Space hands it down, and shows the figures against it."""
         own, locale = settings_for(settings, request), request_locale(request)
         explorer = remembered(explorer)
         corrections = {clip_of(explorer.clips[place]): text for place, text in seen.corrected.items()}

@@ -7,7 +7,6 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.messages import Message
 from studio.publishing.export import Exporter, ExportRequest
 from studio.publishing.formats import FORMATS, USUAL_FORMAT, form_of
 from studio.publishing.formats.export_format import offered
@@ -21,7 +20,7 @@ from studio.ui.shared.access import require_training
 from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED, wire_work
 from studio.ui.shared.forms import choices_of
 from studio.ui.shared.i18n import _, request_locale
-from studio.ui.shared.tasks import ExportStep, Task, Tasks, step_bar
+from studio.ui.shared.tasks import Cancelled, ExportStep, Task, Tasks, step_bar, tells_steps
 from studio.ui.shared.views import loss_note
 from studio.ui.shared.visitors import settings_for
 
@@ -99,14 +98,10 @@ def _export(exporter: Exporter, asked: ExportRequest, locale: str) -> Task[Expor
     """One export; cancelled, it ends before its next step, and nothing of it is left."""
 
     def work(report: Callable[[ExportStep], None], should_stop: Callable[[], bool]) -> ModelSpec | None:
-        def tell(doing: Message, share: float) -> None:
-            if should_stop():
-                raise _Cancelled
-            report(ExportStep(doing, share))
-
+        """The new model; None if it was cancelled."""
         try:
-            return exporter.export(asked, tell)
-        except _Cancelled:
+            return exporter.export(asked, tells_steps(report, should_stop))
+        except Cancelled:
             return None
 
     def finish(made: ModelSpec | None, _was_stopped: bool) -> list[Any]:
@@ -121,10 +116,6 @@ def _export(exporter: Exporter, asked: ExportRequest, locale: str) -> Task[Expor
         finish=finish,
         outlives=True,
     )
-
-
-class _Cancelled(Exception):
-    """Ends an export between two of its steps."""
 
 
 def export_formats(spec: ModelSpec | None, locale: str) -> list[Any]:

@@ -79,6 +79,7 @@ def wire_forms(parts: FormsParts, choice: Block, services: Services, show: Any) 
     tasks = Tasks(Line(at_once=1))
 
     def compare(request: gr.Request, model: str | None, **values: Any) -> Task[ExportStep, Forms]:
+        """The comparison that the form asks for, if who asks may have the model heard on the data."""
         own = settings_for(services.settings, request)
         require_own_models(own)
         require_own_data(own, values["data"] or "")

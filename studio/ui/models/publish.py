@@ -7,7 +7,6 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.messages import Message
 from studio.publishing.card import model_card
 from studio.publishing.publish import Publication, Publisher, PublishRequest, prepare
 from studio.registry.spec import ModelSource, ModelSpec
@@ -21,7 +20,7 @@ from studio.ui.shared.access import require_own_models
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, UNCHECKED, wire_work
 from studio.ui.shared.i18n import _, request_locale
-from studio.ui.shared.tasks import ExportStep, Task, Tasks, step_bar
+from studio.ui.shared.tasks import Cancelled, ExportStep, Task, Tasks, step_bar, tells_steps
 from studio.ui.shared.visitors import settings_for
 from studio.units import format_bytes
 
@@ -103,6 +102,7 @@ def wire_publish(parts: PublishParts, choice: Block, settings: Settings, registr
     }
 
     def prepared(request: gr.Request, **asked: Any) -> Publication:
+        """What would be sent of the form's model, if who asks may send it."""
         require_own_models(settings_for(settings, request))
         wish = PublishRequest(
             asked["model"] or "",
@@ -131,14 +131,10 @@ def _publish(publication: Publication, token: str, locale: str) -> Task[ExportSt
     """Cancelled, it ends at once, and nothing of it is to be seen on the Hub."""
 
     def work(report: Callable[[ExportStep], None], should_stop: Callable[[], bool]) -> str | None:
-        def tell(doing: Message, share: float) -> None:
-            if should_stop():
-                raise _Cancelled
-            report(ExportStep(doing, share))
-
+        """The address of its page; None if it was cancelled."""
         try:
-            return Publisher().send(publication, token, tell)
-        except _Cancelled:
+            return Publisher().send(publication, token, tells_steps(report, should_stop))
+        except Cancelled:
             return None
 
     def finish(address: str | None, _was_stopped: bool) -> list[Any]:
@@ -158,10 +154,6 @@ def _publish(publication: Publication, token: str, locale: str) -> Task[ExportSt
         filled=[publication_view(publication, locale)],
         outlives=True,
     )
-
-
-class _Cancelled(Exception):
-    """Ends it between two steps."""
 
 
 def publication_view(publication: Publication, locale: str) -> Html:

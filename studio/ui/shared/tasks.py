@@ -161,9 +161,22 @@ class ExportStep:
     share: float
 
 
-def tells_steps(report: Callable[[Any], None]) -> OnStep:
-    """For work that makes exports: each of its steps is reported."""
-    return lambda doing, share: report(ExportStep(doing, share))
+class Cancelled(Exception):
+    """Ends a work between two of its steps."""
+
+
+def tells_steps(report: Callable[[Any], None], should_stop: Callable[[], bool] = lambda: False) -> OnStep:
+    """For work that makes exports: each of its steps is reported; one that is cancelled ends at the next with
+    `Cancelled`.
+    """
+
+    def tell(doing: Message, share: float) -> None:
+        """Before a step: what it does, and how far the work is."""
+        if should_stop():
+            raise Cancelled
+        report(ExportStep(doing, share))
+
+    return tell
 
 
 def step_bar(step: ExportStep, locale: str) -> Html:
