@@ -10,16 +10,27 @@ from studio.registry.spec import ModelSpec
 FOLDER = "model"
 """Where the model's files lie in the Space."""
 _PYTHON = "3.12"
+_PAGE = """
+
+gr.Interface(
+    transcribe,
+    gr.Audio(label="Speech", type="filepath"),
+    gr.Textbox(label="Text"),
+    title=TITLE,
+    api_name="transcribe",
+).launch()
+"""
+"""What is shown, whatever form hears."""
 
 
 def space_files(spec: ModelSpec, repo_id: str, license: str) -> dict[str, bytes]:
     """Name → content of what makes a Space of a model, its own files left out."""
     form = form_of(spec)
     requirements = "".join(f"{name}=={version(name).partition('+')[0]}\n" for name in form.space_libraries)
-    app = form.space_app.replace("BASE", repr(hub_base(spec))).replace("TITLE", repr(heading_of(spec)))
+    app = form.space_app.replace("BASE", repr(hub_base(spec))).replace(", LANGUAGE", spoken(spec))
     texts = {
         "README.md": _readme(spec, repo_id, license),
-        "app.py": app.replace(", LANGUAGE", spoken(spec)),
+        "app.py": app + _PAGE.replace("TITLE", repr(heading_of(spec))),
         "requirements.txt": requirements,
     }
     return {name: text.encode() for name, text in texts.items()}

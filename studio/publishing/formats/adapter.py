@@ -46,15 +46,6 @@ def transcribe(audio):
     heard = {"raw": samples, "sampling_rate": 16000}
     is_long = len(samples) > 30 * 16000
     return listen(heard, return_timestamps=is_long, LANGUAGE)["text"].strip()
-
-
-gr.Interface(
-    transcribe,
-    gr.Audio(label="Speech", type="filepath"),
-    gr.Textbox(label="Text"),
-    title=TITLE,
-    api_name="transcribe",
-).launch()
 '''
 
 

@@ -32,15 +32,6 @@ def transcribe(audio):
         return ""
     segments, _ = model.transcribe(audio)
     return "".join(segment.text for segment in segments).strip()
-
-
-gr.Interface(
-    transcribe,
-    gr.Audio(label="Speech", type="filepath"),
-    gr.Textbox(label="Text"),
-    title=TITLE,
-    api_name="transcribe",
-).launch()
 '''
 
 

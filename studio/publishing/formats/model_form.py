@@ -30,7 +30,8 @@ class ModelForm:
     space_libraries: tuple[str, ...] = ()
     """What a Space needs beside Gradio."""
     space_app: str = ""
-    """The program of a Space, with BASE, TITLE and LANGUAGE to be filled in; empty if none can play it."""
+    """The part of a Space's program that hears: `gr` is Gradio, `transcribe` gives the text of a file; BASE
+    and LANGUAGE are to be filled in. Empty if none can play it."""
     server: tuple[str, Message, str] | None = None
     """The only server that takes it: its name, what it takes, and its command with the `{place}` of the
     weights; None: those that the studio knows how to feed."""
