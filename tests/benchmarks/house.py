@@ -6,7 +6,9 @@ table goes to `reports/house.md`, and the files that name each option to `report
 - code: lines of `studio/` with a statement on them, without blanks, comments and docstrings; imports apart,
 - documented: share of the public modules, classes, functions and methods that say what they are,
 - twice: runs of six lines of code or more that stand in two places, spaces aside,
-- files an option: how many files of `studio/` name a field of `TrainingConfig`.
+- files an option: how many files of `studio/` take a field from a run's configuration (or set it there), with
+  the file that has the field; and how many have its name for a word, whatever it stands for there: `language`
+  is also of a clip, a page and a transcript.
 """
 
 import ast
@@ -44,7 +46,9 @@ class House:
     documented: float
     twice: int
     naming: dict[str, list[str]]
-    """Option → files that name it."""
+    """Option → files that have its name for a word."""
+    reading: dict[str, list[str]]
+    """Option → files that take it from a run's configuration, or set it there, and the one that has it."""
     test_lines: int
     texts: int
     """Lines of the translations."""
@@ -71,6 +75,7 @@ def measured(sources: Sources) -> House:
     imports = {name: import_lines(tree) for name, tree in trees.items()}
     public = [_has_docstring(node) for tree in trees.values() for node in _public(tree)]
     fields = [name for path in SCHEMAS if path in trees for name in _options(trees[path])]
+    taken = {name: taken_from_runs(tree) for name, tree in trees.items()}
     return House(
         files=len(studio),
         code=sum(len(set(code[name]) - imports[name]) for name in studio),
@@ -79,6 +84,10 @@ def measured(sources: Sources) -> House:
         twice=written_twice({name: _texts(studio[name], code[name], imports[name]) for name in studio}),
         naming={
             field: [n for n, text in studio.items() if re.search(rf"\b{field}\b", text)] for field in fields
+        },
+        reading={
+            field: [name for name, tree in trees.items() if name in SCHEMAS or field in taken[name]]
+            for field in fields
         },
         test_lines=sum(
             text.count("\n") for n, text in sources.items() if n.startswith("tests/") and n[-3:] == ".py"
@@ -150,6 +159,51 @@ def _options(tree: ast.Module) -> Iterator[str]:
             yield ast.unparse(node.target)
 
 
+def taken_from_runs(tree: ast.Module) -> set[str]:
+    """Names behind something that is called a configuration, and those that one is made or changed with."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and _is_config(node.value):
+            found.add(node.attr)
+        if isinstance(node, ast.Call) and (
+            ast.unparse(node.func).endswith("TrainingConfig")
+            or (ast.unparse(node.func).endswith("replace") and node.args and _is_config(node.args[0]))
+        ):
+            found |= {keyword.arg for keyword in node.keywords if keyword.arg}
+    return found
+
+
+def _is_config(node: ast.expr) -> bool:
+    return re.search(r"(^|[._])config$", ast.unparse(node)) is not None
+
+
+REASONS = {
+    "whoever sizes, trains, lists, compares or continues a run asks for its model": ("base_model", "adapter"),
+    "it chooses the object in `methods/`, which is asked then": ("method",),
+    "another kind of run: its texts, labels, loss and figures differ": ("distill",),
+    "steps and clips are counted with it: schedule, memory, speed, and a retry when memory ran out": (
+        *("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps"),
+        *("num_processes", "max_steps", "gradient_checkpointing"),
+    ),
+    "data are checked, confined to a visitor's folder, read, and named in the card": (
+        *("train_data", "test_data", "language", "max_audio_len", "local_files_only"),
+    ),
+    "checks, schedule and trainer each have their part in evaluations": (
+        *("eval_strategy", "early_stopping_patience"),
+    ),
+    "every draw (split, order, silence, rehearsal) begins with it": ("seed",),
+    "run, model, log and Slurm job are called so": ("run_name",),
+    "launcher, processes, checks and memory have to agree on it": (
+        *("num_machines", "machine_rank", "sharding"),
+    ),
+    "training, memory plan, checks and what is said of a run ask for it": (
+        *("precision", "quantization", "lora_r", "target_modules", "loss_chunk_size"),
+        "label_smoothing_factor",
+    ),
+}
+"""Why an option is read in more than four files → which are."""
+
+
 def table(houses: dict[str, House]) -> str:
     """One row a thing that was counted, one column a commit."""
     rows = {
@@ -159,7 +213,8 @@ def table(houses: dict[str, House]) -> str:
         "public names that say what they are": lambda h: f"{100 * h.documented:.1f} %",
         f"places of {SAME_LINES} lines and more that stand elsewhere, too": lambda h: f"{h.twice}",
         "options of a run": lambda h: f"{len(h.naming)}",
-        "files that name an option: median, most": lambda h: "{:g}, {}".format(*_spread(h)),
+        "files that read an option of a run: median, most": lambda h: "{:g}, {}".format(*_spread(h.reading)),
+        "files that have its name for a word: median, most": lambda h: "{:g}, {}".format(*_spread(h.naming)),
         "lines of `tests/`": lambda h: f"{h.test_lines:,}",
         "lines of translations": lambda h: f"{h.texts:,}",
     }
@@ -168,9 +223,23 @@ def table(houses: dict[str, House]) -> str:
     return head + "".join(body)
 
 
-def _spread(house: House) -> tuple[float, int]:
-    counts = [len(files) for files in house.naming.values()]
+def _spread(files_of: dict[str, list[str]]) -> tuple[float, int]:
+    counts = [len(files) for files in files_of.values()]
     return statistics.median(counts), max(counts)
+
+
+def options_table(house: House) -> str:
+    """One row an option, those that most files read first; why they do where these are more than four."""
+    why = {name: reason for reason, names in REASONS.items() for name in names}
+    rows = []
+    for name, files in sorted(house.reading.items(), key=lambda each: (-len(each[1]), each[0])):
+        reason = why.get(name, "") if len(files) > 4 else ""
+        where = ", ".join(file.removeprefix("studio/") for file in sorted(files))
+        rows.append(f"| `{name}` | {len(files)} | {len(house.naming[name])} | {where} | {reason} |\n")
+    return (
+        "| option | read in | a word of | files that read it | why so many |\n|---|---|---|---|---|\n"
+        + "".join(rows)
+    )
 
 
 def main() -> None:
@@ -180,13 +249,9 @@ def main() -> None:
     made = "Made by `python -m tests.benchmarks.house`: its first lines say what is counted.\n\n"
     sizes = f"# How large the house is\n\n{made}{table(houses)}"
     (REPORTS / "house.md").write_text(sizes, "utf-8")
-    names = sorted(houses["now"].naming.items(), key=lambda each: (-len(each[1]), each[0]))
-    rows = (
-        f"| `{n}` | {len(f)} | {', '.join(x.removeprefix('studio/') for x in sorted(f))} |\n"
-        for n, f in names
+    (REPORTS / "house_options.md").write_text(
+        f"# Which files read an option of a run\n\n{made}{options_table(houses['now'])}", "utf-8"
     )
-    told = f"# Which files name an option\n\n{made}| option | files | |\n|---|---|---|\n" + "".join(rows)
-    (REPORTS / "house_options.md").write_text(told, "utf-8")
     print(sizes)
 
 

@@ -8,9 +8,9 @@ from gradio.blocks import Block
 
 from studio.options.values import whole_number
 from studio.transcription.engine import (
+    ENGINES,
     FASTER_WHISPER,
     PRECISIONS,
-    TRANSFORMERS,
     USUAL_BEAMS,
     EngineChoice,
     TranscribeOptions,
@@ -85,11 +85,7 @@ def engine_fields(prefix: str) -> dict[str, Block]:
     form: dict[str, Block] = {}
     with gr.Row():
         form["engine"] = gr.Dropdown(
-            [
-                (_("Automatic"), "auto"),
-                (TRANSFORMERS, TRANSFORMERS),
-                (FASTER_WHISPER, FASTER_WHISPER),
-            ],
+            [(_("Automatic"), "auto"), *((engine, engine) for engine in ENGINES[1:])],
             value="auto",
             label=_("Engine"),
             min_width=140,
