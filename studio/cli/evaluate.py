@@ -36,7 +36,10 @@ _SHOWN = 12
 
 def parser() -> Parser:
     """Models, data, and how both are treated."""
-    made = Parser("evaluate", "Compare models on a test set.")
+    made = Parser(
+        "evaluate",
+        "Compare models on a test set. One that was stopped or killed goes on when it is asked again.",
+    )
     made.option(
         "models",
         "Models, separated by commas: registry ids, folders or Hub ids.",
@@ -113,9 +116,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         raise ConfigError("evaluate needs --models and --data: name models and a test set.")
     if given.save_corrected and not given.corrections:
         raise ConfigError("--save_corrected needs --corrections: a file of clips and what is said in them.")
-    services = Services.open(settings)
-    line = ProgressLine()
-    try:
+    with Services.open(settings) as services, ProgressLine() as line:
         corrections = _corrections(given, services.settings) if given.corrections else {}
         for model in models:
             services.registry.get(model)
@@ -142,9 +143,6 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             on_step=on_step(line),
             on_progress=lambda done, total: line.update(f"transcribed {done} of {total} clips"),
         )
-    finally:
-        line.end()
-        services.close()
     return _answer(given, evaluation, corrections)
 
 
@@ -265,9 +263,7 @@ def _one_recording(
             "of --audio_path."
         )
     options = TranscribeOptions(language=given.language, task=given.task, num_beams=given.num_beams)
-    services = Services.open(settings)
-    line = ProgressLine()
-    try:
+    with Services.open(settings) as services, ProgressLine() as line:
         say_shared(services.engines)
         found = hear_side_by_side(
             services.engines,
@@ -278,9 +274,6 @@ def _one_recording(
             choice=choice,
             on_step=on_step(line),
         )
-    finally:
-        line.end()
-        services.close()
     if given.output_file:
         write_json(given.output_file, found.to_json())
         say(f"Wrote {given.output_file}")

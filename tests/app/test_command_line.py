@@ -313,10 +313,12 @@ def test_models_show_tells_what_a_model_has_lost_and_the_run_that_keeps_more(
         (None, ""),
         ({"gone": 1}, ""),
     ):
-        card = {"capabilities": {"lost": ["long_form"]}, "config": told}
+        found = {"lost": ["long_form"], "unchecked": ["silence"], "why_unchecked": {"silence": "time"}}
+        card = {"capabilities": found, "config": told}
         (folder / "model.json").write_text(json.dumps(card), encoding="utf-8")
         shown = run_studio("models", "show", "mine")
         assert shown.stdout.startswith("The base is better at: Long recordings. A gentler run forgets less")
+        assert "\nNot checked: No text on silence (no time left).\n" in shown.stdout
         assert ("Train it so: " in shown.stderr) is bool(line) and line in shown.stderr
         assert "--replay_share" not in shown.stderr, "the usual rehearsal, which the run had not"
 
@@ -520,6 +522,40 @@ def test_an_evaluation_is_told_kept_corrected_and_told_again(
     assert [row["reference"] for row in found["utterances"]] == texts
     assert found["errors"][0]["silence"] == {"clips": 1, "with_text": 0, "words": 0}
     assert "transcribed" not in third.stderr, "the same clips are not heard again"
+
+
+def test_an_evaluation_that_is_killed_goes_on_and_ends_as_an_unbroken_one(
+    run_studio: RunStudio, environ: dict[str, str], studio_home: Path, tmp_path: Path
+) -> None:
+    asked = [
+        "evaluate",
+        "--models",
+        "demo",
+        "--data",
+        "demo",
+        "--max_samples",
+        "17",
+        "--output_file",
+        "all.json",
+    ]
+    process = command(asked, environ, studio_home, tmp_path)
+    kept = studio_home / "cache" / "evaluations"
+    while not any(b"\n" in path.read_bytes() for path in kept.glob("*.jsonl")):
+        assert process.poll() is None, (tmp_path / "stderr").read_text("utf-8")
+        time.sleep(0.02)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL and not (tmp_path / "all.json").exists()
+    rows = [
+        json.loads(line) for path in kept.glob("*.jsonl") for line in path.read_text("utf-8").splitlines()
+    ]
+    found = []
+    for before in (sum(len(row["clips"]) for row in rows), 0):
+        done = run_studio(*asked)
+        first = f"transcribed {min(17, before + 8)} of 17 clips"
+        assert done.returncode == 0 and done.stderr.splitlines()[0] == first, done.stderr
+        found.append(json.loads((tmp_path / "all.json").read_text("utf-8")))
+    assert found[0]["utterances"] == found[1]["utterances"] and len(found[0]["utterances"]) == 17
+    assert found[0]["models"][0]["wer"] == found[1]["models"][0]["wer"]
 
 
 def test_forms_of_one_model_are_asked_for_by_name_and_answered_in_json(
