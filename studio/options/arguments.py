@@ -30,6 +30,7 @@ _MEANT_BEFORE: dict[int | None, dict[str, Any]] = {
 _MOST_CHARACTERS = 50_000
 """Of a file of settings; the longest that the studio writes has 6,000."""
 _MOST_BRACKETS = 200
+_SETTINGS = (".json", ".yaml", ".yml")
 
 _ALIASES = {alias: f.name for f in _FIELDS.values() for alias in f.metadata["aliases"]}
 
@@ -42,7 +43,8 @@ def training_flags() -> tuple[str, ...]:
 def parse_training_arguments(argv: Sequence[str]) -> tuple[TrainingConfig, list[str]]:
     """A configuration from command line arguments, and the sentences to print about them.
 
-    `--config FILE` (YAML or JSON) is the base that the other flags override.
+    `--config FILE` (YAML or JSON) is the base that the other flags override. A file alone is that, too: so
+    `HfArgumentParser` takes one.
 
     Raises:
         ConfigError: an unknown flag (with the nearest spelling), a value out of range, a file that
@@ -164,6 +166,8 @@ def _tokens(argv: Sequence[str]) -> dict[str, Any]:
     """Flags and their values as they were written, a bare switch as True."""
     given: dict[str, Any] = {}
     rest = list(argv)
+    if len(rest) == 1 and rest[0].lower().endswith(_SETTINGS) and not rest[0].startswith("-"):
+        return {"config": rest[0]}
     while rest:
         word = rest.pop(0)
         if not word.startswith("--") or word == "--":
@@ -257,8 +261,7 @@ def _config_values(
         if name in _FIELDS:
             if not is_unset(name, value):
                 values[name] = convert(name, value)
-            if name == "optim" and str(value) in dialects.UNPAGED:
-                notes.append(f"--optim {value} is taken for {values[name]}: its states stay on the GPU.")
+            notes += dialects.taken_for(name, value, values.get(name))
         elif is_unset(name, value):
             foreign[name] = None
         else:

@@ -38,7 +38,8 @@ def _check_values(config: "TrainingConfig") -> None:
         choices, bounds = f.metadata["choices"], f.metadata["bounds"]
         value = getattr(config, f.name)
         if choices:
-            check_choice(f.name, value, choices)
+            for word in value.split(",") if f.metadata["is_list"] else [value]:
+                check_choice(f.name, word, choices)
         if bounds and value is not None:
             check_between(f.name, value, *bounds)
 

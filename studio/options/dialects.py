@@ -53,6 +53,9 @@ UNPAGED = {
 }
 """Optimizers whose states may move to the machine's memory → the same without that."""
 
+LOSSES = ("loss", "eval_loss")
+"""What the trainer may choose its best checkpoint by, and no run here does."""
+
 UNUSED: dict[str, Foreign] = {**TRAINER, **SCRIPTS}
 """Known flag that changes nothing, or is refused → why."""
 
@@ -121,6 +124,18 @@ def translate(
     return values, notes
 
 
+def taken_for(name: str, given: Any, taken: Any) -> list[str]:
+    """The remark on a value of an option that is read as another one."""
+    reasons = {
+        "optim": "its states stay on the GPU" if str(given) in UNPAGED else "",
+        "metric_for_best_model": "the best checkpoint is the one whose texts have the fewest errors"
+        if given in LOSSES
+        else "",
+        "report_to": "those are installed here" if "all" in str(given) else "",
+    }
+    return [f"--{name} {given} is taken for {taken}: {reasons[name]}."] if reasons.get(name) else []
+
+
 def unmade(foreign: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
     """Remarks on what the scripts that train all weights do, and a run with these values does not."""
     if not _TRAINS_ALL & foreign.keys() or "base_model" not in values:
@@ -160,6 +175,8 @@ def _switched(given: Mapping[str, Any]) -> dict[str, Any]:
             values.setdefault(field, SWITCHED_OFF[field])
         elif values.get(field, value) in (value, SWITCHED_OFF[field]):
             values[field] = value
+        elif field == "report_to":
+            values[field] += f",{value}"
         else:
             raise _contrary(name, field, values[field])
     return values

@@ -10,7 +10,7 @@ RESUME = (
     "a run of the studio goes on with --resume and its run_name, or with python -m studio runs resume ID; a "
     "finished adapter is trained further with --adapter FOLDER"
 )
-HUB = "the finished model stays on this machine"
+HUB = "the finished model stays on this machine, until python -m studio publish MODEL OWNER/NAME sends it"
 _ALWAYS = "this is always so"
 _NEVER = "the studio decides it"
 _LENGTHS = "clips are padded to 30 seconds, or sorted by length with short_audio"

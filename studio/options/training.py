@@ -618,12 +618,12 @@ class TrainingConfig:
         aliases=("evaluation_strategy",),
         for_trainer=True,
     )
-    eval_steps: int = option(
+    eval_steps: float = option(
         100,
         "evaluation",
         "Evaluation interval (steps)",
-        "Steps between evaluations, with eval_strategy steps.",
-        bounds=(1, 10**8),
+        "Steps between evaluations, with eval_strategy steps; below 1, a share of all steps.",
+        bounds=(1e-4, 10**8),
     )
     eval_delay: float = option(
         0.0,
@@ -637,22 +637,22 @@ class TrainingConfig:
     eval_on_start: bool = option(
         True, "evaluation", "Evaluate the base model first", "Evaluate the base first, to compare with."
     )
-    save_steps: int = option(
+    save_steps: float = option(
         100,
         "evaluation",
         "Checkpoint interval (steps)",
-        "Steps between checkpoints; 0 saves at each evaluation.",
+        "Steps between checkpoints; below 1, a share of all steps. 0 saves at each evaluation.",
         bounds=(0, 10**8),
     )
     save_total_limit: int = option(
         2, "evaluation", "Checkpoints kept", "Checkpoints kept.", bounds=(1, 1000), for_trainer=True
     )
-    logging_steps: int = option(
+    logging_steps: float = option(
         5,
         "evaluation",
         "Logging interval (steps)",
-        "Steps between points of the loss curve.",
-        bounds=(1, 10**8),
+        "Steps between points of the loss curve; below 1, a share of all steps.",
+        bounds=(1e-4, 10**8),
         for_trainer=True,
     )
     metric_for_best_model: str = option(
@@ -776,10 +776,9 @@ class TrainingConfig:
         "none",
         "machine",
         "Report to",
-        "none, tensorboard, wandb or trackio.",
+        "none, tensorboard, wandb or trackio; several separated by commas; all: those installed.",
         choices=TRACKERS,
         is_list=True,
-        for_trainer=True,
         of_machine=True,
     )
     project: str = option(
@@ -813,6 +812,11 @@ class TrainingConfig:
             ConfigError: if they are none, or not as many as manifests.
         """
         return weights_of(self)
+
+    @property
+    def trackers(self) -> tuple[str, ...]:
+        """Packages that the run reports to."""
+        return () if self.report_to == "none" else tuple(self.report_to.split(","))
 
     @property
     def cache_folder(self) -> Path | None:

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from importlib.util import find_spec
 from typing import Any
 
 from studio.errors import ConfigError
 from studio.options import dialects
-from studio.options.choices import ALL_LINEAR
+from studio.options.choices import ALL_LINEAR, TRACKERS
 from studio.options.training import FIELDS as _FIELDS
 
 _TORCH_NAMES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
@@ -20,10 +21,13 @@ _SPELLINGS = {
     **{("optim", paged): optim for paged, optim in dialects.UNPAGED.items()},
     ("metric_for_best_model", "eval_wer"): "wer",
     ("metric_for_best_model", "eval_cer"): "cer",
+    **{("metric_for_best_model", loss): "auto" for loss in dialects.LOSSES},
     **{("base_dtype", name): dtype for dtype, name in _TORCH_NAMES.items()},
     **{("sharding", name): sharding for name, sharding in dialects.STRATEGIES.items()},
 }
 """Field and value as others write it → as it is written here."""
+_STEPS = ("eval_steps", "save_steps", "logging_steps")
+"""Options that below 1 are a share of all steps, as the trainer has them."""
 _TRUE = {"true", "yes", "on", "1", "t", "y"}
 _FALSE = {"false", "no", "off", "0", "f", "n"}
 BOOLEAN_WORDS = _TRUE | _FALSE
@@ -52,6 +56,8 @@ def convert(name: str, value: Any) -> Any:
         ConfigError: if it is none of that type.
     """
     kind = _FIELDS[name].type
+    if name in _STEPS:
+        return number if 0 < (number := _number(name, value)) < 1 else whole_number(name, value)
     if kind is bool:
         return boolean(name, value)
     if kind is float:
@@ -64,6 +70,8 @@ def convert(name: str, value: Any) -> Any:
         return whole_number(name, value)
     if name == "target_modules":
         return _modules(value)
+    if name == "report_to":
+        return _trackers(_text(name, value))
     if name == "use_reentrant":
         return str(value).strip().lower() if str(value).strip() else "auto"
     if name == "lr_scheduler_kwargs" and isinstance(value, Mapping):
@@ -160,6 +168,14 @@ def whole_number(name: str, value: Any) -> int:
     if not number.is_integer():
         raise ConfigError("{name} must be a whole number, got {value!r}.", name=name, value=value)
     return int(number)
+
+
+def _trackers(text: str) -> str:
+    """Packages to report to, separated by commas; `all` are those that are installed."""
+    words = dict.fromkeys(filter(None, map(str.strip, text.split(","))))
+    if "all" in words:
+        words = dict.fromkeys(name for name in TRACKERS if find_spec(name))
+    return ",".join(word for word in words if word != "none") or "none"
 
 
 def _modules(value: Any) -> tuple[str, ...]:

@@ -194,21 +194,20 @@ def devices(config: TrainingConfig) -> dict[str, str]:
 
 
 def _reporting(run: RunDir, config: TrainingConfig) -> dict[str, str]:
-    """Where the package of `report_to` writes, and under which name, unless the user's environment says."""
-    if config.report_to == "tensorboard":
-        name = "TENSORBOARD_LOGGING_DIR"
-        return {name: os.environ.get(name, str(run.path / "tensorboard"))}
-    if config.report_to != "wandb":
-        return {}
-    ours = {
-        "WANDB_DIR": str(run.path),
-        "WANDB_PROJECT": config.project or "whisper-studio",
-        "WANDB_RUN_ID": run.run_id,
-        "WANDB_RESUME": "allow",
-        "WANDB_SILENT": "true",
-    }
-    if not _has_wandb_account():  # it would ask for a key where nobody can answer
-        ours["WANDB_MODE"] = "offline"
+    """Where the packages of `report_to` write, and under which name, unless the user's environment says."""
+    ours = {}
+    if "tensorboard" in config.trackers:
+        ours["TENSORBOARD_LOGGING_DIR"] = str(run.path / "tensorboard")
+    if "wandb" in config.trackers:
+        ours |= {
+            "WANDB_DIR": str(run.path),
+            "WANDB_PROJECT": config.project or "whisper-studio",
+            "WANDB_RUN_ID": run.run_id,
+            "WANDB_RESUME": "allow",
+            "WANDB_SILENT": "true",
+        }
+        if not _has_wandb_account():  # it would ask for a key where nobody can answer
+            ours["WANDB_MODE"] = "offline"
     return {name: os.environ.get(name, value) for name, value in ours.items()}
 
 

@@ -229,7 +229,7 @@ class RunCallback(TrainerCallback):
             steps_per_epoch = state.global_step / state.epoch
             evaluations = round(state.max_steps / steps_per_epoch) - int(state.epoch)
         elif args.eval_strategy == "steps":
-            every = int(args.eval_steps or 1)
+            every = int(state.eval_steps or 1)  # where `args` may have a share of all steps
             evaluations = -(-state.max_steps // every) - state.global_step // every
         return steps * mean_seconds + max(0, evaluations) * self._eval_seconds
 

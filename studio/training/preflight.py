@@ -31,10 +31,10 @@ def check_logger(config: TrainingConfig) -> None:
     Raises:
         ConfigError: if it is not.
     """
-    package = config.report_to
-    if package != "none" and find_spec(package) is None:
-        raise ConfigError(
-            "report_to {name} needs the package {name}, which is not installed: install it with "
-            "pip install {name}, or choose none.",
-            name=package,
-        )
+    for package in config.trackers:
+        if find_spec(package) is None:
+            raise ConfigError(
+                "report_to {name} needs the package {name}, which is not installed: install it with "
+                "pip install {name}, or choose none.",
+                name=package,
+            )

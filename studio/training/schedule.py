@@ -23,6 +23,10 @@ class Schedule:
             return cls(steps_per_epoch, config.max_steps)
         return cls(steps_per_epoch, math.ceil(config.num_train_epochs * steps_per_epoch))
 
+    def interval(self, steps: float) -> int:
+        """Whole steps of an interval, which below 1 is a share of all steps."""
+        return math.ceil(steps * self.max_steps) if steps < 1 else int(steps)
+
     def evaluates_at(self, step: int, config: TrainingConfig) -> bool:
         """Whether the trainer evaluates after that step."""
         if config.eval_strategy == "no" or step == 0:
@@ -30,6 +34,6 @@ class Schedule:
         if step >= self.max_steps:
             return True
         is_by_epoch = config.eval_strategy == "epoch"
-        every = self.steps_per_epoch if is_by_epoch else config.eval_steps
+        every = self.steps_per_epoch if is_by_epoch else self.interval(config.eval_steps)
         passed = step / self.steps_per_epoch if is_by_epoch else step
         return step % every == 0 and passed >= config.eval_delay

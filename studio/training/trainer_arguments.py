@@ -46,6 +46,7 @@ def training_arguments(
         label_names=["labels"],
         run_name=log_name,
         disable_tqdm=True,
+        report_to=list(config.trackers) or "none",
         log_level="error",
         log_level_replica="error",
         use_cpu=not has_gpu,

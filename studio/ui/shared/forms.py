@@ -25,6 +25,8 @@ def field_component(name: str, **more: Any) -> Block:
     default: Any = f.default
     common = {"label": LABELS[name], "info": _help(name), "elem_id": f"train-{name}", **more}
     if f.metadata["choices"]:
+        if f.metadata["is_list"]:
+            common["allow_custom_value"] = True  # several of them, separated by commas
         return gr.Dropdown(choices_of(f.metadata["choices"]), value=default, **common)
     if isinstance(default, bool):
         return gr.Checkbox(value=default, **{"min_width": 180, **common})

@@ -1,14 +1,18 @@
 """Every argument of `Seq2SeqTrainingArguments`: taken with its meaning, or answered with one sentence."""
 
 import dataclasses
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import Seq2SeqTrainingArguments
+from transformers import Seq2SeqTrainingArguments, TrainerState
 
 from studio.errors import ConfigError
-from studio.options.arguments import parse_training_arguments, read_config
+from studio.options.arguments import options_given, parse_training_arguments, read_config
+from studio.training.adapters import Precision
+from studio.training.schedule import Schedule
+from studio.training.trainer_arguments import training_arguments
 
 FIELDS = {f.name: f for f in dataclasses.fields(Seq2SeqTrainingArguments)}
 
@@ -251,15 +255,68 @@ def test_a_paged_optimizer_is_its_unpaged_counterpart_with_a_sentence() -> None:
         assert note == f"--optim {paged} is taken for {optim}: its states stay on the GPU."
 
 
-@pytest.mark.parametrize("words", ["all", "wandb tensorboard", "wandb,trackio", "mlflow"])
-def test_one_tracker_can_be_chosen(words: str) -> None:
-    with pytest.raises(ConfigError, match="report_to must be one of none, tensorboard, wandb, trackio, got"):
+@pytest.mark.parametrize("words", ["wandb tensorboard", "wandb,tensorboard", "none wandb, tensorboard"])
+def test_several_trackers_are_taken(words: str) -> None:
+    config, notes = parse_training_arguments(["--report_to", *words.split()])
+    assert (config.report_to, config.trackers, notes) == ("wandb,tensorboard", ("wandb", "tensorboard"), [])
+    assert parse_training_arguments(["--use_wandb", "--use_tensorboard"])[0].report_to == config.report_to
+
+
+def test_all_trackers_are_those_that_are_installed() -> None:
+    installed = ",".join(name for name in ("tensorboard", "wandb", "trackio") if find_spec(name)) or "none"
+    config, (note,) = parse_training_arguments(["--report_to", "all"])
+    assert config.report_to == installed
+    assert note == f"--report_to all is taken for {installed}: those are installed here."
+
+
+@pytest.mark.parametrize("words", ["mlflow", "wandb mlflow"])
+def test_another_tracker_is_refused_by_its_own_name(words: str) -> None:
+    with pytest.raises(ConfigError, match="must be one of none, tensorboard, wandb, trackio, got 'mlflow'"):
         parse_training_arguments(["--report_to", *words.split()])
 
 
-def test_a_list_of_one_tracker_is_that_tracker(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["eval_steps", "save_steps", "logging_steps"])
+def test_steps_below_one_are_a_share_of_the_run(name: str) -> None:
+    config = parse_training_arguments([f"--{name}", "0.2"])[0]
+    arguments = training_arguments(config, 1e-4, 12, Path("out"), Precision("fp32"), "wer", "run")
+    state = TrainerState()
+    state.compute_steps(arguments, 12)
+    assert getattr(state, name) == Schedule(6, 12).interval(getattr(config, name)) == 3
+    with pytest.raises(ConfigError, match=f"{name} must be a whole number, got '2.5'"):
+        parse_training_arguments([f"--{name}", "2.5"])
+    assert repr(getattr(parse_training_arguments([f"--{name}", "20"])[0], name)) == "20"
+
+
+def test_evaluations_come_after_each_share() -> None:
+    config = parse_training_arguments(["--eval_steps", "0.3"])[0]
+    assert [step for step in range(11) if Schedule(5, 10).evaluates_at(step, config)] == [3, 6, 9, 10]
+
+
+@pytest.mark.parametrize("loss", ["loss", "eval_loss"])
+def test_the_loss_chooses_no_checkpoint_and_that_is_said(loss: str) -> None:
+    config, (note,) = parse_training_arguments(["--metric_for_best_model", loss])
+    assert config.metric_for_best_model == "auto"
+    assert note.startswith(f"--metric_for_best_model {loss} is taken for auto: ") and "fewest errors" in note
+
+
+def test_a_file_alone_has_the_arguments(tmp_path: Path) -> None:
+    file = tmp_path / "args.json"
+    file.write_text('{"output_dir": "out", "learning_rate": 1e-4, "report_to": ["wandb", "tensorboard"]}')
+    config, notes = parse_training_arguments([str(file)])
+    assert (config.output_dir, config.learning_rate, notes) == ("out", 1e-4, [])
+    assert config.report_to == "wandb,tensorboard"
+    assert options_given([str(file)]) == {"output_dir", "learning_rate", "report_to"}
+
+
+def test_who_publishes_is_told_how() -> None:
+    (note,) = parse_training_arguments(["--push_to_hub"])[1]
+    assert "python -m studio publish MODEL OWNER/NAME" in note
+
+
+def test_a_list_of_trackers_in_a_file_is_those_trackers(tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
-    for text, report_to in (("[wandb]", "wandb"), ("[]", "none"), ("none", "none")):
+    lists = {"[wandb]": "wandb", "[]": "none", "none": "none", "[wandb, tensorboard]": "wandb,tensorboard"}
+    for text, report_to in lists.items():
         file.write_text(f"report_to: {text}\n", encoding="utf-8")
         assert read_config(file).report_to == report_to
     assert parse_training_arguments(["--report_to", "None"])[0].report_to == "none"

@@ -18,19 +18,19 @@ from studio.training.run_dir import RunDir
 from tests.unit.training.attempts import Runs, losses
 
 
-def reported(runs: Runs, package: str) -> RunDir:
-    """A run that has reported to `package`, from a real worker."""
-    if find_spec(package) is None:
-        pytest.skip(f"{package} is not installed: python3 tests/run.py installs it")
-    run = runs.new("reported", report_to=package, project="my-speech", max_steps=3)
+def reported(runs: Runs, *packages: str) -> RunDir:
+    """A run that has reported to these packages, from a real worker."""
+    for package in packages:
+        if find_spec(package) is None:
+            pytest.skip(f"{package} is not installed: python3 tests/run.py installs it")
+    run = runs.new("reported", report_to=",".join(packages), project="my-speech", max_steps=3)
     process.spawn(run, runs.settings).wait(timeout=300)
     result = read_result(run)
     assert result is not None and result["state"] == "finished", run.log.read_text(encoding="utf-8")
     return run
 
 
-def test_tensorboard_has_the_curves(runs: Runs) -> None:
-    run = reported(runs, "tensorboard")
+def check_tensorboard(run: RunDir) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     events = EventAccumulator(str(run.path / "tensorboard"))
@@ -54,13 +54,14 @@ def records_of(content: bytes) -> Iterator[bytes]:
             record = b""
 
 
-def test_wandb_has_the_curves_without_a_network_or_an_account(
+def test_wandb_has_the_curves_without_a_network_or_an_account_and_tensorboard_beside_it(
     runs: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / ".netrc").write_bytes("machine example.org login jos\u00e9 password x\n".encode("latin-1"))
-    run = reported(runs, "wandb")
+    run = reported(runs, "tensorboard", "wandb")
+    check_tensorboard(run)
     from wandb.proto import wandb_internal_pb2
 
     (file,) = run.path.glob("wandb/offline-run-*/run-*.wandb")
