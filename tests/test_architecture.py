@@ -45,7 +45,7 @@ HEAVY = {
 }
 MAY_BE_HEAVY = {
     *(f"studio.training.{name}" for name in ("attempt", "worker", "trainer", "guarded_trainer", "callback")),
-    *(f"studio.training.{name}" for name in ("adapters", "prepared_run", "run_plan", "trainer_arguments")),
+    *(f"studio.training.{name}" for name in ("adapters", "run_plan", "trainer_arguments")),
     *(f"studio.training.data.{name}" for name in ("collator", "preparation", "replay")),
     *(f"studio.training.distributed.{name}" for name in ("start", "world")),
     *(f"studio.training.short_audio.{name}" for name in ("audio_context", "trainer", "distillation")),

@@ -38,13 +38,8 @@ def compare(given: argparse.Namespace, settings: Settings, normalizer: str) -> i
         normalizer,
         () if given.forms == "all" else tuple(names(given.forms)),
     )
-    services = Services.open(settings)
-    line = ProgressLine()
-    try:
+    with Services.open(settings) as services, ProgressLine() as line:
         found = compare_forms(services, asked, on_step=on_step(line))
-    finally:
-        line.end()
-        services.close()
     told = {"schema_version": SCHEMA_VERSION, **found.to_json()}
     if given.output_file:
         write_json(given.output_file, told)

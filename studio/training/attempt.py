@@ -4,7 +4,7 @@ import hashlib
 import logging
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from studio.dataset.shared import shared_clips
 from studio.messages import Message
 from studio.methods import METHODS
 from studio.options.arguments import read_config
+from studio.registry.spec import ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.room import MODELS, Room
 from studio.settings import DEMO_MODEL, Settings
@@ -25,7 +26,7 @@ from studio.training.data.clips import TrainingData
 from studio.training.data.collator import Collator, FeatureSource
 from studio.training.data.preparation import prepare, set_aside
 from studio.training.data.replay import Windows, passages, read_by_base
-from studio.training.data.sources import other_clips, read_source
+from studio.training.data.sources import SourceData, other_clips, read_source
 from studio.training.data.times_file import TimesFile
 from studio.training.distributed.start import Start, shared_options
 from studio.training.distributed.world import World
@@ -35,7 +36,6 @@ from studio.training.memory_watch import MemoryWatch
 from studio.training.outcome import Outcome
 from studio.training.plan import has_deepspeed, rehearses
 from studio.training.preflight import check_logger
-from studio.training.prepared_run import PreparedRun
 from studio.training.record import evaluations, has_begun, learning_rate_of, started_by
 from studio.training.retry import read_retries, with_retries
 from studio.training.run_dir import RunDir
@@ -44,6 +44,7 @@ from studio.training.schedule import Schedule
 from studio.training.short_audio.audio_context import ShortAudio, lengths_of, short_audio
 from studio.training.short_audio.distillation import taught_by_base
 from studio.training.short_audio.encoder_states import EncoderStates, repeats_itself
+from studio.training.short_audio.teacher_states import TeacherStates
 from studio.training.short_audio.trainer import make_trainer
 from studio.training.stop import StopRequested, StopSignal
 from studio.training.trainer import TrainerParts, WhisperTrainer, ended_early
@@ -54,6 +55,29 @@ from studio.whisper.audio_context import FULL, POSITIONS, SHORT, allow_short_aud
 from studio.whisper.loss import use_chunked_loss
 
 log = logging.getLogger("studio.training")
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """What training needs: loaded and checked before it begins."""
+
+    spec: ModelSpec
+    base_path: Path
+    base: adapters.Base
+    source: SourceData
+    data: TrainingData
+    features: FeatureSource
+    precision: adapters.Precision
+    memory: MemoryWatch
+    teacher: TeacherStates | None = None
+    """What the base makes of the clips, where the run is to learn that."""
+    windows: Windows | None = None
+    """What is rehearsed."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the clips, so that processes can compare theirs."""
+        return f"{self.source.data_hash[:16]} ({len(self.data.train)} + {len(self.data.evaluation)} clips)"
 
 
 class Attempt:

@@ -37,6 +37,7 @@ from studio.transcription.window_model import Search
 from studio.transcription.windows import WINDOW_SECONDS
 
 _BATCH_SIZE = 8
+log = logging.getLogger("studio.training")
 
 
 def with_made_times(
@@ -98,8 +99,6 @@ def _times(
     batch: list[Example], decoder: TransformersModel, language_of: Callable[[Example], str], task: str
 ) -> list[tuple[TextSegment, ...]]:
     """For each example the segments that the model makes; none where it has some, or the words differ."""
-    import torch
-
     times: list[tuple[TextSegment, ...]] = [()] * len(batch)
     audio = {place: sound for place, example in enumerate(batch) if (sound := _sound(example)) is not None}
     if not audio:
@@ -231,7 +230,6 @@ def _joined(parts: list[Example]) -> Example:
 _SHOWN_PROBLEMS = 20
 _LISTENED_TO = 5
 """Clips without a language."""
-log = logging.getLogger("studio.training")
 
 
 def prepare(
