@@ -26,7 +26,7 @@ from studio.transcription.devices import DEVICES, accelerator
 from studio.transcription.engine import EngineChoice, Progress, TranscribeOptions, Transcript
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.ranks import gather
-from studio.transcription.results import ResultsFile
+from studio.transcription.results import ResultsFile, asked_mark
 from studio.transcription.transcription_jobs import distinct_stems, recordings_named, transcribe_many
 from studio.units import format_duration
 
@@ -90,11 +90,17 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             paths,
             model_id,
             overwrite=given.overwrite,
+            asked=asked_mark(options, choice),
             rank=settings.rank,
             world_size=settings.world_size,
         )
         if results.rows and settings.rank == 0:
             say(f"{len(results.rows)} of {len(paths)} recordings are done already.")
+        if results.differing and settings.rank == 0:
+            say(
+                f"{results.differing} of {len(paths)} were done with another model or other options, or have "
+                "changed since: they are done again."
+            )
         say_shared(services.engines)
         report = _Report(given, formats, layout, results)
         _transcribed(services.engines, given, report, options, choice)

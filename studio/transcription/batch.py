@@ -15,7 +15,7 @@ from studio.errors import DataError
 from studio.files import storage_errors
 from studio.transcription.captions import FORMATS, CaptionLayout, render, safe_stem
 from studio.transcription.engine import EngineChoice, TranscribeOptions, Transcript
-from studio.transcription.results import ResultsFile
+from studio.transcription.results import ResultsFile, asked_mark
 from studio.transcription.transcription_jobs import distinct_stems
 
 KEPT_SECONDS = 7 * 24 * 3600.0
@@ -50,8 +50,10 @@ class Batch:
         self.paths = list(dict.fromkeys(paths))
         self.seconds = {path: _seconds(path) for path in self.paths}
         self.errors: dict[str, DataError] = {}
-        self._file = folder / f"{_key(self.paths, asked)}.json"
-        self._results = ResultsFile(self._file, self.paths, asked.model_id, overwrite=False)
+        mark = asked_mark(asked.options, asked.choice)
+        key = hashlib.sha256(repr((self.paths, asked.model_id, mark)).encode()).hexdigest()[:32]
+        self._file = folder / f"{key}.json"
+        self._results = ResultsFile(self._file, self.paths, asked.model_id, overwrite=False, asked=mark)
 
     @property
     def todo(self) -> list[Path]:
@@ -124,19 +126,3 @@ def _seconds(path: Path) -> float:
         return audio_duration(path)
     except DataError:
         return 0.0
-
-
-def _key(paths: Sequence[Path], asked: Asked) -> str:
-    """The same for the same recordings, unchanged, and the same question."""
-    files = [(str(path), _beginning(path)) for path in paths]
-    what = json.dumps([files, asked.model_id, asked.options.as_dict(), vars(asked.choice)], default=str)
-    return hashlib.sha256(what.encode()).hexdigest()[:32]
-
-
-def _beginning(path: Path) -> str:
-    """A digest of a file's size and its first mebibyte; empty if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.sha256(f"{path.stat().st_size} ".encode() + file.read(2**20)).hexdigest()
-    except OSError:
-        return ""

@@ -1,17 +1,31 @@
 """The results of many recordings in one file: what is there already is not done again."""
 
 import glob
+import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from studio.errors import ConfigError
 from studio.files import read_json, write_json
+from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.ranks import share_of
 
 _SAVED_EVERY_SECONDS = 5.0
 """A long list is written out so often: that much at most is lost if the power goes."""
+_MADE_OF = "made_of"
+"""Of a row in the file: what was asked, and what the recording's file was then."""
+
+
+def asked_mark(options: TranscribeOptions, choice: EngineChoice) -> str:
+    """A digest of what decides a text beside model and recording; what is as usual does not change it, so
+    an option that is new keeps what was heard before there was one.
+    """
+    usual = {**TranscribeOptions().as_dict(), **vars(EngineChoice())}
+    given = {**options.as_dict(), **vars(choice)}
+    unusual = sorted((name, value) for name, value in given.items() if value != usual[name])
+    return hashlib.blake2b(repr(unusual).encode(), digest_size=16).hexdigest()
 
 
 class ResultsFile:
@@ -28,12 +42,15 @@ class ResultsFile:
         model_id: str,
         *,
         overwrite: bool,
+        asked: str = "",
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
         """Reads what `path` and its parts hold of `paths`, unless told to `overwrite`; None: nothing is kept.
 
-        Rows with an error, and those of another model, are done again.
+        Rows with an error are done again, and so are those of another model, of something else than was
+        `asked` (see `asked_mark`), and of a recording that has changed. Rows of earlier versions do not tell
+        the last two.
 
         Raises:
             ConfigError: if the file is there and holds something else.
@@ -43,14 +60,18 @@ class ResultsFile:
         self._rank, self._world_size = rank, world_size
         self._paths = list(dict.fromkeys(paths))
         self._rows: dict[str, dict[str, Any]] = {}
+        self._asked = asked
+        self.differing = 0
+        """Recordings that are there, and are done again all the same: of another question, or changed."""
         self._saved_at = time.monotonic()
         if path is not None and not overwrite:
             wanted = {str(each) for each in paths}
-            for file in (path, *self._parts()):
-                for row in _read(file) if file.is_file() else ():
-                    is_usable = not row.get("error") and row.get("model") == model_id
-                    if row["audio_path"] in wanted and is_usable:
-                        self._rows[row["audio_path"]] = row
+            files = [file for file in (path, *self._parts()) if file.is_file()]
+            found = [row for file in files for row in _read(file) if row["audio_path"] in wanted]
+            heard = [row for row in found if not row.get("error")]
+            same = [row for row in heard if row.get("model") == model_id and self._is_answer(row)]
+            self._rows = {row["audio_path"]: row for row in same}
+            self.differing = len({row["audio_path"] for row in heard} - self._rows.keys())
 
     @property
     def paths(self) -> list[Path]:
@@ -70,6 +91,8 @@ class ResultsFile:
 
     def add(self, row: dict[str, Any]) -> None:
         """Keeps a row, and now and then writes the file, or this process's part of it."""
+        if self._path is not None:
+            row = {**row, _MADE_OF: {"asked": self._asked, **_file_mark(Path(row["audio_path"]))}}
         self._rows[row["audio_path"]] = row
         if time.monotonic() - self._saved_at > _SAVED_EVERY_SECONDS:
             self.save()
@@ -102,6 +125,13 @@ class ResultsFile:
         if self._path is not None:
             self._part().unlink(missing_ok=True)
 
+    def _is_answer(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row is what would be heard now, as far as it tells."""
+        made_of = row.get(_MADE_OF)
+        if not isinstance(made_of, dict):
+            return True
+        return made_of.get("asked") == self._asked and _is_unchanged(Path(row["audio_path"]), made_of)
+
     def _part(self) -> Path:
         assert self._path is not None
         return self._path.with_name(f"{self._path.name}.part-{self._rank}")
@@ -124,3 +154,30 @@ def _read(path: Path) -> list[dict[str, Any]]:
             path=path,
         )
     return rows
+
+
+def _file_mark(path: Path) -> dict[str, Any]:
+    """What a recording's file is now; nothing if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+        return {**_size_and_time(path), "digest": digest}
+    except OSError:
+        return {}
+
+
+def _is_unchanged(path: Path, mark: Mapping[str, Any]) -> bool:
+    """Whether a file is what it was. It is read only if its time is another: a copy has its own."""
+    try:
+        now = _size_and_time(path)
+    except OSError:  # it is gone, and was heard
+        return True
+    if now.get("bytes") != mark.get("bytes", now["bytes"]):
+        return False
+    is_same_time = now["changed_ns"] == mark.get("changed_ns", now["changed_ns"])
+    return is_same_time or _file_mark(path).get("digest") == mark.get("digest")
+
+
+def _size_and_time(path: Path) -> dict[str, int]:
+    status = path.stat()
+    return {"bytes": status.st_size, "changed_ns": status.st_mtime_ns}

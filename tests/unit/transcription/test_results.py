@@ -1,15 +1,17 @@
 """Results of many recordings: what is done is not done again, and a list is divided without loss."""
 
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from studio.errors import ConfigError
-from studio.transcription.engine import TranscribeOptions
+from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.ranks import share_of
-from studio.transcription.results import ResultsFile
+from studio.transcription.results import ResultsFile, asked_mark
 from studio.transcription.transcription_jobs import transcribe_many
 from tests.unit.transcription.small_models import Sample
 
@@ -31,6 +33,32 @@ def test_a_later_run_does_only_what_is_missing_failed_or_of_another_model(tmp_pa
     assert [each["audio_path"] for each in json.loads(place.read_text(encoding="utf-8"))] == list("abcd")
     assert ResultsFile(place, paths, "demo", overwrite=False).todo == []
     assert ResultsFile(place, paths, "demo", overwrite=True).todo == paths
+
+
+def test_what_was_asked_otherwise_or_has_changed_is_done_again_and_earlier_rows_count(tmp_path: Path) -> None:
+    place, paths = tmp_path / "results.json", [tmp_path / name for name in "abc"]
+    for path in paths:
+        path.write_bytes(b"sound of " + path.name.encode())
+    plain = asked_mark(TranscribeOptions(), EngineChoice())
+    first = ResultsFile(place, paths, "demo", overwrite=False, asked=plain)
+    for path in paths:
+        first.add(row(str(path)))
+    first.save()
+
+    def again(asked: str) -> ResultsFile:
+        return ResultsFile(place, paths, "demo", overwrite=False, asked=asked)
+
+    assert (again(plain).todo, again(plain).differing) == ([], 0)
+    for other in ({"language": "de"}, {"task": "translate"}, {"chinese_script": "taiwan"}, {"num_beams": 1}):
+        asked = asked_mark(replace(TranscribeOptions(), **other), EngineChoice())
+        assert (again(asked).todo, again(asked).differing) == (paths, 3)
+    assert again(asked_mark(TranscribeOptions(), EngineChoice("faster-whisper"))).todo == paths
+    os.utime(paths[0], (1, 1))
+    paths[1].write_bytes(b"other of b")
+    assert (again(plain).todo, again(plain).differing) == (paths[1:2], 1), "a time alone is no change"
+    rows = [{**each, "made_of": None} for each in json.loads(place.read_text(encoding="utf-8"))]
+    place.write_text(json.dumps(rows), encoding="utf-8")
+    assert again("anything").todo == []
 
 
 @pytest.mark.parametrize("text", ['{"settings": 1}', "[" * 3000])
