@@ -44,20 +44,21 @@ def _sound(cut: Mapping[str, Any]) -> dict[str, Any]:
             kind=str(cut["type"])[:40],
         )
     recording = _mapping(cut.get("recording"))
-    sources = recording.get("sources")
-    source = _mapping(sources[0]) if isinstance(sources, list) and len(sources) == 1 else {}
+    sources = _list(recording.get("sources"))
+    source = _mapping(sources[0]) if len(sources) == 1 else {}
     if not source:
         raise ManifestError("The cut needs a recording with a single source, a file.")
     if source.get("type") != "file":
         raise not_a_file(str(source.get("type"))[:40])
-    names = [str(_mapping(change).get("name")) for change in recording.get("transforms") or ()]
+    changes = recording.get("transforms") or []
+    names = [str(_mapping(change).get("name")) for change in (changes if isinstance(changes, list) else [{}])]
     if any(name != "Resample" for name in names):
         raise ManifestError(
             "The recording is changed while it is read ({names}), which only lhotse does: "
             "save the clips as they should sound.",
             names=", ".join(names)[:80],
         )
-    if len(source.get("channels") or ()) > 1:
+    if len(_list(source.get("channels"))) > 1:
         raise ManifestError(
             "The cut is one channel of a recording with several: save each channel as a file of its own."
         )
@@ -66,7 +67,7 @@ def _sound(cut: Mapping[str, Any]) -> dict[str, Any]:
 
 def _said(cut: Mapping[str, Any]) -> dict[str, Any]:
     """Text, language and speaker; several supervisions are segments with their times."""
-    parts = [_mapping(part) for part in cut.get("supervisions") or ()]
+    parts = [_mapping(part) for part in _list(cut.get("supervisions"))]
     texts = [part["text"].strip() for part in parts if isinstance(part.get("text"), str)]
     first = parts[0] if parts else {}
     said = {"text": " ".join(texts), "language": first.get("language"), "speaker": first.get("speaker")}
@@ -86,6 +87,10 @@ def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ManifestError("The times of a supervision are no numbers.")
     return float(value)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -16,8 +16,9 @@ from studio.errors import ManifestError
 from studio.options.sources import TAR_ENDINGS
 
 ENDINGS = TAR_ENDINGS
-_LARGEST_BYTES = 2**30
-"""A larger member is no clip."""
+_LARGEST_BYTES, _LARGEST_TEXT_BYTES = 2**28, 2**20
+"""A larger member is no clip, or no text of one: each is held in memory as a whole."""
+_TEXTS = (".json", ".txt")
 _MOST_SHARDS = 10_000
 _BRACES = re.compile(r"\{(\d{1,6})\.\.(\d{1,6})\}")
 
@@ -53,7 +54,8 @@ def rows_of(path: Path) -> Iterator[dict[str, Any]]:
         clips: dict[PurePosixPath, dict[str, tarfile.TarInfo]] = {}
         for member in archive:
             name = PurePosixPath(member.name)
-            if member.isreg() and not member.issparse() and member.size <= _LARGEST_BYTES:
+            most_bytes = _LARGEST_TEXT_BYTES if name.suffix.lower() in _TEXTS else _LARGEST_BYTES
+            if member.isreg() and not member.issparse() and member.size <= most_bytes:
                 clips.setdefault(name.with_suffix(""), {})[name.suffix.lower()] = member
         for members in clips.values():
             if sound := next((members[ending] for ending in SOUND_FILES if ending in members), None):
@@ -64,7 +66,7 @@ def rows_of(path: Path) -> Iterator[dict[str, Any]]:
 def _about(archive: tarfile.TarFile, members: dict[str, tarfile.TarInfo], path: Path) -> dict[str, Any]:
     """What is said, and what else the JSON tells; but no file, which would be one outside of the archive."""
     about: dict[str, Any] = {"text": None}
-    for ending in (".json", ".txt"):
+    for ending in _TEXTS:
         if (member := members.get(ending)) is None:
             continue
         try:

@@ -1,6 +1,7 @@
 import io
 import json
 import tarfile
+import tracemalloc
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -89,3 +90,29 @@ def test_an_archive_that_cannot_be_used_is_refused_with_a_sentence(wav: bytes, t
         with pytest.raises(ManifestError, match=reason):
             read_manifest(tmp_path / f"{name}.tar", cache_dir=tmp_path / "cache")
     assert said(read_manifest(tmp_path / "silent.tar", cache_dir=tmp_path / "cache", needs_text=False))
+
+
+def test_what_is_too_large_for_a_clip_or_its_text_is_not_held_in_memory(wav: bytes, tmp_path: Path) -> None:
+    path = write(tmp_path / "list.tar", {"a.wav": wav, "b.wav": wav, "b.txt": b"said"})
+    for name, size in (("a.json", 200 * 2**20), ("huge.wav", 300 * 2**20)):
+        with path.open("r+b") as file:  # in place of the end of the archive, without a byte of what follows
+            file.seek(0, 2)
+            member = tarfile.TarInfo(name)
+            member.size = size
+            end = _end_of(path)
+            file.truncate(end)
+            file.seek(end)
+            file.write(member.tobuf())
+            file.truncate(end + 512 + size + 1024)
+    tracemalloc.start()
+    manifest = read_manifest(path, cache_dir=tmp_path / "cache")
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [example.text for example in manifest.examples] == ["said"] and peak_bytes < 50 * 2**20
+
+
+def _end_of(path: Path) -> int:
+    """Where the last member ends."""
+    with tarfile.open(path) as archive:
+        last = archive.getmembers()[-1]
+        return last.offset_data + -(-last.size // 512) * 512
