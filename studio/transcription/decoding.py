@@ -4,6 +4,7 @@ After Radford et al. (2022), Robust Speech Recognition via Large-Scale Weak Supe
 are decoded together; those whose text is not good enough go on without the others.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -42,6 +43,8 @@ class Decoded:
     """It was a loop that no temperature got rid of; of it, the first round is left."""
     temperature: float = 0.0
     """At which it was found."""
+    average_logprob: float = -math.inf
+    """Mean natural logarithm of the probability of each token; no text and a loop are the least likely."""
 
 
 class _Choice:
@@ -60,7 +63,12 @@ class _Choice:
         if self.is_silence or self.first is None:
             return Decoded([])
         if self.best is not None:
-            return Decoded(self.best.tokens, is_sure=self.is_sure, temperature=self.temperature)
+            return Decoded(
+                self.best.tokens,
+                is_sure=self.is_sure,
+                temperature=self.temperature,
+                average_logprob=self.best.average_logprob,
+            )
         tokens = cut_loop(model.text_of(self.first.tokens), self.first.tokens, model.tokens, was_cut=True)
         return Decoded(tokens, is_stuck=True)
 

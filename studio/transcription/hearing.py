@@ -1,5 +1,6 @@
 """The next window of each of several stretches: its language, its text, and when each word was said."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -24,6 +25,8 @@ _HOLE_SECONDS = 3.0
 """A voice that lasts so long has a word in it: where the alignment knows none, the text left some out."""
 _CLEAR_VOICE = 0.4
 """Half a second of tones or of many voices stays below this, of 400 single words 373 are above."""
+_CLEARLY_LESS_LIKELY = 0.3
+"""So much lower a mean log-probability is no other way to read the same sound."""
 _TOLD_UP_TO = 0.5
 """What was found at a higher temperature is not told to the next window, as in Whisper's own decoding."""
 
@@ -39,6 +42,8 @@ class _Text:
     is_sure: bool
     context: tuple[int, ...]
     """Tokens of text and times that the next window may be told; none of a text that was hard to find."""
+    average_logprob: float = -math.inf
+    """As it was decoded."""
 
     @property
     def tokens(self) -> list[int]:
@@ -144,18 +149,22 @@ def hear(
 def _write_again(
     model: WindowModel, encoded: Any, heard: list[HeardWindow], options: TranscribeOptions
 ) -> None:
-    """Looks for texts with long holes with another number of beams; what leaves out less is taken.
+    """Looks once for texts with long holes with another number of beams; what leaves out less is taken.
 
     A search may begin in the middle of what is said, most often a wide one: the shorter text is the likelier.
+    The other one must be sure, too, and nearly as likely: whatever is made up also fills a hole.
     """
     holed = [number for number, window in enumerate(heard) if window.holes()]
     if not holed:
         return
     again = [replace(heard[number]) for number in holed]
     beams = USUAL_BEAMS if options.num_beams == 1 else 1
-    _write(model, model.rows(encoded, holed), again, replace(options, num_beams=beams))
+    _write(model, model.rows(encoded, holed), again, replace(options, num_beams=beams, temperature=(0.0,)))
     for number, other in zip(holed, again, strict=True):
-        if other.plain and _seconds(other.holes()) < _seconds(heard[number].holes()):
+        first = heard[number]
+        is_good = other.plain and other.text.is_sure
+        is_likely = other.text.average_logprob >= first.text.average_logprob - _CLEARLY_LESS_LIKELY
+        if is_good and is_likely and _seconds(other.holes()) < _seconds(first.holes()):
             heard[number] = other
 
 
@@ -188,10 +197,11 @@ def _text(model: WindowModel, stretch: Stretch, decoded: Decoded, seconds: float
     if is_whole:
         part = tuple(token for token in decoded.tokens if token < model.tokens.end)
         context = () if decoded.is_stuck else part
-        return _Text([TokenSegment(0.0, seconds, part)], seconds, decoded.is_sure, context)
+        whole = [TokenSegment(0.0, seconds, part)]
+        return _Text(whole, seconds, decoded.is_sure, context, decoded.average_logprob)
     parts, advance = split_segments(decoded.tokens, model.tokens, seconds)
     context = taken(decoded.tokens, parts, model.tokens) if decoded.temperature <= _TOLD_UP_TO else ()
-    return _Text(parts, advance, decoded.is_sure, context)
+    return _Text(parts, advance, decoded.is_sure, context, decoded.average_logprob)
 
 
 def _languages(

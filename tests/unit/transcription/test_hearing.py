@@ -88,6 +88,10 @@ class LateModel(ScriptedModel):
         ]
 
 
+FIRST = Written([at(0), 2, 3, at(11)], -0.1)
+"""What leaves a hole in eleven seconds."""
+
+
 @pytest.fixture
 def speech(demo_speech: Path) -> NDArray[np.float32]:
     """Eleven seconds in which somebody speaks most of the time."""
@@ -107,6 +111,32 @@ def test_a_text_with_a_long_hole_is_looked_for_with_other_beams(
     found = Transcriber(Lent(model), "mine").transcribe_samples([speech], 11.0, options)
     assert found.text == "one two three four"
     assert [search.num_beams for search in model.searches] == [beams or 5, other]
+
+
+@pytest.mark.parametrize(
+    ("words", "logprob", "said"),
+    [
+        ([0, 1, 2, 3], -0.3, "one two three four"),
+        ([0, 1, 2, 3], -0.9, "three four"),
+        ([0, 1, 2, 3], -4.0, "three four"),
+        ([0, 1] * 30, -0.1, "three four"),
+    ],
+    ids=["good", "clearly less likely", "unsure", "a loop"],
+)
+def test_what_fills_a_hole_is_taken_only_if_it_is_sure_and_looked_for_once(
+    speech: NDArray[np.float32], words: list[int], logprob: float, said: str
+) -> None:
+    def write(samples: NDArray[np.float32], _prompt: list[int], search: Search) -> Written:
+        seconds = len(samples) / RATE
+        if seconds < 10:
+            return Written([], -0.1)
+        return Written([at(0), *words, at(seconds)], logprob) if search.num_beams == 1 else FIRST
+
+    model = LateModel(write)
+    options = TranscribeOptions("en", timestamps="word")
+    found = Transcriber(Lent(model), "mine").transcribe_samples([speech], 11.0, options)
+    assert found.text == said
+    assert [search.temperature for search in model.searches if search.num_beams == 1] == [0.0]
 
 
 def test_the_text_stays_if_other_beams_leave_out_as_much_and_the_hole_is_heard_alone(
