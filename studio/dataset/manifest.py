@@ -13,7 +13,7 @@ from studio.dataset.columns import Wanted
 from studio.dataset.copies import copy_local
 from studio.dataset.delimited import Row
 from studio.dataset.example import Example, Manifest, RowProblem, TextSegment
-from studio.dataset.formats import kaldi, parquet, saved, webdataset
+from studio.dataset.formats import kaldi, parquet, saved, voxpopuli, webdataset
 from studio.dataset.formats.known import Listed, read_copy, read_list
 from studio.dataset.rows import example_of
 from studio.dataset.sequences import joined, store
@@ -245,7 +245,7 @@ def _manifest_in(folder: Path, split: str, is_named: bool) -> Path | None:
     """
     named = [] if is_named else [kaldi.RECORDINGS, *_METADATA, parquet.METADATA]
     named += [f"{split}{ending}" for ending in LIST_ENDINGS]
-    named += [f"{part}.tsv" for part in _OTHER_SPLITS.get(split, ())]
+    named += [f"{part}.tsv" for part in (*_OTHER_SPLITS.get(split, ()), voxpopuli.PARTS.get(split, ""))]
     named += [f"{split}/{metadata}" for metadata in (*_METADATA, parquet.METADATA)]
     for name in named:
         if (folder / name).is_file():

@@ -24,6 +24,8 @@ _TOLERANCE_SECONDS = 0.5
 machines that round."""
 _ROUNDING_SECONDS = 0.05
 """How far the times of a clip that fills its file may be off, and those of sentences that touch."""
+_NOBODY = {"", "n/a", "none", "null", "unknown"}
+"""Names of speakers that are none, in lower case: GigaSpeech has the first of them."""
 _WINDOW_SECONDS = 30.0
 """Whisper's. A list that says more of a clip may count milliseconds or samples: the file tells."""
 
@@ -49,7 +51,7 @@ def example_of(row: Row, folders: Sequence[Path], wanted: Wanted) -> Example | R
         return Example(
             audio_path=path,
             text="" if text == NO_SPEECH else text,
-            language=_word(columns.get(row.values, "language"), "language"),
+            language=_language_of(columns.get(row.values, "language")),
             task=_task_of(columns.get(row.values, "task")),
             start_seconds=start,
             end_seconds=end,
@@ -224,7 +226,15 @@ def _is_silent(row: Mapping[str, Any], columns: Columns) -> bool:
 
 
 def _speaker_of(value: Any) -> str | None:
-    return None if value is None else str(value).strip() or None
+    """Who speaks; None if nobody knows: a word for that is not one person who said all of it."""
+    name = "" if value is None else str(value).strip()
+    return None if name.lower() in _NOBODY else name
+
+
+def _language_of(value: Any) -> str | None:
+    """The language; None for the number of a class, whose name was left behind (VoxPopuli)."""
+    is_number = isinstance(value, int) or (isinstance(value, str) and value.strip().lstrip("-").isdigit())
+    return None if is_number else _word(value, "language")
 
 
 def _word(value: Any, name: str) -> str | None:

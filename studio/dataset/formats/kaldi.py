@@ -3,6 +3,7 @@
 A recording may be the output of a command there. Here none is ever run.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from studio.dataset.tables import check_text
 from studio.errors import ManifestError
 
 RECORDINGS = "wav.scp"
+_IN_ARCHIVE = re.compile(r"\.ark:\d+(\[[\d:,]*\])?$")
 
 
 class _Entry(NamedTuple):
@@ -85,6 +87,14 @@ def _slices(utterances: Mapping[str, _Entry], recordings: Mapping[str, _Entry]) 
 def _sound(line: int, value: str) -> Row:
     if value.startswith("|") or value.endswith("|"):
         return Row(line, {}, not_a_file("command"))
+    if _IN_ARCHIVE.search(value):
+        problem = ManifestError(
+            "{audio} is in an archive of Kaldi, which is not read: write sound files with wav-copy "
+            "scp:wav.scp scp:files.scp (files.scp: on each line the id and the path of a file to write), and "
+            "make files.scp the new wav.scp.",
+            audio=value,
+        )
+        return Row(line, {}, problem)
     return Row(line, {"audio": value})
 
 

@@ -1,12 +1,14 @@
 """Tells by its name and by what is in it which format a list is in."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from studio.dataset.columns import Wanted
 from studio.dataset.delimited import Row
-from studio.dataset.formats import common_voice, kaldi, lhotse, ljspeech
+from studio.dataset.formats import common_voice, kaldi, lhotse, ljspeech, voxpopuli
 from studio.dataset.tables import check_text, parsed_lines, rows_of
 
 
@@ -34,6 +36,9 @@ def read_list(path: Path, wanted: Wanted) -> Listed:
     blank_lines, first_line = check_text(path)
     if ljspeech.is_one(path, first_line):
         return Listed("ljspeech", ljspeech.rows(path), (beside, beside / ljspeech.SOUND_FOLDER))
+    if not wanted.audio_column and (name := voxpopuli.name_column(first_line)):
+        _found, rows = rows_of(path, blank_lines, first_line, replace(wanted, audio_column=name))
+        return Listed("voxpopuli", map(partial(voxpopuli.with_sound, beside, name), rows), (beside,))
     found, rows = rows_of(path, blank_lines, first_line, wanted)
     if found == "jsonl" and lhotse.is_cut(first_line):
         return Listed("lhotse", map(lhotse.row_of_cut, rows), (beside,))

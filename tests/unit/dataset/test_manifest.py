@@ -263,6 +263,13 @@ def test_columns_of_other_meaning_are_left_alone(write: Write) -> None:
     assert len(read_manifest(write("list", lines(row))).examples) == 1
 
 
+def test_a_word_for_nobody_is_no_speaker(write: Write) -> None:
+    names = ["N/A", "None", "null", "unknown", " ", "Nan", 7]
+    rows = [{"audio": "a.wav", "text": "x", "speaker": name} for name in names]
+    examples = read_manifest(write("list", lines(*rows))).examples
+    assert [example.speaker for example in examples] == [None] * 5 + ["Nan", "7"]
+
+
 def test_a_pipe_is_no_manifest_and_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.jsonl")
     with pytest.raises(ManifestError, match="is not a file"):

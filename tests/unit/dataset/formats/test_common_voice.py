@@ -50,11 +50,3 @@ def test_the_column_segment_is_no_slip_of_the_pen_but_another_one_is(release: Pa
     (release / "train.tsv").write_text(text.replace("\tsegment\n", "\tsegmenst\n"), encoding="utf-8")
     with pytest.raises(ManifestError, match="'segmenst' looks like a misspelt 'segments'"):
         read_manifest(release / "train.tsv")
-
-
-def test_voxpopuli_has_its_texts_raw_or_normalized(tmp_path: Path, sound: Sound) -> None:
-    for name in ("a.wav", "b.wav"):
-        sound(name)
-    table = "audio,raw_text,normalized_text,speaker_id\na.wav,Twelve: 12.,twelve,1\nb.wav,,only this,2\n"
-    (tmp_path / "list.csv").write_text(table)
-    assert said(read_manifest(tmp_path / "list.csv")) == [("a.wav", "Twelve: 12."), ("b.wav", "only this")]

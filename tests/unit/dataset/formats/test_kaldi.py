@@ -52,6 +52,16 @@ def test_a_command_is_named_and_never_run(data: Path) -> None:
     assert not (data / "ran").exists()
 
 
+def test_a_sound_in_an_archive_is_answered_with_how_to_take_it_out(data: Path) -> None:
+    (data / "segments").unlink()
+    (data / "text").write_text("u1 x\nu2 x\n")
+    (data / "wav.scp").write_text("u1 raw/wav.1.ark:1234\nu2 wav.2.ark:5[0:99]\n")
+    with pytest.raises(
+        ManifestError, match=r"raw/wav\.1\.ark:1234 is in an archive of Kaldi.*wav-copy scp:wav\.scp"
+    ):
+        read_manifest(data)
+
+
 def test_without_segments_a_recording_is_an_utterance(data: Path) -> None:
     (data / "segments").unlink()
     (data / "text").write_text("rec1 all of it\n")
