@@ -3,7 +3,10 @@
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any
 
 from studio.errors import HubUnreachableError, ModelNotFoundError, StorageError
@@ -21,6 +24,8 @@ _EXPORT = "model.bin"
 _UNWANTED = ["*/*"]
 """Subfolders hold the same weights for other libraries."""
 _ANSWER_SECONDS = 5.0
+_ANSWERS_IN = 4
+"""Times the limit for a first byte: so long may a whole answer take, of whatever size its pieces are."""
 
 
 def cached_snapshots(hf_cache: Path) -> dict[str, Path]:
@@ -109,13 +114,41 @@ def _sizes(hub_id: str, endpoint: str | None, answer_seconds: float) -> dict[str
     from huggingface_hub import HfApi
 
     try:
-        info = HfApi(endpoint=endpoint).model_info(hub_id, timeout=answer_seconds, files_metadata=True)
+        api = HfApi(endpoint=endpoint)
+        ask = partial(api.model_info, hub_id, timeout=answer_seconds, files_metadata=True)
+        info = _within(_ANSWERS_IN * answer_seconds, ask)
         sizes = {str(entry.rfilename): int(entry.size or 0) for entry in info.siblings or ()}
+    except TimeoutError as error:
+        raise _unreachable(hub_id) from error
     except (TypeError, KeyError, AttributeError) as error:  # JSON, but not a hub's
         raise _no_hub(hub_id) from error
     if not sizes:
         raise _no_hub(hub_id)
     return sizes
+
+
+def _within(seconds: float, ask: Callable[[], Any]) -> Any:
+    """The answer, if it is there after so many seconds: a library's own limit begins anew with each byte.
+
+    Raises:
+        TimeoutError: if it is not; then nobody waits for it any more.
+    """
+    answers: SimpleQueue[tuple[Any, Exception | None]] = SimpleQueue()
+
+    def work() -> None:
+        try:
+            answers.put((ask(), None))
+        except Exception as error:  # noqa: BLE001 - it is raised where somebody waits for it
+            answers.put((None, error))
+
+    Thread(target=work, daemon=True).start()
+    try:
+        answer, error = answers.get(timeout=seconds)
+    except Empty:
+        raise TimeoutError from None
+    if error is not None:
+        raise error
+    return answer
 
 
 @contextmanager

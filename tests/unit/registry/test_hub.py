@@ -3,8 +3,11 @@
 import io
 import os
 import socket
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -169,6 +172,26 @@ def test_a_download_that_breaks_off_is_no_model_and_goes_on_later(on_the_hub: Pa
         BreaksOff.is_whole = True
         path = download(HUB_ID, cache_dir=tmp_path / "hub", endpoint=address)
     assert (path / "model.safetensors").read_bytes() == (on_the_hub / "model.safetensors").read_bytes()
+
+
+def test_a_hub_that_answers_byte_by_byte_is_given_up(tmp_path: Path) -> None:
+    is_over = threading.Event()
+
+    class Trickles(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            with suppress(OSError):
+                while not is_over.wait(0.02):  # each byte comes well within the limit for the first one
+                    self.wfile.write(b" ")
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    with served(Trickles) as address:
+        with pytest.raises(HubUnreachableError, match="did not answer"):
+            download(HUB_ID, cache_dir=tmp_path / "hub", endpoint=address, answer_seconds=0.2)
+        is_over.set()
 
 
 def test_a_half_finished_download_is_not_listed(tmp_path: Path) -> None:
