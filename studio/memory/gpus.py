@@ -49,14 +49,22 @@ GPUS: tuple[Gpu, ...] = (
     _gpu("GeForce RTX 2060", 6144, "consumer", "Turing"),
     _gpu("GeForce RTX 2080 Ti", 11264, "consumer", "Turing"),
     _gpu("GeForce RTX 3060", 12288, "consumer", "Ampere"),
+    _gpu("GeForce RTX 3060 Ti", 8192, "consumer", "Ampere"),
     _gpu("GeForce RTX 3070", 8192, "consumer", "Ampere"),
-    _gpu("GeForce RTX 3080", 10240, "consumer", "Ampere"),
+    _gpu("GeForce RTX 3080 10 GB", 10240, "consumer", "Ampere"),
+    _gpu("GeForce RTX 3080 12 GB", 12288, "consumer", "Ampere"),
+    _gpu("GeForce RTX 3080 Ti", 12288, "consumer", "Ampere"),
     _gpu("GeForce RTX 3090", 24576, "consumer", "Ampere"),
+    _gpu("GeForce RTX 3090 Ti", 24564, "consumer", "Ampere"),
     _gpu("GeForce RTX 4060", 8188, "consumer", "Ada"),
     _gpu("GeForce RTX 4060 Ti 8 GB", 8188, "consumer", "Ada"),
     _gpu("GeForce RTX 4060 Ti 16 GB", 16380, "consumer", "Ada"),
     _gpu("GeForce RTX 4070", 12282, "consumer", "Ada"),
+    _gpu("GeForce RTX 4070 Super", 12282, "consumer", "Ada"),
+    _gpu("GeForce RTX 4070 Ti", 12282, "consumer", "Ada"),
+    _gpu("GeForce RTX 4070 Ti Super", 16376, "consumer", "Ada"),
     _gpu("GeForce RTX 4080", 16376, "consumer", "Ada"),
+    _gpu("GeForce RTX 4080 Super", 16376, "consumer", "Ada"),
     _gpu("GeForce RTX 4090", 24564, "consumer", "Ada"),
     _gpu("GeForce RTX 5060 Ti 8 GB", 8151, "consumer", "Blackwell"),
     _gpu("GeForce RTX 5060 Ti 16 GB", 16311, "consumer", "Blackwell"),
@@ -75,6 +83,7 @@ GPUS: tuple[Gpu, ...] = (
     _gpu("V100 32 GB", 32768, "datacenter", "Volta"),
     _gpu("T4", 15360, "datacenter", "Turing"),
     _gpu("A10", 23028, "datacenter", "Ampere"),
+    _gpu("A10G", 23028, "datacenter", "Ampere"),
     _gpu("A30", 24576, "datacenter", "Ampere"),
     _gpu("A40", 46068, "datacenter", "Ampere"),
     _gpu("A100 40 GB", 40960, "datacenter", "Ampere"),
@@ -84,12 +93,16 @@ GPUS: tuple[Gpu, ...] = (
     _gpu("H100 80 GB", 81559, "datacenter", "Hopper"),
     _gpu("H200", 143771, "datacenter", "Hopper"),
     _gpu("B200", 183359, "datacenter", "Blackwell"),
+    _gpu("MI300X", 196592, "datacenter", "CDNA 3"),
 )
 
 
 _MEMORY = re.compile(r" (\d+) GB$")
 _SIZE = re.compile(r"(?:([1-9]\d*)gi?b?)?")
-_NOT_PART_OF_A_NAME = re.compile(r"\b(nvidia|tesla|gpu|pcie|sxm\d?|hbm\d?e?)\b")
+_NOT_PART_OF_A_NAME = re.compile(
+    r"\b(nvidia|tesla|amd|instinct|gpu|pcie|sxm\d?|oam|hbm\d?e?|blackwell|generation"
+    r"|(max q )?(server|workstation) edition)\b"
+)
 
 
 def find_gpu(name: str) -> Gpu | None:
@@ -99,12 +112,12 @@ def find_gpu(name: str) -> Gpu | None:
 
 
 def read_otherwise(name: str) -> str:
-    """The sentence about a name without the memory that its card comes with; empty if nothing was guessed."""
+    """The sentence about a name without the memory that its card comes with; empty of a single size."""
     guessed = [gpu.name for gpu, size in _called(name) if size is None and _MEMORY.search(gpu.name)]
-    if not guessed:
+    if len(guessed) < 2:
         return ""
-    others = f" (there is also {', '.join(guessed[1:])})" if guessed[1:] else ""
-    return f"The GPU {name.strip()} is taken for {guessed[0]}{others}."
+    others = ", ".join(guessed[1:])
+    return f"The GPU {name.strip()} is taken for {guessed[0]} (there is also {others})."
 
 
 def _called(name: str) -> list[tuple[Gpu, int | None]]:
@@ -126,7 +139,7 @@ def _has_size(gpu: Gpu, size: int) -> bool:
 def _spellings(name: str) -> list[str]:
     """`GeForce RTX 4090` → geforcertx4090, rtx4090, 4090: what a card is called, without its memory."""
     words = _MEMORY.sub("", name).split()
-    return [_key("".join(words[start:])) for start in range(len(words))]
+    return [key for start in range(len(words)) if (key := _key(" ".join(words[start:])))]
 
 
 def _key(name: str) -> str:
