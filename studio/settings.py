@@ -231,6 +231,14 @@ def keep_uploads_in(folder: Path | None) -> Path | None:
     return Path(before) if before else None
 
 
+def ask_directly(*hosts: str) -> None:
+    """Has what this process asks of `hosts` go past a proxy that the environment names: as it starts, Gradio
+    asks its own server, and gives up where a proxy answers.
+    """
+    before = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
+    os.environ["NO_PROXY"] = os.environ["no_proxy"] = ",".join(filter(None, [before, *hosts]))
+
+
 def environment_variables() -> list[str]:
     """Names of the variables that `Settings` reads, for the README's table and its test."""
     return [f.metadata["env"] for f in fields(Settings) if "env" in f.metadata]

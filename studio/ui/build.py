@@ -168,6 +168,8 @@ def launch_options(
             "exception_handlers": back_from_login(settings),
         },
         "share": settings.share,
+        # Gradio would end where its page, made for the first time on a busy machine, takes it three seconds.
+        "_frontend": False,
         # Gradio's own servers for files, which its variable would start, stand beside the gate.
         "num_workers": 0,
     }

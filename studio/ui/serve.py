@@ -11,7 +11,7 @@ from studio.serving.gate import Names, require_login
 from studio.serving.server import load_heavy_libraries, return_freed_memory, why_taken
 from studio.serving.uploads import Uploads
 from studio.serving.waiting import AT_ONCE, Line
-from studio.settings import Settings
+from studio.settings import Settings, ask_directly
 from studio.ui.api.mcp import answer_in_json, keep_files_in, log_in, require_mcp
 from studio.ui.build import build_app, launch_options
 from studio.ui.fair_queue import make_fair
@@ -42,6 +42,7 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
     """
     host = settings.server_name or ("0.0.0.0" if settings.on_spaces else "127.0.0.1")
     require_login(settings, host)
+    ask_directly("localhost", "127.0.0.1", host)
     if settings.server_port is not None:
         _require_free_port(host, settings.server_port)
     if settings.mcp:
