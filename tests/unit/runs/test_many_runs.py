@@ -1,0 +1,47 @@
+"""Many runs, some of them broken: what is read does not grow with what is not shown."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from studio.registry.store import ModelRegistry
+from studio.runs.manager import JobManager
+from studio.settings import Settings
+from tests.golden.conftest import HOMES
+
+RUNS, BROKEN, SHOWN = 500, 20, 25
+"""Every so many is broken, and so many are listed."""
+
+
+def test_a_list_opens_only_files_of_the_runs_that_it_shows_and_those_hardly_again(settings: Settings) -> None:
+    (old,) = HOMES.iterdir()
+    (run,) = old.glob("runs/finished-*")
+    for number in range(RUNS):
+        folder = settings.runs / f"run-20260101-{number:06}"
+        folder.mkdir(parents=True)
+        for name in ("config.json", "run.json", "result.json"):
+            shutil.copyfile(run / name, folder / name)
+            if number % BROKEN == 0:
+                (folder / name).write_text("{", encoding="ascii")
+            os.utime(folder / name, (1e9, 1e9))
+        os.utime(folder, (1e9, 1e9))
+    opened: list[str] | None = None
+
+    def asked(event: str, given: tuple[Any, ...]) -> None:
+        if opened is not None and event == "open" and str(given[0]).startswith(str(settings.runs)):
+            opened.append(str(given[0]))
+
+    sys.addaudithook(asked)
+    jobs = JobManager(settings, ModelRegistry(settings.models, demo=None, hf_cache=None))
+    opened = []
+    first = jobs.runs(SHOWN)
+    once, opened = opened, []
+    again = jobs.runs(SHOWN)
+    twice, opened = opened, None
+    jobs.close()
+    assert [status.run_id for status in first] == [status.run_id for status in again]
+    assert jobs.count() == RUNS and len(first) == SHOWN
+    assert {Path(name).parent.name for name in once} <= {status.run_id for status in first}
+    assert len(once) <= 8 * SHOWN and len(twice) <= len(once) // 10
