@@ -199,13 +199,9 @@ class Transcriber:
         for samples in pieces(blocks):
             offset, length = length, length + len(samples) / SAMPLING_RATE
             stretches = self._cut(recording, samples, offset, options)
-            for left, settled in self._hear_all(stretches, options):
+            for waiting in self._hear_all(stretches, options):
                 if on_progress:
-                    told = self._in_script(recording, options)
-                    total = max(total_seconds, length)
-                    on_progress(
-                        Progress(length - left, total, told, min(settled, length), recording.language)
-                    )
+                    on_progress(self._progress(recording, waiting, length, total_seconds, options))
                 is_stopped = should_stop is not None and should_stop()
                 if is_stopped:
                     break
@@ -213,9 +209,7 @@ class Transcriber:
                 length = max(length, total_seconds)
                 break
             if on_progress:
-                told = self._in_script(recording, options)
-                total = max(total_seconds, length)
-                on_progress(Progress(length, total, told, length, recording.language))
+                on_progress(self._progress(recording, (), length, total_seconds, options))
         took = time.perf_counter() - began
         return self._transcript(recording, length, options, took, audio_path)
 
@@ -224,29 +218,51 @@ class Transcriber:
         clips: Sequence[NDArray[np.float32]],
         options: TranscribeOptions,
         audio_paths: Sequence[str] = (),
-    ) -> list[Transcript]:
+        on_progress: OnProgress | None = None,
+        should_stop: ShouldStop | None = None,
+    ) -> Iterator[Transcript]:
         """Several recordings at once, windows of all of them together; mono samples at 16 kHz.
+
+        Each is given in its turn as soon as it is finished, and progress is that of the first that is not. If
+        `should_stop` says so, those that are finished are given all the same, and no others.
 
         Raises:
             ConfigError: if the model lacks the language or the task, or an option has no such value.
         """
-        began = time.perf_counter()
+        given_at = time.perf_counter()
         language = self._checked(options)
         recordings = [Recording(language) for _ in clips]
+        lengths = [len(clip) / SAMPLING_RATE for clip in clips]
+        names = [*audio_paths, *[""] * (len(clips) - len(audio_paths))]
         stretches = [
             stretch
             for recording, clip in zip(recordings, clips, strict=True)
             for stretch in self._cut(recording, clip, 0.0, options)
         ]
-        for _ in self._hear_all(stretches, options):
-            pass
-        lengths = [len(clip) / SAMPLING_RATE for clip in clips]
-        took = (time.perf_counter() - began) / max(sum(lengths), 1e-9)
-        names = [*audio_paths, *[""] * (len(clips) - len(audio_paths))]
-        return [
-            self._transcript(recording, length, options, took * length, name)
-            for recording, length, name in zip(recordings, lengths, names, strict=True)
-        ]
+
+        def given(numbers: Sequence[int]) -> Iterator[Transcript]:
+            nonlocal given_at
+            since, given_at = given_at, time.perf_counter()
+            took = (given_at - since) / max(sum(lengths[n] for n in numbers), 1e-9)
+            for n in numbers:
+                yield self._transcript(recordings[n], lengths[n], options, took * lengths[n], names[n])
+
+        left = list(range(len(clips)))
+        for waiting in self._hear_all(stretches, options):
+            unfinished = {id(stretch.recording) for stretch in waiting}
+            finished = [n for n in left if id(recordings[n]) not in unfinished]
+            in_turn = [n for n, due in zip(finished, left, strict=False) if n == due]
+            if in_turn:
+                yield from given(in_turn)
+                left = left[len(in_turn) :]
+            if should_stop and should_stop():
+                yield from given(finished[len(in_turn) :])
+                return
+            if on_progress and left:
+                first = recordings[left[0]]
+                own = [stretch for stretch in waiting if stretch.recording is first]
+                on_progress(self._progress(first, own, lengths[left[0]], 0.0, options))
+        yield from given(left)
 
     def transcribe_batch(
         self, clips: Sequence[NDArray[np.float32]], options: TranscribeOptions, languages: Sequence[str]
@@ -338,7 +354,7 @@ class Transcriber:
         elif len(samples) <= lengths.longest_seconds * SAMPLING_RATE:
             is_heard = len(samples) >= (_SHORTEST_SAMPLES if offset_seconds else 1)
             spans = [(0, len(samples))] if is_heard and (not is_judged or has_voice(samples)) else []
-        elif not options.vad and lengths == WindowLengths():
+        elif not options.vad and options.batch_size <= 1 and lengths == WindowLengths():
             spans = [(0, len(samples))]
         elif self._tells_text_before(options):
             spans = without_silence(samples)
@@ -372,10 +388,8 @@ class Transcriber:
 
     def _hear_all(
         self, stretches: Iterable[Stretch], options: TranscribeOptions
-    ) -> Iterator[tuple[float, float]]:
-        """Hears stretches to their ends, some of them together.
-
-        Tells the seconds that are left, and where the first of them begins.
+    ) -> Iterator[Sequence[Stretch]]:
+        """Hears stretches to their ends, some of them together; tells after each time what is left to hear.
 
         As many together as was asked for; else as many as take seconds, not minutes.
         """
@@ -398,9 +412,7 @@ class Transcriber:
             took = time.perf_counter() - began
             more = [stretch for stretch in batch if self._has_more(stretch, options)]
             waiting.extendleft(reversed([*left_out, *more]))
-            left = sum(stretch.seconds - stretch.position_seconds for stretch in waiting)
-            begins = (stretch.start_seconds + stretch.position_seconds for stretch in waiting)
-            yield left, min(begins, default=math.inf)
+            yield waiting
             if not options.batch_size:
                 if took < _QUICK_SECONDS:
                     size = min(2 * size, most)
@@ -429,6 +441,25 @@ class Transcriber:
         return [part for window in heard for part in window.take(options, room)]
 
     # ------------------------------------------------------------------ results
+
+    def _progress(
+        self,
+        recording: Recording,
+        waiting: Sequence[Stretch],
+        length: float,
+        total_seconds: float,
+        options: TranscribeOptions,
+    ) -> Progress:
+        """Of a recording of which `length` seconds were read, and those stretches are left to be heard."""
+        left = sum(stretch.seconds - stretch.position_seconds for stretch in waiting)
+        begins = (stretch.start_seconds + stretch.position_seconds for stretch in waiting)
+        return Progress(
+            length - left,
+            max(total_seconds, length),
+            self._in_script(recording, options),
+            min(begins, default=length),
+            recording.language,
+        )
 
     def _in_script(self, recording: Recording, options: TranscribeOptions) -> tuple[Segment, ...]:
         is_chinese = recording.language in CHINESE and options.task == "transcribe"

@@ -38,7 +38,7 @@ def transcribe_many(
 ) -> list[dict[str, Any]]:
     """The rows of `--output_file`, in the order of `paths`; a recording that cannot be used has an `error`.
 
-    If `should_stop` says so, the rows so far are returned, and the recording at hand only if it was finished.
+    If `should_stop` says so, the rows of the recordings that are finished are returned.
 
     Raises:
         ModelError, HubUnreachableError: if the model cannot be loaded.
@@ -50,13 +50,13 @@ def transcribe_many(
     with engines.lease(model_id, choice, on_step) as engine:
         for group in groups(paths, options.batch_size or WINDOWS_TOGETHER):
             for path, found in _heard(engine, group, options, on_progress, should_stop):
-                if should_stop and should_stop():
-                    return rows
                 is_heard = isinstance(found, Transcript)
                 row = found.to_json() if is_heard else failed_row(path, engine.model_id, found)
                 rows.append(row)
                 if on_result:
                     on_result(row, found)
+            if should_stop and should_stop():
+                break
     return rows
 
 
@@ -91,12 +91,17 @@ def _heard(
     on_progress: OnProgress | None,
     should_stop: ShouldStop | None,
 ) -> Iterator[tuple[Path, Any]]:
-    """Each recording and its transcript, or the `DataError` that says why there is none."""
+    """Each recording and its transcript, or the `DataError` that says why there is none, as they come; if it
+    is to stop, those that are finished.
+    """
     if len(paths) == 1:
         try:
-            yield paths[0], engine.transcribe(paths[0], options, on_progress, should_stop)
+            found = engine.transcribe(paths[0], options, on_progress, should_stop)
         except DataError as error:
             yield paths[0], error
+        else:
+            if not (should_stop and should_stop()):
+                yield paths[0], found
         return
     read: dict[Path, Any] = {}
     for path in paths:
@@ -104,11 +109,17 @@ def _heard(
             read[path] = read_audio(path)
         except DataError as error:
             read[path] = error
-    sound = [path for path, found in read.items() if not isinstance(found, DataError)]
-    transcripts = engine.transcribe_clips([read[path] for path in sound], options, [str(p) for p in sound])
-    read.update(zip(sound, transcripts, strict=True))
-    for path in paths:
-        yield path, read[path]
+    sound = [path for path in paths if not isinstance(read[path], DataError)]
+    left = list(paths)
+    clips, names = [read[path] for path in sound], [str(path) for path in sound]
+    for transcript in engine.transcribe_clips(clips, options, names, on_progress, should_stop):
+        while isinstance(read[left[0]], DataError):
+            yield left[0], read[left.pop(0)]
+        left.remove(Path(transcript.audio_path))
+        yield Path(transcript.audio_path), transcript
+    for path in left:
+        if isinstance(read[path], DataError):
+            yield path, read[path]
 
 
 def failed_row(path: Path, model_id: str, error: StudioError) -> dict[str, Any]:

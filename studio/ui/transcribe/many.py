@@ -277,7 +277,7 @@ async def _hear_group(
     def show(step: Progress | ExportStep | None) -> list[Any]:
         if isinstance(step, ExportStep):
             return [step_bar(step, locale), gr.skip(), gr.skip()]
-        done = step.done_seconds if step and len(group) == 1 else 0.0
+        done = step.done_seconds if step else 0.0
         return [batch_progress(batch, done, pace, locale), gr.skip(), gr.skip()]
 
     def finish(_nothing: None, _was_stopped: bool) -> list[Any]:

@@ -44,7 +44,7 @@ def test_short_recordings_heard_together_are_heard_as_alone(engines: ModelCache,
     first = read_audio(command.path, 0.0, command.segments[0]["end"] + 0.2)
     silence = np.zeros(16_000, np.float32)
     with engines.lease("demo") as engine:
-        found = engine.transcribe_clips([first, silence, command.sound], PLAIN, ["a", "b"])
+        found = list(engine.transcribe_clips([first, silence, command.sound], PLAIN, ["a", "b"]))
         alone = engine.transcribe(command.path, PLAIN)
     assert [row.text for row in found] == [command.segments[0]["text"], "", command.text]
     assert [row.audio_path for row in found] == ["a", "b", ""]

@@ -86,7 +86,7 @@ def test_several_recordings_are_heard_together_and_each_keeps_its_own() -> None:
     model = ScriptedModel(lambda samples, *_: Written([round(len(samples) / RATE) - 1], -0.1))
     clips = [sound(seconds) for seconds in (1.0, 3.0, 2.0, 4.0, 1.0)]
     options = replace(OPTIONS, batch_size=3, timestamps="none", language="auto")
-    found = Transcriber(Lent(model), "mine").transcribe_clips(clips, options, ["a", "b"])
+    found = list(Transcriber(Lent(model), "mine").transcribe_clips(clips, options, ["a", "b"]))
     assert model.batches == [3, 2]
     assert [row.text for row in found] == ["one", "three", "two", "four", "one"]
     assert [row.audio_path for row in found] == ["a", "b", "", "", ""]
@@ -94,9 +94,20 @@ def test_several_recordings_are_heard_together_and_each_keeps_its_own() -> None:
     assert found[0].language_probabilities == {"en": 0.75, "zh": 0.25}
 
 
+def test_short_recordings_together_tell_how_far_they_are_and_a_stop_keeps_those_that_are_finished() -> None:
+    told: list[Progress] = []
+    clips = [sound(seconds) for seconds in (10, 30, 10, 10)]
+    heard = Transcriber(Lent(ScriptedModel(two_sentences)), "mine").transcribe_clips(
+        clips, OPTIONS, "abcd", told.append, should_stop=lambda: len(told) == 1
+    )
+    assert [next(heard).audio_path, told] == ["a", []], "it does not wait for the others"
+    assert [row.audio_path for row in heard] == ["c"], "of b a sentence is left"
+    assert [(p.done_seconds, p.total_seconds, len(p.segments)) for p in told] == [(0, 30, 0)]
+
+
 def test_unless_told_more_windows_are_heard_together_while_that_is_quick() -> None:
     model = ScriptedModel(lambda *_: Written([0], -0.1))
-    Transcriber(Lent(model), "mine").transcribe_clips([sound(1.0)] * 20, OPTIONS)
+    list(Transcriber(Lent(model), "mine").transcribe_clips([sound(1.0)] * 20, OPTIONS))
     assert model.batches == [1, 2, 4, 8, 5]
 
 
@@ -115,7 +126,7 @@ def test_a_batch_larger_than_memory_goes_on_with_half_and_says_so() -> None:
     model = SmallMemory(lambda samples, *_: Written([round(len(samples) / RATE) - 1], -0.1))
     clips = [sound(seconds) for seconds in (1.0, 3.0, 2.0, 4.0, 1.0, 2.0)]
     options = replace(OPTIONS, batch_size=5, initial_prompt="five")
-    found = Transcriber(Lent(model), "mine").transcribe_clips(clips, options)
+    found = list(Transcriber(Lent(model), "mine").transcribe_clips(clips, options))
     assert [row.text for row in found] == ["one", "three", "two", "four", "one", "two"]
     assert model.batches == [2, 2, 2]
     assert all(TOKENS.previous in prompt for prompt in model.prompts), (
@@ -145,7 +156,9 @@ def test_a_test_set_larger_than_memory_is_heard_in_halves_in_its_order() -> None
 def test_windows_of_one_recording_are_heard_in_turn_and_those_of_several_together() -> None:
     model = ScriptedModel(two_sentences)
     clips = [sound(seconds) for seconds in (60, 10, 10, 60)]
-    found = Transcriber(Lent(model), "mine").transcribe_clips(clips, replace(OPTIONS, timestamps="word"))
+    found = list(
+        Transcriber(Lent(model), "mine").transcribe_clips(clips, replace(OPTIONS, timestamps="word"))
+    )
     assert model.encoded == [1, 2, 3, 1, 1]
     assert [row.text for row in found] == [
         "one two. " * 2 + "one two.",
@@ -153,6 +166,12 @@ def test_windows_of_one_recording_are_heard_in_turn_and_those_of_several_togethe
         "one two.",
         found[0].text,
     ]
+
+
+def test_windows_that_are_asked_for_together_are_decoded_together_without_voice_activity_too() -> None:
+    model = ScriptedModel(lambda samples, *_: Written([at(0), 0, at(len(samples) / RATE)], -0.1))
+    Transcriber(Lent(model), "mine").transcribe_samples([sound(60)], 60.0, replace(OPTIONS, batch_size=8))
+    assert model.batches == [3]
 
 
 @pytest.mark.parametrize("seconds", [5.0, 20.0])
