@@ -261,7 +261,8 @@ def shape_of(model: str, registry: ModelRegistry) -> ModelDimensions:
     spec = registry.get(model)
     if spec.dimensions is None:
         raise ConfigError(
-            "The dimensions of {model} are not known yet: download it first, or choose one from the list.",
+            "The dimensions of {model} are not known yet: download it first, or choose one of its size, "
+            "such as large-v3.",
             model=model,
         )
     return spec.dimensions

@@ -1,6 +1,7 @@
 """`train`: what the Train tab does; the run is the same, and the page shows it, too."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from studio.actions.plan_run import RunPlan, plan_run
@@ -22,6 +23,8 @@ from studio.training.run_dir import RunDir
 from studio.units import format_bytes
 
 _RESUME = "resume_from_checkpoint"
+_LISTS = {"train_data": "dataset/train.json", "test_data": "dataset/test.json"}
+"""Whisper-Finetune's defaults."""
 
 
 def parser() -> Parser:
@@ -50,7 +53,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         say(f"A launcher has started {settings.world_size} processes: they are one run, with as many.")
     named = options_given(rest)
     if "train_data" not in named:
-        say(_learns_from_demo())
+        config = _with_lists_here(config, named)
     if "base_model" not in named:
         say("No base model is named, so the small demo model is trained: give --base_model, such as small.")
     if given.print_command:
@@ -97,11 +100,19 @@ def _tell_plan(plan: RunPlan, *, as_json: bool) -> None:
         say(f"That is more memory than is free here: {PROGRAM} fit finds settings that fit.")
 
 
-def _learns_from_demo() -> str:
-    """What is said where no training data is named; other scripts then take a list that they know."""
-    listed = Path("dataset/train.json")
-    found = f", or --train_data {listed} for the list in this folder" if listed.is_file() else ""
-    return f"The run learns from the demo speech: give --train_data for clips of your own{found}."
+def _with_lists_here(config: TrainingConfig, named: Collection[str]) -> TrainingConfig:
+    """What a run learns from where no training data is named, and says it: with a base, the lists that
+    Whisper-Finetune takes then, if they are here; else the demo speech.
+    """
+    lists = {name: path for name, path in _LISTS.items() if name not in named and Path(path).is_file()}
+    listed = lists.get("train_data")
+    if listed is None or "base_model" not in named:
+        found = f", or --train_data {listed} for the list in this folder" if listed else ""
+        say(f"The run learns from the demo speech: give --train_data for clips of your own{found}.")
+        return config
+    tested = f" and is tested on {lists['test_data']}" if "test_data" in lists else ""
+    say(f"The run learns from {listed}{tested}, as none is named: --train_data demo is the demo speech.")
+    return replace(config, **lists)
 
 
 def _is_resumed(asked: str | None, rest: list[str], runs: Path) -> bool:

@@ -425,6 +425,13 @@ def test_who_names_no_data_is_told_what_the_run_learns_from(run_studio: RunStudi
     (tmp_path / "dataset").mkdir()
     (tmp_path / "dataset" / "train.json").write_text("[]", encoding="utf-8")
     assert "--train_data dataset/train.json" in run_studio("train", "--print_command").stderr
+    (tmp_path / "dataset" / "test.json").write_text("[]", encoding="utf-8")
+    taken = run_studio("train", "--base_model", "demo", "--use_adalora", "--write_slurm", "job.sh")
+    assert (
+        "learns from dataset/train.json and is tested on dataset/test.json, as none is named" in taken.stderr
+    )
+    job = (tmp_path / "job.sh").read_text(encoding="utf-8")
+    assert all(f"{tmp_path}/dataset/{part}.json" in job for part in ("train", "test"))
     for words in (["--train_data", "demo"], ["--train_file", "a.json"], ["--dataset_name", "a/b"]):
         assert said not in run_studio("train", *words, "--print_command").stderr
 
