@@ -1,7 +1,11 @@
 """Does anybody speak? Silero's voice activity detector, as it comes with faster-whisper.
 
-A Whisper asked to write down noise makes words up; windows without a voice are not shown to it.
+A Whisper asked to write down noise makes words up; windows without a voice are not shown to it. The detector
+is right at one loudness only, so what it is shown is set to that: by the voice, not by a hum below it or by
+somebody louder at another place.
 """
+
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +27,12 @@ _MARGIN_SECONDS = 0.1
 """The detector finds beginnings late and ends early, by this much at most."""
 _SHORTEST_VOICE_FRAMES = 4
 """About 130 ms: shorter than any word, longer than a click."""
+_LOWEST_HERTZ, _HUM_SHARE = 150, 0.1
+"""What lies below is hum or an offset if it never stops and has so much of the level of what lies above: at
+0.3 it hides a voice as loud from the detector. Voices are clear without it, single words less so."""
+_QUIET_FRAMES, _EDGE_FRAMES, _QUIETER = 94, 15, 4
+"""Three seconds in which nobody was found, without half a second at their edges, are judged once more if they
+are so many times lower: somebody further away speaks 30 dB below others, and 40 of 50 dB were lost."""
 
 
 def has_voice(samples: NDArray[np.float32]) -> bool:
@@ -69,11 +79,45 @@ def _is_silent(samples: NDArray[np.float32]) -> bool:
 
 def _frame_probabilities(samples: NDArray[np.float32]) -> NDArray[np.float64]:
     """The probability of a voice in each frame of 32 ms."""
+    frames, level = _judged(samples), _level(samples)
+    above = _without_hum(samples)
+    if above is not None:
+        samples, level = above, _level(above)
+        frames = np.maximum(frames, _judged(above))
+    edges = np.flatnonzero(np.diff(np.pad(frames < VOICE_PROBABILITY, 1).astype(np.int8)))
+    for start, end in zip(edges[::2] + _EDGE_FRAMES, edges[1::2] - _EDGE_FRAMES, strict=True):
+        part = samples[start * _FRAME : end * _FRAME]
+        if end - start >= _QUIET_FRAMES and SILENCE_PEAK < _level(part) < level / _QUIETER:
+            frames[start:end] = _judged(part)[: end - start]
+    return frames
+
+
+def _judged(samples: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The same for sounds of one loudness."""
     from faster_whisper.vad import get_vad_model
 
     judged = samples * np.float32(_JUDGED_LEVEL / _level(samples))
     whole = np.pad(judged, (0, -len(samples) % _FRAME))
     return np.asarray(get_vad_model()(whole), dtype=np.float64).ravel()
+
+
+def _without_hum(samples: NDArray[np.float32]) -> NDArray[np.float32] | None:
+    """What lies above a hum or an offset; None if there is none."""
+    from scipy.signal import sosfilt
+
+    above = sosfilt(_high_pass(), samples - samples[:1])
+    below = (samples - above)[: len(samples) // _FRAME * _FRAME].reshape(-1, _FRAME)
+    lowest = np.quantile(np.sqrt(np.square(below).mean(axis=1)), 0.1) if len(below) else 0.0
+    if lowest < _HUM_SHARE * _level(above):
+        return None
+    return np.asarray(above, dtype=np.float32)
+
+
+@cache
+def _high_pass() -> NDArray[np.float32]:
+    from scipy.signal import butter
+
+    return np.asarray(butter(4, _LOWEST_HERTZ, "highpass", fs=16_000, output="sos"), dtype=np.float32)
 
 
 def _level(samples: NDArray[np.float32]) -> float:

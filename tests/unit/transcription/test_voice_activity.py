@@ -20,6 +20,30 @@ def test_silence_and_noise_are_no_voice_however_loud(amplitude: float) -> None:
     assert not has_voice(noise(amplitude, seconds=30.0))
 
 
+@pytest.mark.parametrize("hertz", [0, 50, 60, 100, 120])
+def test_a_voice_is_found_in_a_hum_and_beside_an_offset_that_are_as_loud(
+    demo_speech: Path, hertz: float
+) -> None:
+    speech = read_audio(demo_speech / "samples" / "kitchen-light.flac")
+    speech *= np.float32(0.3 / np.abs(speech).max())
+    hum = 0.3 * np.cos(2 * np.pi * hertz * np.arange(len(speech)) / RATE).astype(np.float32)
+    expected = sum(end - start for start, end in voiced_spans(speech))
+    found = voiced_spans(speech + hum)
+    assert sum(end - start for start, end in found) == pytest.approx(expected, rel=0.15)
+    assert not has_voice(np.tile(hum, 5))
+
+
+@pytest.mark.parametrize("decibels", [20, 30, 40])
+def test_who_speaks_low_is_found_beside_who_speaks_loud(demo_speech: Path, decibels: int) -> None:
+    speech = read_audio(demo_speech / "samples" / "kitchen-light.flac")
+    silence = noise(1e-5, seconds=4.0)
+    low = (speech * 10 ** (-decibels / 20)).astype(np.float32)
+    found = voiced_spans(np.concatenate([speech, silence, low, silence, speech]))
+    begins, ends = len(speech) / RATE + 4.0, 2 * len(speech) / RATE + 4.0
+    middle = [span for span in found if begins - 0.5 < span[0] and span[1] < ends + 0.5]
+    assert sum(end - start for start, end in middle) > 0.7 * (ends - begins)
+
+
 def test_a_hum_and_a_click_are_no_voice() -> None:
     time = np.arange(5 * RATE) / RATE
     hum = (0.1 * np.sin(2 * np.pi * 50 * time) + 0.05 * np.sin(2 * np.pi * 150 * time)).astype(np.float32)
