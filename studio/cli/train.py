@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from studio.actions.plan_run import RunPlan, plan_run
 from studio.cli.follow import as_dict, follow, tell
@@ -104,7 +105,9 @@ def _with_lists_here(config: TrainingConfig, named: Collection[str]) -> Training
     """What a run learns from where no training data is named, and says it: with a base, the lists that
     Whisper-Finetune takes then, if they are here; else the demo speech.
     """
-    lists = {name: path for name, path in _LISTS.items() if name not in named and Path(path).is_file()}
+    lists: dict[str, Any] = {
+        name: path for name, path in _LISTS.items() if name not in named and Path(path).is_file()
+    }
     listed = lists.get("train_data")
     if listed is None or "base_model" not in named:
         found = f", or --train_data {listed} for the list in this folder" if listed else ""

@@ -43,8 +43,8 @@ def training_flags() -> tuple[str, ...]:
 def parse_training_arguments(argv: Sequence[str]) -> tuple[TrainingConfig, list[str]]:
     """A configuration from command line arguments, and the sentences to print about them.
 
-    `--config FILE` (YAML or JSON) is the base that the other flags override. A file alone is that, too: so
-    `HfArgumentParser` takes one.
+    `--config FILE` (YAML or JSON) is the base that the other flags override. A file as the first word
+    is that, too, as for `HfArgumentParser`.
 
     Raises:
         ConfigError: an unknown flag (with the nearest spelling), a value out of range, a file that
@@ -166,8 +166,8 @@ def _tokens(argv: Sequence[str]) -> dict[str, Any]:
     """Flags and their values as they were written, a bare switch as True."""
     given: dict[str, Any] = {}
     rest = list(argv)
-    if len(rest) == 1 and rest[0].lower().endswith(_SETTINGS) and not rest[0].startswith("-"):
-        return {"config": rest[0]}
+    if rest and rest[0].lower().endswith(_SETTINGS) and not rest[0].startswith("-"):
+        given["config"] = rest.pop(0)
     while rest:
         word = rest.pop(0)
         if not word.startswith("--") or word == "--":

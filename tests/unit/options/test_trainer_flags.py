@@ -299,12 +299,13 @@ def test_the_loss_chooses_no_checkpoint_and_that_is_said(loss: str) -> None:
     assert note.startswith(f"--metric_for_best_model {loss} is taken for auto: ") and "fewest errors" in note
 
 
-def test_a_file_alone_has_the_arguments(tmp_path: Path) -> None:
+def test_a_file_as_the_first_word_has_the_arguments(tmp_path: Path) -> None:
     file = tmp_path / "args.json"
     file.write_text('{"output_dir": "out", "learning_rate": 1e-4, "report_to": ["wandb", "tensorboard"]}')
     config, notes = parse_training_arguments([str(file)])
     assert (config.output_dir, config.learning_rate, notes) == ("out", 1e-4, [])
     assert config.report_to == "wandb,tensorboard"
+    assert parse_training_arguments([str(file), "--output_dir", "b"])[0].output_dir == "b"
     assert options_given([str(file)]) == {"output_dir", "learning_rate", "report_to"}
 
 
