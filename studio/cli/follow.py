@@ -13,7 +13,7 @@ from studio.options.arguments import command_line
 from studio.runs import process
 from studio.runs.disk import LITTLE_SPACE_BYTES
 from studio.runs.manager import JobManager, JobState, RunStatus
-from studio.training.after_check import CHECK_NAMES, loss_of, name_of_check, non_speech_of
+from studio.training.after_check import loss_of, name_of_check, non_speech_of, unchecked_of
 from studio.training.events import RunPhase
 from studio.training.learning_rate import gentler
 from studio.training.run_dir import RunDir
@@ -109,8 +109,8 @@ def tell(status: RunStatus, result: Tell = show, *, is_followed: bool = False) -
             word = _VERDICTS.get(verdict, verdict)
             name = name_of_check(check["check"], status.capabilities or {})
             result(f"{name}: {format_percent(check['base'])} → {format_percent(check['tuned'])} ({word})")
-        for unchecked in (status.capabilities or {}).get("unchecked", ()):
-            result(f"{CHECK_NAMES[unchecked]}: not checked")
+        if (unchecked := unchecked_of(status.capabilities)) is not None:
+            result(str(unchecked))
         if (figure := non_speech_of(status.capabilities)) is not None:
             result(str(figure))
         for line in short_audio_lines(status.short_audio):

@@ -19,7 +19,7 @@ from studio.reports.forms_views import form_rows, proof_of, recommendation, weig
 from studio.services import Services
 from studio.serving.commands import ways_to_serve
 from studio.settings import Settings
-from studio.training.after_check import loss_of
+from studio.training.after_check import loss_of, unchecked_of
 from studio.training.learning_rate import gentler, learning_rate_for
 from studio.units import format_bytes
 
@@ -134,8 +134,9 @@ def _description(spec: ModelSpec) -> str:
     dimensions = dataclasses.asdict(spec.dimensions) if spec.dimensions else {}
     lines = {**{name: value for name, value in facts.items() if value}, **dimensions}
     width = max(map(len, lines)) + 2
-    loss = loss_of(spec.card.get("capabilities"))
-    first = [str(loss)] if loss else []
+    found = spec.card.get("capabilities")
+    loss = loss_of(found)
+    first = [str(told) for told in (loss, unchecked_of(found)) if told]
     if loss and (command := _gentler(spec)):
         say(f"Train it so: {command}")
     return "\n".join([*first, *(f"{name.ljust(width)}{value}" for name, value in lines.items())])

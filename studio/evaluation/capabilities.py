@@ -6,8 +6,9 @@ over sentences or clips: of few, only a large loss can be told from chance.
 """
 
 import hashlib
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -57,6 +58,8 @@ _CLIPS = 8
 _MOST_CLIPS = 40
 """Of which a long recording is put together."""
 _LONG_SECONDS = 60.0
+_MOST_FIRST_SECONDS = 600.0
+"""What is read for the first time may take so long in all, whatever else there is time for."""
 _WAY_OF_READING = 1
 """Another number where the transcriber writes otherwise: what was read before would not compare."""
 _PAUSE_SECONDS = 0.5
@@ -65,6 +68,8 @@ _MOST_TOKENS = 96
 
 Samples = NDArray[np.float32]
 Clip = tuple[Example, Samples]
+_Part = tuple[int, int, int]
+"""Of a sentence: the number of its clip, errors, length."""
 Heard = Callable[[float], None]
 """Told which share of the recordings is heard."""
 
@@ -118,6 +123,8 @@ class CapabilityReport:
     """How long recordings were read: `auto` as the model's card says, `short` where that is far better."""
     non_speech: tuple[NonSpeech, NonSpeech] | None = None
     """What the base and the model write where nobody speaks; None if that was not checked."""
+    why_unchecked: Mapping[str, str] = field(default_factory=dict)
+    """Of checks that were not made: `time`, there was none left, or `nothing`, to listen to."""
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -139,6 +146,7 @@ class CapabilityReport:
             "checks": rows,
             "lost": list(self.lost),
             "unchecked": list(self.unchecked),
+            "why_unchecked": dict(self.why_unchecked),
             "non_speech": dict(zip(("base", "tuned"), map(asdict, self.non_speech), strict=True))
             if self.non_speech
             else None,
@@ -152,17 +160,32 @@ class KeptReadings:
         """`model` is the base's revision; without a `path` nothing is kept."""
         self._path = path
         self._model = model
+        self._spent_seconds = 0.0
+        self._began: float | None = None
         try:
             self._found: dict[str, str] = read_json(path) if path else {}
         except (OSError, ValueError):
             self._found = {}
+
+    @property
+    def first_seconds(self) -> float:
+        """Spent so far on what will be kept, within reason: it is read once, and is no cost of each run."""
+        if self._path is None:
+            return 0.0
+        now = time.monotonic() - self._began if self._began is not None else 0.0
+        return min(_MOST_FIRST_SECONDS, self._spent_seconds + now)
 
     def read(self, samples: Samples, language: str, write: Callable[[], str], should_stop: ShouldStop) -> str:
         """What is known of the recording, else what `write` makes of it; what was cut short is not kept."""
         digest = hashlib.blake2b(samples.tobytes(), digest_size=16).hexdigest()
         key = f"{_WAY_OF_READING} {self._model} {language} {digest}"
         if key not in self._found:
-            written = write()
+            self._began = time.monotonic()
+            try:
+                written = write()
+            finally:
+                self._spent_seconds += time.monotonic() - self._began
+                self._began = None
             if should_stop():
                 return written
             self._found[key] = written
@@ -187,8 +210,9 @@ def check_capabilities(
     """Measures both models on the same few clips, on those clips and on `others` joined, and on non-speech.
 
     `others` are clips in languages that the model was not tuned in, each with its language; a check for which
-    there is nothing, or no time any more (`is_late`), is left out. `kept` has long recordings and non-speech
-    that the base has read. `on_progress` is told what is done in hundredths, and a hundred.
+    there is nothing, or no time any more (`is_late`), is left out; of a long recording that was read in part,
+    that part counts. `kept` has long recordings and non-speech that the base has read. `on_progress` is told
+    what is done in hundredths, and a hundred.
 
     `clip_errors`, the error rate of a model that learned clips in windows of their own length, asks how it
     should read long ones. Whole windows are the base's, and keep what it knows; where it knows nothing, and
@@ -203,6 +227,13 @@ def check_capabilities(
     readings = kept or KeptReadings(None, "")
     own, foreign = _recordings(_clips(examples, _MOST_CLIPS)), _recordings(_clips(others, _MOST_CLIPS))
     windows: AudioContext = "auto"
+    has_sound: dict[str, bool] = {
+        "long_form": bool(own),
+        "other_languages": bool(foreign),
+        "timestamps": bool(clips),
+        "silence": True,
+        "language": any(example.language for example, _ in clips),
+    }
 
     def stops() -> bool:
         return is_stopped() or (is_over() and not decides)
@@ -217,13 +248,13 @@ def check_capabilities(
             before = sum(_HUNDREDTHS[name] for name in CHECKS[: CHECKS.index(check)])
             on_progress(int(before + (models + share) / 2 * _HUNDREDTHS[check]), 100)
 
-    def silence(engine: "Transcriber", known: KeptReadings | None, _: Heard) -> Errors:
+    def silence(engine: "Transcriber", known: KeptReadings | None, _: Heard) -> list[_Part]:
         texts = hear_non_speech(engine, spoken, stops, known.read if known else None)
         if texts:
             non_speech.append(figure_of(texts))
-        return [(int(bool(words_of(text))), 1) for text in texts]
+        return [(number, int(bool(words_of(text))), 1) for number, text in enumerate(texts)]
 
-    measures: dict[str, Callable[[Transcriber, KeptReadings | None, Heard], Errors]] = {
+    measures: dict[str, Callable[[Transcriber, KeptReadings | None, Heard], list[_Part]]] = {
         "long_form": lambda engine, known, heard: _long_form(engine, own[:1], known, stops, heard),
         "other_languages": lambda engine, known, heard: _long_form(
             engine, foreign, known, stops, heard, "auto" if known else windows
@@ -232,26 +263,42 @@ def check_capabilities(
         "silence": silence,
         "language": lambda engine, _, __: _language(engine, clips),
     }
-    rows = []
+    rows: list[Capability] = []
+    why: dict[str, str] = {}
     for check in CHECKS:
         decides = check == "long_form" and clip_errors is not None
-        found: list[Errors] = []
+        found: list[list[_Part]] = []
         for name, known in ((base_model, readings), (model, None)):
             heard = partial(tell, check, len(found))
             heard(0.0)
             if not stops():
                 with engines.lease(name) as engine:
                     found.append(measures[check](engine, known, heard))
-        if len(found) < 2 or not found[0] or len(found[0]) != len(found[1]) or stops():
+        base, tuned = _in_common(found) if len(found) == 2 else ([], [])
+        if is_stopped() or not base:
+            why |= {} if is_stopped() else {check: "time" if is_over() and has_sound[check] else "nothing"}
             continue
-        if check == "long_form" and _is_new_to_the_base(found[0], found[1], clip_errors):
+        if check == "long_form" and _is_new_to_the_base(base, tuned, clip_errors):
             with engines.lease(model) as engine:
-                in_clips = _long_form(engine, own[:1], None, stops, lambda _: None, "short")
-            if in_clips and interval_of(found[1], in_clips)[2] < -_FAR:
-                windows, found[1] = "short", in_clips
-        rows.append(_compared(check, *found))
+                in_clips = _in_common([_long_form(engine, own[:1], None, stops, lambda _: None, "short")])[0]
+            if in_clips and interval_of(tuned, in_clips)[2] < -_FAR:
+                windows, tuned = "short", in_clips
+        rows.append(_compared(check, base, tuned))
     both = (non_speech[0], non_speech[1]) if any(row.check == "silence" for row in rows) else None
-    return CapabilityReport(model, base_model, tuple(rows), windows, both)
+    return CapabilityReport(model, base_model, tuple(rows), windows, both, why)
+
+
+def _in_common(read: Sequence[Sequence[_Part]]) -> list[Errors]:
+    """Errors of each clip in what all have read, who may have been cut short: said twice is counted once."""
+    most = min(map(len, read))
+    found: list[Errors] = []
+    for parts in read:
+        sums: dict[int, tuple[int, int]] = {}
+        for clip, errors, length in parts[:most]:
+            before = sums.get(clip, (0, 0))
+            sums[clip] = before[0] + errors, before[1] + length
+        found.append(list(sums.values()))
+    return found
 
 
 def _is_new_to_the_base(base: Errors, tuned: Errors, clip_errors: float | None) -> bool:
@@ -296,6 +343,8 @@ class _Long:
     samples: Samples
     texts: tuple[str, ...]
     """Of the sentences in their order."""
+    ends: tuple[float, ...]
+    """Where each of them ends, in seconds."""
     clips: int
     """How many there are: what is said twice is counted once."""
 
@@ -315,11 +364,13 @@ def _joined(language: str, clips: Sequence[Clip]) -> _Long:
     pause = np.zeros(int(_PAUSE_SECONDS * SAMPLING_RATE), np.float32)
     pieces: list[Samples] = []
     texts: list[str] = []
-    while sum(map(len, pieces)) < _LONG_SECONDS * SAMPLING_RATE:
+    ends: list[float] = []
+    while not ends or ends[-1] < _LONG_SECONDS:
         example, samples = clips[len(texts) % len(clips)]
         pieces += [samples, pause]
         texts.append(example.text)
-    return _Long(language, np.concatenate(pieces), tuple(texts), min(len(clips), len(texts)))
+        ends.append(sum(map(len, pieces)) / SAMPLING_RATE)
+    return _Long(language, np.concatenate(pieces), tuple(texts), tuple(ends), min(len(clips), len(texts)))
 
 
 def _long_form(
@@ -329,15 +380,18 @@ def _long_form(
     should_stop: ShouldStop,
     heard: Heard,
     windows: AudioContext = "auto",
-) -> Errors:
-    """Errors of each sentence, read as a user reads a recording; loops and gaps are errors, too."""
-    found: list[tuple[int, int]] = []
+) -> list[_Part]:
+    """Errors of each sentence that was read, as a user reads a recording; loops and gaps are errors, too."""
+    found: list[_Part] = []
     for number, recording in enumerate(recordings):
         code = resolve_language(recording.language)
         if code not in ("auto", *(engine.languages or ("en",))):
             continue
+        settled = 0.0
 
         def note(progress: Progress, number: int = number) -> None:
+            nonlocal settled
+            settled = progress.settled_seconds
             heard((number + progress.done_seconds / progress.total_seconds) / len(recordings))
 
         def write(samples: Samples = recording.samples, language: str = code, note: OnProgress = note) -> str:
@@ -346,15 +400,15 @@ def _long_form(
             return engine.transcribe_samples([samples], seconds, options, note, should_stop).text
 
         text = known.read(recording.samples, code, write, should_stop) if known else write()
-        if should_stop():
-            return []
+        is_cut = should_stop()
+        whole = sum(end <= settled for end in recording.ends) if is_cut else len(recording.texts)
         metric = "cer" if writes_without_spaces(code) else "wer"
-        parts = errors_of_parts(recording.texts, text, metric, "basic")
-        sums = [[0, 0] for _ in range(recording.clips)]
-        for place, (errors, length) in enumerate(parts):
-            sums[place % recording.clips][0] += errors
-            sums[place % recording.clips][1] += length
-        found += [(errors, length) for errors, length in sums]
+        # What was heard of the next sentence belongs to that one.
+        parts = errors_of_parts(recording.texts[: whole + 1], text, metric, "basic")[:whole]
+        before = sum(earlier.clips for earlier in recordings[:number])
+        found += [(before + place % recording.clips, *part) for place, part in enumerate(parts)]
+        if is_cut:
+            break
     return found
 
 
@@ -366,9 +420,9 @@ def _options(**more: Any) -> TranscribeOptions:
     return TranscribeOptions(**{**common, **more})
 
 
-def _timestamps(engine: "Transcriber", clips: Sequence[Clip]) -> Errors:
+def _timestamps(engine: "Transcriber", clips: Sequence[Clip]) -> list[_Part]:
     """Clips whose speech is given no times, or such as are not in order or not within the clip."""
-    found = []
+    found: list[_Part] = []
     for example, samples in clips:
         seconds = len(samples) / SAMPLING_RATE
         options = _options(timestamps="segment", language=example.language or "auto")
@@ -377,17 +431,17 @@ def _timestamps(engine: "Transcriber", clips: Sequence[Clip]) -> Errors:
         segments = engine.transcribe_samples([padded], len(padded) / SAMPLING_RATE, options).segments
         times = [edge for segment in segments for edge in (segment.start_seconds, segment.end_seconds)]
         is_good = bool(times) and times == sorted(times) and times[-1] < seconds + 0.45
-        found.append((int(not is_good), 1))
+        found.append((len(found), int(not is_good), 1))
     return found
 
 
-def _language(engine: "Transcriber", clips: Sequence[Clip]) -> Errors:
+def _language(engine: "Transcriber", clips: Sequence[Clip]) -> list[_Part]:
     """Clips that name their language and are heard in another."""
     named = [(example, samples) for example, samples in clips if example.language]
     if not engine.languages:
         return []
     heard = [engine.detect_language(samples) for _example, samples in named]
     return [
-        (int(next(iter(odds), "") != example.language), 1)
-        for (example, _), odds in zip(named, heard, strict=True)
+        (number, int(next(iter(odds), "") != example.language), 1)
+        for number, ((example, _), odds) in enumerate(zip(named, heard, strict=True))
     ]

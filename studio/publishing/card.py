@@ -7,6 +7,7 @@ machine is among them, nor what a run or a file was called.
 
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from studio.files import write_text
@@ -42,6 +43,7 @@ _MEASURED = {
 }
 """What each check of `studio.evaluation.capabilities` is called, and the share that it measures."""
 _VERDICTS = {"worse": "**worse**", "better": "better", "kept": "kept", "unclear": "too few clips to tell"}
+_WHY_UNCHECKED = {"time": " (no time left)", "nothing": " (nothing to listen to)"}
 _UNSAID = ("machine", "processes")
 """Groups of options that say nothing about what was learned."""
 _WORD = re.compile(r"[A-Za-z0-9_.-]{1,60}")
@@ -244,12 +246,12 @@ def _capabilities(card: Mapping[str, Any]) -> str:
         if isinstance(row, Mapping) and str(row.get("check")) in _MEASURED
     ]
     rows = [row for row in rows if row]
-    left = _named(found.get("unchecked"))
-    if not rows:
-        return ""
-    last = _non_speech(found) + (f"\n\nNot checked: {', '.join(left)}." if left else "")
     head = ("Can it still", "Base", "This model", "Difference (95 %)", "Verdict")
-    return f"## What it kept of its base\n\n{_rows(head, rows)}{last}"
+    said = [_rows(head, rows), _non_speech(found)] if rows else []
+    if left := _named(found.get("unchecked"), _table(found.get("why_unchecked"))):
+        said.append(f"Not checked: {', '.join(left)}.")
+    said = [part for part in said if part]
+    return "\n\n".join(["## What it kept of its base", *said]) if said else ""
 
 
 def _non_speech(found: Mapping[str, Any]) -> str:
@@ -263,11 +265,16 @@ def _non_speech(found: Mapping[str, Any]) -> str:
         said.append((f"{words:,.0f}", format_percent(loops)))
     (words_now, loops_now), (words_before, loops_before) = said
     figure = f"Words per hour of non-speech: {words_now} (base {words_before})"
-    return f"\n\n{figure}; texts that are loops: {loops_now} (base {loops_before})."
+    return f"{figure}; texts that are loops: {loops_now} (base {loops_before})."
 
 
-def _named(checks: Any) -> list[str]:
-    return [title for key, (title, _) in _MEASURED.items() if isinstance(checks, list) and key in checks]
+def _named(checks: Any, why: Mapping[str, Any] = MappingProxyType({})) -> list[str]:
+    """Checks in words, with the reason where there is a known one."""
+    return [
+        title + _WHY_UNCHECKED.get(str(why.get(key)), "")
+        for key, (title, _) in _MEASURED.items()
+        if isinstance(checks, list) and key in checks
+    ]
 
 
 def _checked(row: Mapping[str, Any], is_synthetic: bool) -> tuple[str, ...]:
@@ -276,7 +283,10 @@ def _checked(row: Mapping[str, Any], is_synthetic: bool) -> tuple[str, ...]:
     if base is None or tuned is None:
         return ()
     if row["check"] == "other_languages" and is_synthetic:
-        what = "words right in a minute of synthetic English, which shows severe forgetting only"
+        what = (
+            "words right in a minute of synthetic English like some that is rehearsed: it shows severe "
+            "forgetting only"
+        )
     low, high = _number(row.get("low")), _number(row.get("high"))
     apart = f"{100 * low:+.1f} to {100 * high:+.1f} points" if low is not None and high is not None else "–"
     verdict = str(row.get("verdict") or ("kept" if row.get("is_kept") else "worse"))

@@ -32,6 +32,7 @@ RESULT = {
         "checks": [_CHECK],
         "lost": [str],
         "unchecked": [str],
+        "why_unchecked": {},
         "non_speech": Whole(base=_NON_SPEECH, tuned=_NON_SPEECH),
     },
     "short_audio": Whole(clips=int, metric=str, readings=[_READING]),

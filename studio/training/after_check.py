@@ -24,6 +24,7 @@ from studio.training.stop import StopSignal
 from studio.transcription.languages import AUTO
 from studio.transcription.loading import Load
 from studio.transcription.model_cache import ModelCache
+from studio.translation import N_
 from studio.units import format_percent
 from studio.whisper.audio_context import SHORT
 
@@ -32,7 +33,8 @@ _DISTILLED_CLIPS = 200
 """What a student is made for is measured on as many."""
 _FEW_CLIPS = 8
 _SHARE_OF_RUN, _LEAST_SECONDS = 0.1, 60.0
-"""What the check may take: a tenth of the training, or a minute."""
+"""What the check may take: a tenth of the training, or a minute; once what the base reads for the first time
+comes on top."""
 _LEAST_CLIP_SECONDS = 4.0
 """Models of shorter ones always read long recordings in whole windows."""
 _KEPT_SECONDS = 3600.0
@@ -45,7 +47,8 @@ CHECK_NAMES = {
     "other_languages": Message("Other languages or styles"),
 }
 """What a check is called; the keys are those of `studio.evaluation.capabilities.CHECKS`."""
-_SYNTHETIC = Message("Synthetic English, which shows severe forgetting only")
+_SYNTHETIC = Message("Synthetic English like some that is rehearsed: it shows severe forgetting only")
+_WHY_UNCHECKED = {"time": N_("{check} (no time left)"), "nothing": N_("{check} (nothing to listen to)")}
 
 
 def name_of_check(check: str, found: Mapping[str, Any]) -> Message:
@@ -53,6 +56,23 @@ def name_of_check(check: str, found: Mapping[str, Any]) -> Message:
     if check == "other_languages" and found.get("is_synthetic"):
         return _SYNTHETIC
     return CHECK_NAMES.get(check) or Message(check)
+
+
+def name_of_unchecked(check: str, found: Mapping[str, Any]) -> Message:
+    """One of the checks that were not made, with the reason where `found` knows it."""
+    why = found.get("why_unchecked")
+    known = str(why.get(check)) if isinstance(why, Mapping) else ""
+    return Message(_WHY_UNCHECKED.get(known, "{check}"), check=CHECK_NAMES[check])
+
+
+def unchecked_of(found: Mapping[str, Any] | None) -> Message | None:
+    """Which checks were not made, by a check's JSON (of a run or a card); None if all were, or none was asked
+    for.
+    """
+    left = (found or {}).get("unchecked")
+    checks = [check for check in CHECKS if isinstance(left, list) and check in left]
+    names = tuple(name_of_unchecked(check, found or {}) for check in checks)
+    return Message("Not checked: {names}.", names=Joined(names)) if names else None
 
 
 def non_speech_of(found: Mapping[str, Any] | None) -> Message | None:
@@ -146,6 +166,7 @@ def _check_capabilities(made: MadeModel, engines: ModelCache, until: float) -> N
     except StudioError as error:
         others = []
         made.events.warn(Message("Other languages could not be checked: {reason}", reason=error))
+    readings = _readings(made)
     report = check_capabilities(
         engines,
         spec.id,
@@ -154,8 +175,8 @@ def _check_capabilities(made: MadeModel, engines: ModelCache, until: float) -> N
         others,
         on_progress=made.note_progress,
         should_stop=lambda: made.stop.is_set,
-        is_late=lambda: time.monotonic() > until,
-        kept=_readings(made),
+        is_late=lambda: time.monotonic() > until + readings.first_seconds,
+        kept=readings,
         clip_errors=_errors_in_clips(made),
     )
     is_synthetic = not made.config.other_languages_data

@@ -14,7 +14,7 @@ from studio.reports.forms_views import exports_table, forms_table
 from studio.reports.language_names import language_name
 from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import badge, definition_list, note
-from studio.training.after_check import loss_of
+from studio.training.after_check import loss_of, unchecked_of
 from studio.translation import N_, said, tr
 from studio.ui.shared.short_audio_views import short_audio_table
 from studio.units import format_bytes, format_percent
@@ -186,6 +186,12 @@ def loss_note(found: Mapping[str, Any] | None, locale: str) -> Html | None:
     return note(said(lost, locale), "bad") if lost else None
 
 
+def unchecked_note(found: Mapping[str, Any] | None, locale: str) -> Html | None:
+    """What nobody knows of a model, by the check in its card."""
+    unchecked = unchecked_of(found)
+    return note(said(unchecked, locale)) if unchecked else None
+
+
 def model_details(
     spec: ModelSpec, locale: str, *, exports: Sequence[ModelSpec] = (), is_public: bool = False
 ) -> Html:
@@ -210,6 +216,7 @@ def model_details(
         tag("p", tr(released.note, locale)) if released else None,
         problem,
         loss_note(spec.card.get("capabilities"), locale),
+        unchecked_note(spec.card.get("capabilities"), locale),
         definition_list(pairs),
         exports_table(exports, locale),
         forms_table(spec.card.get("forms"), locale),

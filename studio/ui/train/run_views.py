@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from studio.evaluation.capabilities import verdict_of
+from studio.evaluation.capabilities import CHECKS, verdict_of
 from studio.reports.evaluation_views import difference, difference_legend
 from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import badge, facts, note, progress_bar
 from studio.runs.disk import LITTLE_SPACE_BYTES
 from studio.runs.status import ACTIVE, JobState, RunStatus
-from studio.training.after_check import CHECK_NAMES, name_of_check, non_speech_of
+from studio.training.after_check import name_of_check, name_of_unchecked, non_speech_of
 from studio.training.events import RunPhase
 from studio.training.retry import Retry
 from studio.translation import N_, paragraph, said, tr
@@ -27,8 +27,9 @@ _VERDICTS = {
 
 def capabilities_table(found: Mapping[str, Any] | None, locale: str) -> Html | None:
     """What tuning may have broken, before and after."""
-    checks = (found or {}).get("checks")
-    if not checks:
+    checks = (found or {}).get("checks") or ()
+    left = (found or {}).get("unchecked") or ()
+    if not checks and not left:
         return None
     rows: list[list[Child]] = []
     for check in checks:
@@ -41,8 +42,8 @@ def capabilities_table(found: Mapping[str, Any] | None, locale: str) -> Html | N
                 badge(tr(word, locale), kind),
             ]
         )
-    for unchecked in (found or {}).get("unchecked", ()):
-        title = said(CHECK_NAMES[unchecked], locale)
+    for unchecked in (check for check in CHECKS if check in left):
+        title = said(name_of_unchecked(unchecked, found or {}), locale)
         rows.append([title, "", "", badge(tr(N_("not checked"), locale), "plain")])
     headers = [tr(text, locale) for text in (N_("Capability check"), N_("Base"), N_("Tuned"), N_("State"))]
     checked = table(headers, rows, numeric=[1, 2], class_="capabilities")

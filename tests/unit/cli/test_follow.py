@@ -62,7 +62,7 @@ def test_what_a_model_has_lost_stands_first_with_the_command_of_a_gentler_run(
     assert first == "The base is better at: Long recordings. A gentler run forgets less."
     assert "Long recordings: 60.0 % → 20.0 % (worse than the base)" in others
     assert "No text on silence: 100.0 % → 70.0 % (too few clips to tell)" in others
-    assert "Other languages or styles: not checked" in others
+    assert "Not checked: Other languages or styles." in others
     assert "--train_data mine.jsonl --learning_rate 0.0003" in told.err and "replay" not in told.err
     page = run_status(status, "zh-TW")
     assert page.index("長錄音") < page.index("已建立") and "未檢查" in run_findings(status, "zh-TW")

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from pathlib import Path
 
 import numpy as np
@@ -103,7 +104,27 @@ def test_when_time_is_over_what_was_not_checked_is_called_so(engines: ModelCache
     examples = read_manifest(str(demo_speech / "validation.jsonl")).examples[:4]
     report = check_capabilities(engines, "demo", "demo", examples, should_stop=lambda: next(asked, True))
     assert report.checks == () and report.unchecked == CHECKS
-    assert report.to_json()["non_speech"] is None
+    assert report.to_json()["non_speech"] is None and report.why_unchecked == {}, "it was stopped"
+    late = check_capabilities(engines, "demo", "demo", examples, is_late=lambda: True)
+    why = {**dict.fromkeys(CHECKS, "time"), "other_languages": "nothing"}
+    assert late.checks == () and late.to_json()["why_unchecked"] == why
+
+
+def test_of_a_long_recording_that_was_read_in_part_that_part_counts(
+    engines: ModelCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capabilities, "_LONG_SECONDS", 40.0)
+    others = clips_in_other_languages("", ("zh",), 40)
+    done = [0]
+    report = check_capabilities(
+        *(engines, "demo", "demo", (), others),
+        is_late=lambda: done[-1] > 45 + 25 / 2,  # the model has heard a window
+        on_progress=lambda hundredths, _: done.append(hundredths),
+    )
+    (row,) = report.checks
+    assert row.check == "other_languages" and 5 < row.clips < 15
+    assert (row.low, row.high) == (0.0, 0.0) and row.base == row.tuned > 0.4, "the same sentences of both"
+    assert report.why_unchecked["silence"] == "time"
 
 
 def test_how_long_recordings_are_to_be_read_is_found_out_however_slow_the_machine_is(
@@ -147,6 +168,25 @@ def test_of_eight_clips_one_or_two_are_chance(lost: int, verdict: str) -> None:
     base, tuned = [(0, 1)] * 8, [(1, 1)] * lost + [(0, 1)] * (8 - lost)
     _, low, high = interval_of(base, tuned)
     assert Capability("timestamps", 1.0, 1 - lost / 8, 8, -high, -low).verdict == verdict
+
+
+def test_what_a_base_reads_for_the_first_time_is_on_top_of_the_time_there_is(tmp_path: Path) -> None:
+    sound = np.zeros(100, np.float32)
+    kept, nowhere = KeptReadings(tmp_path / "readings.json", "one"), KeptReadings(None, "one")
+
+    def write() -> str:
+        began = time.monotonic()
+        while (seconds := time.monotonic() - began) < 0.002:
+            pass
+        assert kept.first_seconds >= seconds, "the check's own clock stands still"
+        return "whole"
+
+    kept.read(sound, "en", write, lambda: False)
+    spent = kept.first_seconds
+    kept.read(sound, "en", write, lambda: False)
+    nowhere.read(sound, "en", lambda: "whole", lambda: False)
+    assert kept.first_seconds == spent > 0
+    assert nowhere.first_seconds == 0, "what is not kept would take its time again in each run"
 
 
 def test_what_was_cut_short_is_not_kept(tmp_path: Path) -> None:

@@ -10,13 +10,16 @@ from studio.errors import ManifestError
 from studio.evaluation import capabilities
 from studio.evaluation.capabilities import CHECKS
 from studio.files import read_json
+from studio.publishing.card import model_card
+from studio.registry.spec import ModelKind, ModelSource, ModelSpec
 from studio.training import after_check
-from studio.training.after_check import MadeModel, measure_after, name_of_check
+from studio.training.after_check import MadeModel, measure_after, name_of_check, unchecked_of
 from studio.training.attempt import Attempt
 from studio.training.events import read_events
 from studio.training.outcome import Outcome
 from studio.training.stop import StopSignal
 from studio.ui.shared.short_audio_views import short_audio_table
+from studio.ui.shared.views import model_details
 from studio.ui.train.run_views import capabilities_table
 from tests.micro import make_tones
 from tests.unit.training.attempts import Runs
@@ -67,8 +70,31 @@ def test_no_measure_begins_after_a_tenth_of_the_run_or_the_minute(
     monkeypatch.setattr(after_check, "_LEAST_SECONDS", 0.0)
     monkeypatch.setattr(after_check, "_SHARE_OF_RUN", 0.0)
     work = attempt_with(runs, str(tones))
-    assert checked(work)["unchecked"] == list(CHECKS)
+    found = checked(work)
+    assert found["unchecked"] == list(CHECKS) and set(found["why_unchecked"].values()) == {"time"}
     assert work.outcome.short_audio is None
+
+
+def test_what_was_not_checked_is_said_where_nothing_was() -> None:
+    """A model of which nothing is known must not look like one that has lost nothing."""
+    why = {"long_form": "time", "language": "nothing"}
+    found = {
+        "checks": [],
+        "lost": [],
+        "unchecked": ["long_form", "silence", "language"],
+        "why_unchecked": why,
+    }
+    names = (
+        "Long recordings (no time left)",
+        "No text on silence",
+        "Language detection (nothing to listen to)",
+    )
+    spec = ModelSpec("x", ModelKind.BASE, ModelSource.TRAINED, "x", card={"capabilities": found})
+    for said in (str(unchecked_of(found)), model_card(spec), model_details(spec, "en")):
+        assert f"Not checked: {', '.join(names)}." in said
+    table = str(capabilities_table(found, "en"))
+    assert all(name in table for name in names) and table.count("not checked") == 3
+    assert unchecked_of({"checks": [], "unchecked": []}) is capabilities_table({"checks": []}, "en") is None
 
 
 def test_english_that_was_made_by_a_program_is_called_so() -> None:
