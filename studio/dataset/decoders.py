@@ -27,6 +27,11 @@ _CANCELLED = 1e-3
 _UNTOLD_FRAMES = (0, 2**63 - 1)
 """What libsndfile says of a header without a length: a WAV whose recorder was killed, a piped FLAC."""
 
+_SAMPLE_BYTES = {"PCM_S8": 1, "PCM_16": 2, "PCM_24": 3}
+_LEAST_PACKED = 32_768
+"""Bytes by which a FLAC may be larger than its samples."""
+_LEAST_BEHIND = 4096
+"""Bytes of sound, an eighth of a second; fewer are what some programs leave behind the last chunk."""
 _LEAST_RATE, _MOST_RATE = 4_000, 768_000
 _GAP_SECONDS = 0.01
 """Between two frames of a FLAC that follow each other there is none."""
@@ -68,12 +73,51 @@ def open_sound(path: Path) -> Iterator[Sound]:
         file = None
     if file is not None and file.samplerate > 0 and file.frames not in _UNTOLD_FRAMES:
         with file:
-            _require_rate(path, file.samplerate)
-            yield _SndFileSound(path, file)
-        return
+            if not _holds_more(path, file):
+                _require_rate(path, file.samplerate)
+                yield _SndFileSound(path, file)
+                return
     with _open_container(path) as container:
         _require_rate(path, container.streams.audio[0].codec_context.sample_rate)
         yield _ContainerSound(path, container)
+
+
+def _holds_more(path: Path, file: Any) -> bool:
+    """Whether there is sound behind what a header promises: of a recorder that was killed between two writes
+    of the length, or of a WAV above 4 GB, whose length does not fit into its field.
+    """
+    if file.format == "FLAC":  # it is packed: hardly ever larger than its samples
+        raw = int(file.frames) * int(file.channels) * _SAMPLE_BYTES.get(file.subtype, 4)
+        return path.stat().st_size - _begin_of_flac(path) > 1.1 * raw + _LEAST_PACKED
+    return file.format in ("WAV", "WAVEX") and _goes_on_behind_its_data(path)
+
+
+def _begin_of_flac(path: Path) -> int:
+    """Where the sound begins, behind tags and pictures; 0 where something stands before the file's name."""
+    with path.open("rb") as file:
+        place, is_last = 4, file.read(4) != b"fLaC"
+        if is_last:
+            return 0
+        while not is_last and len(head := file.read(4)) == 4:
+            is_last = head[0] >= 128
+            place += 4 + int.from_bytes(head[1:], "big")
+            file.seek(place)
+    return place
+
+
+def _goes_on_behind_its_data(path: Path) -> bool:
+    """Whether a WAV's data are followed by what is no chunk of a name and a length."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        place = 12
+        while place + 8 <= size:
+            file.seek(place)
+            name, length = file.read(4), int.from_bytes(file.read(4), "little")
+            is_chunk = all(32 <= letter < 127 for letter in name) and place + 8 + length <= size + 1
+            if not is_chunk:
+                return size - place > _LEAST_BEHIND
+            place += 8 + length + length % 2
+    return False
 
 
 def _require_rate(path: Path, rate: int) -> None:
@@ -154,7 +198,8 @@ def _open_container(path: Path) -> Iterator[Any]:
     not_audio = AudioError(
         "{path} is not a sound file that can be read: give WAV, MP3, M4A, FLAC, OGG, Opus or WebM.", path=path
     )
-    options = {"protocol_whitelist": "file", "format_whitelist": _DEMUXERS}
+    # A WAV comes here if its length is not known, or wrong: it goes to the end of the file.
+    options = {"protocol_whitelist": "file", "format_whitelist": _DEMUXERS, "ignore_length": "1"}
     try:
         container = av.open(str(path.absolute()), options=options)
     except (av.FFmpegError, OSError, ValueError) as error:

@@ -207,6 +207,30 @@ def test_a_flac_is_heard_to_its_end_whatever_its_header_promises(tmp_path: Path,
     np.testing.assert_allclose(read_audio(path, 20.0, 22.0), sweep(16_000, 23.0)[320_000:352_000], atol=1e-3)
 
 
+@pytest.mark.parametrize("ending", [b"", b"LIST\x04\x00\x00\x00INFO"])
+def test_a_wav_whose_header_promises_too_little_is_heard_to_its_end(tmp_path: Path, ending: bytes) -> None:
+    path = tmp_path / "recorder.wav"
+    soundfile.write(path, sweep(16_000, 23.0), 16_000, "PCM_16")
+    data = bytearray(path.read_bytes())
+    assert data[36:40] == b"data"
+    path.write_bytes(data + ending)
+    assert audio_duration(path) == pytest.approx(23.0), "what follows is no sound"
+    data[40:44] = struct.pack("<I", 32_000)
+    path.write_bytes(data)
+    assert sum(map(len, stream_audio(path))) == pytest.approx(23 * 16_000, abs=10)
+    np.testing.assert_allclose(read_audio(path), sweep(16_000, 23.0), atol=1e-3)
+
+
+def test_a_flac_whose_header_promises_far_too_little_is_heard_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "recorder.flac"
+    sound = 0.1 * np.random.default_rng(0).standard_normal(23 * 16_000)
+    soundfile.write(path, sound, 16_000)
+    data = bytearray(path.read_bytes())
+    data[22:26] = struct.pack(">I", 16_000)
+    path.write_bytes(data)
+    assert sum(map(len, stream_audio(path))) == len(sound)
+
+
 def test_a_flac_damaged_in_its_middle_is_refused_with_the_place(tmp_path: Path) -> None:
     path = flac_that_promises(23, tmp_path / "damaged.flac")
     data = bytearray(path.read_bytes())
