@@ -7,8 +7,9 @@ from typing import Any
 
 from studio.transcription.special_tokens import SpecialTokens
 
-SHORTEST_ADVANCE_SECONDS = 1.0
-"""A window moves on by at least this, whatever the model says."""
+_LEAST_ADVANCE_SECONDS, _SHORTEST_TEXT_SECONDS = 1.0, 0.2
+"""A window from which nothing is taken moves on by the first, any other by the second: nobody says a word in
+less, and whatever the model says, each window gets further."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,9 @@ def split_segments(
     else:
         pieces = [tokens[a:b] for a, b in zip([0, *pairs], [*pairs, len(tokens)], strict=True)]
     segments = [_segment(piece, special, length_seconds) for piece in pieces]
-    advance = max(SHORTEST_ADVANCE_SECONDS, min(advance, length_seconds))
-    return [segment for segment in segments if segment.text_tokens], advance
+    said = [segment for segment in segments if segment.text_tokens]
+    least = _SHORTEST_TEXT_SECONDS if said and advance > 0 else _LEAST_ADVANCE_SECONDS
+    return said, max(least, min(advance, length_seconds))
 
 
 def taken(tokens: Sequence[int], segments: Sequence[TokenSegment], special: SpecialTokens) -> tuple[int, ...]:

@@ -41,10 +41,15 @@ def test_no_time_lies_behind_the_end_of_the_recording() -> None:
     assert advance == 6.5
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.02, 0.5])
-def test_a_window_always_moves_on_by_a_second(seconds: float) -> None:
-    tokens = [at(0), 1, at(seconds), at(seconds), 2]
-    assert split_segments(tokens, TOKENS, 30.0)[1] == 1.0
+@pytest.mark.parametrize(("seconds", "advance"), [(0.0, 1.0), (0.02, 0.2), (0.5, 0.5)])
+def test_a_window_moves_on_to_the_end_of_what_is_taken_and_always_moves_on(
+    seconds: float, advance: float
+) -> None:
+    assert split_segments([at(0), 1, at(seconds), at(seconds), 2], TOKENS, 30.0)[1] == advance
+
+
+def test_a_window_from_which_nothing_is_taken_moves_on_by_a_second() -> None:
+    assert split_segments([at(0), at(0.5), at(0.5), 2], TOKENS, 30.0) == ([], 1.0)
 
 
 def test_no_time_is_later_than_the_end_of_its_own_clip(base: LoadedBase, demo_speech: Path) -> None:
