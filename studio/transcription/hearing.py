@@ -17,10 +17,13 @@ from studio.transcription.time_tokens import TokenSegment, split_segments, taken
 from studio.transcription.unheard import Span, split_at, unheard
 from studio.transcription.voice_activity import voice_probability, voiced_spans
 from studio.transcription.window_model import WORD_SECONDS, WindowModel
+from studio.transcription.windows import WINDOW_SAMPLES
 from studio.transcription.word_times import timed_segments
 
 _SURE_LANGUAGE, _FURTHER_WINDOWS = 0.9, 3
 """Below this probability of the likeliest language, so many more windows are asked."""
+_FURTHER_VOICE_SECONDS = 3.0
+"""What is left of a stretch is asked, too, if somebody speaks in it for so long."""
 _HOLE_SECONDS = 3.0
 """A voice that lasts so long has a word in it: where the alignment knows none, the text left some out."""
 _CLEAR_VOICE = 0.4
@@ -210,7 +213,7 @@ def _languages(
     """For each window the probability of each language in its recording's windows, likeliest first.
 
     Empty where it is known. Where the first window leaves a doubt, the next ones of the stretch are asked,
-    too: all that follows is read in that language.
+    too, and each counts by its length: all that follows is read in that language.
     """
     odds: list[dict[str, float]] = [{} for _ in batch]
     unknown = [number for number, stretch in enumerate(batch) if not stretch.recording.language]
@@ -222,17 +225,25 @@ def _languages(
     for _, group in groupby(zip(unknown, found, strict=True), key=lambda pair: id(batch[pair[0]].recording)):
         pairs = list(group)
         rows = [row for _, row in pairs]
+        lengths = [len(batch[number].window) for number, _ in pairs]
         further = batch[pairs[-1][0]].windows_after(_FURTHER_WINDOWS)
-        if further and max(_mean(rows).values()) < _SURE_LANGUAGE:
-            rows += model.detect_language(model.encode(further, is_short=is_short))
+        if max(_mean(rows, lengths).values()) < _SURE_LANGUAGE:
+            further = [window for window in further if _is_enough(window)]
+            rows += model.detect_language(model.encode(further, is_short=is_short)) if further else []
+            lengths += [len(window) for window in further]
         for number, _ in pairs:
-            odds[number] = _mean(rows)
+            odds[number] = _mean(rows, lengths)
     return odds
 
 
-def _mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
+def _is_enough(window: NDArray[np.float32]) -> bool:
+    """Whether its language is worth asking for."""
+    return len(window) == WINDOW_SAMPLES or _seconds(voiced_spans(window)) >= _FURTHER_VOICE_SECONDS
+
+
+def _mean(rows: Sequence[dict[str, float]], weights: Sequence[float]) -> dict[str, float]:
     """Of the probabilities of each language, likeliest first."""
-    mean = {code: sum(row[code] for row in rows) / len(rows) for code in rows[0]}
+    mean = {code: float(np.average([row[code] for row in rows], weights=weights)) for code in rows[0]}
     return dict(sorted(mean.items(), key=lambda item: item[1], reverse=True))
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
 from studio.messages import Message
+from studio.transcription.chinese_script import AUTO, OneScript
 from studio.transcription.engine import Segment, Word
 from studio.transcription.unheard import Span
 from studio.transcription.windows import WINDOW_SAMPLES
@@ -29,6 +30,8 @@ class Recording:
     context: list[int] = field(default_factory=list)
     """Tokens of the text and times so far, if the next window is told of them."""
     is_begun: bool = False
+    script: OneScript = field(default_factory=lambda: OneScript(AUTO))
+    """In which Chinese of it is written."""
     notes: list[Message] = field(default_factory=list)
     """What is to be told with the transcript."""
 
@@ -60,9 +63,9 @@ class Stretch:
         return self.samples[first : first + WINDOW_SAMPLES]
 
     def windows_after(self, most: int) -> list[NDArray[np.float32]]:
-        """At most so many whole windows that may follow the next one."""
+        """At most so many windows that may follow the next one; the last may be shorter."""
         first = int(self.position_seconds * SAMPLING_RATE) + WINDOW_SAMPLES
-        starts = range(first, len(self.samples) - WINDOW_SAMPLES + 1, WINDOW_SAMPLES)
+        starts = range(first, len(self.samples), WINDOW_SAMPLES)
         return [self.samples[start : start + WINDOW_SAMPLES] for start in starts[:most]]
 
     @property
