@@ -13,6 +13,7 @@ from studio.files import write_text
 from studio.options.values import check_numbers
 from studio.transcription.engine import Segment, Transcript, Word
 from studio.transcription.languages import join_texts
+from studio.transcription.lasting import long_enough
 from studio.units import format_clock
 
 FORMATS = ("txt", "srt", "vtt", "tsv", "json")
@@ -117,7 +118,7 @@ def _plain(transcript: Transcript) -> str:
 
 def _srt(transcript: Transcript, layout: CaptionLayout) -> str:
     blocks = []
-    for number, cue in enumerate(_cues(transcript, layout), start=1):
+    for number, cue in enumerate(_shown(transcript, layout), start=1):
         start, end = (format_clock(at, separator=",") for at in (cue.start_seconds, cue.end_seconds))
         # Players take <i> and <b> as style: a full-width sign looks alike and is none.
         lines = "\n".join(cue.lines).replace("<", "＜").replace("-->", "→")
@@ -127,7 +128,7 @@ def _srt(transcript: Transcript, layout: CaptionLayout) -> str:
 
 def _vtt(transcript: Transcript, layout: CaptionLayout) -> str:
     blocks = ["WEBVTT\n"]
-    for cue in _cues(transcript, layout):
+    for cue in _shown(transcript, layout):
         start, end = (format_clock(at) for at in (cue.start_seconds, cue.end_seconds))
         lines = html.escape("\n".join(cue.lines), quote=False)
         blocks.append(f"{start} --> {end}\n{lines}\n")
@@ -136,8 +137,9 @@ def _vtt(transcript: Transcript, layout: CaptionLayout) -> str:
 
 def _tsv(transcript: Transcript) -> str:
     rows = ["start\tend\ttext\n"]
-    for segment in transcript.segments:
-        start, end = round(1000 * segment.start_seconds), round(1000 * segment.end_seconds)
+    edges = [(segment.start_seconds, segment.end_seconds) for segment in transcript.segments]
+    for segment, times in zip(transcript.segments, long_enough(edges, _end(transcript)), strict=True):
+        start, end = (round(1000 * at) for at in times)
         rows.append(f"{start}\t{end}\t{_one_line(segment.text)}\n")
     return "".join(rows)
 
@@ -147,6 +149,17 @@ def _json(transcript: Transcript) -> str:
 
 
 # ---------------------------------------------------------------------- captions
+
+
+def _shown(transcript: Transcript, layout: CaptionLayout) -> list[_Cue]:
+    """The captions, each long enough to be seen."""
+    cues = list(_cues(transcript, layout))
+    times = long_enough([(cue.start_seconds, cue.end_seconds) for cue in cues], _end(transcript))
+    return [_Cue(start, end, cue.lines) for cue, (start, end) in zip(cues, times, strict=True)]
+
+
+def _end(transcript: Transcript) -> float:
+    return max([transcript.duration_seconds, *(segment.end_seconds for segment in transcript.segments)])
 
 
 def _cues(transcript: Transcript, layout: CaptionLayout) -> Iterator[_Cue]:

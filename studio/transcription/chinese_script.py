@@ -4,7 +4,7 @@ A Whisper writes simplified and traditional characters, often both in one record
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from studio.transcription.engine import Segment
 
@@ -20,19 +20,66 @@ def in_one_script(segments: Sequence[Segment], script: str) -> tuple[Segment, ..
 
     `auto`: in the one that most of its characters are of; `as_heard`: as they are.
     """
-    if script == AUTO:
-        script = main_script("".join(segment.text for segment in segments)) or AS_HEARD
-    if script == AS_HEARD:
-        return tuple(segments)
-    return tuple(_converted(segment, VARIANTS[script]) for segment in segments)
+    return OneScript(script).of(segments)
+
+
+class OneScript:
+    """The script of a text that grows: a segment is converted once, unless another script prevails later."""
+
+    def __init__(self, script: str) -> None:
+        """`script` is one of `SCRIPTS`."""
+        self._script = script
+        self._known: dict[int, _Known] = {}
+
+    def of(self, segments: Sequence[Segment]) -> tuple[Segment, ...]:
+        """All of the text so far. Segments that were there before are known by being the same objects."""
+        if self._script == AS_HEARD:
+            return tuple(segments)
+        self._known = {id(one): self._known.get(id(one)) or _Known(one) for one in segments}
+        known = self._known.values()
+        script = self._script
+        if script == AUTO:
+            counts = [one.counts() for one in known]
+            script = _prevailing(sum(own for own, _ in counts), sum(own for _, own in counts))
+        if not script:
+            return tuple(segments)
+        return tuple(self._known[id(one)].converted(script) for one in segments)
+
+
+@dataclass
+class _Known:
+    """A segment as it was heard, and what was found out about it."""
+
+    heard: Segment
+    has: tuple[int, int] | None = None
+    script: str = ""
+    written: Segment | None = None
+
+    def counts(self) -> tuple[int, int]:
+        """How many of its characters are simplified ones, and traditional ones."""
+        if self.has is None:
+            self.has = _counts(self.heard.text)
+        return self.has
+
+    def converted(self, script: str) -> Segment:
+        if self.written is None or self.script != script:
+            self.script, self.written = script, _converted(self.heard, VARIANTS[script])
+        return self.written
 
 
 def main_script(text: str) -> str:
     """`simplified` or `traditional`, whichever has more of a text's characters; empty if both have none."""
-    simplified, traditional = (_changed(text, VARIANTS[other]) for other in ("traditional", "simplified"))
+    return _prevailing(*_counts(text))
+
+
+def _prevailing(simplified: int, traditional: int) -> str:
     if simplified == traditional == 0:
         return ""
     return "simplified" if simplified >= traditional else "traditional"
+
+
+def _counts(text: str) -> tuple[int, int]:
+    return _changed(text, VARIANTS["traditional"]), _changed(text, VARIANTS["simplified"])
 
 
 def _changed(text: str, variant: str) -> int:

@@ -10,8 +10,8 @@ How Whisper is decoded here, from the top:
 3. Each is written down with time tokens, again if it is unsure or a loop (`decoding`, `loops`). Without
    them a model leaves out more sentences. Where they say that the text ends before the window does, the rest
    of the stretch is one more window (`time_tokens`).
-4. The text is aligned with the sound: tokens to words, words to segments (`word_times`). A voice for which
-   no word was written is heard once more, alone (`unheard`).
+4. The text is aligned with the sound: tokens to words, words to segments (`word_times`), none of them too
+   short to be seen (`lasting`). A voice for which no word was written is heard once more, alone (`unheard`).
 5. Chinese is kept in one script (`chinese_script`).
 
 Only steps 2 to 4 ask the model (`window_model`), and hold it for one batch of windows at a time.
@@ -33,7 +33,7 @@ from studio.dataset.audio import SAMPLING_RATE, audio_duration, stream_audio, to
 from studio.errors import RunError
 from studio.messages import Message
 from studio.transcription.chinese_script import LANGUAGES as CHINESE
-from studio.transcription.chinese_script import in_one_script
+from studio.transcription.chinese_script import OneScript
 from studio.transcription.decoding import write
 from studio.transcription.devices import is_out_of_memory
 from studio.transcription.engine import (
@@ -46,6 +46,7 @@ from studio.transcription.engine import (
 )
 from studio.transcription.hearing import hear, hint_tokens, prompt_room
 from studio.transcription.languages import AUTO, join_texts, resolve_language
+from studio.transcription.lasting import lasting
 from studio.transcription.options import check_prompt, check_suppressed, check_values
 from studio.transcription.stretches import PLAIN_SECONDS, Recording, Stretch, next_batch
 from studio.transcription.voice_activity import has_voice, loud_enough
@@ -193,7 +194,7 @@ class Transcriber:
             ConfigError: if the model lacks the language or the task, or an option has no such value.
         """
         began = time.perf_counter()
-        recording = Recording(self._checked(options))
+        recording = Recording(self._checked(options), script=OneScript(options.chinese_script))
         length = 0.0
         is_stopped = False
         for samples in pieces(blocks):
@@ -231,7 +232,7 @@ class Transcriber:
         """
         given_at = time.perf_counter()
         language = self._checked(options)
-        recordings = [Recording(language) for _ in clips]
+        recordings = [Recording(language, script=OneScript(options.chinese_script)) for _ in clips]
         lengths = [len(clip) / SAMPLING_RATE for clip in clips]
         names = [*audio_paths, *[""] * (len(clips) - len(audio_paths))]
         stretches = [
@@ -463,10 +464,10 @@ class Transcriber:
 
     def _in_script(self, recording: Recording, options: TranscribeOptions) -> tuple[Segment, ...]:
         is_chinese = recording.language in CHINESE and options.task == "transcribe"
-        segments = recording.segments
+        segments = recording.script.of(recording.segments) if is_chinese else recording.segments
         if options.timestamps == "segment":
-            segments = [Segment(one.start_seconds, one.end_seconds, one.text) for one in segments]
-        return in_one_script(segments, options.chinese_script) if is_chinese else tuple(segments)
+            return tuple(Segment(one.start_seconds, one.end_seconds, one.text) for one in segments)
+        return tuple(segments)
 
     def _transcript(
         self,
@@ -476,7 +477,7 @@ class Transcriber:
         took: float,
         audio_path: str,
     ) -> Transcript:
-        segments = self._in_script(recording, options)
+        segments = lasting(self._in_script(recording, options), duration)
         written = "en" if options.task == "translate" else recording.language
         text = join_texts([segment.text for segment in segments], written)
         if options.timestamps == "none":

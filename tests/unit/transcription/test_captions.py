@@ -6,6 +6,7 @@ import io
 import itertools
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ import pytest
 from studio.errors import ConfigError
 from studio.transcription.captions import FORMATS, CaptionLayout, clusters, render, safe_stem, wrap, write
 from studio.transcription.engine import Segment, Transcript, Word
+from studio.transcription.lasting import lasting
+from studio.units import format_clock
 
 LONG = (
     "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
@@ -63,6 +66,43 @@ def test_a_transcript_of_silence_is_a_valid_file(format: str) -> None:
 def test_an_unknown_format_is_refused_with_those_there_are() -> None:
     with pytest.raises(ConfigError, match=r"'ass'.*txt, srt, vtt, tsv, json"):
         render(TWO, "ass")
+
+
+SHORT = [
+    Segment(1.0, 20.38, "one two", (Word(1.0, 19.0, "one"), Word(20.1, 20.38, "two"))),
+    Segment(20.38, 20.38, "For?", (Word(20.38, 20.38, "For?"),)),
+    Segment(20.38, 24.0, "three", (Word(20.38, 24.0, "three"),)),
+    Segment(25.0, 25.04, "Yes.", (Word(25.0, 25.04, "Yes."),)),
+    Segment(29.98, 30.0, "so it is", tuple(Word(30.0, 30.0, word) for word in ("so", "it", "is"))),
+]
+"""Sentences without length: between two others, before a pause, and at the end of a recording of 30 s."""
+
+
+def test_a_caption_of_no_length_gets_as_much_time_as_can_be_seen() -> None:
+    for segments in (SHORT, [replace(segment, words=()) for segment in SHORT], SHORT[-1:]):
+        said = replace(transcript(*segments), duration_seconds=30.0)
+        rows = [row.split("\t") for row in render(said, "tsv").splitlines()[1:]]
+        edges = [int(edge) for start, end, _ in rows for edge in (start, end)]
+        assert edges == sorted(edges) and edges[-1] == 30_000
+        assert all(int(end) - int(start) >= 300 for start, end, _ in rows)
+        assert [(start, end) for start, end, _ in cues(render(said, "srt"))] == [
+            tuple(format_clock(int(edge) / 1000, separator=",") for edge in row[:2]) for row in rows
+        ]
+
+
+def test_words_and_segments_of_no_length_get_some_and_stay_in_order() -> None:
+    found = lasting(SHORT, 30.0)
+    edges = [0.0]
+    for segment in found:
+        edges.append(segment.start_seconds)
+        edges += [edge for word in segment.words for edge in (word.start_seconds, word.end_seconds)]
+        edges.append(segment.end_seconds)
+    assert edges == sorted(edges) and edges[-1] == 30.0
+    assert all(segment.end_seconds - segment.start_seconds > 0.299 for segment in found)
+    words = [word for segment in found for word in segment.words]
+    assert all(word.end_seconds - word.start_seconds > 0.0199 for word in words)
+    assert found[2].end_seconds == 24.0 and found[0].start_seconds == 1.0, "what is long enough stays"
+    assert lasting(found, 30.0) == found
 
 
 def cues(text: str) -> list[tuple[str, str, list[str]]]:

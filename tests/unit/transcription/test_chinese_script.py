@@ -2,7 +2,7 @@
 
 import pytest
 
-from studio.transcription.chinese_script import in_one_script, main_script
+from studio.transcription.chinese_script import OneScript, in_one_script, main_script
 from studio.transcription.engine import Segment, Word
 
 
@@ -31,6 +31,18 @@ def test_what_a_phrase_decides_is_converted_as_a_whole() -> None:
         "皇后和後面",
     ]
     assert texts(in_one_script([segment("软件")], "taiwan")) == ["軟體"]
+
+
+def test_a_text_that_grows_is_converted_once_unless_the_other_script_comes_to_prevail() -> None:
+    script = OneScript("auto")
+    first = [segment("這個問題"), segment("国")]
+    before = script.of(first)
+    assert texts(before) == ["這個問題", "國"]
+    more = [segment("说话"), *first]
+    after = script.of(more)
+    assert texts(after) == ["說話", "這個問題", "國"]
+    assert all(one is same for one, same in zip(after[1:], before, strict=True)), "converted only once"
+    assert texts(script.of([*more, segment("我们说话")])) == ["说话", "这个问题", "国", "我们说话"]
 
 
 @pytest.mark.parametrize(
