@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
+from studio.transcription.chinese_script import AS_HEARD, OneScript, in_one_script
+from studio.transcription.chinese_script import LANGUAGES as CHINESE
 from studio.transcription.engine import Segment, Word
 from studio.transcription.languages import join_texts
 from studio.transcription.voice_activity import voiced_spans
@@ -41,12 +43,16 @@ class LiveText:
 class LiveTranscript:
     """One person speaking. Not thread-safe: its calls come one after the other."""
 
-    def __init__(self, hear: HearWords) -> None:
-        """`hear` is asked for the sound since the last pause, each time it has grown."""
+    def __init__(self, hear: HearWords, script: str = AS_HEARD) -> None:
+        """`hear` is asked for the sound since the last pause, each time it has grown. What is Chinese of it
+        is written in one `script`, settled or not: each hearing by itself may be in another.
+        """
         self._hear = hear
         self._sound = np.zeros(0, np.float32)
         self._offset_samples = 0
-        self._segments: list[Segment] = []
+        self._script = OneScript(script)
+        self._settled: list[tuple[Segment, str]] = []
+        """As heard, and in which language."""
         self._words: list[Word] = []
         self._agreed = 0
         self.language = ""
@@ -80,21 +86,29 @@ class LiveTranscript:
     @property
     def text(self) -> LiveText:
         """What is known now."""
-        settled = [segment.text for segment in self._segments]
+        now = Segment(0.0, 0.0, join_texts([word.text for word in self._words], self.language))
+        *settled, open_now = self._written((replace(now, words=tuple(self._words)), self.language))
+        said = [word.text for word in open_now.words]
         return LiveText(
-            join_texts([*settled, *(word.text for word in self._words[: self._agreed])], self.language),
-            join_texts([word.text for word in self._words[self._agreed :]], self.language),
+            join_texts([*(segment.text for segment in settled), *said[: self._agreed]], self.language),
+            join_texts(said[self._agreed :], self.language),
             (self._offset_samples + len(self._sound)) / SAMPLING_RATE,
         )
 
     @property
     def segments(self) -> tuple[Segment, ...]:
         """What is settled, a segment from pause to pause, with times from the beginning."""
-        return tuple(self._segments)
+        return tuple(self._written())
+
+    def _written(self, *more: tuple[Segment, str]) -> list[Segment]:
+        """What is settled, and more, Chinese in one script."""
+        heard = [*self._settled, *more]
+        chinese = iter(self._script.of([segment for segment, language in heard if language in CHINESE]))
+        return [next(chinese) if language in CHINESE else segment for segment, language in heard]
 
     def _hear_again(self) -> None:
         words, self.language = self._hear(self._sound)
-        new, old = [_bare(word.text) for word in words], [_bare(word.text) for word in self._words]
+        new, old = self._bare(words), self._bare(self._words)
         # What is settled stays, even where a later hearing would have it otherwise.
         kept = self._words[: self._agreed]
         if new[: len(kept)] == old[: len(kept)]:
@@ -118,9 +132,16 @@ class LiveTranscript:
                 for word in self._words
             )
             text = join_texts([word.text for word in words], self.language)
-            self._segments.append(Segment(words[0].start_seconds, words[-1].end_seconds, text, words))
+            said = Segment(words[0].start_seconds, words[-1].end_seconds, text, words)
+            self._settled.append((said, self.language))
         self._words, self._agreed = [], 0
         self._let_go(samples)
+
+    def _bare(self, words: Sequence[Word]) -> list[str]:
+        """Words as two hearings are compared, whichever script each is in."""
+        if self.language in CHINESE:
+            words = in_one_script([Segment(0.0, 0.0, "", tuple(words))], "simplified")[0].words
+        return [_bare(word.text) for word in words]
 
     def _settle_agreed(self) -> None:
         """Cuts the sound behind the last agreed word; behind the last word at all if none is."""

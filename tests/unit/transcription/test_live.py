@@ -51,15 +51,15 @@ def test_the_demo_model_hears_a_sentence_as_it_grows(demo_model: Path, spoken: N
     assert times == sorted(times) and 0.2 < times[0] < 1.0 and times[-1] < 4.6
 
 
-def scripted(*hearings: str) -> LiveTranscript:
+def scripted(*hearings: str, language: str = "en", script: str = "auto") -> LiveTranscript:
     """A transcript whose hearings are these texts in turn, then the last again and again."""
     told = list(hearings)
 
     def hear(_sound: NDArray[np.float32]) -> tuple[Sequence[Word], str]:
         text = told.pop(0) if len(told) > 1 else told[0]
-        return [Word(0.5 * n, 0.5 * n + 0.4, word) for n, word in enumerate(text.split())], "en"
+        return [Word(0.5 * n, 0.5 * n + 0.4, word) for n, word in enumerate(text.split())], language
 
-    return LiveTranscript(hear)
+    return LiveTranscript(hear, script)
 
 
 def test_words_that_two_hearings_agree_on_are_settled_and_stay(spoken: NDArray[np.float32]) -> None:
@@ -87,6 +87,23 @@ def test_who_makes_no_pause_is_cut_and_memory_stays_bounded(spoken: NDArray[np.f
         live.feed(voice[start : start + SAMPLING_RATE])
         assert len(live._sound) <= (LONGEST_SECONDS + 1) * SAMPLING_RATE
     assert live.finish().settled.count("turn on") >= 2
+
+
+def test_chinese_is_in_one_script_whatever_each_hearing_is_in(spoken: NDArray[np.float32]) -> None:
+    voice, pause = spoken[BLOCK:28_000], np.zeros(20_000, np.float32)
+    heard = ("這 個", "这 个 问 题", "这 个 问 题", "我 们 说 话", "我 們 說 話")
+    live = scripted(*heard, language="zh")
+    assert live.feed(voice[:8_000]).tentative == "這個"
+    assert live.feed(voice[8_000:]).settled == "这个", "two hearings agree in whichever script"
+    live.feed(pause)
+    assert live.feed(voice).tentative == "我们说话"
+    assert live.feed(pause).settled == live.finish().settled == "这个问题我们说话"
+    assert [segment.text for segment in live.segments] == ["这个问题", "我们说话"]
+    assert [word.text for word in live.segments[1].words] == list("我们说话")
+    taiwan = scripted("软 件", language="zh", script="taiwan")
+    assert taiwan.feed(voice).tentative == "軟體"
+    japanese = scripted("国 会", language="ja", script="traditional")
+    assert japanese.feed(voice).tentative == "国会"
 
 
 def test_silence_asks_nobody_and_says_nothing() -> None:
