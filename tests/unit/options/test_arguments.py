@@ -115,7 +115,7 @@ def test_an_unknown_flag_is_refused_with_the_nearest_spelling() -> None:
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["train.json"], "'train.json' is not an option"),
+        (["train.jsonl"], "'train.jsonl' is not an option"),
         (["--train_data"], "--train_data needs a value"),
         (["--train_data", "--fp16"], "--train_data needs a value"),
         (["--lora_r", "many"], "lora_r must be a number, got 'many'"),

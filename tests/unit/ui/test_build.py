@@ -66,6 +66,13 @@ def test_numbers_of_the_form_reach_the_run() -> None:
     assert config.lora_r == TrainingConfig().lora_r and set(ALL_LINEAR) > set(config.target_modules)
 
 
+def test_several_trackers_and_a_share_of_the_steps_can_be_given_in_the_form() -> None:
+    asked = {"report_to": "tensorboard, wandb", "save_steps": 0.25, "logging_steps": 5.0}
+    config = form_config({name: field_component(name).preprocess(value) for name, value in asked.items()})  # type: ignore[attr-defined]
+    assert (config.trackers, config.save_steps) == (("tensorboard", "wandb"), 0.25)
+    assert repr(config.logging_steps) == "5"
+
+
 @pytest.mark.parametrize("name", list(FIELDS))
 def test_each_field_has_a_component(name: str) -> None:
     assert field_component(name).elem_id == f"train-{name}"
