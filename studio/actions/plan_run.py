@@ -1,14 +1,15 @@
 """What a run will do, before it is started: steps, memory, and how long by earlier runs here."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 
-from studio.dataset.manifest import read_manifest
+from studio.dataset.example import RowProblem
 from studio.errors import StudioError
 from studio.memory.gpus import Gpu, Verdict, card, usable_bytes, verdict
 from studio.memory.plan import LABEL_LENGTH, MemoryEstimate
@@ -20,12 +21,20 @@ from studio.registry.spec import ModelDimensions
 from studio.runs.confinement import require_own_data
 from studio.runs.manager import JobManager, JobState, RunStatus
 from studio.services import Services
+from studio.training.data.sources import read_list, row_judge
 from studio.training.plan import training_plan
+from studio.training.preflight import shared_by_lists
 from studio.training.schedule import Schedule
 from studio.units import format_bytes, format_duration
 
+Found = TypeVar("Found")
 _MOST_CLIPS = 20_000
 """More are not counted: a plan is made at every change of a form."""
+_READ_BY = (
+    *("train_data", "test_data", "audio_column", "text_column"),
+    *("distill", "language", "min_audio_len", "max_audio_len"),
+)
+"""Options that decide what is found in the lists."""
 _LOOKED_AT = 50
 """Earlier runs among which one alike is looked for."""
 
@@ -43,6 +52,8 @@ class RunPlan:
     """Of this machine; without one, the processor trains."""
     seconds: float | None
     """From start to end, at the pace of the last run of this model, method and batch size."""
+    shared: Message | None = None
+    """Which clips stand in the training and the test list, as far as files here tell it."""
 
     @property
     def memory_bytes(self) -> int | None:
@@ -103,6 +114,7 @@ class RunPlan:
             "gpu": self.gpu.name if self.gpu else None,
             "verdict": self.verdict,
             "seconds": self.seconds,
+            "shared": str(self.shared) if self.shared else None,
         }
 
 
@@ -112,13 +124,21 @@ def plan_run(config: TrainingConfig, services: Services) -> RunPlan:
     Raises:
         StudioError: if the data may not be read by this studio's visitors.
     """
-    require_own_data(services.settings, config.train_data)
+    for source in filter(None, (config.train_data, config.test_data)):
+        require_own_data(services.settings, source)
     gpu = card("")
     clips = _count_clips(config)
     steps = config.max_steps if config.max_steps > 0 else None
     if clips is not None:
         steps = Schedule.of(config, clips).max_steps
-    return RunPlan(clips, steps, _sized(config, gpu, services), gpu, _seconds(config, steps, services.jobs))
+    return RunPlan(
+        clips,
+        steps,
+        _sized(config, gpu, services),
+        gpu,
+        _seconds(config, steps, services.jobs),
+        _of_lists(_shared, config),
+    )
 
 
 def _sized(config: TrainingConfig, gpu: Gpu | None, services: Services) -> MemoryEstimate | None:
@@ -135,34 +155,40 @@ def _sized(config: TrainingConfig, gpu: Gpu | None, services: Services) -> Memor
 
 def _count_clips(config: TrainingConfig) -> int | None:
     """Of lists on this machine; less what is kept back for evaluation."""
-    try:
-        paths = [Path(source).expanduser() for source in sources_of(config.train_data)]
-        changed = tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in paths)
-        columns = (config.audio_column, config.text_column)
-        count = _counted(config.train_data, columns, not config.distill, changed)
-    except (StudioError, OSError, ValueError):  # the start says it, and "Preview and check the data"
-        return None
-    if count is None:
+    count = _of_lists(_counted, config)
+    if not count:
         return None
     if not config.test_data and config.train_data != DEMO:
         count -= min(count - 1, max(1, round(config.validation_share * count)))
     return min(count, config.max_train_samples or count)
 
 
+def _of_lists(
+    ask: Callable[[TrainingConfig, tuple[int, ...]], Found | None], config: TrainingConfig
+) -> Found | None:
+    """What `ask` finds in the lists of a run, asked anew when one of them has changed."""
+    try:
+        sources = [*sources_of(config.train_data), *filter(None, sources_of(config.test_data))]
+        paths = [Path(source).expanduser() for source in sources]
+        changed = tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in paths)
+        read_by = {name: getattr(config, name) for name in _READ_BY}
+        return ask(replace(TrainingConfig(), local_files_only=True, **read_by), changed)
+    except (StudioError, OSError, ValueError):  # the start says it, and "Preview and check the data"
+        return None
+
+
 @lru_cache(maxsize=64)
-def _counted(source: str, columns: tuple[str, str], needs_text: bool, changed: tuple[int, ...]) -> int | None:
-    """None for more than are counted; asked anew when one of the lists has `changed`."""
-    del changed
-    found = read_manifest(
-        source,
-        max_rows=_MOST_CLIPS,
-        local_files_only=True,
-        needs_text=needs_text,
-        audio_column=columns[0],
-        text_column=columns[1],
-    )
-    count = len(found.examples)
-    return None if count >= _MOST_CLIPS else count
+def _counted(config: TrainingConfig, _changed: tuple[int, ...]) -> int | None:
+    """None for more than are counted."""
+    examples = read_list(config, config.train_data, "train", _MOST_CLIPS).examples
+    judge = row_judge(config)
+    count = sum(not isinstance(judge(example), RowProblem) for example in examples)
+    return None if len(examples) >= _MOST_CLIPS else count
+
+
+@lru_cache(maxsize=64)
+def _shared(config: TrainingConfig, _changed: tuple[int, ...]) -> Message | None:
+    return shared_by_lists(config)
 
 
 def _seconds(config: TrainingConfig, steps: int | None, jobs: JobManager) -> float | None:

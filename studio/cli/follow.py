@@ -1,14 +1,14 @@
 """Watches a run from the terminal: one line of progress, and what came of it."""
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from studio.cli.output import ProgressLine, say, show
 from studio.cli.parsing import PROGRAM
 from studio.evaluation.capabilities import verdict_of
-from studio.messages import Message
 from studio.options.arguments import command_line
 from studio.runs import process
 from studio.runs.disk import LITTLE_SPACE_BYTES
@@ -26,34 +26,63 @@ ENDED = (JobState.FINISHED, JobState.STOPPED, JobState.FAILED, JobState.INTERRUP
 _LOOK_SECONDS = 0.5
 
 
-def follow(jobs: JobManager, run_id: str) -> RunStatus:
+def follow(
+    jobs: JobManager, run_id: str, *, quarantine: Path | None = None, told: Collection[str] = ()
+) -> RunStatus:
     """Shows the run until it ends. Ctrl-C asks it to save a checkpoint and end; a second one leaves it alone.
+
+    `quarantine` is the folder that lists the rows of a run that are not used, `told` what was noted before.
 
     Raises:
         KeyboardInterrupt: at the second Ctrl-C.
     """
-    told: set[Message] = set()
+    notes = Notes(quarantine and quarantine / f"{run_id}.jsonl", set(told))
     with ProgressLine() as line:
         try:
-            return _watch(jobs, run_id, line, told)
+            return _watch(jobs, run_id, line, notes)
         except KeyboardInterrupt:
             line.end()
             if jobs.status(run_id).state is not JobState.QUEUED:
                 say("Stopping: what was trained is being saved. Ctrl-C again leaves without waiting for it.")
             jobs.stop(run_id)
-            return _watch(jobs, run_id, line, told)
+            return _watch(jobs, run_id, line, notes)
 
 
-def _watch(jobs: JobManager, run_id: str, line: ProgressLine, told: set[Message]) -> RunStatus:
+@dataclass(frozen=True)
+class Notes:
+    """What there is to note of a run, each once."""
+
+    rows_file: Path | None
+    """Lists the rows that are not used."""
+    told: set[str]
+
+    def of(self, status: RunStatus) -> list[str]:
+        """Those that have not been told yet."""
+        found = [str(warning) for warning in status.warnings]
+        if (unused := self._unused(status.data or {})) is not None:
+            found.append(unused)
+        new = [note for note in dict.fromkeys(found) if note not in self.told]
+        self.told.update(new)
+        return new
+
+    def _unused(self, data: Mapping[str, Any]) -> str | None:
+        skipped = data.get("skipped") or ()
+        if not skipped:
+            return None
+        first = skipped[0]
+        said = f"{data.get('skipped_count', len(skipped))} of the lists' rows are not used."
+        where = f" All of them: {self.rows_file}" if self.rows_file else ""
+        return f"{said} Line {first.get('line')}: {first.get('reason')}{where}"
+
+
+def _watch(jobs: JobManager, run_id: str, line: ProgressLine, notes: Notes) -> RunStatus:
     """Looks until the run has ended; what it has to note is said when it is known, and once."""
     was_interrupted = False
     while True:
         status = jobs.status(run_id)
-        for warning in status.warnings:
-            if warning not in told:
-                line.end()
-                say(f"Note: {warning}")
-        told.update(status.warnings)
+        for note in notes.of(status):
+            line.end()
+            say(f"Note: {note}")
         line.update(progress(status))
         if status.state in ENDED and (status.state is not JobState.INTERRUPTED or was_interrupted):
             process.wait_for_exit(jobs.folder(run_id))

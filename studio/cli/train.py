@@ -19,7 +19,7 @@ from studio.services import Services
 from studio.settings import Settings
 from studio.training.distributed.slurm import slurm_script
 from studio.training.launch import launch_command, launched
-from studio.training.preflight import check_logger, check_sources
+from studio.training.preflight import check_logger, check_sources, shared_by_lists
 from studio.training.run_dir import RunDir
 from studio.units import format_bytes
 
@@ -67,16 +67,19 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         return 0
     with Services.open(settings) as services:
         services.registry.get(config.base_model)
+        check_sources(config, downloads=not given.plan)
         if given.plan:
             _tell_plan(plan_run(config, services), as_json=given.json)
             return 0
-        check_sources(config)
+        told = [str(shared)] if (shared := shared_by_lists(config)) else []
+        for note in told:
+            say(f"Note: {note}")
         fetch_base(services, config)
         if is_resumed:
             if unfinished := _unfinished(services, config):
                 services.jobs.resume(unfinished, config)
                 say(f"Run {unfinished} goes on.")
-                return finish(services, unfinished, as_json=given.json)
+                return finish(services, unfinished, as_json=given.json, told=told)
             say("No unfinished run has this run_name: a new one begins.")
         run_id = services.jobs.submit(config)
         folder = RunDir(settings.runs / run_id)
@@ -88,7 +91,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             else:
                 show(run_id)
             return 0
-        return finish(services, run_id, as_json=given.json)
+        return finish(services, run_id, as_json=given.json, told=told)
 
 
 def _tell_plan(plan: RunPlan, *, as_json: bool) -> None:
@@ -97,6 +100,8 @@ def _tell_plan(plan: RunPlan, *, as_json: bool) -> None:
         return
     for name, value in plan.facts():
         show(f"{name}: {value}")
+    if plan.shared:
+        say(f"Note: {plan.shared}")
     if plan.verdict == "does_not_fit":
         say(f"That is more memory than is free here: {PROGRAM} fit finds settings that fit.")
 
@@ -158,10 +163,12 @@ def fetch_base(services: Services, config: TrainingConfig) -> None:
         )
 
 
-def finish(services: Services, run_id: str, *, as_json: bool) -> int:
-    """Follows a queued or running run to its end, tells what came of it, and gives the exit code."""
+def finish(services: Services, run_id: str, *, as_json: bool, told: Collection[str] = ()) -> int:
+    """Follows a queued or running run to its end, tells what came of it, and gives the exit code; what was
+    `told` of it is not said again.
+    """
     services.jobs.start()
-    status = follow(services.jobs, run_id)
+    status = follow(services.jobs, run_id, quarantine=services.settings.quarantine, told=told)
     if as_json:
         show_json(as_dict(status, RunDir(services.settings.runs / run_id)))
     tell(status, say if as_json else show, is_followed=True)

@@ -51,15 +51,15 @@ class Shared:
         )
 
 
-def shared_clips(train: Sequence[Example], evaluation: Sequence[Example]) -> Shared:
+def shared_clips(train: Sequence[Example], evaluation: Sequence[Example], *, listens: bool = True) -> Shared:
     """How many clips of `evaluation` are in `train`, too, and which: the same sound, in whatever file.
 
     Two stretches of one recording are the same clip where they have half of the shorter one in common. Files
-    are compared only where their sizes are equal, and heard only where clips are about equally long: of many
-    clips those whose texts are the same as well.
+    are compared only where their sizes are equal, and heard only where clips are about equally long (and if
+    it `listens`): of many clips those whose texts are the same as well.
     """
     cut = set(_from_one_file(train, evaluation))
-    places = sorted(cut.union(_heard_twice(train, evaluation, cut)))
+    places = sorted(cut.union(_heard_twice(train, evaluation, cut) if listens else ()))
     names = dict.fromkeys(evaluation[place].audio_path.name for place in places[:_NAMED])
     return Shared(len(evaluation), tuple(places), tuple(names))
 

@@ -2,17 +2,23 @@
 
 from importlib.util import find_spec
 
+from studio.dataset.example import RowProblem
+from studio.dataset.sequences import joined
+from studio.dataset.shared import shared_clips
+from studio.dataset.usable import HEARD_AT_ONCE
 from studio.errors import ConfigError
-from studio.options.sources import sources_of
+from studio.messages import Message
+from studio.options.sources import DEMO, is_on_hub, sources_of
 from studio.options.training import TrainingConfig
 from studio.training.data.augmentation import Augmentation
-from studio.training.data.sources import read_list
+from studio.training.data.sources import read_list, require, row_judge
 
 _FIRST_ROWS = 20
 
 
-def check_sources(config: TrainingConfig) -> None:
-    """Reads the first usable rows of the run's lists and its augmentation: a slip is answered at once.
+def check_sources(config: TrainingConfig, *, downloads: bool = True) -> None:
+    """Looks for a row that can be used in each of the run's lists, and reads its augmentation: a slip is
+    answered at once. Unless it `downloads`, lists of the Hub are left alone.
 
     Raises:
         ManifestError: if a list is missing, cannot be read, or has no row that can be used.
@@ -22,7 +28,41 @@ def check_sources(config: TrainingConfig) -> None:
     Augmentation.of(config)
     for source, split in ((config.train_data, "train"), (config.test_data, "test")):
         for part in filter(None, sources_of(source)):
-            read_list(config, part, split, _FIRST_ROWS)
+            if downloads or not is_on_hub(part):
+                _require_usable(config, part, split)
+
+
+def _require_usable(config: TrainingConfig, source: str, split: str) -> None:
+    """By what judges the rows of a run, short of listening: mostly the first row is good."""
+    judge = row_judge(config)
+    for most in (_FIRST_ROWS, None):
+        manifest = read_list(config, source, split, most)
+        problems = list(manifest.problems)
+        for example in manifest.examples:
+            judged = judge(example)
+            if not isinstance(judged, RowProblem):
+                return
+            problems.append(judged)
+        if len(manifest.examples) < _FIRST_ROWS:
+            break
+    require((), manifest.source, problems)
+
+
+def shared_by_lists(config: TrainingConfig) -> Message | None:
+    """Says which clips stand in the training and the test list, as far as files here tell it."""
+    lists = []
+    for source, split in ((config.train_data, "train"), (config.test_data, "test")):
+        parts = sources_of(source)
+        if not all(map(_is_own, parts)):
+            return None
+        lists.append(joined([read_list(config, part, split, HEARD_AT_ONCE).examples for part in parts]))
+    found = shared_clips(*lists, listens=False)
+    return found.sentence if found.count else None
+
+
+def _is_own(source: str) -> bool:
+    """Whether a list is one of the user's, on this machine."""
+    return bool(source) and source.partition(":")[0] != DEMO and not is_on_hub(source)
 
 
 def check_logger(config: TrainingConfig) -> None:

@@ -7,7 +7,8 @@ from studio.dataset.example import Example
 from studio.lazy_imports import transformers_library
 from studio.options.training import TrainingConfig
 from studio.training.data.clips import clip_maker
-from studio.transcription.languages import AUTO, resolve_language
+from studio.training.data.sources import require_language
+from studio.transcription.languages import resolve_language
 from studio.transcription.special_tokens import SpecialTokens
 
 
@@ -29,7 +30,12 @@ def tokens_of_labels(
 
     any_language = next(iter(tokens.languages), None)
     make = clip_maker(config, tokens, encode, any_language)
-    return lambda example: make(example, with_times=config.timestamps).most_tokens
+
+    def count(example: Example) -> int:
+        require_language(example, config)
+        return make(example, with_times=config.timestamps).most_tokens
+
+    return count
 
 
 def characters_of_labels(config: TrainingConfig) -> Callable[[Example], int]:
@@ -38,11 +44,10 @@ def characters_of_labels(config: TrainingConfig) -> Callable[[Example], int]:
     Raises:
         ConfigError: if the run's language is none of Whisper's; what comes back raises it for a row's.
     """
-    is_said = resolve_language(config.language) != AUTO
+    resolve_language(config.language)
 
     def count(example: Example) -> int:
-        if example.language and not is_said:
-            resolve_language(example.language)
+        require_language(example, config)
         return len(example.text)
 
     return count

@@ -5,6 +5,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from studio.dataset.usable import (
 )
 from studio.errors import ConfigError, ManifestError
 from studio.evaluation.other_languages import clips_in_other_languages
+from studio.messages import Message
 from studio.options.sources import DEMO, sources_of
 from studio.options.training import TrainingConfig
 from studio.transcription.languages import AUTO, resolve_language
@@ -63,7 +65,7 @@ def read_source(config: TrainingConfig, on_row: Callable[[], None] = lambda: Non
     test_source = config.test_data or (f"{DEMO}:validation" if config.train_data == DEMO else "")
     tests = [read_list(config, source, "test") for source in sources_of(test_source) if source]
     is_small = sum(len(manifest.examples) for manifest in (*manifests, *tests)) <= HEARD_AT_ONCE
-    judge = _judge(config, on_row, is_small=is_small)
+    judge = row_judge(config, on_row, is_small=is_small)
     parts = [_usable(manifest, judge, problems) for manifest in manifests]
     for manifest, part in zip(manifests, parts, strict=True):
         require(part, manifest.source, problems)
@@ -158,21 +160,37 @@ def _usable(
     return usable(manifest.examples, judge, problems)
 
 
-def _judge(
-    config: TrainingConfig, on_row: Callable[[], None], *, is_small: bool
+def require_language(example: Example, config: TrainingConfig) -> None:
+    """Raises ConfigError: if a row names a language that Whisper has not, and the run none for all rows."""
+    if example.language and resolve_language(config.language) == AUTO:
+        reason = _why_unknown(example.language)
+        if reason is not None:
+            raise ConfigError("{reason} A language for all rows is named with --language.", reason=reason)
+
+
+@lru_cache(maxsize=256)
+def _why_unknown(language: str) -> Message | None:
+    try:
+        resolve_language(language)
+    except ConfigError as error:  # whose search for a name that is near takes a while
+        return error.message()
+    return None
+
+
+def row_judge(
+    config: TrainingConfig, on_row: Callable[[], None] = lambda: None, *, is_small: bool = False
 ) -> Callable[[Example], Judged]:
     """What judges a row by its language, if that counts, and by its sound.
 
     Of many rows nothing is heard: the length in the list counts, and where that is out of bounds the file's.
     """
     bounds = config.min_audio_len, config.max_audio_len
-    is_auto = resolve_language(config.language) == AUTO
 
     def judge(example: Example) -> Judged:
         """How long a row's clip lasts, or why it cannot be used."""
         on_row()
         try:
-            resolve_language(example.language if is_auto and example.language else AUTO)
+            require_language(example, config)
         except ConfigError as error:
             return RowProblem.from_error(example.line, str(example.audio_path), error)
         if is_small:

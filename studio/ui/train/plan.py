@@ -32,6 +32,7 @@ def plan_view(plan: RunPlan, config: TrainingConfig, locale: str) -> Html:
         tag("p", tr(demo, locale)) if is_demo else None,
         facts([(said(name, locale), said(value, locale)) for name, value in plan.facts()]),
         note(tr(warned, locale), "warning") if short else None,
+        note(said(plan.shared, locale), "warning") if plan.shared else None,
         tag("p", " → ".join(tr(PHASE_NAMES[phase], locale) for phase in _phases(config)), class_="subdued"),
         class_="run-plan",
     )

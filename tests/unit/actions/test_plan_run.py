@@ -1,5 +1,6 @@
 """A plan says what the run then does."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,6 +44,20 @@ def test_a_list_that_has_grown_is_counted_anew(services: Services, tones: Path) 
     assert plan_run(config, services).clips == 3
     write_text(listed, "".join(rows.splitlines(keepends=True)[:5]))
     assert plan_run(config, services).clips == 5
+
+
+def test_clips_in_a_language_that_whisper_has_not_are_not_counted_and_shared_ones_are_named(
+    services: Services, tones: Path
+) -> None:
+    listed = tones.with_name("irish.jsonl")
+    rows = [json.loads(line) for line in tones.read_text("utf-8").splitlines()[:4]]
+    lines = [json.dumps({**row, "language": "ga-IE" if place else "en"}) for place, row in enumerate(rows)]
+    write_text(listed, "\n".join(lines))
+    config = TrainingConfig(train_data=str(listed), test_data=str(tones))
+    plan = plan_run(config, services)
+    assert plan.clips == 1 and plan_run(replace(config, language="en"), services).clips == 4
+    assert "4 of 12 evaluation clips are also trained on" in str(plan.to_json()["shared"])
+    assert plan_run(replace(config, test_data=""), services).shared is None
 
 
 def test_what_is_not_known_before_the_start_is_left_out(services: Services) -> None:

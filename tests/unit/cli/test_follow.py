@@ -1,11 +1,13 @@
 """What the terminal says of a run's memory and of its end."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from studio.cli.follow import memory_lines, tell
+from studio.cli.follow import Notes, memory_lines, tell
 from studio.cli.runs import how_far
+from studio.messages import Message
 from studio.options.training import TrainingConfig
 from studio.runs.status import JobState, RunStatus
 from studio.ui.train.run_views import run_findings, run_status
@@ -73,6 +75,16 @@ def test_a_model_that_has_lost_nothing_is_not_said_to(capsys: pytest.CaptureFixt
     tell(RunStatus("mine", JobState.FINISHED, TrainingConfig(), model_id="mine", capabilities=kept))
     told = capsys.readouterr()
     assert "gentler" not in told.out + told.err
+
+
+def test_rows_that_are_not_used_are_told_once_and_so_is_what_was_noted_before(tmp_path: Path) -> None:
+    data = {"skipped": [{"line": 6, "reason": "The clip is silent."}], "skipped_count": 2}
+    warnings = (Message("{count} clips are shared.", count="8"), Message("No rehearsal."))
+    status = RunStatus("mine", JobState.RUNNING, TrainingConfig(), data=data, warnings=warnings)
+    notes = Notes(tmp_path / "mine.jsonl", {"8 clips are shared."})
+    rows = "2 of the lists' rows are not used. Line 6: The clip is silent. All of them: "
+    assert notes.of(status) == ["No rehearsal.", f"{rows}{tmp_path / 'mine.jsonl'}"]
+    assert notes.of(status) == [] == Notes(None, set()).of(replace(status, data={}, warnings=()))
 
 
 def test_a_list_of_runs_says_a_state_once() -> None:

@@ -4,17 +4,22 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from safetensors.torch import load_file, save_file
 
+from studio.cli import train
 from studio.dataset.manifest import read_manifest
+from studio.dataset.report import check_dataset
 from studio.errors import ConfigError, ManifestError, StudioError
 from studio.options.arguments import command_line, parse_training_arguments, read_config, write_yaml
 from studio.options.sources import sources_of
 from studio.options.training import TrainingConfig
+from studio.settings import Settings
+from studio.training.data.label_lengths import characters_of_labels
 from studio.training.data.sources import SourceData, read_source
 from studio.training.preflight import check_sources
 from studio.transcription.loaded_base import load_base
@@ -88,6 +93,33 @@ def test_a_comma_in_a_file_name_separates_nothing(tmp_path: Path) -> None:
 def test_a_slip_in_the_second_manifest_is_answered_at_once(two: str) -> None:
     with pytest.raises(ManifestError, match=r"no manifest .*gone\.jsonl"):
         check_sources(TrainingConfig(train_data=f"{two},gone.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"language": "ga-IE"}, "'ga-IE' is no language of Whisper.* is named with --language"),
+        ({"language": "ckb"}, "'ckb' is no language of Whisper.* is named with --language"),
+        ({"start_time": 0.0, "end_time": 0.1}, "The clip lasts 0.10 s"),
+    ],
+)
+def test_a_list_of_which_nothing_can_be_used_is_refused_alike_before_the_start_and_in_the_run(
+    tmp_path: Path, settings: Settings, row: dict[str, Any], reason: str
+) -> None:
+    manifest = make_tones(tmp_path, count=3)
+    write_rows(manifest, [{**old, **row} for old in rows_of(manifest)])
+    config = TrainingConfig(train_data=str(manifest))
+    with pytest.raises(ManifestError, match=f"3 rows have problems.*{reason}") as before:
+        check_sources(config, downloads=False)
+    with pytest.raises(ManifestError) as within:
+        read_source(config)
+    assert str(before.value) == str(within.value)
+    with pytest.raises(ManifestError, match=reason):
+        train.run(["--train_data", str(manifest), "--base_model", "large-v3", "--plan"], settings)
+    if "language" in row:
+        check_sources(replace(config, language="en"))
+        report = check_dataset(str(manifest), label_length=characters_of_labels(config))
+        assert report.good_rows == 0 and str(report.problems[0].reason) in str(within.value)
 
 
 def test_nobody_is_heard_in_training_and_in_evaluation(tmp_path: Path) -> None:
