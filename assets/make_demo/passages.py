@@ -12,6 +12,8 @@ from .clips import draw_sentence
 from .speech import write_opus
 from .voices import SAMPLE_RATE, Samples, Voice, espeak
 
+SEED = 3
+"""Decides which sentences the last passages have, and how all are said."""
 SECONDS = 28.0
 """At most: a passage is one window."""
 _PAUSES = (0.25, 0.6)
@@ -139,7 +141,8 @@ COMMANDS = ("en-us+f1", "en+m7")
 """Voices that say sentences of the demo model, which reads nothing else."""
 
 
-def _passages(rng: random.Random) -> list[Passage]:
+def written_passages(rng: random.Random) -> list[Passage]:
+    """All that are said."""
     commands = [
         Passage(
             "en", voice, ". ".join(draw_sentence(False, rng).strip().capitalize() for _ in range(12)) + "."
@@ -149,13 +152,13 @@ def _passages(rng: random.Random) -> list[Passage]:
     return [*PASSAGES, *commands]
 
 
-def write_passages(folder: Path, seed: int = 3) -> None:
+def write_passages(folder: Path, seed: int = SEED) -> None:
     """Writes each passage as a file, and `passages.jsonl` with their languages; not what is said in them:
     a base is to read them as it does.
     """
     folder.mkdir(parents=True, exist_ok=True)
     rng, rows = random.Random(seed), []
-    for number, passage in enumerate(_passages(rng)):
+    for number, passage in enumerate(written_passages(rng)):
         name = f"{number:02d}-{passage.language}.ogg"
         sound = _said(passage, rng)
         write_opus(folder / name, sound)

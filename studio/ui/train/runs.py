@@ -7,10 +7,12 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.runs.confinement import require_confined
 from studio.runs.manager import JobManager
 from studio.runs.status import RunStatus
 from studio.services import Services
 from studio.training.learning_rate import gentler
+from studio.training.preflight import check_sources
 from studio.translation import N_, tr
 from studio.ui.shared.access import require_training
 from studio.ui.shared.errors import told_in
@@ -61,7 +63,10 @@ def _starter(services: Services, more: dict[str, Any]) -> Callable[..., Any]:
     def start(seen: Seen, request: gr.Request, **values: Any) -> list[Any]:
         own = services_for(services, request)
         require_training(own.settings)
-        run_id = own.jobs.submit(form_config({**values, **more}))
+        config = form_config({**values, **more})
+        require_confined(config, own.settings)
+        check_sources(config, downloads=False)
+        run_id = own.jobs.submit(config)
         return render(own.jobs, run_id, seen, request_locale(request))
 
     return start

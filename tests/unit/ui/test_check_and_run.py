@@ -10,6 +10,7 @@ import soundfile
 
 from studio.actions.check_data import CheckAnswer, CheckQuestion, check
 from studio.dataset.report import WARNINGS
+from studio.errors import ManifestError
 from studio.options.training import TrainingConfig
 from studio.services import Services
 from studio.settings import Settings
@@ -18,6 +19,7 @@ from studio.training.data.preparation import prepare
 from studio.training.data.sources import read_source
 from studio.training.events import EventLog
 from studio.training.stop import StopSignal
+from studio.ui.train.runs import _starter
 from tests.micro import SAMPLING_RATE, make_tones
 
 TONE = (0.3 * np.sin(np.arange(40 * SAMPLING_RATE) / 3)).astype(np.float32)
@@ -119,6 +121,16 @@ def test_check_and_run_leave_the_same_rows_out(
     assert unusable(checked(settings, path, str(micro_model), options)) == wanted
     lengths = [clip.example.duration_seconds for clip in data.train]
     assert all(length is not None and length <= 3.0 for length in lengths), "as long as they are"
+
+
+def test_the_page_refuses_a_list_of_which_no_clip_can_be_used_before_there_is_a_run(
+    settings: Settings, tmp_path: Path
+) -> None:
+    manifest = make_tones(tmp_path, count=2, language="ga-IE")
+    with Services.open(settings) as services:
+        with pytest.raises(ManifestError, match="is named with --language"):
+            _starter(services, {})(None, None, train_data=str(manifest))
+        assert not services.jobs.runs()
 
 
 def test_rows_that_cannot_be_used_are_not_kept_back_for_evaluation(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Rehearsal: what the base reads, which window goes with which batch, and whole runs."""
 
 import json
+import random
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from assets.make_demo.passages import SEED as PASSAGES_SEED
+from assets.make_demo.passages import _sentences, written_passages
 from studio.dataset.example import Example
+from studio.evaluation.other_languages import clips_in_other_languages
 from studio.files import read_json, write_json
 from studio.memory.plan import Phase
 from studio.memory.training import estimate_training
@@ -110,6 +114,15 @@ def test_the_studio_brings_passages_of_a_window_each_in_ten_languages() -> None:
     assert len({example.language for example in found}) > 10
     assert all(10 < (example.duration_seconds or 0) <= 30 for example in found)
     assert sum(path.stat().st_size for path in PASSAGES.parent.iterdir()) < 3 * 1024**2
+
+
+def test_no_sentence_that_is_rehearsed_is_in_the_sample_of_the_check_after_a_run() -> None:
+    """Some of the passages are of the sample's kind; it would show nothing if they were of its words."""
+    said = written_passages(random.Random(PASSAGES_SEED))
+    rehearsed = {sentence.strip(" .?!").lower() for passage in said for sentence in _sentences(passage.text)}
+    checked = {row.text for row in clips_in_other_languages("", ("zh",), 40)}
+    assert len(said) == len(passages(TrainingConfig())) and len(rehearsed) > 60 and len(checked) > 20
+    assert not rehearsed & checked
 
 
 def windows_of(count: int, per_batch: float) -> Windows:
