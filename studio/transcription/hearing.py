@@ -26,6 +26,8 @@ _FURTHER_VOICE_SECONDS = 3.0
 """What is left of a stretch is asked, too, if somebody speaks in it for so long."""
 _HOLE_SECONDS = 3.0
 """A voice that lasts so long has a word in it: where the alignment knows none, the text left some out."""
+_SHORTER_SECONDS = 1.0
+"""By so much what is heard once more is shorter than what it was left out of, if that was left out itself."""
 _CLEAR_VOICE = 0.4
 """Half a second of tones or of many voices stays below this, of 400 single words 373 are above."""
 _CLEARLY_LESS_LIKELY = 0.3
@@ -70,6 +72,7 @@ class HeardWindow:
     plain: str = ""
     """The text, if anything was said."""
     voices: list[Span] = field(default_factory=list)
+    """Where somebody may be speaking; if nothing was written, where somebody clearly is."""
     timed: list[Segment] | None = None
     """Segments and words with times from the window's beginning, where they were asked for."""
 
@@ -83,33 +86,38 @@ class HeardWindow:
 
         `room`: tokens that the next window can be told. Gives what the model passed over, to be heard alone.
         """
-        left_out: list[Stretch] = []
         stretch, recording = self.stretch, self.stretch.recording
         recording.is_begun = True
+        spans = self._passed_over() if options.vad else []
+        left_out = [stretch.part(span) for span in spans]
         if self.plain:
             recording.language = self.language
             recording.language_probabilities = recording.language_probabilities or self.odds
             context = self.text.context
             recording.context = [*recording.context, *context][-room:] if context and room else []
             segments = [Segment(0.0, self.seconds, self.plain)] if self.timed is None else self.timed
-            spans = self._passed_over() if options.vad else []
             stretch.add(split_at(segments, spans, recording.language), self.seconds)
-            left_out = [stretch.part(span) for span in spans]
         stretch.position_seconds += self.text.advance_seconds
         return left_out
 
     def _passed_over(self) -> list[Span]:
-        """Where both the alignment and the model's own times say that nothing was written; and the holes."""
-        if self.timed is None or not self.stretch.with_times:
-            return []
-        own = [(part.start_seconds, part.end_seconds) for part in self.text.parts]
-        left = unheard([*self._words(), *own], self.voices, self.text.advance_seconds)
-        holes = self.holes()
-        return sorted([*holes, *(part for part in left if not any(_overlap(part, hole) for hole in holes))])
+        """Where both the alignment and the model's own times say that nothing was written; and the holes.
+
+        Of what is heard alone already only what is shorter, so that it comes to an end.
+        """
+        spans = self.holes()
+        if self.timed is not None and self.stretch.with_times:
+            own = [(part.start_seconds, part.end_seconds) for part in self.text.parts]
+            left = unheard([*self._words(), *own], self.voices, self.text.advance_seconds)
+            spans = sorted(
+                [*spans, *(part for part in left if not any(_overlap(part, hole) for hole in spans))]
+            )
+        longest = self.seconds - _SHORTER_SECONDS if self.stretch.is_left_out else self.seconds
+        return [(start, end) for start, end in spans if end - start <= longest]
 
     def holes(self) -> list[Span]:
         """Long parts with a voice but no word, whatever the model's own times say."""
-        if self.timed is None or not self.stretch.with_times:
+        if self.plain and (self.timed is None or not self.stretch.with_times):
             return []
         return unheard(self._words(), self.voices, self.text.advance_seconds, _HOLE_SECONDS)
 
@@ -171,6 +179,13 @@ def _write_again(
             heard[number] = other
 
 
+def _clear_voices(samples: NDArray[np.float32]) -> list[Span]:
+    """Where somebody speaks, and not only may: what a model took for silence often is."""
+    spans = voiced_spans(samples)
+    parts = [samples[int(start * SAMPLING_RATE) : int(end * SAMPLING_RATE)] for start, end in spans]
+    return [span for span, part in zip(spans, parts, strict=True) if voice_probability(part) >= _CLEAR_VOICE]
+
+
 def _seconds(spans: Sequence[Span]) -> float:
     return sum(end - start for start, end in spans)
 
@@ -190,6 +205,8 @@ def _write(
         is_said = window.text.is_sure or not window.stretch.is_left_out
         window.plain = model.text_of(window.text.tokens).strip() if is_said else ""
         window.timed = None
+        is_nothing = not (window.plain or window.stretch.is_left_out or window.stretch.is_short)
+        window.voices = _clear_voices(window.samples) if is_nothing and options.vad else []
     if options.timestamps != "none" or any(window.stretch.with_times for window in heard):
         _time(model, encoded, heard, options)
 

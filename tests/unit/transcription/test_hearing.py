@@ -88,6 +88,8 @@ def test_what_is_left_behind_the_first_window_counts_for_the_language_by_its_len
 class LateModel(ScriptedModel):
     """Whatever it writes of a window, less than four words are in the window's last two seconds."""
 
+    late_seconds = 2.0
+
     def align(
         self,
         encoded: object,
@@ -97,7 +99,7 @@ class LateModel(ScriptedModel):
     ) -> list[TokenTimes]:
         return [
             TokenTimes(
-                np.linspace(length - 2.0 if len(text) < 4 else 0.0, length, len(text) + 1),
+                np.linspace(length - self.late_seconds if len(text) < 4 else 0.0, length, len(text) + 1),
                 np.full(len(text), 0.5),
             )
             for text, length in zip(texts, seconds, strict=True)
@@ -185,3 +187,34 @@ def test_what_a_model_passes_over_is_heard_alone_and_stands_at_its_place(
     found = Transcriber(Lent(model), "mine").transcribe_samples([speech], 11.0, options)
     assert [segment.text for segment in found.segments] == ["one two three", "four"]
     assert_times_are_sound(found)
+
+
+@pytest.mark.parametrize("first", [Written([], -0.1), Written([at(0)], -0.1), Written([0], -2.0, 0.9)])
+@pytest.mark.parametrize(("logprob", "said"), [(-0.5, "one two"), (-1.5, "")])
+def test_a_clear_voice_of_which_nothing_was_written_is_heard_alone(
+    speech: NDArray[np.float32], first: Written, logprob: float, said: str
+) -> None:
+    def write(_samples: NDArray[np.float32], prompt: list[int], _search: Search) -> Written:
+        return Written([0, 1], logprob) if TOKENS.no_timestamps in prompt else first
+
+    model = ScriptedModel(write)
+    options = TranscribeOptions("en", timestamps="segment")
+    found = Transcriber(Lent(model), "mine").transcribe_samples([speech], 11.0, options)
+    assert (found.text, [search.num_beams for search in model.searches]) == (said, [5, 1, 5])
+
+
+def test_other_beams_may_find_what_was_said_where_nothing_was_written(speech: NDArray[np.float32]) -> None:
+    def write(samples: NDArray[np.float32], _prompt: list[int], search: Search) -> Written:
+        return Written([at(0), 0, 1, at(11)] if search.num_beams == 1 else [], -0.5)
+
+    model = ScriptedModel(write)
+    found = Transcriber(Lent(model), "mine").transcribe_samples([speech], 11.0, TranscribeOptions("en"))
+    assert (found.text, len(model.searches)) == ("one two", 2)
+
+
+def test_what_is_heard_alone_and_left_out_again_comes_to_an_end(speech: NDArray[np.float32]) -> None:
+    model = LateModel(lambda samples, *_: Written([at(0), 0, at(len(samples) / RATE)], -0.1))
+    model.late_seconds = 0.0
+    samples = np.tile(speech, 2)
+    found = Transcriber(Lent(model), "mine").transcribe_samples([samples], 22.0, TranscribeOptions("en"))
+    assert found.text == "one one"
