@@ -78,6 +78,7 @@ STORIES = {
     "studio/ui/train": "browser/test_train browser/test_data browser/test_measured browser/test_beside_a_run",
     "studio/ui/transcribe": "browser/test_transcribe browser/test_beside_a_run",
     "studio/ui/transcribe/live": "browser/test_live",
+    "studio/ui/transcribe/spoken_sound": "browser/test_live",
     "studio/translation": "app/test_command_line browser/test_tabs",
     "studio/units": "app/test_command_line browser/test_memory",
     "tests/golden": "golden/test_commands golden/test_home golden/test_interfaces golden/test_memory "

@@ -1,5 +1,7 @@
 """The microphone, live: words stand on the page while they are spoken, and can be taken away."""
 
+import base64
+import json
 import re
 
 import pytest
@@ -28,6 +30,28 @@ def test_words_stand_on_the_page_while_they_are_spoken(open_page: OpenPage) -> N
     page.locator("#live").get_by_role("button", name="Stop").click()
     expect(page.locator("#live-downloads a")).to_have_count(5)
     expect(text).to_contain_text("kitchen light")
+    live = downloaded(page)
+    again = page.get_by_role("button", name="Transcribe the recording again")
+    again.click()
+    page.wait_for_function(
+        "before => document.querySelector('#live-downloads a[download$=json]').href != before", arg=live
+    )
+    whole = json.loads(base64.b64decode(downloaded(page).partition(",")[2]))
+    assert (json.loads(base64.b64decode(live.partition(",")[2]))["engine"], whole["engine"]) == (
+        "live",
+        "transformers",
+    )
+    expect(text).to_have_text(whole["text"])
+    expect(page.locator("#live-status")).to_have_text("")
+    assert "kitchen light" in whole["text"] and whole["duration_seconds"] > 4
+    page.get_by_role("button", name="Start listening").click()
+    expect(again).to_be_hidden()
+    expect(text).to_contain_text("kitchen")
+
+
+def downloaded(page: Page) -> str:
+    """The address of the JSON file, which has it all."""
+    return str(page.locator("#live-downloads a", has_text="JSON").get_attribute("href"))
 
 
 NOTE_STATUS = """() => {

@@ -45,23 +45,26 @@ def search_options(prefix: str = "transcribe") -> dict[str, Block]:
             ),
             elem_id=f"{prefix}-audio-context",
         )
-        form["chinese_script"] = gr.Radio(
-            [
-                (_("One script"), "auto"),
-                (_("As transcribed"), "as_heard"),
-                (_("Simplified"), "simplified"),
-                (_("Traditional"), "traditional"),
-                (_("Traditional, Taiwan"), "taiwan"),
-            ],
-            value="auto",
-            label=_("Chinese script"),
-            info=_(
-                "A model may write both in one recording; one script: the one that most of it is written in."
-            ),
-            elem_id=f"{prefix}-script",
-        )
+        form["chinese_script"] = script_field(prefix)
     _wire(form)
     return form
+
+
+def script_field(prefix: str) -> gr.Radio:
+    """In which script Chinese is written."""
+    return gr.Radio(
+        [
+            (_("One script"), "auto"),
+            (_("As transcribed"), "as_heard"),
+            (_("Simplified"), "simplified"),
+            (_("Traditional"), "traditional"),
+            (_("Traditional, Taiwan"), "taiwan"),
+        ],
+        value="auto",
+        label=_("Chinese script"),
+        info=_("A model may write both in one recording; one script: the one that most of it is written in."),
+        elem_id=f"{prefix}-script",
+    )
 
 
 def chosen(values: Mapping[str, Any]) -> tuple[TranscribeOptions, EngineChoice]:

@@ -2,31 +2,48 @@
 
 import asyncio
 import time
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
 from gradio.blocks import Block
+from gradio.utils import get_upload_folder
 
-from studio.errors import StudioError
+from studio.errors import AudioError, ConfigError, StudioError
 from studio.reports.markup import Html, tag
+from studio.reports.pieces import progress_bar
+from studio.serving.uploads import UPLOADS_KEPT_SECONDS
+from studio.serving.waiting import Line
 from studio.settings import ASSETS
 from studio.transcription.captions import FORMATS, render
-from studio.transcription.engine import EngineChoice, TranscribeOptions
+from studio.transcription.engine import EngineChoice, Progress, TranscribeOptions, Transcript
 from studio.transcription.model_cache import ModelCache
 from studio.translation import N_, said, tr
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import QUIET, follow_languages
+from studio.ui.shared.following import QUIET, follow_languages, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.light_page import script
-from studio.ui.shared.search_options import engine_fields
-from studio.ui.shared.tasks import ExportStep, shared_note
+from studio.ui.shared.search_options import engine_fields, script_field
+from studio.ui.shared.tasks import (
+    ExportStep,
+    Pace,
+    Task,
+    Tasks,
+    from_before,
+    shared_note,
+    step_bar,
+    tells_steps,
+)
 from studio.ui.shared.transcript_views import download_links
-from studio.ui.transcribe.form import language_and_task
-from studio.ui.transcribe.live_sessions import LiveSessions
+from studio.ui.transcribe.form import NO_MODEL, language_and_task
+from studio.ui.transcribe.live_sessions import LiveSessions, Spoken
+from studio.ui.transcribe.recording import heard_bar
 
 SCRIPT = ASSETS / "microphone.js"
 _ANSWER_SECONDS = 1.0
 _LOOK_SECONDS = 0.05
+_ASKED = ("model", "language", "task", "chinese_script", "engine", "precision")
 _WORDS = {
     "begin": N_("Start listening"),
     "end": N_("Stop"),
@@ -48,12 +65,30 @@ _WORDS = {
 """What the script says, by the names it has for it."""
 
 
-def build_live(engines: ModelCache, model: Block, tab: gr.Tab) -> None:
-    """The section's content, for `model`; the sound goes from the browser to the model and is not kept."""
-    sessions = LiveSessions(engines)
+@dataclass(frozen=True)
+class _Shown:
+    """Components on the right."""
+
+    view: gr.HTML
+    downloads: gr.HTML
+    status: gr.HTML
+    """How far hearing it again is."""
+    offer: gr.Row
+    """What can be done with the sound once it is there."""
+    spoken: gr.State
+
+
+def build_live(engines: ModelCache, line: Line, model: Block, tab: gr.Tab) -> None:
+    """The section's content, for `model`; the sound goes from the browser to the model, and is kept until its
+    visitor leaves or speaks anew, an hour at most: in turn with others, they may have it heard again.
+    """
+    sessions = LiveSessions(engines, lambda: Path(get_upload_folder()) / "live")
+    tasks = Tasks(line)
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
             form: dict[str, Block] = {"model": model, **language_and_task("live")}
+            with gr.Accordion(_("More options"), open=False):
+                form["chinese_script"] = script_field("live")
             with gr.Accordion(_("Engine"), open=False):
                 form |= engine_fields("live")
         with gr.Column(scale=3, min_width=320):
@@ -62,50 +97,140 @@ def build_live(engines: ModelCache, model: Block, tab: gr.Tab) -> None:
                 js_on_load=script(SCRIPT),
                 server_functions=_server_functions(sessions),
             )
+            with gr.Row(visible=False) as offer:
+                again = gr.Button(_("Transcribe the recording again"), elem_id="live-again")
+                cancel = gr.Button(_("Cancel"), elem_id="live-cancel")
+            status = gr.HTML(elem_id="live-status")
             downloads = gr.HTML(elem_id="live-downloads")
-    _wire_sound(engines, sessions, form, view, downloads)
+    spoken = gr.State(None, time_to_live=UPLOADS_KEPT_SECONDS, delete_callback=_forget)
+    shown = _Shown(view, downloads, status, offer, spoken)
+    _wire_sound(engines, sessions, tasks, form, shown)
+    _wire_again(engines, tasks, form, shown, again, cancel)
 
     follow_languages(form["language"], tab.select)
 
-    def show(request: gr.Request) -> Any:
-        return live_view(request_locale(request))
+    def show(spoken: Spoken | None, request: gr.Request) -> Any:
+        again = spoken.transcript if spoken and spoken.is_heard_again else None
+        return live_view(request_locale(request), again)
 
-    tab.select(show, None, view, **QUIET)
+    tab.select(show, spoken, view, **QUIET)
+
+
+def _forget(spoken: Spoken | None) -> None:
+    if spoken is not None:
+        spoken.forget()
 
 
 def _wire_sound(
-    engines: ModelCache,
-    sessions: LiveSessions,
-    form: dict[str, Block],
-    view: gr.HTML,
-    downloads: gr.HTML,
+    engines: ModelCache, sessions: LiveSessions, tasks: Tasks, form: dict[str, Block], shown: _Shown
 ) -> None:
     """The first sound asks for a model, the end gives the files."""
+
+    def clear(spoken: Spoken | None, request: gr.Request) -> list[Any]:
+        """Who speaks anew is done with what was said before."""
+        tasks.stops.cancel(str(request.session_hash))
+        _forget(spoken)
+        return [gr.Row(visible=False), "", None]
 
     def begin(
         model_id: str,
         language: str,
         task: str,
+        chinese_script: str,
         engine: str,
         precision: str,
         event: gr.EventData,
         request: gr.Request,
     ) -> str:
         """Asks for the model; says whether a run shares the machine."""
-        options = TranscribeOptions(language=language, task=task, num_beams=1)  # soon, above all
+        # Soon, above all.
+        options = TranscribeOptions(language, task, num_beams=1, chinese_script=chinese_script)
         sessions.begin(str(event._data["session"]), model_id, options, EngineChoice(engine, precision))
         return shared_note(engines, request_locale(request))
 
-    def end(event: gr.EventData, request: gr.Request) -> str:
-        said = sessions.end(str(event._data["session"]))
-        if said is None or not said.text:
-            return ""
-        files = {ending: render(said, ending) for ending in FORMATS}
-        return download_links(files, "microphone", request_locale(request))
+    def end(event: gr.EventData, request: gr.Request) -> list[Any]:
+        spoken = sessions.end(str(event._data["session"]))
+        if spoken is None:
+            return ["", gr.skip(), gr.skip()]
+        offer = gr.Row(visible=spoken.sound is not None)
+        return [_files(spoken.transcript, request_locale(request)), offer, spoken]
 
-    asked = [form[name] for name in ("model", "language", "task", "engine", "precision")]
+    asked = [form[name] for name in _ASKED]
+    view, downloads = shown.view, shown.downloads
+    view.start_recording(clear, shown.spoken, [shown.offer, shown.status, shown.spoken], **QUIET)
     view.start_recording(**told_in(downloads, begin, [downloads]), inputs=asked, **QUIET)
-    view.stop_recording(end, None, downloads, **QUIET)
+    view.stop_recording(end, None, [downloads, shown.offer, shown.spoken], **QUIET)
+
+
+def _files(transcript: Transcript, locale: str) -> Html:
+    if not transcript.text:
+        return Html("")
+    files = {ending: render(transcript, ending) for ending in FORMATS}
+    return download_links(files, "microphone", locale)
+
+
+def _wire_again(
+    engines: ModelCache,
+    tasks: Tasks,
+    form: dict[str, Block],
+    shown: _Shown,
+    again: gr.Button,
+    cancel: gr.Button,
+) -> None:
+    """The sound is heard again as a whole, as a file would be; its text takes the place of the live one."""
+
+    def task_of(
+        request: gr.Request,
+        spoken: Spoken | None,
+        model: str,
+        language: str,
+        task: str,
+        chinese_script: str,
+        engine: str,
+        precision: str,
+    ) -> Task[Progress | ExportStep, Transcript]:
+        locale = request_locale(request)
+        if spoken is None or spoken.sound is None or not spoken.sound.is_file():
+            raise AudioError("The sound is not kept any more: press Start and speak again.")
+        if not model:
+            raise ConfigError(NO_MODEL)
+        path = spoken.sound
+        options = TranscribeOptions(language, task, timestamps="word", chinese_script=chinese_script)
+        choice = EngineChoice(engine, precision)
+        pace, stays = Pace(time.monotonic()), [gr.skip()] * 3
+
+        def show(step: Progress | ExportStep | None) -> list[Any] | None:
+            if step is None:
+                return None
+            if isinstance(step, ExportStep):
+                return [step_bar(step, locale), *stays]
+            pace.note(step.done_seconds, time.monotonic())
+            return [heard_bar(step, pace, locale), *stays]
+
+        def back() -> list[Any]:
+            return [from_before(locale), *stays]
+
+        def finish(found: Transcript, was_stopped: bool) -> list[Any]:
+            if was_stopped:
+                return back()
+            heard = replace(spoken, transcript=found, is_heard_again=True)
+            return ["", live_view(locale, found), _files(found, locale), heard]
+
+        return Task(
+            work=lambda report, should_stop: engines.transcribe(
+                model, path, options, report, should_stop, choice=choice, on_step=tells_steps(report)
+            ),
+            begun=progress_bar(None, tr("Loading the model and the recording …", locale)),
+            show=show,
+            finish=finish,
+            others=3,
+            back=back,
+            engines=engines,
+        )
+
+    inputs = {"spoken": shown.spoken, **{name: form[name] for name in _ASKED}}
+    work = tasks.handler(task_of, [shown.status, shown.view, shown.downloads, shown.spoken], inputs)
+    wire_work([again.click], cancel, tasks.stops, shown.status, **work, **QUIET)
 
 
 def _server_functions(sessions: LiveSessions) -> list[Any]:
@@ -159,16 +284,18 @@ def _doing(step: ExportStep, locale: str) -> str:
     )
 
 
-def live_view(locale: str) -> Html:
-    """The button, what it says, and where the words go."""
+def live_view(locale: str, again: Transcript | None = None) -> Html:
+    """The button, what it says, and where the words go, or those of a recording that was heard `again`."""
     words = {f"data_{name}": tr(text, locale) for name, text in _WORDS.items()}
     button = tag(
         "button", words["data_begin"], type="button", class_="studio-button live-toggle", data_live="toggle"
     )
     hint = tr("Press the button and speak: grey words may still change.", locale)
+    if again is not None:
+        hint = words["data_heard"].replace("0", str(round(again.duration_seconds)))
     text = tag(
         "p",
-        tag("span", data_live="settled"),
+        tag("span", again.text if again else None, data_live="settled"),
         tag("span", data_live="tentative", class_="tentative"),
         class_="live-text",
         dir="auto",

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,14 @@ from numpy.typing import NDArray
 from studio.dataset.audio import SAMPLING_RATE
 from studio.errors import AudioError, ConfigError
 from studio.messages import Message
+from studio.transcription.chinese_script import AS_HEARD
 from studio.transcription.engine import EngineChoice, TranscribeOptions, Transcript, Word
 from studio.transcription.languages import join_texts
 from studio.transcription.live import LiveText, LiveTranscript
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.window_model import WORD_SECONDS
 from studio.ui.shared.tasks import ExportStep
+from studio.ui.transcribe.spoken_sound import SpokenSound
 
 OnStep = Callable[[Message, float], None]
 """What is being done to get a model ready, and the share that is done."""
@@ -48,16 +51,35 @@ class _Session:
     live: LiveTranscript
     model: str
     seen: float
+    sound: SpokenSound
     resampler: Any = None
     rate: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
+@dataclass(frozen=True)
+class Spoken:
+    """What somebody said, as far as their page has it."""
+
+    transcript: Transcript
+    sound: Path | None
+    """All of it, as a file that whoever holds this deletes; None if it could not be kept."""
+    is_heard_again: bool = False
+    """Whether the transcript is that of the whole sound, and no longer the live one."""
+
+    def forget(self) -> None:
+        """Deletes the sound."""
+        if self.sound is not None:
+            self.sound.unlink(missing_ok=True)
+
+
 class LiveSessions:
     """All that speak at once, by the id that their page made up. Safe to share by threads."""
 
-    def __init__(self, engines: ModelCache) -> None:
+    def __init__(self, engines: ModelCache, folder: Callable[[], Path]) -> None:
+        """`folder` tells where the sound is kept."""
         self._engines = engines
+        self._folder = folder
         self._sessions: dict[str, _Session] = {}
         self._beginnings: dict[str, Beginning] = {}
         self._lock = threading.Lock()
@@ -86,12 +108,15 @@ class LiveSessions:
         try:
             with self._lock:
                 self._require_room()
-            hear = self._hearing(model, replace(options, timestamps="word"), choice)
+            hear = self._hearing(model, replace(options, timestamps="word", chinese_script=AS_HEARD), choice)
+            script = options.chinese_script if options.task == "transcribe" else AS_HEARD
             # So that the first words do not wait for the model.
             hear(np.zeros(SAMPLING_RATE, np.float32), told)
             with self._lock:
                 self._require_room()
-                self._sessions[session_id] = _Session(LiveTranscript(hear), model, time.monotonic())
+                sound = SpokenSound(self._folder(), self._engines.longest_seconds)
+                live = LiveTranscript(hear, script)
+                self._sessions[session_id] = _Session(live, model, time.monotonic(), sound)
                 del self._beginnings[session_id]
         except BaseException as error:
             beginning.error, beginning.seen = error, time.monotonic()
@@ -116,10 +141,12 @@ class LiveSessions:
         session = self._session(session_id)
         with session.lock:
             session.seen = time.monotonic()
-            text = session.live.feed(_resampled(session, _samples(sound, rate), rate, is_last=is_last))
+            samples = _resampled(session, _samples(sound, rate), rate, is_last=is_last)
+            session.sound.add(samples)
+            text = session.live.feed(samples)
             return session.live.finish() if is_last else text
 
-    def end(self, session_id: str) -> Transcript | None:
+    def end(self, session_id: str) -> Spoken | None:
         """Forgets somebody, and gives what they said; None if nobody spoke under this id."""
         with self._lock:
             session = self._sessions.pop(session_id, None)
@@ -128,7 +155,7 @@ class LiveSessions:
         with session.lock:
             live = session.live
             texts = [segment.text for segment in live.segments]
-            return Transcript(
+            transcript = Transcript(
                 text=join_texts(texts, live.language),
                 segments=live.segments,
                 language=live.language,
@@ -137,11 +164,13 @@ class LiveSessions:
                 engine="live",
                 audio_path="",
             )
+            return Spoken(transcript, session.sound.end())
 
     def _forget_idle(self) -> None:
         """Sessions whose browser is gone, and beginnings that failed a while ago."""
         earliest = time.monotonic() - IDLE_SECONDS
-        self._sessions = {key: one for key, one in self._sessions.items() if one.seen > earliest}
+        for gone in [key for key, one in self._sessions.items() if one.seen <= earliest]:
+            self._sessions.pop(gone).sound.forget()
         self._beginnings = {
             key: one for key, one in self._beginnings.items() if one.error is None or one.seen > earliest
         }

@@ -200,11 +200,14 @@ class _Growing:
             self._pace.note(progress.done_seconds, time.monotonic())
             return _partial(progress, self._pace, self._locale)
         return (
-            None if self._latest is None else [_bar(self._latest, self._pace, self._locale), *[gr.skip()] * 6]
+            None
+            if self._latest is None
+            else [heard_bar(self._latest, self._pace, self._locale), *[gr.skip()] * 6]
         )
 
 
-def _bar(progress: Progress, pace: Pace, locale: str) -> Html:
+def heard_bar(progress: Progress, pace: Pace, locale: str) -> Html:
+    """How much of a recording has been heard."""
     done, total = progress.done_seconds, progress.total_seconds
     text = tr(
         "Transcribed {done} of {total}", locale, done=format_duration(done), total=format_duration(total)
@@ -217,4 +220,4 @@ def _partial(progress: Progress, pace: Pace, locale: str) -> list[Any]:
     heard = " ".join(segment.text.strip() for segment in progress.segments)
     segments = segment_list(progress.segments, None, locale)
     text = gr.Textbox(heard, visible=True)
-    return [_bar(progress, pace, locale), text, segments, gr.Accordion(visible=False), "", "", gr.skip()]
+    return [heard_bar(progress, pace, locale), text, segments, gr.Accordion(visible=False), "", "", gr.skip()]

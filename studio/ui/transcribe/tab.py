@@ -40,7 +40,7 @@ def build_playground_tab(
         with gr.Tab(_("Many files"), id="many") as section:
             build_many(settings, registry, engines, line, model.field, section)
         with gr.Tab(_("Live"), id="live") as section:
-            build_live(engines, model.field, section)
+            build_live(engines, line, model.field, section)
         with gr.Tab(_("Side by side"), id="compare") as section:
             build_compare(registry, engines, line, section)
     return TranscribeTab(sections, model, recording)
