@@ -87,10 +87,10 @@ def build_live(engines: ModelCache, line: Line, model: Block, tab: gr.Tab) -> No
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
             form: dict[str, Block] = {"model": model, **language_and_task("live")}
-            with gr.Accordion(_("More options"), open=False):
-                form["chinese_script"] = script_field("live")
             with gr.Accordion(_("Engine"), open=False):
                 form |= engine_fields("live")
+            with gr.Accordion(_("More options"), open=False):
+                form["chinese_script"] = script_field("live")
         with gr.Column(scale=3, min_width=320):
             view = gr.HTML(
                 elem_id="live",
