@@ -10,7 +10,7 @@ from typing import Any
 
 from studio.dataset.example import Example
 from studio.errors import StudioError, in_brief
-from studio.evaluation.capabilities import CHECKS, KeptReadings, check_capabilities
+from studio.evaluation.capabilities import CHECKS, CapabilityReport, KeptReadings, check_capabilities
 from studio.evaluation.reading_short import measure_short, ways_of
 from studio.messages import Joined, Message
 from studio.options.training import TrainingConfig
@@ -24,7 +24,6 @@ from studio.training.stop import StopSignal
 from studio.transcription.languages import AUTO
 from studio.transcription.loading import Load
 from studio.transcription.model_cache import ModelCache
-from studio.translation import N_
 from studio.units import format_percent
 from studio.whisper.audio_context import SHORT
 
@@ -48,7 +47,10 @@ CHECK_NAMES = {
 }
 """What a check is called; the keys are those of `studio.evaluation.capabilities.CHECKS`."""
 _SYNTHETIC = Message("Synthetic English like some that is rehearsed: it shows severe forgetting only")
-_WHY_UNCHECKED = {"time": N_("{check} (no time left)"), "nothing": N_("{check} (nothing to listen to)")}
+_WHY_UNCHECKED = {
+    "time": Message("{check} (no time left)"),
+    "nothing": Message("{check} (nothing to listen to)"),
+}
 
 
 def name_of_check(check: str, found: Mapping[str, Any]) -> Message:
@@ -61,8 +63,9 @@ def name_of_check(check: str, found: Mapping[str, Any]) -> Message:
 def name_of_unchecked(check: str, found: Mapping[str, Any]) -> Message:
     """One of the checks that were not made, with the reason where `found` knows it."""
     why = found.get("why_unchecked")
-    known = str(why.get(check)) if isinstance(why, Mapping) else ""
-    return Message(_WHY_UNCHECKED.get(known, "{check}"), check=CHECK_NAMES[check])
+    told = _WHY_UNCHECKED.get(str(why.get(check))) if isinstance(why, Mapping) else None
+    name = CHECK_NAMES[check]
+    return Message(told.template, check=name) if told else name
 
 
 def unchecked_of(found: Mapping[str, Any] | None) -> Message | None:
@@ -166,6 +169,7 @@ def _check_capabilities(made: MadeModel, engines: ModelCache, until: float) -> N
     except StudioError as error:
         others = []
         made.events.warn(Message("Other languages could not be checked: {reason}", reason=error))
+    _keep(made, CapabilityReport(spec.id, made.base_id, ()))  # should it fail, nothing is known of the model
     readings = _readings(made)
     report = check_capabilities(
         engines,
@@ -179,6 +183,14 @@ def _check_capabilities(made: MadeModel, engines: ModelCache, until: float) -> N
         kept=readings,
         clip_errors=_errors_in_clips(made),
     )
+    _keep(made, report)
+    for row in report.checks:
+        log.info(
+            "%s: %.0f %% before, %.0f %% after (%s)", row.check, 100 * row.base, 100 * row.tuned, row.verdict
+        )
+
+
+def _keep(made: MadeModel, report: CapabilityReport) -> None:
     is_synthetic = not made.config.other_languages_data
     made.outcome.capabilities = {**report.to_json(), "is_synthetic": is_synthetic}
     found: dict[str, Any] = {"capabilities": made.outcome.capabilities}
@@ -186,10 +198,6 @@ def _check_capabilities(made: MadeModel, engines: ModelCache, until: float) -> N
         log.info("Long recordings are read in windows as long as the clips: in whole ones more is wrong.")
         found["long_recordings"] = SHORT
     made.annotate(found)
-    for row in report.checks:
-        log.info(
-            "%s: %.0f %% before, %.0f %% after (%s)", row.check, 100 * row.base, 100 * row.tuned, row.verdict
-        )
 
 
 def _errors_in_clips(made: MadeModel) -> float | None:

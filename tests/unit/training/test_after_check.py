@@ -1,7 +1,7 @@
 """What is measured after a run never fails it, and what it needs is asked for before it."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -73,6 +73,20 @@ def test_no_measure_begins_after_a_tenth_of_the_run_or_the_minute(
     found = checked(work)
     assert found["unchecked"] == list(CHECKS) and set(found["why_unchecked"].values()) == {"time"}
     assert work.outcome.short_audio is None
+
+
+def test_a_model_whose_check_has_failed_is_called_unchecked(runs: Runs, tones: Path) -> None:
+    work = attempt_with(runs, str(tones))
+    work.carry_out()
+    made = MadeModel(work.registry, work.config, work.eval_examples, work.outcome, work.events, work.stop)
+
+    def refuse(*_place: object) -> NoReturn:
+        raise RuntimeError("no memory for another model")
+
+    measure_after(made, threads=1, load=refuse)
+    found = made.spec.card["capabilities"]
+    assert found == work.outcome.capabilities and (found["checks"], found["unchecked"]) == ([], list(CHECKS))
+    assert "no memory for another model" in str(read_events(work.run.events)[0])
 
 
 def test_what_was_not_checked_is_said_where_nothing_was() -> None:
