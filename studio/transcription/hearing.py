@@ -45,8 +45,8 @@ class _Text:
     advance_seconds: float
     """Where the next window begins."""
     is_sure: bool
-    context: tuple[int, ...]
-    """Tokens of text and times that the next window may be told; none of a text that was hard to find."""
+    context: list[tuple[float, tuple[int, ...]]]
+    """Where each part begins, and its tokens and times, for the next window; none if it was hard to find."""
     average_logprob: float = -math.inf
     """As it was decoded."""
 
@@ -68,7 +68,7 @@ class HeardWindow:
     """Code → probability, where the language was not known, likeliest first."""
     asked: Window
     """What the model is asked to write down."""
-    text: _Text = field(default_factory=lambda: _Text([], 0.0, False, ()))
+    text: _Text = field(default_factory=lambda: _Text([], 0.0, False, []))
     plain: str = ""
     """The text, if anything was said."""
     voices: list[Span] = field(default_factory=list)
@@ -93,8 +93,8 @@ class HeardWindow:
         if self.plain:
             recording.language = self.language
             recording.language_probabilities = recording.language_probabilities or self.odds
-            context = self.text.context
-            recording.context = [*recording.context, *context][-room:] if context and room else []
+            said = [(stretch.window_seconds + at, tokens) for at, tokens in self.text.context]
+            recording.context = sorted([*recording.context, *said])[-room:] if said and room else []
             segments = [Segment(0.0, self.seconds, self.plain)] if self.timed is None else self.timed
             stretch.add(split_at(segments, spans, recording.language), self.seconds)
         stretch.position_seconds += self.text.advance_seconds
@@ -216,11 +216,11 @@ def _text(model: WindowModel, stretch: Stretch, decoded: Decoded, seconds: float
     is_whole = decoded.is_stuck or not stretch.with_times or not decoded.tokens
     if is_whole:
         part = tuple(token for token in decoded.tokens if token < model.tokens.end)
-        context = () if decoded.is_stuck else part
+        context = [] if decoded.is_stuck else [(0.0, part)]
         whole = [TokenSegment(0.0, seconds, part)]
         return _Text(whole, seconds, decoded.is_sure, context, decoded.average_logprob)
     parts, advance = split_segments(decoded.tokens, model.tokens, seconds)
-    context = taken(decoded.tokens, parts, model.tokens) if decoded.temperature <= _TOLD_UP_TO else ()
+    context = taken(decoded.tokens, parts, model.tokens) if decoded.temperature <= _TOLD_UP_TO else []
     return _Text(parts, advance, decoded.is_sure, context, decoded.average_logprob)
 
 
@@ -273,7 +273,7 @@ def _prompt(
     hotwords = hint_tokens(model, options.hotwords)
     hint = hint_tokens(model, options.initial_prompt) if is_first else []
     room = prompt_room(model) - len(hotwords) - len(hint)
-    context = recording.context
+    context = recording.said_before(stretch.window_seconds)
     before = [*hotwords, *hint, *context[len(context) - min(len(context), room) :]]
     return [model.tokens.previous, *before, *steer] if before and model.tokens.previous else steer
 

@@ -27,13 +27,17 @@ class Recording:
     language_probabilities: dict[str, float] = field(default_factory=dict)
     segments: list[Segment] = field(default_factory=list)
     end_seconds: float = 0.0
-    context: list[int] = field(default_factory=list)
-    """Tokens of the text and times so far, if the next window is told of them."""
+    context: list[tuple[float, tuple[int, ...]]] = field(default_factory=list)
+    """Where what was said so far begins, and its tokens and times, if the next window is told of them."""
     is_begun: bool = False
     script: OneScript = field(default_factory=lambda: OneScript(AUTO))
     """In which Chinese of it is written."""
     notes: list[Message] = field(default_factory=list)
     """What is to be told with the transcript."""
+
+    def said_before(self, seconds: float) -> list[int]:
+        """Of the context what comes before a window."""
+        return [token for begins, tokens in self.context if begins < seconds for token in tokens]
 
 
 @dataclass
@@ -55,6 +59,11 @@ class Stretch:
     """Where the next window begins."""
     text_end_seconds: float = 0.0
     """Nothing that is written later was said before this."""
+
+    @property
+    def window_seconds(self) -> float:
+        """Where the next window begins in the recording."""
+        return self.start_seconds + self.position_seconds
 
     @property
     def window(self) -> NDArray[np.float32]:
@@ -85,7 +94,7 @@ class Stretch:
 
     def add(self, segments: Sequence[Segment], seconds: float) -> None:
         """Moves a window's segments to their place in the recording, and keeps times from going back."""
-        offset = self.start_seconds + self.position_seconds
+        offset = self.window_seconds
         for segment in segments:
             earliest = max(self.start_seconds, self.text_end_seconds)
             placed = moved(segment, offset, earliest, offset + seconds)

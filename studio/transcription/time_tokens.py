@@ -45,14 +45,23 @@ def split_segments(
     return said, max(least, min(advance, length_seconds))
 
 
-def taken(tokens: Sequence[int], segments: Sequence[TokenSegment], special: SpecialTokens) -> tuple[int, ...]:
-    """Of a window's tokens those up to the end of its last segment, times and all."""
+def taken(
+    tokens: Sequence[int], segments: Sequence[TokenSegment], special: SpecialTokens
+) -> list[tuple[float, tuple[int, ...]]]:
+    """Of a window's tokens those up to the end of its last segment: where each part begins, and the part,
+    times and all."""
     left = sum(len(segment.text_tokens) for segment in segments)
-    for place, token in enumerate(tokens):
+    parts: list[list[int]] = [[]]
+    for token in tokens:
+        if parts[-1] and special.is_time(token) and special.is_time(parts[-1][-1]):
+            parts.append([])
+        parts[-1].append(token)
         if left == 0 and special.is_time(token):
-            return tuple(tokens[: place + 1])
+            break
         left -= token < special.end
-    return tuple(tokens)
+    return [
+        (special.seconds(part[0]) if special.is_time(part[0]) else 0.0, tuple(part)) for part in parts if part
+    ]
 
 
 def _segment(piece: Sequence[int], special: SpecialTokens, length_seconds: float) -> TokenSegment:

@@ -218,3 +218,18 @@ def test_what_is_heard_alone_and_left_out_again_comes_to_an_end(speech: NDArray[
     samples = np.tile(speech, 2)
     found = Transcriber(Lent(model), "mine").transcribe_samples([samples], 22.0, TranscribeOptions("en"))
     assert found.text == "one one"
+
+
+def test_what_is_heard_alone_is_told_what_comes_before_it_and_told_in_its_place(
+    speech: NDArray[np.float32],
+) -> None:
+    def write(samples: NDArray[np.float32], _prompt: list[int], _search: Search) -> Written:
+        seconds = len(samples) / RATE
+        return Written([at(28), 3, at(30)] if seconds == 30 else [at(0), 0, 1, 2, 4, at(seconds)], -0.1)
+
+    model = LateModel(write)
+    Transcriber(Lent(model), "mine").transcribe_samples([np.tile(speech, 4)], 44.0, TranscribeOptions("en"))
+    told = [[token for token in prompt if token < TOKENS.end] for prompt in model.prompts]
+    assert told[:3] == [[], [], []], "a window, the same with other beams, and what it left out"
+    next_window = next(prompt for prompt in told if 3 in prompt)
+    assert next_window[:4] == [0, 1, 2, 4] and next_window[-1] == 3
