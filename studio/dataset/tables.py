@@ -16,6 +16,7 @@ from studio.dataset.audio import SOUND_FILES
 from studio.dataset.columns import Wanted
 from studio.dataset.delimited import Row, csv_rows, open_bytes, open_text, tab_rows
 from studio.errors import ManifestError
+from studio.units import format_bytes
 
 _BLOCK_BYTES = 2**20
 _BETWEEN = re.compile(r"[\s,]*")
@@ -23,7 +24,7 @@ _BETWEEN = re.compile(r"[\s,]*")
 _NO_JSON = (ValueError, RecursionError)
 """What Python's reader says of text that is no JSON, or is nested without end."""
 _LARGEST_OBJECT_BYTES = 2**26
-"""A single JSON object larger than this is not looked for."""
+"""A single JSON object larger than this is not looked for; and a line is no longer, but that of an array."""
 
 
 def rows_of(path: Path, blank_lines: int, first_line: str, wanted: Wanted) -> tuple[str, Iterator[Row]]:
@@ -95,8 +96,11 @@ def check_text(path: Path) -> tuple[int, str]:
 
 def _check_encoding(path: Path, file: BinaryIO) -> None:
     decoder = codecs.getincrementaldecoder("utf-8")()
-    lines = 1
+    lines, length, is_array = 1, 0, False
     while block := file.read(_BLOCK_BYTES):
+        is_array = is_array or (
+            lines == 1 and length == 0 and block.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"["
+        )
         try:
             text = decoder.decode(block)
         except UnicodeDecodeError as error:
@@ -107,6 +111,14 @@ def _check_encoding(path: Path, file: BinaryIO) -> None:
         if "\0" in text:
             raise ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=path)
         lines += block.count(b"\n")
+        length = len(block) - block.rfind(b"\n") - 1 + (length if b"\n" not in block else 0)
+        if length > _LARGEST_OBJECT_BYTES and not is_array:
+            raise ManifestError(
+                "{path} has a line of more than {size} (line {line}), which is no row of a list.",
+                path=path,
+                size=format_bytes(_LARGEST_OBJECT_BYTES),
+                line=lines,
+            )
     if decoder.getstate()[0]:
         raise ManifestError(
             "{path} is not UTF-8 text (line {line}): save it again in UTF-8.", path=path, line=lines

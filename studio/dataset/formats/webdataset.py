@@ -14,10 +14,15 @@ from studio.dataset.audio import SOUND_FILES
 from studio.dataset.columns import ALIASES
 from studio.errors import ManifestError
 from studio.options.sources import TAR_ENDINGS
+from studio.units import format_bytes
 
 ENDINGS = TAR_ENDINGS
 _LARGEST_BYTES, _LARGEST_TEXT_BYTES = 2**28, 2**20
 """A larger member is no clip, or no text of one: each is held in memory as a whole."""
+_HEADERS = (
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+)
 _TEXTS = (".json", ".txt")
 _MOST_SHARDS = 10_000
 _BRACES = re.compile(r"\{(\d{1,6})\.\.(\d{1,6})\}")
@@ -50,7 +55,7 @@ def rows_of(path: Path) -> Iterator[dict[str, Any]]:
     Raises:
         ManifestError: if a text is not UTF-8, or is not JSON where it should be.
     """
-    with tarfile.open(path) as archive:
+    with tarfile.open(path, tarinfo=_Member) as archive:
         clips: dict[PurePosixPath, dict[str, tarfile.TarInfo]] = {}
         for member in archive:
             name = PurePosixPath(member.name)
@@ -61,6 +66,20 @@ def rows_of(path: Path) -> Iterator[dict[str, Any]]:
             if sound := next((members[ending] for ending in SOUND_FILES if ending in members), None):
                 audio = {"bytes": _content(archive, sound), "path": PurePosixPath(sound.name).name}
                 yield {**_about(archive, members, path), "audio": audio}
+
+
+class _Member(tarfile.TarInfo):
+    """A member whose header is as small as one is: tarfile reads those of names and notes as a whole."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type in _HEADERS and self.size > _LARGEST_TEXT_BYTES:
+            raise ManifestError(
+                "{path} has a header of {size}, which no clip needs.",
+                path=archive.name,
+                size=format_bytes(self.size),
+            )
+        made: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
+        return made
 
 
 def _about(archive: tarfile.TarFile, members: dict[str, tarfile.TarInfo], path: Path) -> dict[str, Any]:

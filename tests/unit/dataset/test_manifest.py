@@ -1,3 +1,4 @@
+import gzip
 import json
 import os
 import pickle
@@ -243,6 +244,7 @@ def test_a_lone_quotation_mark_in_a_tsv_is_a_character(write: Write) -> None:
         (b"audio,text,langauge\na.wav,x,en\n", "'langauge' looks like a misspelt 'language'"),
         (b"a.wav|hello\nb.wav|there\n", "no column for the audio"),
         (b'{"audio": "a.wav", "txt": "x"}\n', "found 'txt', did you mean 'text'"),
+        (gzip.compress(b"audio,text\n" + b"x" * 70 * 2**20, 1), r"a line of more than 64.0 MiB \(line 2\)"),
         (b'{"audio": "gone.wav", "text": "x"}\n', "None of the 1 rows .* Line 1: There is no audio file"),
     ],
 )

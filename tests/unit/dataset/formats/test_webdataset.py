@@ -83,8 +83,13 @@ def test_an_archive_that_cannot_be_used_is_refused_with_a_sentence(wav: bytes, t
     write(tmp_path / "broken.tar", {"1.wav": wav, "1.json": b"{"})
     write(tmp_path / "silent.tar", {"1.wav": wav})
     write(tmp_path / "empty.tar", {"1.txt": b"x"})
+    with tarfile.open(tmp_path / "noted.tar", "w", format=tarfile.PAX_FORMAT) as archive:
+        noted = tarfile.TarInfo("1.txt")
+        noted.pax_headers = {"comment": "x" * 2**21}
+        archive.addfile(noted)
     for name, reason in (
-        ("no", "cannot be read"), ("broken", r"1\.json in .*broken\.tar cannot be read"),
+        ("no", "cannot be read"), ("noted", r"noted\.tar has a header of 2\.00 MiB"),
+        ("broken", r"1\.json in .*broken\.tar cannot be read"),
         ("silent", "has no text"), ("empty", "has no rows"), ("gone", "There is no manifest"),
     ):  # fmt: skip
         with pytest.raises(ManifestError, match=reason):
