@@ -98,8 +98,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             say(f"{len(results.rows)} of {len(paths)} recordings are done already.")
         if results.differing and settings.rank == 0:
             say(
-                f"{results.differing} of {len(paths)} recordings were done with another model or other options, or "
-                "have changed since: they are done again."
+                f"{results.differing} of {len(paths)} recordings were done with another model or "
+                "other options, or have changed since: they are done again."
             )
         say_shared(services.engines)
         report = _Report(given, formats, layout, results)
