@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from studio.dataset.audio import SAMPLING_RATE
 from studio.transcription.decoding import Decoded, Window, decode
 from studio.transcription.engine import USUAL_BEAMS, Segment, TranscribeOptions
+from studio.transcription.left_out import Span, left_out, split_at
 from studio.transcription.stretches import Stretch
 from studio.transcription.time_tokens import TokenSegment, split_segments, taken
-from studio.transcription.unheard import Span, split_at, unheard
 from studio.transcription.voice_activity import voice_probability, voiced_spans
 from studio.transcription.window_model import WORD_SECONDS, WindowModel
 from studio.transcription.windows import WINDOW_SAMPLES
@@ -84,12 +84,12 @@ class HeardWindow:
     def take(self, options: TranscribeOptions, room: int) -> list[Stretch]:
         """Adds what is said to the recording, and goes on to the next window.
 
-        `room`: tokens that the next window can be told. Gives what the model passed over, to be heard alone.
+        `room`: tokens that the next window can be told. Gives what the model left out, to be heard alone.
         """
         stretch, recording = self.stretch, self.stretch.recording
         recording.is_begun = True
-        spans = self._passed_over() if options.vad else []
-        left_out = [stretch.part(span) for span in spans]
+        spans = self._left_out() if options.vad else []
+        parts = [stretch.part(span) for span in spans]
         if self.plain:
             recording.language = self.language
             recording.language_probabilities = recording.language_probabilities or self.odds
@@ -98,9 +98,9 @@ class HeardWindow:
             segments = [Segment(0.0, self.seconds, self.plain)] if self.timed is None else self.timed
             stretch.add(split_at(segments, spans, recording.language), self.seconds)
         stretch.position_seconds += self.text.advance_seconds
-        return left_out
+        return parts
 
-    def _passed_over(self) -> list[Span]:
+    def _left_out(self) -> list[Span]:
         """Where both the alignment and the model's own times say that nothing was written; and the holes.
 
         Of what is heard alone already only what is shorter, so that it comes to an end.
@@ -108,9 +108,9 @@ class HeardWindow:
         spans = self.holes()
         if self.timed is not None and self.stretch.with_times:
             own = [(part.start_seconds, part.end_seconds) for part in self.text.parts]
-            left = unheard([*self._words(), *own], self.voices, self.text.advance_seconds)
+            gaps = left_out([*self._words(), *own], self.voices, self.text.advance_seconds)
             spans = sorted(
-                [*spans, *(part for part in left if not any(_overlap(part, hole) for hole in spans))]
+                [*spans, *(part for part in gaps if not any(_overlap(part, hole) for hole in spans))]
             )
         longest = self.seconds - _SHORTER_SECONDS if self.stretch.is_left_out else self.seconds
         return [(start, end) for start, end in spans if end - start <= longest]
@@ -119,7 +119,7 @@ class HeardWindow:
         """Long parts with a voice but no word, whatever the model's own times say."""
         if self.plain and (self.timed is None or not self.stretch.with_times):
             return []
-        return unheard(self._words(), self.voices, self.text.advance_seconds, _HOLE_SECONDS)
+        return left_out(self._words(), self.voices, self.text.advance_seconds, _HOLE_SECONDS)
 
     def _words(self) -> list[Span]:
         return [(word.start_seconds, word.end_seconds) for part in self.timed or () for word in part.words]
@@ -130,7 +130,7 @@ def hear(
 ) -> list[HeardWindow]:
     """Writes the next window of each stretch down.
 
-    Times are also made where nobody asks for them: they tell what was passed over.
+    Times are also made where nobody asks for them: they tell what was left out.
     """
     windows = [stretch.window for stretch in batch]
     encoded = model.encode(windows, is_short=is_short)

@@ -11,11 +11,12 @@ from studio.dataset.audio import SAMPLING_RATE
 from studio.messages import Message
 from studio.transcription.chinese_script import AUTO, OneScript
 from studio.transcription.engine import Segment, Word
-from studio.transcription.unheard import Span
+from studio.transcription.left_out import Span
 from studio.transcription.windows import WINDOW_SAMPLES
 
 PLAIN_SECONDS = 15.0
-"""If nobody asks for times, what is not longer is written without: fewer tokens, and nothing is left out."""
+"""What is not longer is written without times if nobody asks for them: fewer tokens. Of longer windows a
+model leaves out more without."""
 
 
 @dataclass
@@ -54,7 +55,7 @@ class Stretch:
     is_short: bool = False
     """Whether the encoder sees its length, and not a full window."""
     is_left_out: bool = False
-    """It was passed over when its neighbours were heard: only a text that is sure counts."""
+    """It was left out when its neighbours were written: only a text that is sure counts."""
     position_seconds: float = 0.0
     """Where the next window begins."""
     text_end_seconds: float = 0.0

@@ -7,11 +7,12 @@ How Whisper is decoded here, from the top:
    are heard in turn, each told of the text before it. For windows that are decoded together, it is cut in
    pauses; what fits into one window is one. What is very quiet is made louder.
 2. Windows, of one recording or of several, are encoded together, and the language is detected (`hearing`).
-3. Each is written down with time tokens, again if it is unsure or a loop (`decoding`, `loops`). Without
-   them a model leaves out more sentences. Where they say that the text ends before the window does, the rest
-   of the stretch is one more window (`time_tokens`).
+3. Each is written down, again if it is unsure or a loop (`decoding`, `loops`). Long windows are written with
+   time tokens: without them a model leaves out more sentences. Where they say that the text ends before the
+   window does, the rest of the stretch is one more window (`time_tokens`).
 4. The text is aligned with the sound: tokens to words, words to segments (`word_times`), none of them too
-   short to be seen (`lasting`). A voice for which no word was written is heard once more, alone (`unheard`).
+   short to be seen (`lasting`). If it has a long hole, another number of beams may find a text without; a
+   voice for which there is still no word is heard once more, alone (`left_out`).
 5. Chinese is kept in one script (`chinese_script`).
 
 Only steps 2 to 4 ask the model (`window_model`), and hold it for one batch of windows at a time.
@@ -430,7 +431,7 @@ class Transcriber:
         return not (options.vad and options.no_speech_threshold < 1) or has_voice(rest)
 
     def _hear(self, batch: Sequence[Stretch], options: TranscribeOptions) -> list[Stretch]:
-        """Adds the next window of each stretch to its recording; gives what the model passed over."""
+        """Adds the next window of each stretch to its recording; gives what the model left out."""
         with self._loaded.using(self._adapter_id) as model:
             heard = [
                 window

@@ -51,7 +51,7 @@ def test_segments_come_to_their_place_and_never_before_what_was_written_already(
 
 
 @pytest.mark.parametrize(("span", "with_times"), [((5.0, 8.0), False), ((2.0, 20.0), True)])
-def test_what_was_passed_over_is_a_stretch_of_its_own(span: tuple[float, float], with_times: bool) -> None:
+def test_what_was_left_out_is_a_stretch_of_its_own(span: tuple[float, float], with_times: bool) -> None:
     one = stretch(Recording("en"), start=100.0)
     one.position_seconds = 30.0
     part = one.part(span)

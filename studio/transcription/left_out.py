@@ -1,4 +1,4 @@
-"""Speech that a model passed over: voices in a window for which it wrote no word.
+"""Speech that a model left out: voices in a window for which it wrote no word.
 
 Where several people speak in 30 s, a Whisper may leave out a sentence and go on with the next, whichever
 library computes it. Each such part is heard once more, alone.
@@ -35,7 +35,7 @@ def _of(words: Sequence[Word], language: str) -> Segment:
     return Segment(words[0].start_seconds, max(word.end_seconds for word in words), text, tuple(words))
 
 
-def unheard(
+def left_out(
     covered: Sequence[Span],
     voices: Sequence[Span],
     until_seconds: float,
