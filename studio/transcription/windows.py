@@ -25,6 +25,8 @@ _USUAL_PAUSE_SECONDS = 0.3
 """A window that is nearly full ends in the last pause of this length; else in the longest there is."""
 _SILENCE_SECONDS = 3.0
 """What is longer is not shown to a model, which would make words up."""
+_NEARLY_AS_QUIET = 2.0
+"""Up to 3 dB louder."""
 _EDGE_SECONDS = 0.3
 """Kept around a voice, beside the detector's margin: the first and the last consonant are quiet."""
 
@@ -71,10 +73,11 @@ def pieces(
 
 
 def quietest(samples: NDArray[np.float32]) -> int:
-    """The middle of the quietest 200 ms of mono samples at 16 kHz, (samples,), as an index."""
+    """The middle of the quietest 200 ms of mono samples at 16 kHz, (samples,), as an index; the last of those
+    that are nearly as quiet: so windows begin with little silence."""
     width = SAMPLING_RATE // 5
     power = np.square(samples[: len(samples) // width * width].reshape(-1, width)).mean(axis=1)
-    return int(power.argmin()) * width + width // 2
+    return int(np.flatnonzero(power <= _NEARLY_AS_QUIET * power.min())[-1]) * width + width // 2
 
 
 def cut_windows(

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from studio.dataset.audio import read_audio
-from studio.transcription.windows import WindowLengths, cut_windows, pieces, without_silence
+from studio.transcription.windows import WindowLengths, cut_windows, pieces, quietest, without_silence
 from tests.unit.transcription.small_models import Sample
 
 RATE = 16_000
@@ -69,3 +69,10 @@ def test_a_recording_is_cut_into_pieces_where_it_is_quiet() -> None:
     assert np.array_equal(np.concatenate(cut), sound)
     assert 25 <= len(cut[0]) / RATE <= 26
     assert all(len(piece) <= 30 * RATE for piece in cut)
+
+
+def test_of_places_that_are_nearly_as_quiet_the_last_is_taken() -> None:
+    samples = np.full(5 * RATE, 0.1, np.float32)
+    for second, level in ((1, 0.01), (3, 0.012), (4, 0.03)):
+        samples[second * RATE : second * RATE + RATE // 5] = level
+    assert quietest(samples) / RATE == pytest.approx(3.1)
