@@ -229,8 +229,10 @@ def _languages(
 ) -> list[dict[str, float]]:
     """For each window the probability of each language in its recording's windows, likeliest first.
 
-    Empty where it is known. Where the first window leaves a doubt, the next ones of the stretch are asked,
-    too, and each counts by its length: all that follows is read in that language.
+    Empty where it is known. Where the first window leaves a doubt, it and the next ones of the stretch are
+    asked once more by halves, and each counts by its length: all that follows is read in that language. Of 34
+    recordings of accented English of 44 s, whisper-tiny takes 23 for English by the first window, 27 with
+    what follows it, 32 by halves.
     """
     odds: list[dict[str, float]] = [{} for _ in batch]
     unknown = [number for number, stretch in enumerate(batch) if not stretch.recording.language]
@@ -243,11 +245,15 @@ def _languages(
         pairs = list(group)
         rows = [row for _, row in pairs]
         lengths = [len(batch[number].window) for number, _ in pairs]
-        further = batch[pairs[-1][0]].windows_after(_FURTHER_WINDOWS)
         if max(_mean(rows, lengths).values()) < _SURE_LANGUAGE:
-            further = [window for window in further if _is_enough(window)]
-            rows += model.detect_language(model.encode(further, is_short=is_short)) if further else []
-            lengths += [len(window) for window in further]
+            further = batch[pairs[-1][0]].windows_after(_FURTHER_WINDOWS)
+            asked = [batch[number].window for number, _ in pairs] + [
+                one for one in further if _is_enough(one)
+            ]
+            halves = [half for window in asked for half in _halves(window)]
+            if len(halves) > len(rows):
+                rows = model.detect_language(model.encode(halves, is_short=is_short))
+                lengths = [len(half) for half in halves]
         for number, _ in pairs:
             odds[number] = _mean(rows, lengths)
     return odds
@@ -256,6 +262,14 @@ def _languages(
 def _is_enough(window: NDArray[np.float32]) -> bool:
     """Whether its language is worth asking for."""
     return len(window) == WINDOW_SAMPLES or _seconds(voiced_spans(window)) >= _FURTHER_VOICE_SECONDS
+
+
+def _halves(window: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+    """The window in two, if what is left behind half of thirty seconds is long enough."""
+    half = WINDOW_SAMPLES // 2
+    if len(window) < half + _FURTHER_VOICE_SECONDS * SAMPLING_RATE:
+        return [window]
+    return [window[:half], window[half:]]
 
 
 def _mean(rows: Sequence[dict[str, float]], weights: Sequence[float]) -> dict[str, float]:

@@ -71,18 +71,25 @@ def test_a_language_that_the_beginning_leaves_in_doubt_is_asked_of_what_follows(
     assert transcriber.transcribe_samples([sound(100)], 100.0, options).language == "zh"
 
 
-@pytest.mark.parametrize(("seconds", "language"), [(42, "en"), (33, "zh"), (30, "zh")])
-def test_what_is_left_behind_the_first_window_counts_for_the_language_by_its_length(
+@pytest.mark.parametrize(("seconds", "language"), [(42, "en"), (30, "zh"), (12, "zh")])
+def test_a_doubt_about_the_language_is_settled_by_halves_and_what_is_left_behind(
     speech: NDArray[np.float32], seconds: int, language: str
 ) -> None:
     model = ScriptedModel(two_sentences)
-    model.language = lambda samples: (
-        {"zh": 0.55, "en": 0.45} if len(samples) == 30 * RATE else {"zh": 0.2, "en": 0.8}
-    )
+    asked: list[int] = []
+
+    def odds(samples: NDArray[np.float32]) -> dict[str, float]:
+        asked.append(round(len(samples) / RATE))
+        return (
+            {"zh": 0.2, "en": 0.8} if len(samples) == 12 * RATE < seconds * RATE else {"zh": 0.6, "en": 0.4}
+        )
+
+    model.language = odds
     samples = np.tile(speech, 4)[: seconds * RATE]
     options = replace(OPTIONS, language="auto")
     found = Transcriber(Lent(model), "mine").transcribe_samples([samples], float(seconds), options)
     assert found.language == language
+    assert asked == {42: [30, 15, 15, 12], 30: [30, 15, 15], 12: [12]}[seconds]
 
 
 class LateModel(ScriptedModel):
