@@ -13,7 +13,7 @@ class Lora(Method):
     label = "LoRA (small adapter)"
     learning_rates = ((0, 2e-3), (384, 3e-4))
     """With 1e-3, with which PEFT's own guide trains large-v2, whisper-tiny learns as much and forgets far
-    more (`tests/benchmarks/reports/recipe.md`); models narrower than tiny, such as the demo, take more."""
+    more (`tests/benchmarks/reports/recipe_tried.md`); models narrower than tiny, as the demo, take more."""
     instead: tuple[Message, Message] | None = (
         Message("LoRA instead"),
         Message("Less can be learned from much data; with little data, less is forgotten."),

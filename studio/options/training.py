@@ -430,11 +430,12 @@ class TrainingConfig:
         None,
         "method",
         "Adapter strength",
-        "Scale of the finished adapter; 1: unchanged. A little less forgets far less. Empty: "
-        "0.85 for a new adapter.",
+        "Scale of the finished adapter. 1: unchanged; what is new to the base is learned better, other "
+        "languages lose more. Empty: 0.85 for a new adapter.",
         bounds=(0.05, 1.0),
         step=0.05,
-        automatic="1 = unchanged. Less forgets far less. 0 = automatic: 0.85 for a new adapter.",
+        automatic="1 = unchanged: what is new to the base is learned better, other languages lose more. "
+        "0 = automatic: 0.85 for a new adapter.",
     )
     replay_share: float = option(
         0.125,

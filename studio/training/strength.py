@@ -15,7 +15,8 @@ from studio.options.training import TrainingConfig
 
 _USUAL = 0.85
 """After 300 English clips whisper-tiny has 24 % of the words wrong and has lost 3.1 points of Mandarin; with
-this it is 23 % and 1.1 points (`tests/benchmarks/reports/recipe.md`)."""
+this it is 23 % and 1.1 points. After 300 Mandarin ones 0.7 keeps 2 points more of English, but the demo
+model, which has everything to learn, is then 24 % wrong for 14 (`tests/benchmarks/reports/README.md`)."""
 
 
 def strength_of(config: TrainingConfig) -> float:
