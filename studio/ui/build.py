@@ -27,7 +27,7 @@ from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.handover import wire_handovers
 from studio.ui.shared.i18n import LocaleMiddleware, _, page_translations
-from studio.ui.shared.light_page import script
+from studio.ui.shared.light_page import script, style_sheet
 from studio.ui.shared.theme import studio_theme
 from studio.ui.shared.visitors import VisitorCookie, back_from_login
 from studio.ui.space import build_space_line, owner_login
@@ -143,7 +143,7 @@ def launch_options(
     login = Login(settings.auth, login_key(settings.home), settings.on_spaces) if settings.auth else None
     return {
         "theme": studio_theme(),
-        "css_paths": STYLE_SHEET,
+        "css": style_sheet(STYLE_SHEET),
         "head": _PLAIN_MICROPHONE + "".join(f"<script>{script(path)}</script>" for path in SCRIPTS),
         "i18n": page_translations(),
         "favicon_path": LOGO,

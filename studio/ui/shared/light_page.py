@@ -30,6 +30,7 @@ _OF_EVENTS_UNLESS_USED = (
 )
 _MARKED = re.compile(r'__i18n__\{\\"__type__\\": \\"translation_metadata\\", \\"key\\": \\"(\w+)\\"\}')
 """A text that the browser is to put in, as it stands in a string of JSON."""
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _SPELT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "'": "\\u0027"})
 """Of what could end a script."""
 
@@ -38,6 +39,12 @@ def script(path: Path) -> str:
     """A script of the studio without indentation, and without comments that stand on lines of their own."""
     lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("//"))
+
+
+def style_sheet(path: Path) -> str:
+    """A style sheet of the studio without indentation and comments."""
+    lines = (line.strip() for line in _COMMENT.sub("", path.read_text(encoding="utf-8")).splitlines())
+    return "\n".join(line for line in lines if line)
 
 
 @functools.lru_cache(maxsize=6)

@@ -7,8 +7,9 @@ import gradio as gr
 import pytest
 from gradio.routes import toorjson
 
+from studio.ui.build import STYLE_SHEET
 from studio.ui.shared.i18n import _, page_translations
-from studio.ui.shared.light_page import lightened, script
+from studio.ui.shared.light_page import lightened, script, style_sheet
 
 UNSAFE = "</script><script>alert('&')"
 
@@ -55,3 +56,9 @@ def test_scripts_come_without_what_is_for_their_readers(tmp_path: Path) -> None:
         "// Says why.\n(() => {\n  const at = 'http://x';  // here\n\n  // more\n})();\n", "utf-8"
     )
     assert script(path) == "(() => {\nconst at = 'http://x';  // here\n})();"
+
+
+def test_the_style_sheet_keeps_its_rules_and_loses_its_comments() -> None:
+    whole, light = STYLE_SHEET.read_text("utf-8"), style_sheet(STYLE_SHEET)
+    assert "/*" not in light and len(light) < 0.9 * len(whole)
+    assert light.count("{") == light.count("}") == whole.count("{")
