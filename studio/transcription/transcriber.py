@@ -455,10 +455,11 @@ class Transcriber:
         """Of a recording of which `length` seconds were read, and those stretches are left to be heard."""
         left = sum(stretch.seconds - stretch.position_seconds for stretch in waiting)
         begins = (stretch.start_seconds + stretch.position_seconds for stretch in waiting)
+        total = max(total_seconds, length)
         return Progress(
             length - left,
-            max(total_seconds, length),
-            self._in_script(recording, options),
+            total,
+            lasting(self._in_script(recording, options), total),
             min(begins, default=length),
             recording.language,
         )

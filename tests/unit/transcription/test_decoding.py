@@ -26,23 +26,27 @@ def decoded(texts: Sequence[Written], options: TranscribeOptions = PLAIN, **wind
 
 def test_an_unsure_text_is_tried_at_each_temperature_and_the_surest_is_taken() -> None:
     tries = [Written([n], odds) for n, odds in enumerate((-1.5, -1.2, -1.4, -1.3, -1.6, -1.7))]
-    assert decoded(tries) == Decoded([1], temperature=0.2)
-    assert decoded([Written([0], -1.5), Written([1], -0.9)]) == Decoded([1], is_sure=True, temperature=0.2)
-    assert decoded([Written([0], -1.5)], replace(PLAIN, temperature=(0.4,))) == Decoded([0], temperature=0.4)
-    assert decoded([Written([0], -1.5)], is_once=True) == Decoded([0])
+    assert decoded(tries) == Decoded([1], temperature=0.2, average_logprob=-1.2)
+    sure = Decoded([1], is_sure=True, temperature=0.2, average_logprob=-0.9)
+    assert decoded([Written([0], -1.5), Written([1], -0.9)]) == sure
+    warm = replace(PLAIN, temperature=(0.4,))
+    assert decoded([Written([0], -1.5)], warm) == Decoded([0], temperature=0.4, average_logprob=-1.5)
+    assert decoded([Written([0], -1.5)], is_once=True) == Decoded([0], average_logprob=-1.5)
 
 
 def test_an_unsure_text_is_silence_where_silence_is_likely() -> None:
     assert decoded([Written([0], -1.5, 0.7)]).tokens == []
     assert decoded([Written([0], -0.5, 0.7)]).tokens == [0]
-    assert decoded([Written([0], -1.5, 0.7)], is_once=True) == Decoded([0]), "a voice was found elsewhere"
+    once = decoded([Written([0], -1.5, 0.7)], is_once=True)
+    assert once == Decoded([0], average_logprob=-1.5), "a voice was found elsewhere"
     assert decoded(
         [Written([0], -1.5, 0.7), Written([1], -0.5)], replace(PLAIN, no_speech_threshold=0.8)
     ).tokens == [1]
 
 
 def test_a_loop_is_tried_again_and_cut_after_its_first_round_if_nothing_helps() -> None:
-    assert decoded([Written(LOOP, -0.1), Written([3], -0.5)]) == Decoded([3], is_sure=True, temperature=0.2)
+    sure = Decoded([3], is_sure=True, temperature=0.2, average_logprob=-0.5)
+    assert decoded([Written(LOOP, -0.1), Written([3], -0.5)]) == sure
     assert decoded([Written(LOOP, -0.1)] * 6) == Decoded([0, 1], is_stuck=True)
 
 
