@@ -147,6 +147,7 @@ def _room_beside(aside: Path) -> Callable[[int], None]:
     coming = granted = 0
 
     def fits(size_bytes: int) -> None:
+        """For so much more; asks for a large piece at a time."""
         nonlocal coming, granted
         coming += size_bytes
         if coming > granted and room.is_limited:

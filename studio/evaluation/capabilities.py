@@ -227,13 +227,6 @@ def check_capabilities(
     readings = kept or KeptReadings(None, "")
     own, foreign = _recordings(_clips(examples, _MOST_CLIPS)), _recordings(_clips(others, _MOST_CLIPS))
     windows: AudioContext = "auto"
-    has_sound: dict[str, bool] = {
-        "long_form": bool(own),
-        "other_languages": bool(foreign),
-        "timestamps": bool(clips),
-        "silence": True,
-        "language": any(example.language for example, _ in clips),
-    }
 
     def stops() -> bool:
         return is_stopped() or (is_over() and not decides)
@@ -276,7 +269,9 @@ def check_capabilities(
                     found.append(measures[check](engine, known, heard))
         base, tuned = _in_common(found) if len(found) == 2 else ([], [])
         if is_stopped() or not base:
-            why |= {} if is_stopped() else {check: "time" if is_over() and has_sound[check] else "nothing"}
+            if not is_stopped():
+                is_late_for_it = is_over() and _has_sound(check, clips, own, foreign)
+                why[check] = "time" if is_late_for_it else "nothing"
             continue
         if check == "long_form" and _is_new_to_the_base(base, tuned, clip_errors):
             with engines.lease(model) as engine:
@@ -286,6 +281,13 @@ def check_capabilities(
         rows.append(_compared(check, base, tuned))
     both = (non_speech[0], non_speech[1]) if any(row.check == "silence" for row in rows) else None
     return CapabilityReport(model, base_model, tuple(rows), windows, both, why)
+
+
+def _has_sound(check: str, clips: Sequence[Clip], own: Sequence["_Long"], foreign: Sequence["_Long"]) -> bool:
+    """Whether there is something to listen to for a check."""
+    if check == "language":
+        return any(example.language for example, _ in clips)
+    return bool({"long_form": own, "other_languages": foreign, "timestamps": clips}.get(check, True))
 
 
 def _in_common(read: Sequence[Sequence[_Part]]) -> list[Errors]:
