@@ -40,7 +40,7 @@ _LOOKED_AT = 50
 
 
 @dataclass(frozen=True)
-class RunPlan:
+class RunForecast:
     """What is known of a run; None where nothing is."""
 
     clips: int | None
@@ -118,7 +118,7 @@ class RunPlan:
         }
 
 
-def plan_run(config: TrainingConfig, services: Services) -> RunPlan:
+def plan_run(config: TrainingConfig, services: Services) -> RunForecast:
     """Nothing is downloaded, loaded or started.
 
     Raises:
@@ -131,7 +131,7 @@ def plan_run(config: TrainingConfig, services: Services) -> RunPlan:
     steps = config.max_steps if config.max_steps > 0 else None
     if clips is not None:
         steps = Schedule.of(config, clips).max_steps
-    return RunPlan(
+    return RunForecast(
         clips,
         steps,
         _sized(config, gpu, services),

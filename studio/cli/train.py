@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from studio.actions.plan_run import RunPlan, plan_run
+from studio.actions.plan_run import RunForecast, plan_run
 from studio.cli.follow import as_dict, follow, tell
 from studio.cli.output import ProgressLine, say, show, show_json
 from studio.cli.parsing import PROGRAM, Parser, run_options
@@ -94,7 +94,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         return finish(services, run_id, as_json=given.json, told=told)
 
 
-def _tell_plan(plan: RunPlan, *, as_json: bool) -> None:
+def _tell_plan(plan: RunForecast, *, as_json: bool) -> None:
     if as_json:
         show_json(plan.to_json())
         return

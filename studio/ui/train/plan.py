@@ -5,7 +5,7 @@ from typing import Any
 
 import gradio as gr
 
-from studio.actions.plan_run import RunPlan, plan_run
+from studio.actions.plan_run import RunForecast, plan_run
 from studio.errors import StudioError
 from studio.options.sources import DEMO
 from studio.options.training import TrainingConfig
@@ -20,7 +20,7 @@ from studio.ui.shared.visitors import services_for
 from studio.ui.train.run_views import PHASE_NAMES
 
 
-def plan_view(plan: RunPlan, config: TrainingConfig, locale: str) -> Html:
+def plan_view(plan: RunForecast, config: TrainingConfig, locale: str) -> Html:
     """The figures, and what the run does one after the other."""
     is_demo = config.base_model == DEMO_ID and config.train_data == DEMO
     demo = N_("The demo model learns the demo speech, in about a minute: watch its word error rate fall.")
