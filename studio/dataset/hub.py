@@ -12,6 +12,7 @@ from typing import Any
 from studio.dataset.cards import CARDS, require_own_files
 from studio.dataset.columns import Wanted, columns_of
 from studio.dataset.copies import TABLE, copies, is_audio, is_current, rows_of_dataset, write_copy
+from studio.dataset.formats.parquet import streamed
 from studio.errors import HubUnreachableError, ManifestError, StudioError, first_line
 
 _TIMEOUT_SECONDS = 10.0
@@ -138,7 +139,7 @@ def _streamed(
 
     # Its own patience (twenty times five seconds for each read) would look like a page that hangs.
     datasets.config.STREAMING_READ_MAX_RETRIES = datasets.config.STREAMING_OPEN_MAX_RETRIES = _RETRIES
-    data = datasets.load_dataset(name, config, split=split, streaming=True, revision=revision)
+    data = streamed(name, split, config, revision=revision)
     for row in rows_of_dataset(data):
         values = {column: with_bytes(value, name) for column, value in row.items()}
         sound = columns_of(tuple(values), replace(wanted, needs_text=False)).get(values, "audio")

@@ -1,16 +1,27 @@
-"""Parquet: one file, or a folder of files as a dataset of the Hub has them."""
+"""Parquet: one file, or a folder of files as a dataset of the Hub has them.
 
-from collections.abc import Iterator
+A value that stands in a file once may be in each of a million rows. It is unpacked for a few rows at a time.
+"""
+
+from collections.abc import Iterator, Sequence
 from glob import escape
 from pathlib import Path
 from typing import Any
 
 from studio.dataset.cards import CARDS, require_own_files
 from studio.dataset.copies import rows_of_dataset
+from studio.errors import ManifestError
 from studio.options.sources import PARQUET_ENDING
+from studio.units import format_bytes
 
 ENDING = PARQUET_ENDING
 METADATA = f"metadata{ENDING}"
+_MOST_ROWS, _MOST_BYTES = 64, 2**24
+"""Of rows that are unpacked together."""
+_LARGEST_ROW_BYTES = 2**28
+"""A larger row is no clip."""
+_TIGHTEST = 200
+"""No speech and no text is packed so many times smaller than it is; what is small may be."""
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -19,24 +30,112 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def rows_of_file(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of one file."""
-    import datasets
+    """The rows of one file.
 
+    Raises:
+        ManifestError: if it is packed tighter than speech is, or a row of it is too large.
+    """
     files = {"train": [escape(str(path.absolute()))]}
-    yield from rows_of_dataset(
-        datasets.load_dataset("parquet", data_files=files, split="train", streaming=True)
-    )
+    yield from rows_of_dataset(streamed("parquet", "train", data_files=files))
 
 
 def rows_of_folder(folder: Path, split: str) -> Iterator[dict[str, Any]]:
     """The rows of a split, told by the names of files and folders.
 
     Raises:
-        ManifestError: if the folder's card names files elsewhere.
+        ManifestError: if the folder's card names files elsewhere; or as `rows_of_file` does.
     """
-    import datasets
-
     for card in (folder / name for name in CARDS):
         if card.is_file():
             require_own_files(card, str(card))
-    yield from rows_of_dataset(datasets.load_dataset(str(folder.resolve()), split=split, streaming=True))
+    yield from rows_of_dataset(streamed(str(folder.resolve()), split))
+
+
+def streamed(source: str, split: str, name: str | None = None, **options: Any) -> Any:
+    """An `IterableDataset` of the library, whose Parquet files are read a few rows at a time."""
+    import datasets
+    from datasets.packaged_modules.parquet.parquet import Parquet
+
+    builder = datasets.load_dataset_builder(source, name, **options)
+    if isinstance(builder, Parquet):
+
+        def tables(
+            files: Sequence[str], row_groups_list: Sequence[Sequence[int] | None]
+        ) -> Iterator[tuple[tuple[int, int], Any]]:
+            """In place of the library's own, which unpacks a group of rows as a whole."""
+            for number, (file, groups) in enumerate(zip(files, row_groups_list, strict=True)):
+                for part, table in enumerate(_tables(file, groups, builder.config.columns)):
+                    yield (number, part), builder._cast_table(table)
+
+        builder._generate_tables = tables
+    return builder.as_streaming_dataset(split=split)
+
+
+def _tables(path: str, groups: Sequence[int] | None, columns: list[str] | None) -> Iterator[Any]:
+    """The rows of a file or of some of its groups, as tables that are small enough to be held in memory."""
+    import pyarrow
+    from datasets.utils.file_utils import xopen
+    from pyarrow.parquet import ParquetFile
+
+    with xopen(path, "rb") as stream:
+        plain = ParquetFile(stream)
+        _require_speech(path, plain.metadata)
+        kept, others = _kept_packed(plain.metadata)
+        file = ParquetFile(stream, metadata=plain.metadata, read_dictionary=kept)
+        batches = file.iter_batches(1 if others else _MOST_ROWS, row_groups=groups, columns=columns)
+        for batch in batches:
+            fits = sum(map(_unpacked_bytes, batch.columns)) <= _MOST_BYTES
+            step = max(batch.num_rows, 1) if fits else 1
+            for start in range(0, batch.num_rows, step):
+                rows = batch.slice(start, step)
+                if not fits and sum(map(_unpacked_bytes, rows.columns)) > _LARGEST_ROW_BYTES:
+                    raise ManifestError(
+                        "{path} has a row of more than {size}, which is no clip.",
+                        path=path,
+                        size=format_bytes(_LARGEST_ROW_BYTES),
+                    )
+                names = rows.schema.names
+                schema = pyarrow.schema([plain.schema_arrow.field(name) for name in names])
+                yield pyarrow.Table.from_batches([rows]).cast(schema)
+
+
+def _require_speech(path: str, metadata: Any) -> None:
+    """Refuses a file that says of itself that it fills memory; of a list, each value counts."""
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        packed = unpacked = 0
+        for number in range(metadata.num_columns):
+            chunk = group.column(number)
+            is_list = metadata.schema.column(number).max_repetition_level > 0
+            packed += chunk.total_compressed_size
+            unpacked += max(chunk.total_uncompressed_size, 8 * chunk.num_values * is_list)
+        if unpacked > max(_LARGEST_ROW_BYTES, _TIGHTEST * packed):
+            raise ManifestError(
+                "{path} holds {size} in {packed}, which is packed tighter than speech is.",
+                path=path,
+                size=format_bytes(unpacked),
+                packed=format_bytes(packed),
+            )
+
+
+def _kept_packed(metadata: Any) -> tuple[list[str], bool]:
+    """The columns of text and bytes that can be read without repeating what repeats; whether some cannot."""
+    chunks: dict[str, set[str]] = {}
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for chunk in map(group.column, range(metadata.num_columns)):
+            if chunk.physical_type == "BYTE_ARRAY":
+                chunks.setdefault(chunk.path_in_schema, set()).update(chunk.encodings)
+    kept = [path for path, used in chunks.items() if not any(one.startswith("DELTA") for one in used)]
+    return kept, len(kept) < len(chunks)
+
+
+def _unpacked_bytes(array: Any) -> int:
+    """What an array takes where nothing that repeats is kept once."""
+    import pyarrow.compute as compute
+    from pyarrow import types
+
+    if types.is_dictionary(array.type):
+        lengths = compute.binary_length(array.dictionary).take(array.indices)
+        return int(compute.sum(lengths).as_py() or 0)
+    if types.is_struct(array.type):
+        return sum(map(_unpacked_bytes, array.flatten()))
+    return _unpacked_bytes(array.flatten()) if types.is_nested(array.type) else int(array.nbytes)

@@ -1,5 +1,8 @@
+import json
 import os
 import socket
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -8,6 +11,7 @@ import pytest
 
 from studio.dataset.manifest import read_manifest
 from studio.errors import ManifestError, StorageError
+from tests.studio_process import ROOT
 
 from .conftest import Sound, said
 
@@ -159,6 +163,58 @@ def test_a_file_that_is_no_parquet_is_refused(tmp_path: Path) -> None:
         read_manifest(tmp_path / "x.parquet", cache_dir=tmp_path / "cache")
     with pytest.raises(ManifestError, match="There is no manifest"):
         read_manifest("gone.parquet", cache_dir=tmp_path / "cache")
+
+
+READ_ALL = """
+import json, resource, sys
+from pathlib import Path
+import datasets
+from studio.dataset.formats.parquet import rows_of_file
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+sizes = [len(row["audio"]["bytes"]) for row in rows_of_file(Path(sys.argv[1]))]
+print(json.dumps([len(sizes), min(sizes), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before]))
+"""
+
+
+def test_a_sound_that_is_there_once_and_in_each_row_does_not_fill_memory(tmp_path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    audio = pyarrow.array([{"bytes": bytes(2**20), "path": "a.wav"}] * 100)
+    table = pyarrow.table({"audio": audio, "text": ["one"] * 100})
+    path = tmp_path / "many.parquet"
+    pyarrow.parquet.write_table(
+        pyarrow.concat_tables([table] * 4), path, compression="gzip", dictionary_pagesize_limit=2**30
+    )
+    assert path.stat().st_size < 10_000
+    done = subprocess.run(
+        [sys.executable, "-c", READ_ALL, str(path)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.returncode == 0, done.stderr
+    rows, smallest, more_kib = json.loads(done.stdout)
+    assert (rows, smallest) == (400, 2**20)
+    assert more_kib < 300 * 2**10, "all that is read are 400 MiB"
+
+
+def test_what_is_packed_tighter_than_speech_is_refused(tmp_path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    megabytes = pyarrow.DictionaryArray.from_arrays(pyarrow.repeat(0, 300), ["x" * 2**20])
+    rows = {
+        "holds 259 MiB in .*, which is packed tighter than speech is": pyarrow.repeat(False, 34 * 10**6),
+        "has a row of more than 256 MiB, which is no clip": megabytes,
+    }
+    for reason, values in rows.items():
+        more = pyarrow.ListArray.from_arrays([0, len(values)], values)
+        table = pyarrow.table({"text": ["one"], "audio": ["a.wav"], "more": more})
+        pyarrow.parquet.write_table(table, tmp_path / "x.parquet", dictionary_pagesize_limit=2**30)
+        with pytest.raises(ManifestError, match=rf"x\.parquet {reason}"):
+            read_manifest(tmp_path / "x.parquet", cache_dir=tmp_path / "cache")
 
 
 def test_common_voice_of_the_hub_is_read_with_all_its_columns(tmp_path: Path, sound: Sound) -> None:
