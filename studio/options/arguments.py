@@ -20,11 +20,13 @@ from studio.options.training import FIELDS as _FIELDS
 from studio.options.training import TrainingConfig
 from studio.options.values import BOOLEAN_WORDS, UNSET, boolean, convert, is_unset
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _MEANT_BEFORE: dict[int | None, dict[str, Any]] = {
     1: {"replay_share": 0.0, "adapter_strength": 1.0},
     2: {"adapter_strength": 1.0},
 }
+_STRENGTH_BEFORE_IT_WAS_CHOSEN = 0.85
+"""Of a new adapter, up to version 3."""
 """What runs of an earlier version are without the options that came later."""
 
 _MOST_CHARACTERS = 50_000
@@ -247,6 +249,8 @@ def _config_values(
             value=version,
         )
     values: dict[str, Any] = dict(_MEANT_BEFORE.get(version, {}))
+    if version == 3 and not (given.get("adapter") or given.get("distill") or given.get("method") == "full"):
+        values["adapter_strength"] = _STRENGTH_BEFORE_IT_WAS_CHOSEN
     foreign: dict[str, Any] = {}
     notes: list[str] = []
     for spelling, value in given.items():

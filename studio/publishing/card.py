@@ -26,7 +26,7 @@ PLACEHOLDER = "OWNER/NAME"
 """Stands where a model that has no name on the Hub yet is called by it."""
 OF_SOURCE = (
     *("method", "base_model", "data", "metrics", "config", "seconds", "memory"),
-    *("learning_rate", "steps", "device"),
+    *("learning_rate", "steps", "device", "adapter_strength"),
 )
 """What the card of an export keeps of the model that it was made of, as `made_of`."""
 _HUB = "https://huggingface.co"
@@ -338,6 +338,8 @@ def _settings(facts: Mapping[str, Any]) -> str:
     if rate is not None:
         chosen["learning_rate"] = f"{rate:g}"
     said = ", ".join(f"`{name}` {_value(value)}" for name, value in chosen.items())
+    if strength := _number(facts.get("adapter_strength")):
+        chosen["adapter_strength"] = f"{strength:g}"
     method = facts.get("method")
     first = f"method `{method}`" if _is_word(method) else ""
     return f"Settings: {', '.join(filter(None, (first, said)))}." if first or said else ""

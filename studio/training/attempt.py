@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,10 +48,12 @@ from studio.training.short_audio.encoder_states import EncoderStates, repeats_it
 from studio.training.short_audio.teacher_states import TeacherStates
 from studio.training.short_audio.trainer import make_trainer
 from studio.training.stop import StopRequested, StopSignal
+from studio.training.strength import GENTLER, is_chosen, strength_of
 from studio.training.trainer import TrainerParts, WhisperTrainer, ended_early
 from studio.training.trainer_arguments import training_arguments
 from studio.training.visitors_room import require_room
 from studio.training.warm_start import adapter_folder, warm_started
+from studio.units import format_percent
 from studio.whisper.audio_context import FULL, POSITIONS, SHORT, allow_short_audio
 from studio.whisper.loss import use_chunked_loss
 
@@ -103,6 +106,8 @@ class Attempt:
         """What the model will see; decided when the clips are known."""
         demo = DEMO_MODEL if DEMO_MODEL.is_dir() else None
         room = Room.of(settings, MODELS)
+        self.strength = 1.0
+        """How much of an adapter the model is made of."""
         self.registry = ModelRegistry(settings.models, demo=demo, hf_cache=settings.hf_cache, room=room)
 
     def carry_out(self) -> None:
@@ -210,7 +215,33 @@ class Attempt:
                     patience=self.config.early_stopping_patience,
                 )
             )
-        return self.run.checkpoints / f"checkpoint-{self.outcome.metrics['best_step']}"
+        best = self.run.checkpoints / f"checkpoint-{self.outcome.metrics['best_step']}"
+        self._choose_strength(trainer, best, len(ready.data.evaluation))
+        return best
+
+    def _choose_strength(self, trainer: WhisperTrainer, best: Path, clips: int) -> None:
+        """Keeps less of what was learned where the evaluation clips lose nothing by it: less is forgotten."""
+        metrics, self.strength = self.outcome.metrics, strength_of(self.config)
+        if not is_chosen(self.config, clips) or not metrics["final"]:
+            return
+        began, metric, usual = time.monotonic(), metrics["metric"], metrics["final"]
+        found = trainer.errors_at(GENTLER, best)
+        self.outcome.seconds["evaluating"] += time.monotonic() - began
+        if found[metric] > usual[metric]:
+            log.info("%s %.2f %% at strength %s", metric.upper(), 100 * found[metric], GENTLER)
+            return
+        self._warn(
+            Message(
+                "Adapter strength {strength}: {metric} {rate} on the evaluation clips, {usual_rate} with "
+                "{usual}; less is forgotten.",
+                strength=GENTLER,
+                metric=metric.upper(),
+                rate=format_percent(found[metric]),
+                usual_rate=format_percent(usual[metric]),
+                usual=self.strength,
+            )
+        )
+        self.strength, metrics["final"] = GENTLER, {**usual, **found}
 
     def _trainer(self, model: Any, ready: PreparedRun, course: RunPlan) -> tuple[WhisperTrainer, RunCallback]:
         """The trainer of this run, and what listens to it."""
@@ -347,7 +378,9 @@ class Attempt:
         is_multilingual = bool(base.decoder.tokens.languages)
         finished_model.set_language_and_task(base.generation_config, data, is_multilingual)
         staged, visitor = self.run.path / "model", started_by(self.run)
-        finished_model.stage(best, staged, base_path, spec.id, self.config, base.generation_config)
+        finished_model.stage(
+            best, staged, base_path, spec.id, self.config, base.generation_config, self.strength
+        )
         card = {
             **finished_model.describe(self.config, spec, base_path, data, ready.source),
             "is_multilingual": is_multilingual,
@@ -358,6 +391,7 @@ class Attempt:
                 else {}
             ),
             "metrics": self.outcome.metrics,
+            **({"adapter_strength": self.strength} if self.config.is_adapter else {}),
             "steps": self.outcome.step,
             "learning_rate": learning_rate_of(self.run),
             "device": machine()["device"],

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import psutil
@@ -163,15 +163,10 @@ class RunCallback(TrainerCallback):
         self._eval_seconds = float(metrics["eval_runtime"])
         self.evaluating_seconds += self._eval_seconds
         texts = self._texts()
-        references, hypotheses = [given for given, _ in texts], [heard for _, heard in texts]
-        intervals = {metric: rate_interval(references, hypotheses, metric) for metric in ("wer", "cer")}
         point: dict[str, Any] = {
             "step": state.global_step,
             "epoch": state.epoch or 0.0,
-            "wer": metrics["eval_wer"],
-            "cer": metrics["eval_cer"],
-            "loss": metrics["eval_loss"],
-            "intervals": intervals,
+            **errors_found(metrics, texts),
             "seconds": self._eval_seconds,
         }
         self.evaluations.append(point)
@@ -232,6 +227,13 @@ class RunCallback(TrainerCallback):
             every = int(state.eval_steps or 1)  # where `args` may have a share of all steps
             evaluations = -(-state.max_steps // every) - state.global_step // every
         return steps * mean_seconds + max(0, evaluations) * self._eval_seconds
+
+
+def errors_found(metrics: Mapping[str, float], texts: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """What an evaluation found, from the trainer's metrics and each clip's reference and hypothesis."""
+    references, hypotheses = [given for given, _ in texts], [heard for _, heard in texts]
+    intervals = {metric: rate_interval(references, hypotheses, metric) for metric in ("wer", "cer")}
+    return {**{name: metrics[f"eval_{name}"] for name in ("wer", "cer", "loss")}, "intervals": intervals}
 
 
 def _is_due(args: TrainingArguments, state: TrainerState) -> bool:

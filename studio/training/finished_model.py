@@ -18,7 +18,7 @@ from studio.registry.spec import CARD_FILE, ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.training.data.clips import TrainingData
 from studio.training.data.sources import SourceData
-from studio.training.strength import strength_of, weaken
+from studio.training.strength import weaken
 
 _ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
 _MODEL_FILES = ("config.json", "model.safetensors", "model.safetensors.index.json", "model-*.safetensors")
@@ -75,9 +75,17 @@ def _is_copy(folder: Path) -> bool:
 
 
 def stage(
-    checkpoint: Path, staged: Path, base: Path, base_id: str, config: TrainingConfig, generation_config: Any
+    checkpoint: Path,
+    staged: Path,
+    base: Path,
+    base_id: str,
+    config: TrainingConfig,
+    generation_config: Any,
+    strength: float,
 ) -> None:
-    """Copies what makes up the model from `checkpoint` (and, for a whole model, from `base`) to `staged`."""
+    """Copies what makes up the model from `checkpoint` (and, for a whole model, from `base`) to `staged`; of
+    an adapter as much as `strength` says.
+    """
     with storage_errors(staged):
         shutil.rmtree(staged, ignore_errors=True)
         staged.mkdir(parents=True)
@@ -86,7 +94,7 @@ def stage(
             _copy(base, staged, _BASE_FILES)
         generation_config.save_pretrained(staged)
     if config.is_adapter:
-        weaken(staged / "adapter_model.safetensors", strength_of(config))
+        weaken(staged / "adapter_model.safetensors", strength)
         adapter_config = read_json(staged / "adapter_config.json")
         adapter_config["base_model_name_or_path"] = base_id
         write_json(staged / "adapter_config.json", adapter_config)

@@ -12,15 +12,29 @@ from typing import Any
 
 from studio.files import storage_errors
 from studio.options.training import TrainingConfig
+from studio.training.distributed.sharding import sharding_arguments
 
 _USUAL = 0.85
 """After 300 English clips whisper-tiny has 24 % of the words wrong and has lost 3.1 points of Mandarin; with
-this it is 23 % and 1.1 points. After 300 Mandarin ones 0.7 keeps 2 points more of English, but the demo
-model, which has everything to learn, is then 24 % wrong for 14 (`tests/benchmarks/reports/README.md`)."""
+this it is 23 % and 1.1 points (`tests/benchmarks/reports/recipe_tried.md`)."""
+GENTLER = 0.7
+"""What sentences have taught is as good with it, and 300 Mandarin clips cost half the English; single words,
+and a model that has everything to learn, need more: it is tried on the evaluation clips."""
+_FEWEST_CLIPS = 8
+"""On fewer, as many errors are chance."""
+
+
+def is_chosen(config: TrainingConfig, evaluation_clips: int) -> bool:
+    """Whether the strength is chosen when the training is over, by the errors on that many clips.
+
+    Not where the processes share out the weights: an adapter cannot be loaded again there.
+    """
+    is_automatic = config.adapter_strength is None and strength_of(config) != 1
+    return is_automatic and evaluation_clips >= _FEWEST_CLIPS and not sharding_arguments(config)
 
 
 def strength_of(config: TrainingConfig) -> float:
-    """Share of what was learned that the model is made of: 1 is all of it.
+    """Share of what was learned that counts while the run trains: 1 is all of it.
 
     A model without an adapter, one that goes on from an adapter, and one that learns from the base keep all,
     unless told.

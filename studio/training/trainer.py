@@ -17,7 +17,7 @@ from transformers.trainer_utils import EvalLoopOutput
 from studio.evaluation.metrics import error_rates
 from studio.methods import METHODS
 from studio.options.training import TrainingConfig
-from studio.training.callback import RunCallback
+from studio.training.callback import RunCallback, errors_found
 from studio.training.checkpoints import STATE_FILE, complete_checkpoints
 from studio.training.data.clips import Clip, TrainingData
 from studio.training.data.collator import IGNORED, ClipDataset, Collator
@@ -290,6 +290,19 @@ class WhisperTrainer(GuardedTrainer):
         strength = strength_of(self._config)
         with torch.random.fork_rng(), whole_weights(self.model), at_strength(self.model, strength):
             return dict(super().evaluate(*args, **kwargs))
+
+    def errors_at(self, strength: float, checkpoint: Path) -> dict[str, Any]:
+        """What the adapter of a checkpoint gets wrong at that strength; the model is then that checkpoint's.
+
+        Raises:
+            StopRequested: if a stop is asked for meanwhile.
+        """
+        self._load_from_checkpoint(str(checkpoint))
+        self._run_callback.evaluation_begins()
+        with torch.random.fork_rng(), at_strength(self.model, strength):
+            metrics = self.evaluation_loop(self.get_eval_dataloader()).metrics
+        assert metrics is not None
+        return errors_found(metrics, self.texts)
 
     def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
         """Of two checkpoints with the same error rate, the one with the smaller loss is better."""

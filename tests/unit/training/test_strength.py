@@ -11,10 +11,13 @@ from safetensors.torch import load_file
 from studio.files import read_json, write_json
 from studio.options.arguments import read_config
 from studio.options.training import FIELDS, TrainingConfig
-from studio.training.strength import at_strength, strength_of
+from studio.training.events import read_events
+from studio.training.run_dir import RunDir
+from studio.training.stop import StopSignal
+from studio.training.strength import at_strength, is_chosen, strength_of
 from studio.ui.shared.forms import field_component
 from studio.ui.shared.i18n import page_translations
-from tests.unit.training.attempts import Runs
+from tests.unit.training.attempts import Runs, attempt, told
 
 
 @pytest.mark.parametrize("method", ["lora", "dora", "adalora"])
@@ -39,6 +42,43 @@ def test_the_run_is_evaluated_as_its_model_is_and_trained_as_if_it_were_whole(ru
     assert all(torch.equal(tensor, half[name]) for name, tensor in whole.items())
 
 
+class StopWhileChoosing(StopSignal):
+    """A stop that is asked for when the last step is evaluated and saved, and evaluated once more."""
+
+    def __init__(self, run: RunDir) -> None:
+        super().__init__(run.stop_request)
+        self._run = run
+
+    @property
+    def is_set(self) -> bool:
+        events = read_events(self._run.events)[0]
+        is_saved = any(event["kind"] == "checkpoint" for event in events)
+        return is_saved and events[-1]["kind"] == "eval_progress" and events[-1]["done"] > 0
+
+
+@pytest.mark.parametrize("gentler", [0.7, 0.0])
+def test_less_of_an_adapter_is_kept_where_the_evaluation_clips_lose_nothing_by_it(
+    runs: Runs, tones: Path, monkeypatch: pytest.MonkeyPatch, gentler: float
+) -> None:
+    monkeypatch.setattr("studio.training.attempt.GENTLER", gentler)
+    run = runs.new(test_data=str(tones), metric_for_best_model="cer", learning_rate=0.02)
+    outcome = attempt(runs.settings, run, StopWhileChoosing(run))
+    assert outcome.state == "stopped" and outcome.step == outcome.max_steps
+    assert not (runs.registry.models / "run").exists()
+    final = runs.carry_out(run).metrics["final"]
+    (usual,) = told(run, "eval")[-1:]
+    is_gentler = final["loss"] != usual["loss"]
+    kept = gentler if is_gentler else strength_of(TrainingConfig())
+    assert final["cer"] <= usual["cer"] and not (is_gentler and final["cer"] == 0)
+    learned = load_file(run.checkpoints / "checkpoint-6" / "adapter_model.safetensors")
+    model = runs.registry.get("run")
+    assert model.path is not None and model.card["adapter_strength"] == kept
+    for name, tensor in load_file(model.path / "adapter_model.safetensors").items():
+        assert torch.equal(tensor, learned[name] * kept if "lora_B" in name else learned[name]), name
+    notes = [event["text"] for event in told(run, "warning") if event["text"].startswith("Adapter strength")]
+    assert [note.split()[2] for note in notes] == ([f"{gentler}:"] if is_gentler else [])
+
+
 def test_an_adapter_is_weaker_only_while_it_is_evaluated(micro_model: Path) -> None:
     from peft import LoraConfig, get_peft_model
     from transformers import WhisperForConditionalGeneration
@@ -59,6 +99,15 @@ def test_only_a_new_adapter_is_weaker_unless_it_is_told() -> None:
     for config in (TrainingConfig(method="full"), replace(new, adapter="mine"), replace(new, distill=True)):
         assert strength_of(config) == 1
     assert strength_of(replace(new, adapter="mine", adapter_strength=0.7)) == 0.7
+    assert is_chosen(new, 8) and not is_chosen(new, 7)
+    for config in (
+        TrainingConfig(method="full"),
+        replace(new, adapter="mine"),
+        replace(new, distill=True),
+        replace(new, adapter_strength=0.85),
+        replace(new, num_processes=2, sharding="fsdp"),
+    ):
+        assert not is_chosen(config, 100)
 
 
 def test_the_form_and_the_help_name_the_strength_that_is_used() -> None:
@@ -73,3 +122,7 @@ def test_a_run_of_an_earlier_version_keeps_all_that_it_learns(runs: Runs) -> Non
     values = read_json(run.config)
     write_json(run.config, {**values, "schema_version": 2, "adapter_strength": None})
     assert strength_of(read_config(run.config)) == 1
+    for changes, strength in (({}, 0.85), ({"adapter": "mine"}, 1), ({"method": "full"}, 1)):
+        write_json(run.config, {**values, **changes, "schema_version": 3, "adapter_strength": None})
+        config = read_config(run.config)
+        assert strength_of(config) == strength and not is_chosen(config, 100)
