@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +19,7 @@ from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelDimensions
 from studio.runs.confinement import require_own_data
 from studio.runs.manager import JobManager, JobState, RunStatus
+from studio.runs.pace import pace_of
 from studio.services import Services
 from studio.training.data.sources import read_list, row_judge
 from studio.training.plan import training_plan
@@ -37,6 +37,13 @@ _READ_BY = (
 """Options that decide what is found in the lists."""
 _LOOKED_AT = 50
 """Earlier runs among which one alike is looked for."""
+_ENOUGH_STEPS = 20
+"""A run of fewer tells less of their pace: an older one of more is taken."""
+_PACED_BY = (
+    *("base_model", "method", "quantization", "per_device_train_batch_size"),
+    *("gradient_accumulation_steps", "gradient_checkpointing", "num_processes"),
+)
+"""Options that decide how long a step takes."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,9 @@ class RunForecast:
     gpu: Gpu | None
     """Of this machine; without one, the processor trains."""
     seconds: float | None
-    """From start to end, at the pace of the last run of this model, method and batch size."""
+    """From start to end, at the pace of the last run of this model, method and batch size: what it took once,
+    and what each step and each evaluation took.
+    """
     shared: Message | None = None
     """Which clips stand in the training and the test list, as far as files here tell it."""
 
@@ -128,15 +137,15 @@ def plan_run(config: TrainingConfig, services: Services) -> RunForecast:
         require_own_data(services.settings, source)
     gpu = card("")
     clips = _count_clips(config)
-    steps = config.max_steps if config.max_steps > 0 else None
+    schedule = Schedule(config.max_steps, config.max_steps) if config.max_steps > 0 else None
     if clips is not None:
-        steps = Schedule.of(config, clips).max_steps
+        schedule = Schedule.of(config, clips)
     return RunForecast(
         clips,
-        steps,
+        schedule.max_steps if schedule else None,
         _sized(config, gpu, services),
         gpu,
-        _seconds(config, steps, services.jobs),
+        _seconds(config, schedule, services.jobs) if schedule else None,
         _of_lists(_shared, config),
     )
 
@@ -191,21 +200,16 @@ def _shared(config: TrainingConfig, _changed: tuple[int, ...]) -> Message | None
     return shared_by_lists(config)
 
 
-def _seconds(config: TrainingConfig, steps: int | None, jobs: JobManager) -> float | None:
-    for run in jobs.runs(_LOOKED_AT):
-        if steps and run.state is JobState.FINISHED and run.max_steps and _is_alike(run.config, config):
-            taken = _taken(run)
-            return taken / run.max_steps * steps if taken else None
-    return None
-
-
-def _is_alike(one: TrainingConfig, other: TrainingConfig) -> bool:
-    """Whether a step of both takes about as long."""
-    names = ("base_model", "method", "quantization", "per_device_train_batch_size", "gradient_checkpointing")
-    return all(getattr(one, name) == getattr(other, name) for name in names)
-
-
-def _taken(run: RunStatus) -> float | None:
-    if not (run.started and run.ended):
+def _seconds(config: TrainingConfig, schedule: Schedule, jobs: JobManager) -> float | None:
+    alike = (run for run in jobs.runs(_LOOKED_AT) if _is_alike(run, config))
+    run = max(alike, key=lambda run: min(run.max_steps, _ENOUGH_STEPS), default=None)
+    if run is None:
         return None
-    return (datetime.fromisoformat(run.ended) - datetime.fromisoformat(run.started)).total_seconds()
+    pace = pace_of(jobs.folder(run.run_id), run.ended)
+    return pace.of(config, schedule) if pace else None
+
+
+def _is_alike(run: RunStatus, config: TrainingConfig) -> bool:
+    """Whether it is finished, and a step of it takes about as long."""
+    is_finished = run.state is JobState.FINISHED
+    return is_finished and all(getattr(run.config, name) == getattr(config, name) for name in _PACED_BY)

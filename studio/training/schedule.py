@@ -27,13 +27,23 @@ class Schedule:
         """Whole steps of an interval, which below 1 is a share of all steps."""
         return math.ceil(steps * self.max_steps) if steps < 1 else int(steps)
 
+    def _between_evaluations(self, config: TrainingConfig) -> int:
+        return self.steps_per_epoch if config.eval_strategy == "epoch" else self.interval(config.eval_steps)
+
+    def evaluations(self, config: TrainingConfig) -> int:
+        """How many there are, that of the base before training among them."""
+        if config.eval_strategy == "no":
+            return 0
+        every = self._between_evaluations(config)
+        delay = config.eval_delay * (every if config.eval_strategy == "epoch" else 1)
+        before_last = (self.max_steps - 1) // every - max(1, math.ceil(delay / every)) + 1
+        return config.eval_on_start + max(0, before_last) + 1
+
     def evaluates_at(self, step: int, config: TrainingConfig) -> bool:
         """Whether the trainer evaluates after that step."""
         if config.eval_strategy == "no" or step == 0:
             return False
         if step >= self.max_steps:
             return True
-        is_by_epoch = config.eval_strategy == "epoch"
-        every = self.steps_per_epoch if is_by_epoch else self.interval(config.eval_steps)
-        passed = step / self.steps_per_epoch if is_by_epoch else step
-        return step % every == 0 and passed >= config.eval_delay
+        passed = step / self.steps_per_epoch if config.eval_strategy == "epoch" else step
+        return step % self._between_evaluations(config) == 0 and passed >= config.eval_delay

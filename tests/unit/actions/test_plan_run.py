@@ -10,6 +10,7 @@ from studio.actions.plan_run import plan_run
 from studio.files import write_json, write_text
 from studio.options.arguments import config_to_dict
 from studio.options.training import TrainingConfig
+from studio.runs.status import iso
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.data.sources import read_source
@@ -68,14 +69,51 @@ def test_what_is_not_known_before_the_start_is_left_out(services: Services) -> N
     assert plan_run(TrainingConfig(train_data="nobody/nothing", max_steps=9), services).steps == 9
 
 
-def test_the_time_is_that_of_the_last_run_like_it(services: Services) -> None:
-    config = TrainingConfig()
-    steps = plan_run(config, services).steps
-    run = RunDir(services.settings.runs / "before-20260102-030405")
+def finished(services: Services, name: str, config: TrainingConfig, events: list[dict[str, object]]) -> None:
+    """A run as it is found after its end, ten seconds after what it told last."""
+    run = RunDir(services.settings.runs / name)
     run.path.mkdir(parents=True)
     write_json(run.config, config_to_dict(config))
-    write_json(run.process, {"pid": 1, "started": 1000.0})
-    result = {"state": "finished", "max_steps": 2 * (steps or 0), "ended": "1970-01-01T00:18:20+00:00"}
+    write_json(run.process, {"pid": 1, "started": 1.0})
+    write_text(run.events, "".join(f"{json.dumps(event)}\n" for event in events))
+    last = events[-1]
+    result = {"state": "finished", "max_steps": last["step"], "ended": iso(float(str(last["time"])) + 10)}
     write_json(run.result, result)
-    assert plan_run(config, services).seconds == pytest.approx(50.0), "100 s for twice as many"
+
+
+def told(start: float, steps: range) -> list[dict[str, object]]:
+    """What a process tells that needs 60 s to start, 2 s for a step and 30 s for an evaluation."""
+    trained = start + 90 + 2 * len(steps)
+    events: list[dict[str, object]] = [
+        {"time": start, "kind": "phase", "phase": "starting"},
+        {"time": start + 50, "kind": "phase", "phase": "loading_model"},
+        {"time": start + 60, "kind": "phase", "phase": "evaluating"},
+        {"time": start + 90, "kind": "eval", "step": 0},
+        {"time": start + 90, "kind": "phase", "phase": "training"},
+        {"time": trained, "kind": "step", "step": steps[-1]},
+        {"time": trained, "kind": "phase", "phase": "saving", "step": steps[-1]},
+    ]
+    if steps[0] > 1:
+        events.insert(1, {"time": start + 1, "kind": "resumed", "step": steps[0] - 1})
+    return events
+
+
+def test_the_time_has_a_part_of_the_start_and_one_of_the_steps_of_a_run_like_it(services: Services) -> None:
+    config = TrainingConfig(max_steps=1000)
+    finished(services, "b-20260102-030405", replace(config, max_steps=2), told(1000, range(1, 3)))
+    expected = (
+        70 + 1000 * 2 + 30 * Schedule.of(config, plan_run(config, services).clips or 0).evaluations(config)
+    )
+    assert plan_run(config, services).seconds == pytest.approx(expected)
     assert plan_run(replace(config, base_model="tiny"), services).seconds is None
+    assert plan_run(replace(config, gradient_accumulation_steps=2), services).seconds is None
+    slow = [{**event, "time": 2 * float(str(event["time"]))} for event in told(500, range(1, 101))]
+    resumed = [*slow[:-1], *told(10_000, range(101, 201))]
+    finished(services, "a-20260101-030405", config, resumed)
+    assert plan_run(config, services).seconds == pytest.approx(expected), (
+        "what was before the break is not counted"
+    )
+    finished(services, "a-20260101-020405", config, slow)
+    assert plan_run(config, services).seconds == pytest.approx(expected), "the last one of enough steps"
+    finished(services, "c-20260103-030405", config, [{"kind": "phase", "time": 1, "phase": [], "step": 300}])
+    assert plan_run(config, services).seconds is None, "what was edited tells nothing, and breaks nothing"

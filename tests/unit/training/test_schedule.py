@@ -33,7 +33,9 @@ def test_when_a_run_evaluates() -> None:
     schedule = Schedule(steps_per_epoch=3, max_steps=8)
 
     def steps(config: TrainingConfig) -> list[int]:
-        return [step for step in range(9) if schedule.evaluates_at(step, config)]
+        found = [step for step in range(9) if schedule.evaluates_at(step, config)]
+        assert schedule.evaluations(config) == (len(found) + 1 if found else 0), "and the base's"
+        return found
 
     assert steps(TrainingConfig()) == [3, 6, 8]
     assert steps(TrainingConfig(eval_strategy="steps", eval_steps=4)) == [4, 8]
