@@ -199,7 +199,7 @@ def shown(explorer: Explorer | None, locale: str, corrected: Mapping[int, str] |
     if explorer is None:
         return [gr.Column(visible=False), *[gr.skip()] * 13, Seen(), None]
     seen = Seen(corrected=corrected or {})
-    names = [(name, name) for name in explorer.models]
+    names = list(zip(explorer.names, explorer.models, strict=True))
     is_pair = len(names) > 1
     by = next(iter(explorer.groupings), "")
     query = Query(len(names) - 1, by=by, corrected=frozenset(seen.corrected))
@@ -365,7 +365,7 @@ def _scatter(explorer: Explorer, query: Query, locale: str) -> PlotData:
     alike = {"color": "rgba(128,140,150,0.5)", "dash": "dot"}
     across, up = (
         axis(f"{tr('Errors (MER)', locale)}: {html.escape(name)}", tickformat=".0%", range=[-0.1, 1.12])
-        for name in (explorer.models[query.against], explorer.models[query.model])
+        for name in (explorer.names[query.against], explorer.names[query.model])
     )
     line = {"type": "line", "x0": 0, "y0": 0, "x1": 1, "y1": 1, "line": alike}
     return figure([dots], height=280, showlegend=False, shapes=[line], xaxis=across, yaxis=up)

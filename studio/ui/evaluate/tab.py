@@ -34,6 +34,7 @@ from studio.reports.evaluation_views import (
     normalizers_table,
     rates_table,
     script_note,
+    with_names,
 )
 from studio.reports.language_names import language_choices
 from studio.reports.markup import Html, join, tag
@@ -50,17 +51,9 @@ from studio.ui.shared.following import QUIET, compared_models, wire_work
 from studio.ui.shared.forms import choices_of, languages_at_first
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
-from studio.ui.shared.tasks import (
-    ExportStep,
-    Pace,
-    Task,
-    Tasks,
-    from_before,
-    paced_bar,
-    step_bar,
-    tells_steps,
-)
+from studio.ui.shared.tasks import Pace, Task, Tasks, paced_bar, tells_steps
 from studio.ui.shared.transcript_views import download_links
+from studio.ui.shared.views import model_names
 from studio.ui.shared.visitors import settings_for
 
 _LARGEST_LINK = 2**22
@@ -68,6 +61,8 @@ _LARGEST_LINK = 2**22
 _MOST_SOUND_SECONDS = 300.0
 """With more, a report would be too large in any case: none is made, since packing the clips takes long."""
 _FILES = 3
+Names = Callable[[str], str]
+"""What the model of an id is called."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +100,7 @@ class EvaluateTab:
 
     form: dict[str, Block]
     _results: _Results
+    _registry: ModelRegistry
 
     def wire_again(self, event: Callable[..., Any]) -> None:
         """After `event`, the visitor's evaluation is shown once more, if the studio holds one."""
@@ -114,7 +110,8 @@ class EvaluateTab:
             if explorer is None:
                 return [gr.skip()] * len(results.all())
             locale = request_locale(request)
-            return _whole(_found(explorer.evaluation, explorer, locale, dict(seen.corrected)), False, locale)
+            named = explorer.named(model_names(self._registry, locale))
+            return _whole(_found(explorer.evaluation, named, locale, dict(seen.corrected)), False, locale)
 
         view = results.explorer
         told = told_in(view.refused, show_again, results.all())
@@ -155,8 +152,8 @@ def build_evaluate_tab(
 
     results = _Results(status, rates, comparisons, download, build_explorer(keep))
     _wire(settings, registry, engines, tab, form, results, start, cancel)
-    _wire_saving(settings, form, results)
-    return EvaluateTab(form, results)
+    _wire_saving(settings, registry, form, results)
+    return EvaluateTab(form, results, registry)
 
 
 def _form() -> dict[str, Block]:
@@ -224,7 +221,9 @@ def _wire(
     def evaluation(request: gr.Request, **values: Any) -> Task[Any, _Found]:
         own = settings_for(settings, request)
         require_own_data(own, values["data"])
-        return _evaluation(engines, own, values, request_locale(request), len(outputs) - 1)
+        locale = request_locale(request)
+        names = model_names(registry, locale)
+        return _evaluation(engines, own, values, locale, names, len(outputs) - 1)
 
     tab.select(refresh, form["models"], [form["models"], form["language"], start], **QUIET)
     work = tasks.handler(evaluation, outputs, {**form, "before": results.explorer.explorer})
@@ -232,8 +231,8 @@ def _wire(
 
 
 def _evaluation(
-    engines: ModelCache, settings: Settings, values: dict[str, Any], locale: str, others: int
-) -> Task[ExportStep | tuple[int, int], _Found]:
+    engines: ModelCache, settings: Settings, values: dict[str, Any], locale: str, names: Names, others: int
+) -> Task[tuple[int, int], _Found]:
     """One evaluation: how far it is, then what came out; there are so many `others` outputs."""
     models = values["models"] or []
     if not models:
@@ -241,19 +240,14 @@ def _evaluation(
     max_samples = whole_number("max_samples", values["max_samples"])
     check_between("max_samples", max_samples, 0, MOST_ROWS)
     pace: list[Pace] = []
-    stays = [gr.skip()] * others
 
-    def show(step: ExportStep | tuple[int, int] | None) -> list[Any] | None:
-        """A bar of the models' way into memory, then one of the clips."""
-        if step is None:
-            return None
-        if isinstance(step, ExportStep):
-            return [step_bar(step, locale), *stays]
+    def show(step: tuple[int, int]) -> list[Any]:
+        """A bar of the clips."""
         done, total = step
         pace[:] = pace or [Pace(time.monotonic())]
         pace[0].note(done, time.monotonic())
         text = tr("Transcribed {done} of {total} clips", locale, done=done, total=total)
-        return [paced_bar(text, done, total, pace[0], locale), *stays]
+        return [paced_bar(text, done, total, pace[0], locale)]
 
     return Task(
         work=lambda report, should_stop: _looked_into(
@@ -274,13 +268,14 @@ def _evaluation(
             ),
             settings,
             locale,
+            names,
             has_sound=bool(values["embed_audio"]),
         ),
         begun=progress_bar(None, tr("Loading the models and the data …", locale)),
         show=show,
         finish=lambda found, was_stopped: _whole(found, was_stopped, locale),
         others=others,
-        back=(lambda: [from_before(locale), *stays]) if values["before"] else None,
+        back=list if values["before"] else None,
         engines=engines,
     )
 
@@ -294,11 +289,13 @@ def _kept_corrections(settings: Settings, source: str) -> KeptCorrections | None
     return KeptCorrections(settings.cache / KEPT / "corrections", source) if _keeps(settings) else None
 
 
-def _looked_into(found: Evaluation, settings: Settings, locale: str, *, has_sound: bool = False) -> _Found:
+def _looked_into(
+    found: Evaluation, settings: Settings, locale: str, names: Names = str, *, has_sound: bool = False
+) -> _Found:
     """An evaluation with what was corrected in its list before."""
     if not found.utterances:
         return _found(found, None, locale)
-    explorer, kept = Explorer(found), _kept_corrections(settings, found.source)
+    explorer, kept = Explorer(found).named(names), _kept_corrections(settings, found.source)
     before = kept.read() if kept else {}
     places = {place: before.get(clip_of(clip)) for place, clip in enumerate(explorer.clips)} if before else {}
     corrected = {place: text for place, text in places.items() if text is not None}
@@ -328,7 +325,8 @@ def _found(
 def _whole(found: _Found, was_stopped: bool, locale: str) -> list[Any]:
     """Tables and sentences of a finished evaluation."""
     status = note(tr("Cancelled: these are the clips done so far.", locale), "warning") if was_stopped else ""
-    result, links = found.evaluation, download_links(found.files, "evaluation", locale)
+    result = with_names(found.evaluation, found.explorer)
+    links = download_links(found.files, "evaluation", locale)
     left_out = tr("Files of this size are written by python -m studio evaluate --output_file.", locale)
     return [
         status,
@@ -348,7 +346,9 @@ def _whole(found: _Found, was_stopped: bool, locale: str) -> list[Any]:
 # ---------------------------------------------------------------------- the corrected list
 
 
-def _wire_saving(settings: Settings, form: dict[str, Block], results: _Results) -> None:
+def _wire_saving(
+    settings: Settings, registry: ModelRegistry, form: dict[str, Block], results: _Results
+) -> None:
     """What was corrected becomes a new list, against which the same texts are compared at once."""
     view = results.explorer
 
@@ -365,7 +365,8 @@ def _wire_saving(settings: Settings, form: dict[str, Block], results: _Results) 
             found, told, data = _saved(explorer.evaluation, corrections, own, locale)
         if kept := _kept_corrections(own, explorer.evaluation.source):
             kept.forget()
-        return [told, *_whole(_found(found, Explorer(found), locale), False, locale)[1:], data]
+        looked_into = Explorer(found).named(model_names(registry, locale))
+        return [told, *_whole(_found(found, looked_into, locale), False, locale)[1:], data]
 
     told = told_in(results.status, save, [*results.all(), form["data"]])
     view.save.click(**told, inputs=[view.explorer, view.seen], **QUIET)

@@ -1,6 +1,5 @@
 """The Models tab's export: a model in another form, with its proof."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +19,7 @@ from studio.ui.shared.access import require_training
 from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED, wire_work
 from studio.ui.shared.forms import choices_of
 from studio.ui.shared.i18n import _, request_locale
-from studio.ui.shared.tasks import Cancelled, ExportStep, Task, Tasks, step_bar, tells_steps
+from studio.ui.shared.tasks import Task, Tasks, tells_steps
 from studio.ui.shared.views import loss_note
 from studio.ui.shared.visitors import settings_for
 
@@ -73,9 +72,7 @@ def wire_export(parts: ExportParts, choice: Block, settings: Settings, exporter:
     outputs. The chosen model stays so."""
     tasks = Tasks(Line(at_once=1))
 
-    def export(
-        request: gr.Request, model: str, form: str, quantization: str
-    ) -> Task[ExportStep, ModelSpec | None]:
+    def export(request: gr.Request, model: str, form: str, quantization: str) -> Task[Any, ModelSpec]:
         require_training(settings_for(settings, request))
         return _export(exporter, ExportRequest(model, form, quantization), request_locale(request))
 
@@ -94,26 +91,13 @@ def wire_export(parts: ExportParts, choice: Block, settings: Settings, exporter:
     exported.success(handler, choice, outputs, **QUIET, **UNCHECKED)
 
 
-def _export(exporter: Exporter, asked: ExportRequest, locale: str) -> Task[ExportStep, ModelSpec | None]:
+def _export(exporter: Exporter, asked: ExportRequest, locale: str) -> Task[Any, ModelSpec]:
     """One export; cancelled, it ends before its next step, and nothing of it is left."""
-
-    def work(report: Callable[[ExportStep], None], should_stop: Callable[[], bool]) -> ModelSpec | None:
-        """The new model; None if it was cancelled."""
-        try:
-            return exporter.export(asked, tells_steps(report, should_stop))
-        except Cancelled:
-            return None
-
-    def finish(made: ModelSpec | None, _was_stopped: bool) -> list[Any]:
-        if made is None:
-            return [note(tr("Cancelled: nothing was exported.", locale), "warning")]
-        return [proof(made, locale)]
-
     return Task(
-        work=work,
+        work=lambda report, should_stop: exporter.export(asked, tells_steps(report, should_stop)),
         begun=progress_bar(None, tr("Reading {model} …", locale, model=asked.model)),
-        show=lambda step: [step_bar(step, locale)] if step else None,
-        finish=finish,
+        finish=lambda made, _was_stopped: [proof(made, locale)],
+        undone=N_("Cancelled: nothing was exported."),
         outlives=True,
     )
 

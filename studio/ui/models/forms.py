@@ -1,6 +1,5 @@
 """The Models tab's answer to which form to deploy: all of them on the user's own clips."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +25,7 @@ from studio.ui.shared.access import require_own_models
 from studio.ui.shared.following import QUIET, UNCHECKED, follow_languages, wire_work
 from studio.ui.shared.forms import choices_of, languages_at_first
 from studio.ui.shared.i18n import _, request_locale
-from studio.ui.shared.tasks import ExportStep, Task, Tasks, step_bar, tells_steps
+from studio.ui.shared.tasks import Task, Tasks, tells_steps
 from studio.ui.shared.visitors import settings_for
 
 _FEW = 20
@@ -78,7 +77,7 @@ def wire_forms(parts: FormsParts, choice: Block, services: Services, show: Any) 
     """`show` is the handler that then shows the model with what was measured, and its outputs."""
     tasks = Tasks(Line(at_once=1))
 
-    def compare(request: gr.Request, model: str | None, **values: Any) -> Task[ExportStep, Forms]:
+    def compare(request: gr.Request, model: str | None, **values: Any) -> Task[Any, Forms]:
         """The comparison that the form asks for, if who asks may have the model heard on the data."""
         own = settings_for(services.settings, request)
         require_own_models(own)
@@ -103,19 +102,17 @@ def wire_forms(parts: FormsParts, choice: Block, services: Services, show: Any) 
     done.success(handler, choice, outputs, **QUIET, **UNCHECKED)
 
 
-def _comparison(services: Services, asked: Asked, locale: str) -> Task[ExportStep, Forms]:
-    def work(report: Callable[[ExportStep], None], should_stop: Callable[[], bool]) -> Forms:
-        return compare_forms(services, asked, on_step=tells_steps(report), should_stop=should_stop)
-
+def _comparison(services: Services, asked: Asked, locale: str) -> Task[Any, Forms]:
     def finish(found: Forms, was_stopped: bool) -> list[Any]:
         text = tr("Cancelled: these are the forms heard so far.", locale)
         stopped = note(text, "warning") if was_stopped else None
         return [join([stopped, forms_table(found.to_json(), locale)])]
 
     return Task(
-        work=work,
+        work=lambda report, should_stop: compare_forms(
+            services, asked, on_step=tells_steps(report), should_stop=should_stop
+        ),
         begun=progress_bar(None, tr("Loading the models and the data …", locale)),
-        show=lambda step: [step_bar(step, locale)] if step else None,
         finish=finish,
         engines=services.engines,
         outlives=True,

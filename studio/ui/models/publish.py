@@ -1,6 +1,5 @@
 """The Models tab's way onto the Hugging Face Hub: what would be sent, and sending it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ from studio.publishing.publish import Publication, Publisher, PublishRequest, pr
 from studio.registry.spec import ModelSource, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html, join, table, tag
-from studio.reports.pieces import note, progress_bar
+from studio.reports.pieces import progress_bar
 from studio.serving.waiting import Line
 from studio.settings import Settings
 from studio.translation import N_, tr
@@ -20,7 +19,7 @@ from studio.ui.shared.access import require_own_models
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, UNCHECKED, wire_work
 from studio.ui.shared.i18n import _, request_locale
-from studio.ui.shared.tasks import Cancelled, ExportStep, Task, Tasks, step_bar, tells_steps
+from studio.ui.shared.tasks import Task, Tasks, tells_steps
 from studio.ui.shared.visitors import settings_for
 from studio.units import format_bytes
 
@@ -117,7 +116,7 @@ def wire_publish(parts: PublishParts, choice: Block, settings: Settings, registr
     def show(request: gr.Request, **asked: Any) -> list[Any]:
         return ["", publication_view(prepared(request, **asked), request_locale(request))]
 
-    def publish(request: gr.Request, token: str, **asked: Any) -> Task[ExportStep, str | None]:
+    def publish(request: gr.Request, token: str, **asked: Any) -> Task[Any, str]:
         return _publish(prepared(request, **asked), token or "", request_locale(request))
 
     outputs = [parts.status, parts.sent]
@@ -127,29 +126,21 @@ def wire_publish(parts: PublishParts, choice: Block, settings: Settings, registr
     wire_work([parts.start.click], parts.cancel, tasks.stops, **work, **QUIET, **UNCHECKED)
 
 
-def _publish(publication: Publication, token: str, locale: str) -> Task[ExportStep, str | None]:
+def _publish(publication: Publication, token: str, locale: str) -> Task[Any, str]:
     """Cancelled, it ends at once, and nothing of it is to be seen on the Hub."""
 
-    def work(report: Callable[[ExportStep], None], should_stop: Callable[[], bool]) -> str | None:
-        """The address of its page; None if it was cancelled."""
-        try:
-            return Publisher().send(publication, token, tells_steps(report, should_stop))
-        except Cancelled:
-            return None
-
-    def finish(address: str | None, _was_stopped: bool) -> list[Any]:
-        if address is None:
-            return [note(tr("Cancelled: nothing was published.", locale), "warning"), gr.skip()]
+    def finish(address: str, _was_stopped: bool) -> list[Any]:
         link = tag("a", address, href=address, target="_blank", rel="noopener")
-        told = tag("div", tr("Published:", locale), " ", link, class_="note note-good", role="status")
-        return [told, gr.skip()]
+        return [tag("div", tr("Published:", locale), " ", link, class_="note note-good", role="status")]
 
     name = publication.request.repo_id
     return Task(
-        work=work,
+        work=lambda report, should_stop: Publisher().send(
+            publication, token, tells_steps(report, should_stop)
+        ),
         begun=progress_bar(None, tr("Asking the Hub for {name} …", locale, name=name)),
-        show=lambda step: [step_bar(step, locale), gr.skip()] if step else None,
         finish=finish,
+        undone=N_("Cancelled: nothing was published."),
         others=1,
         filled=[publication_view(publication, locale)],
         outlives=True,

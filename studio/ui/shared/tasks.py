@@ -38,22 +38,27 @@ Shown = list[Any]
 class Task(Generic[Report, Result]):
     """What a visitor has started."""
 
-    work: Callable[[Callable[[Report], None], ShouldStop], Result]
-    """Runs in a thread; it reports how far it is, and ends soon after it should stop."""
+    work: Callable[[Callable[[Report | "ExportStep"], None], ShouldStop], Result]
+    """Runs in a thread; it reports how far it is, and ends soon after it should stop. Exports are told of by
+    themselves (`tells_steps`)."""
     begun: Html
     """The status until the first report."""
-    show: Callable[[Report | None], Shown | None]
-    """What the page shows after a report, or of time that passed without one (None); None: no change."""
     finish: Callable[[Result, bool], Shown]
     """What it shows at the end; the second argument tells whether it was cancelled."""
+    show: Callable[[Report], Shown] | None = None
+    """What the page shows after a report."""
+    show_time: Callable[[], Shown | None] | None = None
+    """What it shows each second in which no report came."""
     others: int = 0
-    """Outputs behind the status. What they show stays until the task has something to show there: whatever
-    is cancelled or fails before takes nothing away."""
-    filled: Shown | None = None
+    """Outputs behind the status. What they show stays until the task has something to show there, so what it
+    shows may end before them: whatever is cancelled or fails takes nothing away."""
+    filled: Sequence[Any] = ()
     """What they show once it has begun, if there is something."""
     back: Callable[[], Shown] | None = None
-    """What it shows once it is cancelled, if there is something from before: that is worth more than half of
+    """What they show once it is cancelled, if there is something from before: that is worth more than half of
     the new, so nothing is waited for. Without it, what is at hand is still finished and shown."""
+    undone: str = ""
+    """What is said if its work ends with `Cancelled`, and nothing came of it."""
     engines: ModelCache | None = None
     """Models that it listens with: they may share the machine with a run, which is told."""
     outlives: bool = False
@@ -118,34 +123,51 @@ class Tasks:
             refusal = too_many(waiting)
             raise ConfigError(refusal.template, **refusal.values)
         place = self._line.join(visitor)
-        stays = [gr.skip()] * task.others
-        work: Worked[Report, Result] = Worked(lambda report: task.work(report, should_stop))
+        work: Worked[Report | ExportStep, Result] = Worked(lambda report: task.work(report, should_stop))
+
+        def whole(status: Any, *others: Any) -> Shown:
+            """Values of all outputs: what is behind those that there are stays."""
+            return [status, *others, *[gr.skip()] * (task.others - len(others))]
+
         try:
             async for before in place.wait():
                 if should_stop():
                     break
-                yield [waiting_note(before, locale), *stays]
+                yield whole(waiting_note(before, locale))
             if should_stop():
-                yield [note(tr("Cancelled before it began.", locale), "warning"), *stays]
+                yield whole(note(tr("Cancelled before it began.", locale), "warning"))
                 return
             # Before the page hears of it: bringing it the first line takes a while, in which work can go on.
             work.begin()
             told = await asyncio.to_thread(shared_note, task.engines, locale) if task.engines else Html("")
-            yield [join([told, task.begun]), *(task.filled or stays)]
+            yield whole(join([told, task.begun]), *task.filled)
             async for report in work:
+                if should_stop() and task.back:
+                    break
                 if should_stop():
-                    if task.back:
-                        yield task.back()
-                        return
-                    yield [note(tr("Cancelling …", locale)), *stays]
-                elif (shown := task.show(report)) is not None:
-                    yield [join([told, shown[0]]), *shown[1:]]
-            yield task.finish(work.result, should_stop())
+                    yield whole(note(tr("Cancelling …", locale)))
+                elif shown := _shown(task, report, locale):
+                    yield whole(join([told, shown[0]]), *shown[1:])
+            if should_stop() and task.back:
+                yield whole(from_before(locale), *task.back())
+            else:
+                yield whole(*task.finish(work.result, should_stop()))
+        except Cancelled:
+            yield whole(note(tr(task.undone, locale), "warning"))
         finally:
             place.leave()
 
 
 # ---------------------------------------------------------------------- what is shown meanwhile
+
+
+def _shown(task: Task[Report, Any], report: "Report | ExportStep | None", locale: str) -> Shown | None:
+    """What a page shows after a report, or after a second without one; None: what it shows already."""
+    if isinstance(report, ExportStep):
+        return [progress_bar(report.share, said(report.doing, locale))]
+    if report is None:
+        return task.show_time() if task.show_time else None
+    return task.show(report) if task.show else None
 
 
 def from_before(locale: str) -> Html:
@@ -177,11 +199,6 @@ def tells_steps(report: Callable[[Any], None], should_stop: Callable[[], bool] =
         report(ExportStep(doing, share))
 
     return tell
-
-
-def step_bar(step: ExportStep, locale: str) -> Html:
-    """How far an export is."""
-    return progress_bar(step.share, said(step.doing, locale))
 
 
 def paced_bar(doing: str, done: float, total: float, pace: "Pace", locale: str) -> Html:

@@ -10,6 +10,7 @@ from studio.reports.markup import Child, Html, tag
 from studio.reports.pieces import facts
 from studio.transcription.engine import Segment, Transcript, Word
 from studio.translation import N_, tr
+from studio.ui.shared.views import known_name
 from studio.units import format_clock, format_duration, format_percent
 
 SURENESS = (0.9, 0.7, 0.4)
@@ -27,7 +28,7 @@ def transcript_facts(transcript: Transcript, locale: str) -> Html:
             (tr("Length", locale), format_duration(transcript.duration_seconds)),
             (tr("Processing time", locale), format_duration(transcript.processing_seconds)),
             (tr("Real-time factor", locale), f"{transcript.real_time_factor:.2f}"),
-            (tr("Model", locale), transcript.model),
+            (tr("Model", locale), known_name(transcript.model, locale)),
         ]
     )
 

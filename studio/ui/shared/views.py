@@ -1,7 +1,7 @@
 """Models and memory as the visitor sees them: domain value and locale in, HTML out. Pure functions."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from studio.memory.plan import MemoryEstimate
@@ -10,6 +10,7 @@ from studio.publishing.formats import form_of
 from studio.registry.catalog import find_released
 from studio.registry.listing import few_languages
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
+from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.reports.forms_views import exports_table, forms_table
 from studio.reports.language_names import language_name
 from studio.reports.markup import Child, Html, table, tag
@@ -154,7 +155,9 @@ def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
     )
     below: list[Child] = [tag("div", spec.id, class_="subdued")] if spec.id != spec.title else []
     if spec.base_model:
-        below.append(tag("div", tr("on {base}", locale, base=spec.base_model), class_="subdued"))
+        below.append(
+            tag("div", tr("on {base}", locale, base=known_name(spec.base_model, locale)), class_="subdued")
+        )
     if spec.problem:
         below.append(tag("div", said(spec.problem, locale), class_="problem"))
     kind = badge(tr("Broken", locale), "bad") if spec.problem else tr(form_of(spec).label, locale)
@@ -169,7 +172,18 @@ def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
 
 
 def _title(spec: ModelSpec, locale: str) -> str:
-    return tr(N_("Demo model"), locale) if spec.source is ModelSource.DEMO else spec.title
+    return known_name(spec.id, locale) if spec.source is ModelSource.DEMO else spec.title
+
+
+def known_name(model: str | None, locale: str) -> str:
+    """What the model of an id is called, as far as that is known without the others; empty of none."""
+    return tr(N_("Demo model"), locale) if model == DEMO_ID else model or ""
+
+
+def model_names(registry: ModelRegistry, locale: str) -> Callable[[str], str]:
+    """Gives what the model of an id is called in the lists to choose from; of one that is gone, its id."""
+    names = {model: name for name, model in model_choices(registry.all(), locale, to_run=False)}
+    return lambda model: names.get(model, model)
 
 
 def error_rate_of(spec: ModelSpec) -> str:
@@ -203,7 +217,7 @@ def model_details(
         (tr("Name", locale), tag("code", spec.id) if spec.id != spec.title else None),
         (tr("Kind", locale), tr(form_of(spec).label, locale)),
         (tr("Source", locale), tr(SOURCE_NAMES[spec.source], locale)),
-        (tr("Base model", locale), spec.base_model),
+        (tr("Base model", locale), known_name(spec.base_model, locale)),
         (tr("Languages", locale), _languages(spec, locale)),
         (tr("Size on disk", locale), format_bytes(spec.size_bytes) if spec.size_bytes else None),
         (tr("Folder", locale), tag("code", str(spec.path)) if spec.path and not is_public else None),
@@ -278,9 +292,10 @@ def model_choices(specs: Sequence[ModelSpec], locale: str, *, to_run: bool = Tru
 
 def _choice_label(spec: ModelSpec, locale: str) -> str:
     if spec.kind is ModelKind.ADAPTER:
-        return tr("{title} (adapter of {base})", locale, title=spec.title, base=spec.base_model)
+        base = known_name(spec.base_model, locale)
+        return tr("{title} (adapter of {base})", locale, title=spec.title, base=base)
     if spec.source is ModelSource.DEMO:
-        return tr(N_("Demo model"), locale)
+        return known_name(spec.id, locale)
     if not spec.is_local:
         return tr("{title} (download)", locale, title=spec.title)
     return spec.title

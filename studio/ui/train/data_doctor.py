@@ -72,9 +72,8 @@ def _check(
     """The check: how far it is, then what was found."""
     paces: dict[str, Pace] = {}
 
-    def show(step: tuple[str, int, int] | None) -> list[Any] | None:
-        if step is None:
-            return None
+    def show(step: tuple[str, int, int]) -> list[Any]:
+        """A bar of what is being done with the clips."""
         kind, done, total = step
         pace = paces.setdefault(kind, Pace(time.monotonic()))
         pace.note(done, time.monotonic())
@@ -82,7 +81,7 @@ def _check(
         if kind == TRANSCRIBING:
             text = N_("Transcribed {done} of {total} clips")
         said = tr(text, locale, done=done, total=total)
-        return [paced_bar(said, done, total, pace, locale), *[gr.skip()] * 3]
+        return [paced_bar(said, done, total, pace, locale)]
 
     return Task(
         work=lambda report, should_stop: check(

@@ -14,7 +14,7 @@ from studio.training.events import RunPhase
 from studio.training.retry import Retry
 from studio.translation import N_, paragraph, said, tr
 from studio.ui.shared.short_audio_views import short_audio_table
-from studio.ui.shared.views import loss_note
+from studio.ui.shared.views import known_name, loss_note
 from studio.units import format_bytes, format_duration, format_percent
 
 _VERDICTS = {
@@ -136,7 +136,7 @@ def history_table(runs: Sequence[RunStatus], count: int, selected: str, locale: 
                 aria_current="true" if run.run_id == selected else None,
             ),
             state_badge(run.state, locale),
-            run.config.base_model,
+            known_name(run.config.base_model, locale),
             error_change(run),
             (run.started or run.created)[:16].replace("T", " "),
         ]

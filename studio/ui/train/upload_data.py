@@ -69,16 +69,15 @@ def build_upload_section(settings: Settings, tab: gr.Tab, source: Block) -> None
 def _taking(files: list[Path], settings: Settings, locale: str) -> Task[tuple[int, int], Added | None]:
     """Unpacking and copying: how much is there, then what was taken."""
 
-    def show(step: tuple[int, int] | None) -> list[Any] | None:
-        if step is None:
-            return None
+    def show(step: tuple[int, int]) -> list[Any]:
+        """A bar of the bytes."""
         done, total = map(format_bytes, step)
         text = tr(N_("Unpacking: {done} of {total}"), locale, done=done, total=total)
-        return [progress_bar(step[0] / max(1, step[1]), text), gr.skip(), gr.skip()]
+        return [progress_bar(step[0] / max(1, step[1]), text)]
 
     def finish(added: Added | None, _was_stopped: bool) -> list[Any]:
         if added is None:
-            return [note(tr("Cancelled: nothing was kept.", locale), "warning"), gr.skip(), gr.skip()]
+            return [note(tr("Cancelled: nothing was kept.", locale), "warning")]
         return [added_note(added, locale), str(added.source), _choices(settings, added.folder.name)]
 
     return Task(

@@ -21,13 +21,12 @@ from studio.translation import N_, tr
 from studio.ui.shared.following import QUIET, compared_models, opened, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
-from studio.ui.shared.tasks import ExportStep, Task, Tasks, from_before, step_bar, tells_steps
+from studio.ui.shared.tasks import Task, Tasks, tells_steps
 from studio.ui.shared.transcript_views import download_links
+from studio.ui.shared.views import model_names
 from studio.ui.transcribe.form import language_and_task, sample_buttons, video_button
 
 MOST_MODELS = 3
-_STAYS = [gr.skip()] * 3
-"""Table, files, and whether they show anything."""
 
 
 def build_compare(registry: ModelRegistry, engines: ModelCache, line: Line, tab: gr.Tab) -> None:
@@ -95,18 +94,8 @@ def _wire(
         return [compared_models(registry, chosen, request), gr.Dropdown(choices=language_choices(locale))]
 
     gr.on(opened(tab), refresh, form["models"], [form["models"], form["language"]], **QUIET)
-    work = tasks.handler(partial(_comparison, engines), outputs, {**form, "is_filled": outputs[-1]})
+    work = tasks.handler(partial(_comparison, registry, engines), outputs, {**form, "is_filled": outputs[-1]})
     wire_work([start.click], cancel, tasks.stops, outputs[0], **work, **QUIET)
-
-
-def _shown(step: Progress | ExportStep | None, locale: str) -> list[Any] | None:
-    """How far it is; None where nothing can be said yet."""
-    if isinstance(step, ExportStep):
-        return [step_bar(step, locale), *_STAYS]
-    if step is None or not step.total_seconds:
-        return None
-    bar = progress_bar(step.done_seconds / step.total_seconds, tr("Transcribing …", locale))
-    return [bar, *_STAYS]
 
 
 def _asked(values: dict[str, Any]) -> tuple[Path, list[str]]:
@@ -127,13 +116,18 @@ def _asked(values: dict[str, Any]) -> tuple[Path, list[str]]:
 
 
 def _comparison(
-    engines: ModelCache, request: gr.Request, **values: Any
-) -> Task[Progress | ExportStep, SideBySide]:
+    registry: ModelRegistry, engines: ModelCache, request: gr.Request, **values: Any
+) -> Task[Progress, SideBySide]:
     """Hears the recording with each model, and shows the differences."""
     locale = request_locale(request)
     path, models = _asked(values)
     options = TranscribeOptions(language=values["language"], task=values["task"])
     choice = EngineChoice(values["engine"], values["precision"])
+
+    def show(step: Progress) -> list[Any]:
+        """A bar of the recording; its length is known once it has been read."""
+        share = step.done_seconds / step.total_seconds if step.total_seconds else None
+        return [progress_bar(share, tr("Transcribing …", locale))]
 
     def finish(found: SideBySide, was_stopped: bool) -> list[Any]:
         some = N_("Cancelled. The models that had finished are below.")
@@ -141,7 +135,12 @@ def _comparison(
         status = note(ended, "warning") if was_stopped else ""
         files = {"json": json.dumps(found.to_json(), ensure_ascii=False, indent=2)}
         links = download_links(files, path.stem, locale)
-        return [status, side_by_side_view(found, locale), links, bool(found.hearings)]
+        return [
+            status,
+            side_by_side_view(found, locale, model_names(registry, locale)),
+            links,
+            bool(found.hearings),
+        ]
 
     return Task(
         work=lambda report, should_stop: hear_side_by_side(
@@ -156,10 +155,10 @@ def _comparison(
             on_step=tells_steps(report),
         ),
         begun=progress_bar(None, tr("Loading the models and the recording …", locale)),
-        show=lambda step: _shown(step, locale),
+        show=show,
         finish=finish,
-        others=len(_STAYS),
-        back=(lambda: [from_before(locale), *_STAYS]) if values["is_filled"] else None,
+        others=3,
+        back=list if values["is_filled"] else None,
         engines=engines,
         path=path,
     )

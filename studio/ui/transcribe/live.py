@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,16 +26,7 @@ from studio.ui.shared.following import QUIET, follow_languages, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.light_page import script
 from studio.ui.shared.search_options import engine_fields, script_field
-from studio.ui.shared.tasks import (
-    ExportStep,
-    Pace,
-    Task,
-    Tasks,
-    from_before,
-    shared_note,
-    step_bar,
-    tells_steps,
-)
+from studio.ui.shared.tasks import ExportStep, Pace, Task, Tasks, shared_note, tells_steps
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.transcribe.form import NO_MODEL, language_and_task
 from studio.ui.transcribe.live_sessions import LiveSessions, Spoken
@@ -43,7 +35,6 @@ from studio.ui.transcribe.recording import heard_bar
 SCRIPT = ASSETS / "microphone.js"
 _ANSWER_SECONDS = 1.0
 _LOOK_SECONDS = 0.05
-_ASKED = ("model", "language", "task", "chinese_script", "engine", "precision")
 _WORDS = {
     "begin": N_("Start listening"),
     "end": N_("Stop"),
@@ -132,20 +123,11 @@ def _wire_sound(
         _forget(spoken)
         return [gr.Row(visible=False), "", None]
 
-    def begin(
-        model_id: str,
-        language: str,
-        task: str,
-        chinese_script: str,
-        engine: str,
-        precision: str,
-        event: gr.EventData,
-        request: gr.Request,
-    ) -> str:
+    def begin(model: str, event: gr.EventData, request: gr.Request, **values: str) -> str:
         """Asks for the model; says whether a run shares the machine."""
-        # Soon, above all.
-        options = TranscribeOptions(language, task, num_beams=1, chinese_script=chinese_script)
-        sessions.begin(str(event._data["session"]), model_id, options, EngineChoice(engine, precision))
+        options, choice = _asked(values)
+        soon = replace(options, num_beams=1)
+        sessions.begin(str(event._data["session"]), model, soon, choice)
         return shared_note(engines, request_locale(request))
 
     def end(event: gr.EventData, request: gr.Request) -> list[Any]:
@@ -155,11 +137,16 @@ def _wire_sound(
         offer = gr.Row(visible=spoken.sound is not None)
         return [_files(spoken.transcript, request_locale(request)), offer, spoken]
 
-    asked = [form[name] for name in _ASKED]
     view, downloads = shown.view, shown.downloads
     view.start_recording(clear, shown.spoken, [shown.offer, shown.status, shown.spoken], **QUIET)
-    view.start_recording(**told_in(downloads, begin, [downloads]), inputs=asked, **QUIET)
+    view.start_recording(**told_in(downloads, begin, [downloads]), inputs_kwargs=form, **QUIET)
     view.stop_recording(end, None, [downloads, shown.offer, shown.spoken], **QUIET)
+
+
+def _asked(values: Mapping[str, str]) -> tuple[TranscribeOptions, EngineChoice]:
+    """What the form says, but for the model."""
+    options = TranscribeOptions(values["language"], values["task"], chinese_script=values["chinese_script"])
+    return options, EngineChoice(values["engine"], values["precision"])
 
 
 def _files(transcript: Transcript, locale: str) -> Html:
@@ -180,39 +167,25 @@ def _wire_again(
     """The sound is heard again as a whole, as a file would be; its text takes the place of the live one."""
 
     def task_of(
-        request: gr.Request,
-        spoken: Spoken | None,
-        model: str,
-        language: str,
-        task: str,
-        chinese_script: str,
-        engine: str,
-        precision: str,
-    ) -> Task[Progress | ExportStep, Transcript]:
+        request: gr.Request, spoken: Spoken | None, model: str, **values: str
+    ) -> Task[Progress, Transcript]:
+        """The hearing of what was spoken, with what the form says now."""
         locale = request_locale(request)
         if spoken is None or spoken.sound is None or not spoken.sound.is_file():
             raise AudioError("The sound is not kept any more: press Start and speak again.")
         if not model:
             raise ConfigError(NO_MODEL)
         path = spoken.sound
-        options = TranscribeOptions(language, task, timestamps="word", chinese_script=chinese_script)
-        choice = EngineChoice(engine, precision)
-        pace, stays = Pace(time.monotonic()), [gr.skip()] * 3
+        options, choice = _asked(values)
+        options, pace = replace(options, timestamps="word"), Pace(time.monotonic())
 
-        def show(step: Progress | ExportStep | None) -> list[Any] | None:
-            if step is None:
-                return None
-            if isinstance(step, ExportStep):
-                return [step_bar(step, locale), *stays]
+        def show(step: Progress) -> list[Any]:
+            """A bar of the sound."""
             pace.note(step.done_seconds, time.monotonic())
-            return [heard_bar(step, pace, locale), *stays]
+            return [heard_bar(step, pace, locale)]
 
-        def back() -> list[Any]:
-            return [from_before(locale), *stays]
-
-        def finish(found: Transcript, was_stopped: bool) -> list[Any]:
-            if was_stopped:
-                return back()
+        def finish(found: Transcript, _was_stopped: bool) -> list[Any]:
+            """The text in place of the live one."""
             heard = replace(spoken, transcript=found, is_heard_again=True)
             return ["", live_view(locale, found), _files(found, locale), heard]
 
@@ -224,11 +197,11 @@ def _wire_again(
             show=show,
             finish=finish,
             others=3,
-            back=back,
+            back=list,
             engines=engines,
         )
 
-    inputs = {"spoken": shown.spoken, **{name: form[name] for name in _ASKED}}
+    inputs = {"spoken": shown.spoken, **form}
     work = tasks.handler(task_of, [shown.status, shown.view, shown.downloads, shown.spoken], inputs)
     wire_work([again.click], cancel, tasks.stops, shown.status, **work, **QUIET)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection
+from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,15 +33,7 @@ from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, follow_languages, opened, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import chosen, search_options
-from studio.ui.shared.tasks import (
-    ExportStep,
-    Pace,
-    Task,
-    Tasks,
-    paced_bar,
-    step_bar,
-    tells_steps,
-)
+from studio.ui.shared.tasks import Pace, Task, Tasks, paced_bar, tells_steps
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.visitors import settings_for
 from studio.ui.transcribe.form import (
@@ -261,8 +253,16 @@ async def _hear_group(
     """Waits for a turn, then hears a few recordings."""
     asked, locale = batch.asked, request_locale(request)
 
-    def work(report: Callable[[Progress | ExportStep], None], should_stop: ShouldStop) -> None:
-        transcribe_many(
+    def bar(done_seconds: float = 0.0) -> list[Any]:
+        """How far all of them are, with so much of the recording at hand behind."""
+        return [batch_progress(batch, done_seconds, pace, locale)]
+
+    def finish(_nothing: object, _was_stopped: bool) -> list[Any]:
+        pace.note(batch.done_seconds, time.monotonic())
+        return bar()
+
+    task: Task[Progress, object] = Task(
+        work=lambda report, should_stop: transcribe_many(
             studio.engines,
             asked.model_id,
             group,
@@ -272,22 +272,10 @@ async def _hear_group(
             on_progress=report,
             choice=asked.choice,
             on_step=tells_steps(report),
-        )
-
-    def show(step: Progress | ExportStep | None) -> list[Any]:
-        if isinstance(step, ExportStep):
-            return [step_bar(step, locale), gr.skip(), gr.skip()]
-        done = step.done_seconds if step else 0.0
-        return [batch_progress(batch, done, pace, locale), gr.skip(), gr.skip()]
-
-    def finish(_nothing: None, _was_stopped: bool) -> list[Any]:
-        pace.note(batch.done_seconds, time.monotonic())
-        return show(None)
-
-    task: Task[Progress | ExportStep, None] = Task(
-        work=work,
-        begun=batch_progress(batch, 0.0, pace, locale),
-        show=show,
+        ),
+        begun=bar()[0],
+        show=lambda step: bar(step.done_seconds),
+        show_time=bar,
         finish=finish,
         others=2,
         filled=["", batch_table(batch, group, locale)],

@@ -28,16 +28,7 @@ from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, follow_languages, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import chosen, search_options
-from studio.ui.shared.tasks import (
-    ExportStep,
-    Pace,
-    Task,
-    Tasks,
-    from_before,
-    paced_bar,
-    step_bar,
-    tells_steps,
-)
+from studio.ui.shared.tasks import Pace, Task, Tasks, from_before, paced_bar, tells_steps
 from studio.ui.shared.transcript_views import segment_list
 from studio.ui.transcribe.form import (
     NO_MODEL,
@@ -145,19 +136,20 @@ async def _transcribe(
     growing = _Growing(locale)
 
     def put_back() -> list[Any]:
-        taken = shown(before, layout, locale)[1:] if before and growing.has_shown else [gr.skip()] * 6
-        return [from_before(locale), *taken]
+        """What stood there before, if something else stands there now."""
+        return shown(before, layout, locale)[1:] if before and growing.has_shown else [gr.skip()] * 6
 
     def finish(transcript: Transcript, was_stopped: bool) -> list[Any]:
         done.append(ShownTranscript(transcript, path, caution=caution, was_stopped=was_stopped))
         return shown(done[0], layout, locale)
 
-    task: Task[Progress | ExportStep, Transcript] = Task(
+    task: Task[Progress, Transcript] = Task(
         work=lambda report, should_stop: engines.transcribe(
             model, path, options, report, should_stop, choice=choice, on_step=tells_steps(report)
         ),
         begun=progress_bar(None, tr("Loading the model and the recording …", locale)),
         show=growing.show,
+        show_time=growing.show_time,
         finish=finish,
         others=6,
         back=put_back if before else None,
@@ -170,7 +162,7 @@ async def _transcribe(
                 yield step
         except StudioError:
             if before:
-                yield put_back()
+                yield [from_before(locale), *put_back()]
             raise
     for heard in done:
         peaks = await asyncio.to_thread(lambda: tuple(waveform_peaks(stream_audio(path), _WAVE_COLUMNS)))
@@ -190,20 +182,17 @@ class _Growing:
         """Whether it stands where the one before stood."""
         return self._latest is not None
 
-    def show(self, progress: Progress | ExportStep | None) -> list[Any] | None:
-        """What has been heard so far; of time that passes, only the bar."""
+    def show(self, progress: Progress) -> list[Any]:
+        """What has been heard so far."""
+        self._latest = progress
         self._pace = self._pace or Pace(time.monotonic())
-        if isinstance(progress, ExportStep):
-            return [step_bar(progress, self._locale), *[gr.skip()] * 6]
-        if progress is not None:
-            self._latest = progress
-            self._pace.note(progress.done_seconds, time.monotonic())
-            return _partial(progress, self._pace, self._locale)
-        return (
-            None
-            if self._latest is None
-            else [heard_bar(self._latest, self._pace, self._locale), *[gr.skip()] * 6]
-        )
+        self._pace.note(progress.done_seconds, time.monotonic())
+        return _partial(progress, self._pace, self._locale)
+
+    def show_time(self) -> list[Any] | None:
+        """Of time that passes, only the bar."""
+        self._pace = self._pace or Pace(time.monotonic())
+        return [heard_bar(self._latest, self._pace, self._locale)] if self._latest else None
 
 
 def heard_bar(progress: Progress, pace: Pace, locale: str) -> Html:

@@ -5,12 +5,14 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from studio.dataset.manifest import read_manifest
 from studio.evaluation.corrections import clip_of
 from studio.evaluation.explorer import Explorer
+from studio.evaluation.result import ComparisonRow
 from studio.settings import Settings
-from studio.ui.evaluate.tab import _brought_down, _kept_corrections, _looked_into, _saved
+from studio.ui.evaluate.tab import _brought_down, _kept_corrections, _looked_into, _saved, _whole
 from tests.unit.evaluation.test_explorer import evaluation
 
 SAID = ["turn on", "the light", "off"]
@@ -50,6 +52,26 @@ def test_a_list_is_saved_with_its_corrections_and_looked_into_at_once(
     ]
     assert [clip_of(clip) for clip in read_manifest(data).examples] == list(map(clip_of, after.utterances))
     assert (after.models[0].wer, Explorer(after).errors[0].errors.tolist()) == (0.2, [0, 1, 0])
+
+
+def test_models_are_called_as_where_they_are_chosen_and_have_their_ids_in_files(settings: Settings) -> None:
+    names = {"a": "Demo model", "b": "Mine"}.__getitem__
+    made = evaluation(SAID, SAID, ["turn on", "the night", "off"])
+    pair: dict[str, Any] = {
+        "a": "a",
+        "b": "b",
+        "metric": "wer",
+        "better": 0,
+        "worse": 1,
+        "significant": False,
+    }
+    pair |= {"difference": 0.2, "ci_low": -0.1, "ci_high": 0.3}
+    found = _looked_into(replace(made, comparisons=(ComparisonRow(**pair),)), settings, "en", names)
+    _, rates, comparisons, _, _, model, *_, scatter, _, clips, _, _, _, explorer = _whole(found, False, "en")
+    for shown in (rates, comparisons, clips, found.files["html"], str(scatter.value)):
+        assert "Demo model" in shown and "Mine" in shown
+    assert model.choices == [("Demo model", "a"), ("Mine", "b")] and explorer.models == ["a", "b"]
+    assert [row["id"] for row in json.loads(found.files["json"])["models"]] == ["a", "b"]
 
 
 def test_on_a_space_the_list_is_a_download_that_says_nothing_of_the_server(settings: Settings) -> None:

@@ -9,10 +9,11 @@ import gradio as gr
 import pytest
 
 from studio.errors import AudioError, ConfigError
+from studio.messages import Message
 from studio.reports.markup import Html
 from studio.serving.waiting import MOST_OF_A_VISITOR, Line
 from studio.serving.work import Worked
-from studio.ui.shared.tasks import Pace, Stops, Task, Tasks
+from studio.ui.shared.tasks import Pace, Stops, Task, Tasks, tells_steps
 from tests.event_loop import run_in_loop
 
 
@@ -262,6 +263,39 @@ def test_a_visitor_who_leaves_ends_the_task_unless_it_is_for_later(outlives: boo
 
     run_in_loop(visit())
     assert go_on.wait(60) and stopped.is_set() is not outlives
+
+
+def test_a_task_that_makes_an_export_tells_its_steps_and_ends_between_two_of_them() -> None:
+    tasks = Tasks(Line(1))
+
+    def work(report: Any, should_stop: Any) -> str:
+        step = tells_steps(report, should_stop)
+        step(Message("Converting …"), 0.5)
+        tasks.stops.cancel("me")
+        step(Message("Checking …"), 0.9)
+        return "done"
+
+    async def visit() -> list[list[Any]]:
+        undone = task(work, undone="Cancelled: nothing was exported.")
+        return [step async for step in tasks.run(undone, Visit("me"))]  # type: ignore[arg-type]
+
+    *_steps, last = run_in_loop(visit())
+    assert "Cancelled: nothing was exported." in last[0] and last[1:] == [STAYS]
+
+
+def test_what_was_there_before_is_worth_more_than_half_of_the_new() -> None:
+    tasks = Tasks(Line(1))
+
+    def work(_report: Any, _should_stop: Any) -> str:
+        tasks.stops.cancel("me")
+        return "half"
+
+    async def visit() -> list[list[Any]]:
+        kept = task(work, back=lambda: ["before"])
+        return [step async for step in tasks.run(kept, Visit("me"))]  # type: ignore[arg-type]
+
+    assert "What is shown is from before." in run_in_loop(visit())[-1][0]
+    assert run_in_loop(visit())[-1][1:] == ["before"]
 
 
 def test_an_error_takes_nothing_away_and_names_an_upload_without_its_folder() -> None:

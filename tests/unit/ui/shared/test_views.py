@@ -146,7 +146,7 @@ def test_models_on_this_disk_come_first_and_adapters_name_their_base() -> None:
     far = spec(id="openai/whisper-tiny", title="Whisper tiny", **released)
     near = spec(path=Path("/m"), base_model="demo")
     assert views.model_choices([far, near], "en") == [
-        ("mine (adapter of demo)", "mine"),
+        ("mine (adapter of Demo model)", "mine"),
         ("Whisper tiny (download)", "openai/whisper-tiny"),
     ]
 
