@@ -5,7 +5,8 @@ is one, as in MER.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import chain, pairwise, zip_longest
@@ -172,6 +173,8 @@ class Explorer:
         """`found` has at least one model and one clip."""
         self.evaluation = found
         self.models = [row.id for row in found.models]
+        self.names = self.models
+        """What they are called where they are shown."""
         count = len(self.models)
         self.clips: Sequence[UtteranceRow] = found.utterances[::count]
         """What is the same for all models: sound, reference, speaker."""
@@ -196,6 +199,12 @@ class Explorer:
         """The groups of each grouping in which clips differ; clips of an empty one are in none."""
         self._groups = {by: _places_in(order, keys[by]) for by, order in self._order.items()}
         """Clip by clip, the place of its group in that order."""
+
+    def named(self, name: Callable[[str], str]) -> "Explorer":
+        """The same, with a name for the id of each model."""
+        other = copy(self)
+        other.names = [name(model) for model in self.models]
+        return other
 
     @property
     def groupings(self) -> list[str]:

@@ -18,6 +18,7 @@ from studio.reports.evaluation_views import (
     normalizers_table,
     rates_table,
     script_note,
+    with_names,
     words_view,
 )
 from studio.reports.markup import Child, Html, join, tag
@@ -50,7 +51,7 @@ def evaluation_report(found: Evaluation, explorer: Explorer | None, locale: str,
 
     `explorer` is that of `found`, None if it has no clip. With sound, clips that can be read are embedded.
     """
-    rows = found.figures()
+    rows = with_names(found.figures(), explorer)
     title = f"{tr('Evaluation', locale)}: {Path(found.source).name}"
     body: list[Child] = [
         tag("h1", title),
@@ -75,7 +76,7 @@ def _of_model(explorer: Explorer, model: int, locale: str) -> Html:
         group_bars(explorer.groups(by, model), tr(GROUPING_LABELS[by], locale), locale)
         for by in explorer.groupings
     ]
-    title = tr("Where {model} is wrong", locale, model=explorer.models[model])
+    title = tr("Where {model} is wrong", locale, model=explorer.names[model])
     return tag(
         "details", tag("summary", title), words_view(explorer, model, locale, is_live=False), bars, open=True
     )

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from studio.dataset.rows import NO_SPEECH
@@ -18,6 +18,17 @@ from studio.reports.language_names import language_name
 from studio.reports.markup import Child, Html, table, tag
 from studio.translation import N_, paragraph, said, tr
 from studio.units import format_percent
+
+
+def with_names(figures: Mapping[str, Any], explorer: Explorer | None) -> dict[str, Any]:
+    """The figures of an evaluation with what its models are called in place of their ids."""
+    names = dict(zip(explorer.models, explorer.names, strict=True)) if explorer else {}
+
+    def renamed(part: str, *keys: str) -> list[dict[str, Any]]:
+        return [{**row, **{key: names.get(row[key], row[key]) for key in keys}} for row in figures[part]]
+
+    parts = {"models": ("id",), "comparisons": ("a", "b"), "normalizers": ("model",)}
+    return {**figures, **{part: renamed(part, *keys) for part, keys in parts.items()}}
 
 
 def rates_table(models: Sequence[Mapping[str, Any]], locale: str) -> Html:
@@ -235,7 +246,7 @@ def clip_table(
     corrected. If it `is_live`, the others have a button to be heard, and each reference one to be corrected.
     """
     sounds, corrected = sounds or {}, corrected or {}
-    headers = [tr("Audio", locale), tr("Reference", locale), *explorer.models, tr("Length", locale)]
+    headers = [tr("Audio", locale), tr("Reference", locale), *explorer.names, tr("Length", locale)]
     rows: list[list[Child]] = []
     for place in places:
         clip = explorer.clips[place]
@@ -358,14 +369,17 @@ def difference_legend(locale: str) -> Html:
     )
 
 
-def side_by_side_view(found: SideBySide, locale: str) -> Html:
-    """A row a model: what it wrote against the reference, or against the first model, and its error rates."""
+def side_by_side_view(found: SideBySide, locale: str, name: Callable[[str], str] = str) -> Html:
+    """A row a model: what it wrote against the reference, or against the first model, and its error rates.
+
+    `name` gives what a model of an id is called.
+    """
     headers = [tr(text, locale) for text in (N_("Model"), N_("Model output"))]
     rates = [tr(text, locale) for text in (N_("WER (words)"), N_("CER (characters)"))]
     rows: list[list[Child]] = []
     for hearing in found.hearings:
         shown = tag("span", [[_piece(piece), " "] for piece in hearing.pieces], class_="diff", dir="auto")
-        row: list[Child] = [hearing.transcript.model, shown]
+        row: list[Child] = [name(hearing.transcript.model), shown]
         if hearing.wer is not None and hearing.cer is not None:
             row += [format_percent(hearing.wer), format_percent(hearing.cer)]
         rows.append(row)

@@ -79,7 +79,7 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     scenes.append(page.screenshot())
 
     page.locator("#run-transcribe").click()
-    expect(page.locator("#transcribe-model input")).to_have_value(re.compile("adapter of demo"))
+    expect(page.locator("#transcribe-model input")).to_have_value(re.compile("adapter of Demo model"))
     page.get_by_role("button", name="Record audio").or_(page.get_by_label("Record audio")).first.click()
     page.get_by_role("button", name="Record", exact=True).click()
     wait_until_recorded(page.locator("#transcribe-audio"), 7)  # the clip is said
