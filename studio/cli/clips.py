@@ -8,13 +8,24 @@ from typing import Any
 
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
-from studio.evaluation.explorer import GROUPINGS, SHOWN, SORTS, Explorer, Query
+from studio.evaluation.explorer import GROUPINGS, SHOWN, SORTS, Cell, Explorer, Query
 from studio.evaluation.metrics import align
 from studio.evaluation.side_by_side import marked
 from studio.units import format_percent
 
 _ROWS = 25
-_ASKING = ("show", "sort", "search", "group", "said", "written", "errors_of", "compared_with", "rows")
+_ASKING = (
+    "show",
+    "sort",
+    "search",
+    "group",
+    "said",
+    "written",
+    "errors_at",
+    "errors_of",
+    "compared_with",
+    "rows",
+)
 
 
 def add_clip_options(parser: Parser) -> None:
@@ -31,6 +42,11 @@ def add_clip_options(parser: Parser) -> None:
     )
     parser.option("said", 'Only clips in which this word is wrong; "" for words that were put in.')
     parser.option("written", 'Only clips in which this word is written wrongly; "" for words left out.')
+    parser.option(
+        "errors_at",
+        "Only clips at one dot of the page's figure of two models: percent of errors of the one compared "
+        "with, and of the other, such as 20,45.",
+    )
     parser.option("errors_of", "Model whose errors count (default: the last).")
     parser.option("compared_with", "Model that it is compared with (default: the first).")
     parser.option("rows", f"List so many clips at most (default: {_ROWS}).", kind=int)
@@ -99,10 +115,22 @@ def listed_clips(given: argparse.Namespace, explorer: Explorer, corrected: Colle
         group,
         given.search or "",
         (given.said, given.written) if is_word else None,
+        _cell(given.errors_at) if given.errors_at is not None else None,
         corrected=corrected,
     )
     places = explorer.select(query)
     return ListedClips(explorer, places[: given.rows or _ROWS].tolist(), len(places))
+
+
+def _cell(given: str) -> Cell:
+    """The step of 5 % in which each share lies; from 100 on, all are one."""
+    x, _, y = given.partition(",")
+    try:
+        return int(min(100.0, float(x)) // 5 * 5), int(min(100.0, float(y)) // 5 * 5)
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(
+            "errors_at takes two shares in percent, such as 20,45; got {value!r}.", value=given
+        ) from error
 
 
 def _model(name: str | None, explorer: Explorer, usual: int) -> int:

@@ -42,6 +42,9 @@ def test_a_saved_evaluation_is_the_one_that_was_made(saved: str) -> None:
         ("--said light", [1]),
         ("--said= --sort list", [4, 5]),
         ("--written=", [1]),
+        ("--errors_at 0,50 --sort list", [1, 2]),
+        ("--errors_at 3.4,300", [5, 4]),
+        ("--errors_at 50,0 --errors_of a --compared_with b", [1, 2]),
     ],
 )
 def test_clips_are_those_that_the_page_shows_for_the_same_question(
@@ -83,6 +86,7 @@ def test_a_clip_is_printed_with_its_sound_and_the_marked_texts_of_all_models(
         ("--group mood=good", "by 'mood': choose one of duration, speaker, loudness, speed"),
         ("--group speaker=R", "'R' by speaker: choose one of P, Q"),
         ("--errors_of c", "no model c in this evaluation: name one of a, b"),
+        ("--errors_at 50", "errors_at takes two shares in percent, such as 20,45; got '50'"),
         ("--rows 0", "rows must be at least 1"),
         ("--sort size", "--sort"),
         ("--sort list --data demo", "leave out --data"),
