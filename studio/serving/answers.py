@@ -74,20 +74,19 @@ class Growing:
 
     def __init__(self, task: str) -> None:
         self._task = task
-        self._count = 0
-        self._text = ""
+        self._count = 1
+        self._length = 0
 
     def events(self, heard: Progress | Transcript) -> Iterator[bytes]:
         """The events of what is new, and of the end."""
         language = "en" if self._task == "translate" else heard.language
         settled = math.inf if isinstance(heard, Transcript) else heard.settled_seconds
-        told = [segment for segment in heard.segments if segment.start_seconds < settled]
-        for segment in told[self._count :]:
-            longer = join_texts([self._text, segment.text], language)
-            if longer != self._text:
-                yield event({"type": "transcript.text.delta", "delta": longer[len(self._text) :]})
-            self._text = longer
-        self._count = max(self._count, len(told))
+        texts = [segment.text for segment in heard.segments if segment.start_seconds < settled]
+        for count in range(self._count, len(texts) + 1):  # the last one again: it may have grown
+            longer = join_texts(texts[:count], language)
+            if new := longer[self._length :]:
+                yield event({"type": "transcript.text.delta", "delta": new})
+            self._count, self._length = count, max(self._length, len(longer))
         if isinstance(heard, Transcript):
             yield event({"type": "transcript.text.done", "text": heard.text})
 

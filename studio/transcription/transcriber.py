@@ -456,13 +456,8 @@ class Transcriber:
         left = sum(stretch.seconds - stretch.position_seconds for stretch in waiting)
         begins = (stretch.start_seconds + stretch.position_seconds for stretch in waiting)
         total = max(total_seconds, length)
-        return Progress(
-            length - left,
-            total,
-            lasting(self._in_script(recording, options), total),
-            min(begins, default=length),
-            recording.language,
-        )
+        segments = lasting(self._in_script(recording, options), total, _written_in(recording, options))
+        return Progress(length - left, total, segments, min(begins, default=length), recording.language)
 
     def _in_script(self, recording: Recording, options: TranscribeOptions) -> tuple[Segment, ...]:
         is_chinese = recording.language in CHINESE and options.task == "transcribe"
@@ -479,8 +474,8 @@ class Transcriber:
         took: float,
         audio_path: str,
     ) -> Transcript:
-        segments = lasting(self._in_script(recording, options), duration)
-        written = "en" if options.task == "translate" else recording.language
+        written = _written_in(recording, options)
+        segments = lasting(self._in_script(recording, options), duration, written)
         text = join_texts([segment.text for segment in segments], written)
         if options.timestamps == "none":
             segments = (Segment(0.0, duration, text),) if text else ()
@@ -526,6 +521,11 @@ class Transcriber:
         length = len(hint_tokens(model, options.initial_prompt)) + len(hint_tokens(model, options.hotwords))
         check_prompt(options, length, prompt_room(model), has_place=model.tokens.previous is not None)
         return "" if language == AUTO else language
+
+
+def _written_in(recording: Recording, options: TranscribeOptions) -> str:
+    """The language of a text: what is translated is English."""
+    return "en" if options.task == "translate" else recording.language
 
 
 def _is_timed(seconds: float, *, is_asked: bool) -> bool:

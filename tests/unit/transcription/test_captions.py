@@ -80,7 +80,7 @@ SHORT = [
 
 def test_a_caption_of_no_length_gets_as_much_time_as_can_be_seen() -> None:
     for segments in (SHORT, [replace(segment, words=()) for segment in SHORT], SHORT[-1:]):
-        said = replace(transcript(*segments), duration_seconds=30.0)
+        said = replace(transcript(*lasting(segments, 30.0, "en")), duration_seconds=30.0)
         rows = [row.split("\t") for row in render(said, "tsv").splitlines()[1:]]
         edges = [int(edge) for start, end, _ in rows for edge in (start, end)]
         assert edges == sorted(edges) and edges[-1] == 30_000
@@ -91,7 +91,7 @@ def test_a_caption_of_no_length_gets_as_much_time_as_can_be_seen() -> None:
 
 
 def test_words_and_segments_of_no_length_get_some_and_stay_in_order() -> None:
-    found = lasting(SHORT, 30.0)
+    found = lasting(SHORT, 30.0, "en")
     edges = [0.0]
     for segment in found:
         edges.append(segment.start_seconds)
@@ -101,8 +101,9 @@ def test_words_and_segments_of_no_length_get_some_and_stay_in_order() -> None:
     assert all(segment.end_seconds - segment.start_seconds > 0.299 for segment in found)
     words = [word for segment in found for word in segment.words]
     assert all(word.end_seconds - word.start_seconds > 0.0199 for word in words)
-    assert found[2].end_seconds == 24.0 and found[0].start_seconds == 1.0, "what is long enough stays"
-    assert lasting(found, 30.0) == found
+    assert [segment.text for segment in found] == ["one two For?", "three", "Yes.", "so it is"]
+    assert found[1].end_seconds == 24.0 and found[0].start_seconds == 1.0, "what is long enough stays"
+    assert lasting(found, 30.0, "en") == found
 
 
 def cues(text: str) -> list[tuple[str, str, list[str]]]:
