@@ -42,8 +42,11 @@ def follow(
             return _watch(jobs, run_id, line, notes)
         except KeyboardInterrupt:
             line.end()
-            if jobs.status(run_id).state is not JobState.QUEUED:
+            status = jobs.status(run_id)
+            if status.step > 0:
                 say("Stopping: what was trained is being saved. Ctrl-C again leaves without waiting for it.")
+            elif status.state is not JobState.QUEUED:
+                say("Stopping: nothing was trained yet. Ctrl-C again leaves without waiting for it.")
             jobs.stop(run_id)
             return _watch(jobs, run_id, line, notes)
 
@@ -144,7 +147,7 @@ def tell(status: RunStatus, result: Tell = show, *, is_followed: bool = False) -
             result(str(figure))
         for line in short_audio_lines(status.short_audio):
             result(line)
-        if status.config.machine_rank > 0:
+        if not status.config.is_main_machine:
             say("The model is on machine 0.")
         else:
             result(f"Model: {status.model_id}")

@@ -7,10 +7,14 @@ is locked and listens for a stop.
 """
 
 import logging
+import os
 import sys
+import threading
 import time
 import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +49,7 @@ log = logging.getLogger("studio.training")
 SHORT_OF_MEMORY = 4
 _RESERVE_BYTES = 256 * 1024
 _PATIENCE_SECONDS = 3.0
+_LOOK_SECONDS = 0.2
 
 
 def main(argv: list[str]) -> int:
@@ -81,6 +86,8 @@ def _carry_out(run: RunDir, stop: StopSignal, *, keeps_record: bool) -> int:
         if keeps_record:
             write_text(run.reserve, " " * _RESERVE_BYTES)
         with keeps_what_it_uses(run, Settings.from_env()):
+            with _ended_at_once(run, stop, keeps_record=keeps_record):
+                _load_libraries()
             _train_and_measure(run, stop, outcome)
     except StopRequested:
         outcome.state = "stopped"
@@ -96,14 +103,47 @@ def _carry_out(run: RunDir, stop: StopSignal, *, keeps_record: bool) -> int:
             return SHORT_OF_MEMORY
         log.error("Failed: %s", outcome.error)
     if keeps_record:
-        run.reserve.unlink(missing_ok=True)
-        write_json(run.result, outcome.to_json(_machine()))
+        _close(run, outcome, _machine())
     return 0 if outcome.state in ("finished", "stopped") else 1
+
+
+def _close(run: RunDir, outcome: Outcome, machine: dict[str, Any]) -> None:
+    run.reserve.unlink(missing_ok=True)
+    write_json(run.result, outcome.to_json(machine))
+
+
+def _load_libraries() -> None:
+    """What takes most of a run's start."""
+    _quieten_libraries()
+    import studio.training.after_check
+    import studio.training.attempt  # noqa: F401
+
+
+@contextmanager
+def _ended_at_once(run: RunDir, stop: StopSignal, *, keeps_record: bool) -> Iterator[None]:
+    """Meanwhile a stop ends this process where it is: it has learned nothing, and no library can be asked."""
+    is_over, deciding = threading.Event(), threading.Lock()
+
+    def look() -> None:
+        while not is_over.is_set():
+            with deciding:
+                if stop.is_set and not is_over.is_set():
+                    log.info("Stopped before anything was loaded.")
+                    if keeps_record:
+                        _close(run, Outcome("stopped"), {})
+                    os._exit(0)
+            is_over.wait(_LOOK_SECONDS)
+
+    threading.Thread(target=look, daemon=True).start()
+    try:
+        yield
+    finally:
+        with deciding:
+            is_over.set()
 
 
 def _train_and_measure(run: RunDir, stop: StopSignal, outcome: Outcome) -> None:
     """The run itself; `outcome` tells as much as was reached."""
-    _quieten_libraries()
     from studio.training.after_check import MadeModel, measure_after
     from studio.training.attempt import Attempt
 

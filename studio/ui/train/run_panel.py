@@ -232,7 +232,8 @@ def _of_run(status: RunStatus | None, locale: str) -> dict[str, Any]:
     # Both plots come at once, empty as they are at first: one that comes later moves what stands below, and
     # one that shares its row later would keep the width it had alone.
     has_curves = bool(loss or points) or (status is not None and not is_over)
-    stop = N_("Remove from the queue") if waits else "Stop and keep a checkpoint"
+    has_learned = status is not None and status.step > 0
+    stop = N_("Remove from the queue") if waits else "Stop and keep a checkpoint" if has_learned else "Stop"
     return {
         "notice": notice_of(status, locale),
         "status": run_status(status, locale),
