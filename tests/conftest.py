@@ -161,6 +161,12 @@ def micro_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def mute_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of one that writes nothing, which takes no time."""
+    return make_micro_model(tmp_path_factory.mktemp("mute") / "mute-whisper", is_mute=True)
+
+
+@pytest.fixture(scope="session")
 def tones(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Manifest of twelve clips of a second."""
     return make_tones(tmp_path_factory.mktemp("tones"), count=12)

@@ -14,8 +14,12 @@ import soundfile
 SAMPLING_RATE = 16_000
 
 
-def make_micro_model(folder: Path) -> Path:
-    """Writes the model, with random weights, and gives back its folder."""
+def make_micro_model(folder: Path, *, is_mute: bool = False) -> Path:
+    """Writes the model, with random weights, and gives back its folder.
+
+    It writes noise until its text is full, at every temperature; a mute one ends at once, for tests that
+    transcribe with it and ask for no words.
+    """
     import torch
     from transformers import (
         GenerationConfig,
@@ -47,6 +51,11 @@ def make_micro_model(folder: Path) -> Path:
     )
     torch.manual_seed(0)
     model = WhisperForConditionalGeneration(config)
+    if is_mute:
+        with torch.no_grad():
+            way = torch.nn.functional.normalize(torch.ones(config.d_model), dim=0)
+            model.model.decoder.embed_tokens.weight[end] = way
+            model.model.decoder.layer_norm.bias += 30 * way
     languages = {token: id_ for token, id_ in ids.items() if start < id_ < ids["<|translate|>"]}
     model.generation_config = GenerationConfig(
         is_multilingual=True,

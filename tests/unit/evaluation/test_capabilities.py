@@ -28,8 +28,8 @@ from studio.transcription.model_cache import ModelCache
 
 @pytest.fixture(autouse=True)
 def short_recordings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clips are joined to less than a minute, which tells the same sooner."""
-    monkeypatch.setattr(capabilities, "_LONG_SECONDS", 25.0)
+    """Three or four clips are joined, which tells the same sooner than a minute of them."""
+    monkeypatch.setattr(capabilities, "_LONG_SECONDS", 9.0)
 
 
 def deaf_to_english(model: Path, folder: Path) -> Path:
@@ -63,7 +63,8 @@ def test_a_model_that_mishears_the_language_is_found_out_and_its_base_is_not(
     assert tuple(rows) == CHECKS and report.unchecked == ()
     assert (rows["language"].base, rows["language"].tuned) == (1.0, 0.0)
     assert report.lost == ("language",), "told that it is English, it still hears the words"
-    assert rows["other_languages"].base > 0.4 and rows["other_languages"].clips > 5
+    assert rows["other_languages"].base > 0.4 < rows["other_languages"].tuned
+    assert rows["other_languages"].clips > 2
     assert rows["silence"].base >= 0.5 and rows["timestamps"].base == 1.0
     assert rows["silence"].clips == len(recordings()) and report.non_speech is not None
     base, tuned = report.non_speech
@@ -74,21 +75,23 @@ def test_a_model_that_mishears_the_language_is_found_out_and_its_base_is_not(
 
 
 def test_a_long_recording_of_something_else_that_is_lost_is_found_out(
-    engines: ModelCache, micro_model: Path
+    engines: ModelCache, mute_model: Path
 ) -> None:
     others = clips_in_other_languages("", ("zh",), 40)
-    report = check_capabilities(engines, str(micro_model), "demo", (), others)
+    report = check_capabilities(engines, str(mute_model), "demo", (), others)
     (row,) = (row for row in report.checks if row.check == "other_languages")
     assert row.base > 0.4 and row.tuned < 0.1 and "other_languages" in report.lost
     assert report.unchecked == ("long_form", "timestamps", "language"), "there was nothing to listen to"
 
 
-def test_what_the_base_reads_is_kept_for_the_next_run(engines: ModelCache, tmp_path: Path) -> None:
+def test_what_the_base_reads_is_kept_for_the_next_run(
+    engines: ModelCache, mute_model: Path, tmp_path: Path
+) -> None:
     others = clips_in_other_languages("", ("zh",), 40)[:6]
 
     def base_reads(revision: str) -> float:
         kept = KeptReadings(tmp_path / "cache" / "readings.json", revision)
-        report = check_capabilities(engines, "demo", "demo", (), others, kept=kept)
+        report = check_capabilities(engines, str(mute_model), "demo", (), others, kept=kept)
         return next(row.base for row in report.checks if row.check == "other_languages")
 
     right = base_reads("one")
@@ -128,10 +131,11 @@ def test_of_a_long_recording_that_was_read_in_part_that_part_counts(
 
 
 def test_how_long_recordings_are_to_be_read_is_found_out_however_slow_the_machine_is(
-    engines: ModelCache, demo_speech: Path
+    engines: ModelCache, mute_model: Path, demo_speech: Path
 ) -> None:
     examples = read_manifest(str(demo_speech / "validation.jsonl")).examples[:8]
-    report = check_capabilities(engines, "demo", "demo", examples, is_late=lambda: True, clip_errors=0.1)
+    mute = str(mute_model)
+    report = check_capabilities(engines, mute, mute, examples, is_late=lambda: True, clip_errors=0.1)
     assert [row.check for row in report.checks] == ["long_form"]
 
 

@@ -7,11 +7,11 @@ import pytest
 
 from studio.cli.follow import short_audio_lines
 from studio.errors import ManifestError
-from studio.evaluation import capabilities
 from studio.evaluation.capabilities import CHECKS
 from studio.files import read_json
 from studio.publishing.card import model_card
 from studio.registry.spec import ModelKind, ModelSource, ModelSpec
+from studio.settings import Settings
 from studio.training import after_check
 from studio.training.after_check import MadeModel, measure_after, name_of_check, unchecked_of
 from studio.training.attempt import Attempt
@@ -26,10 +26,15 @@ from tests.unit.training.attempts import Runs
 
 
 @pytest.fixture
+def runs(settings: Settings, mute_model: Path, tones: Path) -> Runs:
+    """Of a model that has nothing to say: what it can still do is measured in a moment."""
+    return Runs(settings, mute_model, tones)
+
+
+@pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However busy the machine is, the time for the measures is enough; recordings are shorter than else."""
+    """However busy the machine is, the time for the measures is enough."""
     monkeypatch.setattr(after_check, "_LEAST_SECONDS", 3600.0)
-    monkeypatch.setattr(capabilities, "_LONG_SECONDS", 15.0)
 
 
 def attempt_with(runs: Runs, other: str) -> Attempt:

@@ -12,6 +12,7 @@ from peft import AdaLoraModel
 from studio.dataset.example import Example
 from studio.methods import METHODS
 from studio.options.training import TrainingConfig
+from studio.settings import Settings
 from studio.training import adapters
 from studio.training.after_check import CHECK_NAMES, MadeModel, measure_after
 from studio.training.attempt import Attempt
@@ -106,7 +107,10 @@ def test_an_evaluation_keeps_tokens_and_never_logits(runs: Runs, monkeypatch: py
     assert max(tensor.numel() for tensor in kept) < 8 * 32, "a row of tokens a clip"
 
 
-def test_each_run_ends_with_a_check_of_what_its_model_can_still_do(runs: Runs, tones: Path) -> None:
+def test_each_run_ends_with_a_check_of_what_its_model_can_still_do(
+    settings: Settings, mute_model: Path, tones: Path
+) -> None:
+    runs = Runs(settings, mute_model, tones)
     named = json.loads(tones.read_text(encoding="utf-8").splitlines()[0])
     other = tones.with_name("other.jsonl")
     other.write_text(json.dumps({**named, "language": "de"}) + "\n", encoding="utf-8")
