@@ -115,7 +115,7 @@ def test_a_killed_worker_is_followed_by_one_that_takes_less_memory(
 
 
 def test_sounds_named_from_the_working_directory_are_found_by_the_check_and_the_run(
-    run_studio: RunStudio, micro_model: Path, tmp_path: Path
+    run_studio: RunStudio, mute_model: Path, tmp_path: Path
 ) -> None:
     """The layout of Whisper-Finetune: lists in a folder, commands given from the folder above it."""
     lists = {}
@@ -130,7 +130,7 @@ def test_sounds_named_from_the_working_directory_are_found_by_the_check_and_the_
     foreign = json.dumps({"audio": "dataset/test/tone0.wav", "text": "x", "language": "de"})
     (tmp_path / "dataset" / "other.json").write_text(foreign)
     assert run_studio("check-data", lists["train"]).returncode == 0
-    what = ["--base_model", micro_model, "--train_data", lists["train"], "--test_data", lists["test"]]
+    what = ["--base_model", mute_model, "--train_data", lists["train"], "--test_data", lists["test"]]
     others = ["--other_languages_data", "dataset/other.json", "--generation_max_length", "6"]
     done = run_studio("train", *what, *others, "--max_steps", "2")
     assert done.returncode == 0, done.stderr
