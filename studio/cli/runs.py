@@ -20,6 +20,8 @@ _ACTIONS = {
     **dict.fromkeys(("status", "follow", "log", "stop", "resume", "remove-checkpoints", "delete"), 1),
 }
 """Action → how many run ids it takes."""
+MOST_LISTED = 200
+"""Runs; to read ten thousand takes many seconds."""
 
 
 def parser() -> Parser:
@@ -28,6 +30,7 @@ def parser() -> Parser:
     made.action(_ACTIONS)
     made.add_argument("run_id", nargs="*", metavar="ID", help="The run.")
     made.option("search", "With log: only lines that have this text.", default="")
+    made.flag("all", f"List all runs, not only the newest {MOST_LISTED}; --json does.")
     made.flag("yes", "Delete without being asked again.")
     made.flag("json", "Print JSON.")
     return made
@@ -46,7 +49,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         )
     with Services.open(settings) as services:
         if given.action == "list":
-            _list(services, given.json)
+            _list(services, given.json, None if given.all or given.json else MOST_LISTED)
             return 0
         if given.action == "log":
             show(services.jobs.log_tail(given.run_id[0], containing=given.search))
@@ -57,8 +60,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         return _act(services, given.action, given.run_id[0], is_sure=given.yes, as_json=given.json)
 
 
-def _list(services: Services, as_json: bool) -> None:
-    runs = services.jobs.runs()
+def _list(services: Services, as_json: bool, most: int | None) -> None:
+    runs = services.jobs.runs(most)
     if as_json:
         show_json([_dict(services, status) for status in runs])
         return
@@ -67,6 +70,8 @@ def _list(services: Services, as_json: bool) -> None:
         for status in runs
     ]
     show(table(("RUN", "STATE", "BASE", "PROGRESS", "MODEL"), rows) if rows else "There are no runs yet.")
+    if (older := services.jobs.count() - len(runs)) > 0:
+        say(f"{older:,} older runs: --all lists them.")
 
 
 def how_far(status: RunStatus) -> str:

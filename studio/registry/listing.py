@@ -76,6 +76,12 @@ class FolderScanner:
                 self._seen[folder] = seen
         return seen
 
+    def seen(self, folder: Path) -> ScannedFolder:
+        """What the last look at the folder found."""
+        with self._lock:
+            seen = self._seen.get(folder)
+        return seen or self.scan(folder)
+
     def adapter_error(self, adapter: ScannedFolder, base: ModelDimensions) -> StudioError | None:
         """Why the adapter does not fit a base of these dimensions; None if it does."""
         key = (adapter.path, base)
@@ -315,7 +321,7 @@ class Listing:
             )
             return dataclasses.replace(found, problem=problem)
         if base.dimensions is not None:
-            error = self.scanner.adapter_error(self.scanner.scan(spec.path), base.dimensions)
+            error = self.scanner.adapter_error(self.scanner.seen(spec.path), base.dimensions)
             return dataclasses.replace(found, problem=error.message() if error else None)
         return found
 

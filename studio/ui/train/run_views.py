@@ -147,7 +147,7 @@ def history_table(runs: Sequence[RunStatus], count: int, selected: str, locale: 
         "div",
         tag("h2", tr("All runs", locale)),
         table(headers, rows, numeric=[3], class_="runs-table stacked"),
-        note(tr("{count} older runs: python -m studio runs lists them.", locale, count=older))
+        note(tr("{count} older runs: python -m studio runs --all lists them.", locale, count=older))
         if older > 0
         else None,
     )
@@ -184,7 +184,7 @@ def _outcome(status: RunStatus, locale: str) -> Html | None:
     if status.state is JobState.FINISHED:
         change = error_change(status)
         made = tr("Created {model}.", locale, model=status.model_id)
-        if status.config.machine_rank > 0:
+        if not status.config.is_main_machine:
             made = tr("Done: the model is on machine 0.", locale)
         errors = tr("{name}: {change}.", locale, name=error_name(status, locale), change=change)
         return note(paragraph([errors, made], locale) if change else made, "good")

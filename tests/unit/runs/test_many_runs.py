@@ -6,16 +6,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from studio.cli import runs as runs_command
+from studio.cli.runs import MOST_LISTED
 from studio.registry.store import ModelRegistry
 from studio.runs.manager import JobManager
-from studio.settings import Settings
+from studio.settings import DEMO_MODEL, Settings
 from tests.golden.conftest import HOMES
 
 RUNS, BROKEN, SHOWN = 500, 20, 25
 """Every so many is broken, and so many are listed."""
 
 
-def test_a_list_opens_only_files_of_the_runs_that_it_shows_and_those_hardly_again(settings: Settings) -> None:
+def test_a_list_opens_only_files_of_the_runs_that_it_shows_and_those_hardly_again(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
     (old,) = HOMES.iterdir()
     (run,) = old.glob("runs/finished-*")
     for number in range(RUNS):
@@ -41,7 +47,30 @@ def test_a_list_opens_only_files_of_the_runs_that_it_shows_and_those_hardly_agai
     again = jobs.runs(SHOWN)
     twice, opened = opened, None
     jobs.close()
+    assert runs_command.run(["list"], settings) == 0
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == 1 + MOST_LISTED
+    assert f"{RUNS - MOST_LISTED} older runs: --all lists them." in printed.err
     assert [status.run_id for status in first] == [status.run_id for status in again]
     assert jobs.count() == RUNS and len(first) == SHOWN
     assert {Path(name).parent.name for name in once} <= {status.run_id for status in first}
     assert len(once) <= 8 * SHOWN and len(twice) <= len(once) // 10
+
+
+def test_a_list_of_models_looks_at_each_folder_once(settings: Settings) -> None:
+    (old,) = HOMES.iterdir()
+    for number in range(5):
+        shutil.copytree(old / "models" / "finished", settings.models / f"model-{number}")
+    looked: list[str] | None = None
+
+    def asked(event: str, given: tuple[Any, ...]) -> None:
+        if looked is not None and event == "os.scandir" and f"{given[0]}".startswith(f"{settings.models}/"):
+            looked.append(f"{given[0]}")
+
+    sys.addaudithook(asked)
+    registry = ModelRegistry(settings.models, demo=DEMO_MODEL, hf_cache=None)
+    registry.all()
+    looked = []
+    found = registry.all()
+    once, looked = looked, None
+    assert len(once) == len(set(once)) == 5 and not any(spec.problem for spec in found)

@@ -263,7 +263,7 @@ def test_the_shown_run_is_marked_in_the_history() -> None:
 
 def test_runs_that_are_not_in_the_history_are_counted() -> None:
     assert "older runs" not in run_views.history_table([run()], 1, "", "en")
-    assert "9 older runs: python -m studio runs" in run_views.history_table([run()], 10, "", "en")
+    assert "9 older runs: python -m studio runs --all" in run_views.history_table([run()], 10, "", "en")
 
 
 def test_the_preview_names_bad_rows_by_line() -> None:
