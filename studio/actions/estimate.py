@@ -134,6 +134,7 @@ def run_sizes(
     known = calibrate(gpu, receipts) if receipts else None
 
     def size_run(batch_size: int) -> MemoryEstimate:
+        """What the run takes with batches of that size."""
         sized = replace(plan, batch_size=batch_size)
         estimate = estimate_training(sized, dimensions)
         return known.correct(estimate, sized, dimensions) if known else estimate

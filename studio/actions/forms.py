@@ -192,6 +192,7 @@ def compare_forms(
             break
 
         def on_clip(done: int, number: int = number, form: Form = form) -> None:
+            """Tells how far all the forms are."""
             share = (number + done / max(1, clips)) / len(forms)
             tell(Message("{form} hears {clips} clips …", form=form.name, clips=clips), min(1.0, share))
 

@@ -107,6 +107,7 @@ def _answer(question: CheckQuestion, settings: Settings, quarantine: Path | None
     began: dict[str, float] = {}
 
     def progress(kind: str, done: int, total: int) -> None:
+        """Says how far it is, and how long it will take."""
         seconds = time.monotonic() - began.setdefault(kind, time.monotonic())
         doing = "transcribed" if kind == TRANSCRIBING else "checked"
         left = f", {format_duration(seconds / done * (total - done))} left" if seconds > 1 else ""

@@ -338,6 +338,7 @@ def _errors(found: dict[str, Any]) -> str:
     """What is wrong with one model's texts; `--json` has all of it."""
 
     def first(name: str, shown: Callable[[dict[str, Any]], str]) -> str:
+        """The most frequent rows of a kind, in a line."""
         return ", ".join(shown(row) for row in found[name][:_SHOWN]) or "none"
 
     wrong = [row for row in found["words"] if row["right"] < row["said"]][:_SHOWN]

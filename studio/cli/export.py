@@ -79,6 +79,7 @@ def on_step(line: ProgressLine) -> Any:
     """Tells on the screen how far an export is."""
 
     def tell(step: Message, share: float) -> None:
+        """One step, and how far the work is."""
         line.update(f"{step} ({share:.0%})")
 
     return tell

@@ -83,6 +83,7 @@ def usable(
         return examples
 
     def made(place: int) -> Example:
+        """The clip at that place."""
         example = examples[place]
         return replace(example, duration_seconds=lengths[place]) if place in lengths else example
 

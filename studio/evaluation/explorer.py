@@ -157,6 +157,7 @@ def repeats_itself(written: Sequence[str], said: Sequence[str]) -> bool:
     """Whether words are written again and again, and were not said so."""
 
     def is_one(words: Sequence[str]) -> bool:
+        """Whether these words are a loop."""
         if len(words) - len(set(words)) < _REPEATS_OF_A_LOOP - 1:
             return False  # nothing is there often enough: quick, for almost all texts
         if compression_ratio(" ".join(words)) <= LOOP_COMPRESSION_RATIO:

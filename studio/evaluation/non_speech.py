@@ -55,6 +55,7 @@ def hear_non_speech(
 
     @cache
     def heard() -> list[str]:
+        """The texts of all recordings, which are heard at once."""
         windows = engine.hear_batch(sounds, options, [code] * len(sounds), cuts_loops=False)
         return [window.text for window in windows]
 
@@ -64,6 +65,7 @@ def hear_non_speech(
     for place, samples in enumerate(sounds):
 
         def write(place: int = place) -> str:
+            """The text of one of them."""
             return heard()[place]
 
         # All are heard at once: none is cut short.

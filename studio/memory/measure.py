@@ -114,6 +114,7 @@ def _used_on_card() -> int | None:
 
 def _held_by_this_process() -> int | None:
     def held(driver: Any) -> int:
+        """Bytes that processes of this user's hold on the cards."""
         handles = map(driver.nvmlDeviceGetHandleByIndex, cards_of(driver))
         rows = chain.from_iterable(map(driver.nvmlDeviceGetComputeRunningProcesses, handles))
         return sum(int(row.usedGpuMemory or 0) for row in rows if row.pid == os.getpid())

@@ -45,6 +45,7 @@ def savings(
     """What each of the two saves in this plan, or would save; `known` was measured on the card."""
 
     def device_bytes(changed: TrainingPlan) -> int:
+        """What the changed run takes on the card."""
         return sized(changed, dimensions, known).device_bytes
 
     now = device_bytes(plan)

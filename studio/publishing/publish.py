@@ -330,6 +330,7 @@ def _upload(api: Any, publication: Publication, tell: OnStep) -> None:
         tell(doing, done / total)
 
         def on_bytes(sent: int, doing: Message = doing, before: int = done) -> None:
+            """Tells how much of a file is sent."""
             tell(doing, min(1.0, (before + sent) / total))
 
         addition = _addition(file, on_bytes)
@@ -361,6 +362,8 @@ def _addition(file: PublishedFile, on_bytes: Callable[[int], None]) -> Any:
     from huggingface_hub import CommitOperationAdd
 
     class Told(CommitOperationAdd):
+        """A file that tells how much of it is read."""
+
         @contextmanager
         def as_file(self, with_tqdm: bool = False) -> Iterator[BinaryIO]:
             """The opened file; the library asks for a bar where it sends it in one piece."""

@@ -136,6 +136,7 @@ def _within(seconds: float, ask: Callable[[], Any]) -> Any:
     answers: SimpleQueue[tuple[Any, Exception | None]] = SimpleQueue()
 
     def work() -> None:
+        """Downloads, and keeps what goes wrong."""
         try:
             answers.put((ask(), None))
         except Exception as error:  # noqa: BLE001 - it is raised where somebody waits for it
@@ -239,6 +240,8 @@ def _progress_class(on_progress: OnProgress) -> type[Any]:
     from huggingface_hub.utils.tqdm import tqdm
 
     class Bytes(tqdm):
+        """A bar that counts bytes instead of drawing them."""
+
         def __init__(self, *args: Any, **options: Any) -> None:
             # One class serves three bars: files, bytes received, and bytes written, which is the one we tell.
             self.counts_written = str(options.get("desc")).startswith("Reconstructing")
@@ -246,6 +249,7 @@ def _progress_class(on_progress: OnProgress) -> type[Any]:
             self.done_bytes = 0
 
         def update(self, n: float | None = 1) -> None:
+            """Counts what is written."""
             if self.counts_written:
                 self.done_bytes += int(n or 0)
                 on_progress(self.done_bytes, int(self.total or 0))

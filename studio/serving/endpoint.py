@@ -270,6 +270,7 @@ class Endpoint:
         path = self._uploads.folder / uuid4().hex
 
         def found_and_saved() -> ModelSpec:
+            """The model that is asked for, once the sound is on the disk."""
             spec = self._spec(_text(form, "model"))
             _save(upload, path)
             return spec

@@ -139,6 +139,7 @@ def login_page(locale: str, wrong: str = "") -> str:
     """Asks for name and password; `wrong` says why it asks again."""
 
     def field(label: str, name: str, kind: str) -> Html:
+        """A labelled input."""
         typed = tag("input", name_=name, type=kind, required=True, autocomplete=_AUTOCOMPLETE[name])
         return tag("label", label, typed)
 

@@ -108,6 +108,7 @@ class UploadLimit:
         has_answered = False
 
         async def answered(message: AsgiMessage) -> None:
+            """Passes the answer on, unless the upload was given up before there is one."""
             nonlocal has_answered
             if body.is_given_up and not has_answered:  # the application thinks that nobody is left to be told
                 return

@@ -62,6 +62,7 @@ class _Known:
         return self.has
 
     def converted(self, script: str) -> Segment:
+        """The segment in that script, converted once."""
         if self.written is None or self.script != script:
             self.script, self.written = script, _converted(self.heard, VARIANTS[script])
         return self.written

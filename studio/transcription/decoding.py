@@ -119,6 +119,7 @@ def _alike(numbers: Iterable[int], windows: Sequence[Window], no_timestamps: int
     """Windows with equally long prompts, all with times or none: only those can be decoded together."""
 
     def kind(number: int) -> tuple[int, bool]:
+        """The length of the prompt, and whether it asks for no times."""
         prompt = windows[number].prompt
         return len(prompt), no_timestamps in prompt
 

@@ -120,6 +120,7 @@ def moved(segment: Segment, offset: float, earliest: float, latest: float) -> Se
     """A segment `offset` seconds later, its times and those of its words between the two limits."""
 
     def place(seconds: float, not_before: float) -> float:
+        """A time in the recording, within its limits."""
         return min(round(max(seconds + offset, not_before), 3), max(latest, not_before))
 
     start = place(segment.start_seconds, earliest)

@@ -243,6 +243,7 @@ class Transcriber:
         ]
 
         def given(numbers: Sequence[int]) -> Iterator[Transcript]:
+            """The transcripts of these recordings, which share the time since the last were given."""
             nonlocal given_at
             since, given_at = given_at, time.perf_counter()
             took = (given_at - since) / max(sum(lengths[n] for n in numbers), 1e-9)
@@ -301,6 +302,7 @@ class Transcriber:
             places = [place for place, kind in enumerate(kinds) if kind is is_short]
 
             def write(spoken: Sequence[_Spoken], is_short: bool = is_short) -> list[ClipText]:
+                """The texts of these clips, all of one audio context."""
                 return self._written(spoken, options, is_short=is_short, cuts_loops=cuts_loops)
 
             found |= dict(zip(places, _halved([given[place] for place in places], write), strict=True))

@@ -34,6 +34,7 @@ class AfterRun:
         """What ran out of memory is explained with the run's log and options."""
 
         def explain(run_id: str, request: gr.Request) -> list[Any]:
+            """The tab that explains it, filled with the run."""
             ended = ended_run(services_for(self.services, request).jobs, run_id)
             return [gr.Tabs(selected="memory"), gr.Tabs(selected=OOM), *memory.oom.fill_from_run(ended)]
 

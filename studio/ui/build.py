@@ -114,6 +114,7 @@ def build_app(services: Services, line: Line | None = None) -> gr.Blocks:
 
         @shows_errors
         def open_link(request: gr.Request) -> list[Any]:
+            """Fills the form with what the page's address names."""
             return memory.fill_from_link(dict(request.query_params))
 
         app.load(open_link, None, memory.linked(), **QUIET)

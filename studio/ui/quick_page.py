@@ -69,6 +69,7 @@ def quick_page() -> list[Route]:
 
 def _script(name: str, body: str) -> Route:
     async def answer(_request: Request) -> Response:
+        """The script."""
         return Response(body, media_type="text/javascript")
 
     return Route(f"/assets/{name}", answer, methods=["GET"])

@@ -42,6 +42,7 @@ def open_services(settings: Settings) -> Services:
     """Of the process that is forked: the locks of this one may be held while it is."""
 
     def hear(model: str, path: Path, options: TranscribeOptions, choice: EngineChoice | None) -> Any:
+        """The transcript, or the error that says why there is none."""
         try:
             return there().engines.transcribe(model, path, options, choice=choice)
         except StudioError as error:  # all others come back as Gradio's own

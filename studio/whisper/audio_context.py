@@ -59,6 +59,7 @@ def allow_short_audio(model: Any) -> None:
     plain = type(encoder).forward
 
     def forward(self: Any, input_features: Any, *inputs: Any, **options: Any) -> Any:
+        """The encoder's own, told how many frames there are."""
         with audio_context(self, input_features.shape[-1] // FRAMES_PER_POSITION):
             return plain(self, input_features, *inputs, **options)
 

@@ -124,6 +124,7 @@ def require_input_gradients(model: Any) -> None:
     """Reentrant checkpoints pass gradients on only to inputs that need some: the frozen base's do not."""
 
     def require(_module: Any, _inputs: Any, output: torch.Tensor) -> None:
+        """Has gradients flow to what is put in."""
         output.requires_grad_(True)
 
     model.get_encoder().conv2.register_forward_hook(require)
@@ -132,7 +133,10 @@ def require_input_gradients(model: Any) -> None:
 
 def _within(checkpoint: Any, autocast: AutocastRegion) -> Any:
     def run(forward: Any, *inputs: Any) -> Any:
+        """Runs a layer that is computed again in the backward pass."""
+
         def forward_again(*again: Any) -> Any:
+            """The layer as it is computed the second time."""
             with autocast():
                 return forward(*again)
 

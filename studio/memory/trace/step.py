@@ -355,6 +355,7 @@ def _packed_weights(plan: TrainingPlan) -> Iterator[None]:
 
 def _phases(tracker: StorageTracker) -> Callable[[Phase, Part], None]:
     def enter(phase: Phase, part: Part) -> None:
+        """What is made from here on is of that phase and part."""
         tracker.settle()
         tracker.ledger.phase, tracker.part = phase, part
         tracker.ledger.observe()
@@ -376,6 +377,7 @@ def _book_what_is_there(tracker: StorageTracker, step: TrainingStep) -> None:
         tracker.book(state, Part.OPTIMIZER_STATES)
 
     def is_complete(parameter: torch.Tensor) -> None:
+        """Notes that the gradient of a parameter is whole."""
         if parameter.grad is not None:
             tracker.book(parameter.grad, Part.GRADIENTS)
 

@@ -33,9 +33,11 @@ class _Like:
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> "_Like":
+        """What a tensor looks like."""
         return cls(tuple(tensor.shape), tensor.stride(), tensor.dtype)
 
     def make(self) -> torch.Tensor:
+        """A tensor that looks so."""
         made: torch.Tensor = _aten.empty_strided.default(
             self.shape, self.stride, dtype=self.dtype, device="meta"
         )
@@ -195,6 +197,7 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         key: int = storage._cdata
 
         def forget(_reference: Any) -> None:
+            """The memory of a tensor that is gone is free again."""
             self.ledger.release(self._blocks.pop(key)[0])
 
         self._blocks[key] = (self.ledger.allocate(size, part), weakref.ref(storage, forget))

@@ -25,6 +25,7 @@ def tokens_of_labels(
     tokens = SpecialTokens.of(tokenizer, is_multilingual=is_multilingual)
 
     def encode(text: str) -> list[int]:
+        """Text tokens of a text."""
         ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
         return [token for token in ids if token < tokens.end]
 

@@ -248,6 +248,7 @@ def taught_by_base(
     data, features = prepared
 
     def on_batch(done: int, total: int) -> None:
+        """Tells how far it is; a stop ends it."""
         stop.check()
         events.write("eval_progress", done=done, total=total)
 

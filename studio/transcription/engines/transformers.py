@@ -348,7 +348,10 @@ def _cross_attention_inputs(model: Any, layers: set[int]) -> Iterator[dict[int, 
     seen: dict[int, list[Any]] = {layer: [None, None] for layer in layers}
 
     def catch(layer: int, place: int) -> Any:
+        """A hook that keeps what a projection gives."""
+
         def keep(_module: Any, _inputs: Any, output: Any) -> None:
+            """Keeps it by layer and place."""
             seen[layer][place] = output[0].detach()
 
         return keep

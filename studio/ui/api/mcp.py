@@ -108,6 +108,7 @@ def answer_in_json(server: Any) -> None:
     write = server.postprocess_output_data
 
     def in_json(data: Any, root_url: str) -> Any:
+        """The answer of a tool, each value as JSON."""
         return write([_json(value) for value in data], root_url)
 
     server.postprocess_output_data = in_json

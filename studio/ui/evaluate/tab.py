@@ -107,6 +107,7 @@ class EvaluateTab:
         results = self._results
 
         def show_again(explorer: Explorer | None, seen: Seen, request: gr.Request) -> list[Any]:
+            """The evaluation that the session holds."""
             if explorer is None:
                 return [gr.skip()] * len(results.all())
             locale = request_locale(request)
@@ -148,6 +149,7 @@ def build_evaluate_tab(
             download = gr.HTML(elem_id="evaluate-download")
 
     def keep(explorer: Explorer, request: gr.Request) -> KeptCorrections | None:
+        """Where the visitor's corrections are kept."""
         return _kept_corrections(settings_for(settings, request), explorer.evaluation.source)
 
     results = _Results(status, rates, comparisons, download, build_explorer(keep))
@@ -214,11 +216,13 @@ def _wire(
     tasks, outputs = Tasks(Line(at_once=1)), results.all()
 
     def refresh(chosen: list[str] | None, request: gr.Request) -> list[Any]:
+        """Models, languages, and the button that waits for them."""
         locale = request_locale(request)
         languages = gr.Dropdown(choices=language_choices(locale))
         return [compared_models(registry, chosen, request), languages, gr.Button(interactive=True)]
 
     def evaluation(request: gr.Request, **values: Any) -> Task[Any, _Found]:
+        """The evaluation that the form asks for."""
         own = settings_for(settings, request)
         require_own_data(own, values["data"])
         locale = request_locale(request)

@@ -113,6 +113,7 @@ def _forget(services: Services, form: dict[str, Block], step: StepSection, probe
     """Hides what was drawn and measured for another form."""
 
     def hide() -> list[Any]:
+        """What was drawn, and what was measured unless somebody measures."""
         gone = gr.update(visible=False)
         return [gone, gone, gr.skip() if services.prober.is_busy else gone]
 
@@ -130,12 +131,14 @@ def _wire(
     fields = fields_of(form)
 
     def show(request: gr.Request, **values: Any) -> list[Any]:
+        """The answer in words, or what is wrong with the question."""
         try:
             return _words(Question(**values), registry, settings.calibration, request)
         except StudioError as error:  # nothing may stand there as if it were the answer
             return [refusal(error, fields, request_locale(request)), *[""] * 4, *handed(None)]
 
     def draw(request: gr.Request, **values: Any) -> list[Any]:
+        """The charts, if there is an answer."""
         try:
             return _charts(Question(**values), registry, settings.calibration, request_locale(request))
         except StudioError:  # the words say what is wrong

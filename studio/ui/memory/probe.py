@@ -69,6 +69,7 @@ def wire_probe(services: Services, form: dict[str, Block], probe: ProbeSection) 
     )
 
     def stop(request: gr.Request) -> None:
+        """Ends the measurement, for who may measure here."""
         require_machine(settings_for(services.settings, request))
         services.prober.stop()
 

@@ -49,6 +49,7 @@ def wire_step(registry: ModelRegistry, settings: Settings, form: dict[str, Block
     """The picture is drawn when asked for; what is on the page when the form changes is no longer true."""
 
     def show(request: gr.Request, **values: Any) -> list[Any]:
+        """The traced step, and its peak beside the estimate's."""
         plan, dimensions = traceable(Question(**values), registry)
         trace = traced(plan, dimensions, settings)
         return _shown(plan, dimensions, trace, request_locale(request))

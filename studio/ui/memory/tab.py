@@ -33,6 +33,7 @@ def build_doctor(settings: Settings, tab: gr.Tab) -> None:
     links = gr.HTML(elem_id="doctor-links")
 
     def look(request: gr.Request) -> Iterator[list[Any]]:
+        """That it looks, then what it found."""
         locale = request_locale(request)
         yield [note(tr("Looking at this machine: it takes some seconds …", locale)), ""]
         found = examine(settings)

@@ -73,10 +73,12 @@ def wire_export(parts: ExportParts, choice: Block, settings: Settings, exporter:
     tasks = Tasks(Line(at_once=1))
 
     def export(request: gr.Request, model: str, form: str, quantization: str) -> Task[Any, ModelSpec]:
+        """The export that the form asks for, for who may make one."""
         require_training(settings_for(settings, request))
         return _export(exporter, ExportRequest(model, form, quantization), request_locale(request))
 
     def offer_weights(format_: str | None, chosen: str, request: gr.Request) -> Any:
+        """How the weights may be kept in the chosen format."""
         choices = [(tr(_UNCHANGED, request_locale(request)), "auto"), *_weights(format_)]
         stays = chosen if chosen in {value for _label, value in choices} else "auto"
         return gr.update(choices=choices, value=stays)

@@ -104,6 +104,7 @@ def wire_forms(parts: FormsParts, choice: Block, services: Services, show: Any) 
 
 def _comparison(services: Services, asked: Asked, locale: str) -> Task[Any, Forms]:
     def finish(found: Forms, was_stopped: bool) -> list[Any]:
+        """The table, and that it is not whole if it was cancelled."""
         text = tr("Cancelled: these are the forms heard so far.", locale)
         stopped = note(text, "warning") if was_stopped else None
         return [join([stopped, forms_table(found.to_json(), locale)])]

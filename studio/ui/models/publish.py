@@ -114,9 +114,11 @@ def wire_publish(parts: PublishParts, choice: Block, settings: Settings, registr
         return prepare(registry, wish)
 
     def show(request: gr.Request, **asked: Any) -> list[Any]:
+        """What would be sent."""
         return ["", publication_view(prepared(request, **asked), request_locale(request))]
 
     def publish(request: gr.Request, token: str, **asked: Any) -> Task[Any, str]:
+        """The sending of it."""
         return _publish(prepared(request, **asked), token or "", request_locale(request))
 
     outputs = [parts.status, parts.sent]
@@ -130,6 +132,7 @@ def _publish(publication: Publication, token: str, locale: str) -> Task[Any, str
     """Cancelled, it ends at once, and nothing of it is to be seen on the Hub."""
 
     def finish(address: str, _was_stopped: bool) -> list[Any]:
+        """Where it is published."""
         link = tag("a", address, href=address, target="_blank", rel="noopener")
         return [tag("div", tr("Published:", locale), " ", link, class_="note note-good", role="status")]
 

@@ -115,22 +115,27 @@ def _wire(
     everything = parts.all()
 
     def show(chosen: str | None, request: gr.Request) -> list[object]:
+        """The model that was chosen in the list."""
         return _show(settings, registry, chosen, request, chosen)
 
     def show_again(chosen: str | None, request: gr.Request) -> list[object]:
+        """All there is now, with the same model chosen."""
         shown = _show(settings, registry, chosen, request, chosen)
         if chosen:  # a new name may be half typed
             shown[everything.index(parts.new_name)] = gr.skip()
         return shown
 
     def pick(event: gr.EventData, request: gr.Request) -> list[object]:
+        """The model that was clicked in the table."""
         return _show(settings, registry, picked_id(event), request)
 
     def rename_model(chosen: str, new_name: str, request: gr.Request) -> list[object]:
+        """Gives the chosen model its new name."""
         require_own_models(settings_for(settings, request))
         return _show(settings, registry, registry.rename(chosen, new_name).id, request)
 
     def delete_model(chosen: str, request: gr.Request) -> list[object]:
+        """Removes the chosen model."""
         require_own_models(settings_for(settings, request))
         registry.remove(chosen)
         return _show(settings, registry, None, request)

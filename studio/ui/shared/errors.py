@@ -32,6 +32,7 @@ def shows_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(handler)
     def function(*args: Any, **kwargs: Any) -> Any:
+        """What the handler answers; an error of the studio's as Gradio's."""
         try:
             return handler(*args, **kwargs)
         except StudioError as error:
@@ -117,6 +118,7 @@ class _Answers:
 
         @functools.wraps(handler)
         def function(*args: Any, **kwargs: Any) -> Any:
+            """What the handler answers, or its error in its place."""
             try:
                 return self._whole(handler(*args, **kwargs))
             except StudioError as error:
@@ -129,6 +131,7 @@ class _Answers:
 
         @functools.wraps(handler)
         async def steps(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            """The handler's steps, or its error as the last of them."""
             begun = handler(*args, **kwargs)
             try:
                 async for step in begun:

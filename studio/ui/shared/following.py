@@ -72,6 +72,7 @@ def wire_work(
     """
 
     def stop(request: gr.Request) -> Any:
+        """Asks the visitor's work to stop."""
         was_at_work = stops.cancel(str(request.session_hash))
         return None if status is None else gr.skip() if was_at_work else ""
 
@@ -96,6 +97,7 @@ def follow_models(
     """
 
     def refresh(request: gr.Request) -> Any:
+        """The models that there are for who asks."""
         locale = request_locale(request)
         before = [(tr(first[0], locale), first[1])] if first else []
         return gr.update(choices=[*before, *model_choices(models_for(registry, request), locale)])
@@ -143,6 +145,7 @@ def follow_languages(language: Block, *events: Any) -> None:
     """The choices of a field are in the visitor's language once one of the events came."""
 
     def name(request: gr.Request) -> Any:
+        """The languages, in the visitor's."""
         return gr.Dropdown(choices=language_choices(request_locale(request)))
 
     gr.on(list(events), name, None, language, **QUIET)

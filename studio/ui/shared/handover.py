@@ -53,6 +53,7 @@ def wire_handovers(
     """Each button fills `form`, says in `told` what it has filled in, and opens the tab named `train`."""
 
     def fill(request: gr.Request, options: dict[str, Any], **values: Any) -> list[Any]:
+        """The form with the plan's options, and which of them are new."""
         planned = {name: shown_value(value) for name, value in options.items() if name in form}
         changed = [name for name in planned if planned[name] != shown_value(values[name])]
         filled = [planned[name] if name in changed else gr.skip() for name in form]

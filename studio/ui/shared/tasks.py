@@ -84,6 +84,7 @@ class Tasks:
         """
 
         async def handle(request: gr.Request, **values: Any) -> AsyncIterator[Shown]:
+            """Makes the task and shows its steps."""
             task = make(request, **values)
             async with aclosing(self.run(task, request)) as steps:
                 async for step in steps:

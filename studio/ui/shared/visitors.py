@@ -106,6 +106,7 @@ class VisitorCookie:
         asked = HTTPConnection(scope)
 
         async def answer(message: AsgiMessage) -> None:
+            """Adds the cookie to the head of the answer."""
             if message["type"] == "http.response.start" and COOKIE not in asked.cookies:
                 made = Response()
                 key = secrets.token_urlsafe(_KEY_BYTES)

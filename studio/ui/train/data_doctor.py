@@ -53,6 +53,7 @@ def build_data_doctor(services: Services, form: dict[str, Block]) -> None:
     tasks = Tasks(Line(at_once=1))
 
     def checked(request: gr.Request, transcribe: float | None, **values: Any) -> Task[Any, CheckAnswer]:
+        """The check that the form asks for."""
         own = services_for(services, request)
         for name in ("train_data", "test_data"):
             require_own_data(own.settings, values[name])

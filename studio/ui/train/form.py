@@ -50,6 +50,7 @@ def build_data_preview(settings: Settings, source: Block) -> None:
     shown = gr.HTML(elem_id="data-preview")
 
     def preview(name: str, request: gr.Request) -> Html:
+        """The first rows, and what is wrong with the data."""
         own = settings_for(settings, request)
         require_own_data(own, name)
         found = read_manifest(name, cache_dir=own.cache, max_rows=most_rows(own, 0))
@@ -172,6 +173,7 @@ def wire_train_form(
     form, settings, registry = made.fields, services.settings, services.registry
 
     def load(path: str, request: gr.Request) -> list[Any]:
+        """The form as the file has it."""
         del request
         return form_updates(read_config(Path(path)), form)
 

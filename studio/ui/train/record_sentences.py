@@ -89,6 +89,7 @@ def build_recording_section(settings: Settings, tab: gr.Tab, form: dict[str, Blo
     _wire_reading(settings, reader, steps)
 
     def manifest(chosen: str, request: gr.Request) -> str:
+        """The list's manifest, if a sentence of it is read."""
         session = _opened(settings_for(settings, request), chosen)
         if not session.clips:
             raise ConfigError("There is no recording yet: read a sentence and keep it.")
@@ -123,6 +124,7 @@ def _wire_lists(settings: Settings, tab: gr.Tab, reader: _Reader, new: _NewList,
     """Choosing a list, making one, and finding the last one when the page is opened."""
 
     def find(chosen: str | None, request: gr.Request) -> list[Any]:
+        """The lists, and the newest of them if none is chosen."""
         found = _all(settings_for(settings, request))
         names = [session.name for session in found]
         if chosen in names or not found:
@@ -130,10 +132,12 @@ def _wire_lists(settings: Settings, tab: gr.Tab, reader: _Reader, new: _NewList,
         return _shown(found[0], found[0].next_unread, request, names)
 
     def choose(chosen: str, request: gr.Request) -> list[Any]:
+        """The chosen list at its next sentence."""
         session = _opened(settings_for(settings, request), chosen)
         return _shown(session, session.next_unread, request)
 
     def make(new_name: str, sentences: str, language: str, request: gr.Request) -> list[Any]:
+        """A new list, at its first sentence."""
         own = settings_for(settings, request)
         require_training(own)
         require_room(own, len(sentences.encode()))
@@ -142,6 +146,7 @@ def _wire_lists(settings: Settings, tab: gr.Tab, reader: _Reader, new: _NewList,
         return _shown(session, session.next_unread, request, names)
 
     def read(path: str, request: gr.Request) -> str:
+        """The sentences of a text file."""
         del request
         return _text_of(Path(path))
 
@@ -160,6 +165,7 @@ def _wire_reading(settings: Settings, reader: _Reader, steps: _Steps) -> None:
         """A handler that goes on, or back, by so many sentences."""
 
         def handler(chosen: str, number: int, request: gr.Request) -> list[Any]:
+            """The sentence that many places on."""
             session = _opened(settings_for(settings, request), chosen)
             return _shown(session, min(max(number + by, 0), len(session.sentences) - 1), request)
 

@@ -30,10 +30,12 @@ def build_run_comparison(services: Services, tab: gr.Tab) -> None:
         options = gr.HTML(elem_id="compare-options")
 
     def choices(request: gr.Request) -> Any:
+        """The runs to choose from."""
         jobs = services_for(services, request).jobs
         return gr.update(choices=[(_named(run), run.run_id) for run in jobs.runs(MOST_LISTED)])
 
     def compare(run_ids: list[str] | None, request: gr.Request) -> list[Any]:
+        """The figure and the table of the chosen runs."""
         require_several(run_ids or [])
         jobs = services_for(services, request).jobs
         runs = [jobs.status(run_id) for run_id in run_ids or []]

@@ -61,6 +61,7 @@ def _starter(services: Services, more: dict[str, Any]) -> Callable[..., Any]:
     """A handler that queues what the form says, with some options set otherwise."""
 
     def start(seen: Seen, request: gr.Request, **values: Any) -> list[Any]:
+        """Queues the run and shows it."""
         own = services_for(services, request)
         require_training(own.settings)
         config = form_config({**values, **more})
@@ -78,18 +79,22 @@ def wire_panel(
     """The panel follows the chosen run; another is chosen in the history; its options can fill the form."""
 
     def show(selected: str, seen: Seen, search: str | None, request: gr.Request) -> list[Any]:
+        """The chosen run as it is now."""
         jobs = services_for(services, request).jobs
         values = render(jobs, selected, seen, request_locale(request), search or "")
         # A tick that was asked before a choice and answered after it must not take the choice back.
         return [gr.skip(), *values[1:]] if values[0] == selected else values
 
     def pick(event: gr.EventData, seen: Seen, request: gr.Request) -> list[Any]:
+        """The run that was clicked in the history."""
         return render(services_for(services, request).jobs, picked_id(event), seen, request_locale(request))
 
     def reuse(selected: str, request: gr.Request) -> list[Any]:
+        """The form with the run's options."""
         return form_updates(services_for(services, request).jobs.status(selected).config, form)
 
     def soften(selected: str, request: gr.Request) -> list[Any]:
+        """The form with the run's options, made gentler."""
         run = services_for(services, request).jobs.status(selected)
         return form_updates(gentler(run.config, run.learning_rate), form)
 
@@ -107,6 +112,7 @@ def wire_actions(services: Services, panel: RunPanel, prune: Removal, remove: Re
         """A handler that does it, and shows the run as it is then."""
 
         def handler(selected: str, seen: Seen, request: gr.Request) -> list[Any]:
+            """Does it to the chosen run."""
             own = services_for(services, request)
             require_training(own.settings)
             action(own.jobs, selected)

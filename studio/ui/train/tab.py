@@ -103,6 +103,7 @@ def _wire_owner(settings: Settings, tab: gr.Tab, owned: list[Block], buttons: li
     """Opens the form to the owner; whether they may is asked again of whatever is pressed."""
 
     def open_form(request: gr.Request) -> list[Any]:
+        """Shows the owner what is closed to all others."""
         if not is_owner(settings, request):
             return [gr.skip()] * (len(owned) + len(buttons))
         sections = [gr.update(visible=True)] * (len(owned) - 1)

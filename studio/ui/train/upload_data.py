@@ -48,14 +48,17 @@ def build_upload_section(settings: Settings, tab: gr.Tab, source: Block) -> None
     tasks = Tasks(Line(at_once=1))
 
     def take(request: gr.Request, files: list[str] | None) -> Task[tuple[int, int], Added | None]:
+        """The taking in of what was uploaded."""
         own = settings_for(settings, request)
         require_training(own)
         return _taking([Path(file) for file in files or []], own, request_locale(request))
 
     def find(request: gr.Request) -> Any:
+        """What was uploaded before."""
         return _choices(settings_for(settings, request))
 
     def choose(name: str, request: gr.Request) -> str:
+        """Where the chosen data set lies."""
         if name not in (found := data_sets(settings_for(settings, request).datasets)):
             raise ConfigError("There is no data set {name!r} any more.", name=name)
         return str(found[name])
@@ -76,6 +79,7 @@ def _taking(files: list[Path], settings: Settings, locale: str) -> Task[tuple[in
         return [progress_bar(step[0] / max(1, step[1]), text)]
 
     def finish(added: Added | None, _was_stopped: bool) -> list[Any]:
+        """What was taken, or that nothing was."""
         if added is None:
             return [note(tr("Cancelled: nothing was kept.", locale), "warning")]
         return [added_note(added, locale), str(added.source), _choices(settings, added.folder.name)]

@@ -90,6 +90,7 @@ def _wire(
     tasks = Tasks(line)
 
     def refresh(chosen: list[str] | None, request: gr.Request) -> list[Any]:
+        """The models and the languages."""
         locale = request_locale(request)
         return [compared_models(registry, chosen, request), gr.Dropdown(choices=language_choices(locale))]
 
@@ -130,6 +131,7 @@ def _comparison(
         return [progress_bar(share, tr("Transcribing …", locale))]
 
     def finish(found: SideBySide, was_stopped: bool) -> list[Any]:
+        """What each model wrote, also where not all were reached."""
         some = N_("Cancelled. The models that had finished are below.")
         ended = tr(some if found.hearings else N_("Cancelled."), locale)
         status = note(ended, "warning") if was_stopped else ""

@@ -82,6 +82,7 @@ def video_button(audio: Block, longest_seconds: float) -> None:
     """
 
     def sound_of(video: str, request: gr.Request) -> str:
+        """The sound of a video, as a file beside it."""
         del request
         path = Path(video)
         return str(save_sound(path, path.with_suffix(".flac"), longest_seconds))
@@ -157,6 +158,7 @@ def model_choice(registry: ModelRegistry, tab: gr.Tab) -> ModelChoice:
     model = ModelChoice(field, gr.State([]))
 
     def refresh(chosen: str | None, known: list[str], request: gr.Request) -> list[Any]:
+        """The models to choose from, and the one that is chosen."""
         return choices(registry, chosen, known, request)
 
     tab.select(refresh, model.all(), model.all(), **QUIET)

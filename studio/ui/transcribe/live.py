@@ -101,6 +101,7 @@ def build_live(engines: ModelCache, line: Line, model: Block, tab: gr.Tab) -> No
     follow_languages(form["language"], tab.select)
 
     def show(spoken: Spoken | None, request: gr.Request) -> Any:
+        """The section, with the text of a recording that was heard again."""
         again = spoken.transcript if spoken and spoken.is_heard_again else None
         return live_view(request_locale(request), again)
 
@@ -131,6 +132,7 @@ def _wire_sound(
         return shared_note(engines, request_locale(request))
 
     def end(event: gr.EventData, request: gr.Request) -> list[Any]:
+        """The files of what was said, and the sound if it is kept."""
         spoken = sessions.end(str(event._data["session"]))
         if spoken is None:
             return ["", gr.skip(), gr.skip()]

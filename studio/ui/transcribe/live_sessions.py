@@ -103,6 +103,7 @@ class LiveSessions:
             self._beginnings[session_id] = beginning
 
         def told(doing: Message, share: float) -> None:
+            """How far the export is."""
             beginning.step, beginning.seen = ExportStep(doing, share), time.monotonic()
 
         try:
@@ -192,6 +193,7 @@ class LiveSessions:
 
     def _hearing(self, model: str, options: TranscribeOptions, choice: EngineChoice | None) -> Any:
         def hear(samples: NDArray[np.float32], on_step: OnStep | None = None) -> tuple[Sequence[Word], str]:
+            """The words of the sound since the last pause, and their language."""
             seconds = len(samples) / SAMPLING_RATE
             # A beginning is no single word: one that is unsure waits until more was said.
             how = options if seconds >= WORD_SECONDS else replace(options, vad=False)

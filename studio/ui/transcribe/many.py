@@ -159,6 +159,7 @@ def build_many(
     studio = _Studio(settings, registry, engines, Tasks(line))
 
     async def hear(request: gr.Request, **values: Any) -> AsyncIterator[list[Any]]:
+        """The recordings, as this visitor may name them."""
         own = replace(studio, settings=settings_for(settings, request))
         async for step in _hear_all(own, values, request):
             yield step
@@ -258,6 +259,7 @@ async def _hear_group(
         return [batch_progress(batch, done_seconds, pace, locale)]
 
     def finish(_nothing: object, _was_stopped: bool) -> list[Any]:
+        """How far all of them are now."""
         pace.note(batch.done_seconds, time.monotonic())
         return bar()
 

@@ -97,6 +97,7 @@ def _wire_start(
     tasks, form, results = Tasks(line), section.form, section.results
 
     async def hear(request: gr.Request, **values: Any) -> AsyncIterator[list[Any]]:
+        """The transcription, with what is to be known of the model."""
         is_known = registry.has(values["model"] or "")
         caution = cost_of(registry.get(values["model"]).card, values["audio_context"]) if is_known else None
         async with aclosing(_transcribe(engines, tasks, values, caution, request)) as steps:
@@ -140,6 +141,7 @@ async def _transcribe(
         return shown(before, layout, locale)[1:] if before and growing.has_shown else [gr.skip()] * 6
 
     def finish(transcript: Transcript, was_stopped: bool) -> list[Any]:
+        """The whole transcript, still without the picture of the sound."""
         done.append(ShownTranscript(transcript, path, caution=caution, was_stopped=was_stopped))
         return shown(done[0], layout, locale)
 

@@ -156,6 +156,7 @@ def wire_corrections(layout: dict[str, Block], results: Results) -> None:
     def correct(
         heard: ShownTranscript | None, width: float, count: float, event: gr.EventData, request: gr.Request
     ) -> list[Any]:
+        """Text and files with the corrections so far."""
         return _corrected_files(
             _remembered(heard), event._data["texts"], width, count, request_locale(request)
         )
@@ -163,12 +164,14 @@ def wire_corrections(layout: dict[str, Block], results: Results) -> None:
     def finish(
         heard: ShownTranscript | None, width: float, count: float, event: gr.EventData, request: gr.Request
     ) -> list[Any]:
+        """The corrected transcript in place of the one before."""
         heard, locale = _remembered(heard), request_locale(request)
         after = _after(heard, event._data["texts"])
         files = _corrected_files(heard, event._data["texts"], width, count, locale)
         return [*files, _segments(after, locale), after]
 
     def lay_out(heard: ShownTranscript | None, width: float, count: float, request: gr.Request) -> Any:
+        """The files with captions of that size."""
         if heard is None:
             return gr.skip()
         return _downloads(heard, _layout(width, count), request_locale(request))
@@ -189,6 +192,7 @@ def wire_again(event: Callable[..., Any], layout: dict[str, Block], results: Res
     def show_again(
         heard: ShownTranscript | None, width: float, count: float, request: gr.Request
     ) -> list[Any]:
+        """The transcript that the session holds."""
         if heard is None:
             return [gr.skip()] * len(results.all())
         return shown(heard, _layout(width, count), request_locale(request))
