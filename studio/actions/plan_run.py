@@ -14,7 +14,7 @@ from studio.memory.gpus import Gpu, Verdict, card, usable_bytes, verdict
 from studio.memory.plan import LABEL_LENGTH, MemoryEstimate
 from studio.memory.training import estimate_training
 from studio.messages import Message
-from studio.options.sources import DEMO, sources_of
+from studio.options.sources import sources_of
 from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelDimensions
 from studio.runs.confinement import require_own_data
@@ -133,7 +133,7 @@ def plan_run(config: TrainingConfig, services: Services) -> RunForecast:
     Raises:
         StudioError: if the data may not be read by this studio's visitors.
     """
-    for source in filter(None, (config.train_data, config.test_data)):
+    for source, _ in config.lists:
         require_own_data(services.settings, source)
     gpu = card("")
     clips = _count_clips(config)
@@ -167,7 +167,7 @@ def _count_clips(config: TrainingConfig) -> int | None:
     count = _of_lists(_counted, config)
     if not count:
         return None
-    if not config.test_data and config.train_data != DEMO:
+    if not config.evaluation_source:
         count -= min(count - 1, max(1, round(config.validation_share * count)))
     return min(count, config.max_train_samples or count)
 
@@ -177,8 +177,7 @@ def _of_lists(
 ) -> Found | None:
     """What `ask` finds in the lists of a run, asked anew when one of them has changed."""
     try:
-        sources = [*sources_of(config.train_data), *filter(None, sources_of(config.test_data))]
-        paths = [Path(source).expanduser() for source in sources]
+        paths = [Path(part).expanduser() for source, _ in config.lists for part in sources_of(source)]
         changed = tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in paths)
         read_by = {name: getattr(config, name) for name in _READ_BY}
         return ask(replace(TrainingConfig(), local_files_only=True, **read_by), changed)

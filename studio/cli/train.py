@@ -152,15 +152,11 @@ def fetch_base(services: Services, config: TrainingConfig) -> None:
     """Downloads the base model now if it has to be: a run should not be what finds out that it cannot."""
 
     def progress(done: int, total: int) -> None:
+        """How much of the model is there."""
         line.update(f"downloading {config.base_model}: {format_bytes(done)} of {format_bytes(total)}")
 
     with ProgressLine() as line:
-        services.registry.local_path(
-            config.base_model,
-            local_files_only=config.local_files_only,
-            cache_dir=config.cache_folder,
-            on_progress=progress,
-        )
+        services.registry.local_path(config.base_model, on_progress=progress, **config.downloads)
 
 
 def finish(services: Services, run_id: str, *, as_json: bool, told: Collection[str] = ()) -> int:

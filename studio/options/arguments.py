@@ -86,7 +86,8 @@ def config_from_dict(values: Mapping[str, Any]) -> TrainingConfig:
 def config_to_dict(config: TrainingConfig) -> dict[str, Any]:
     """Plain values for JSON, with the schema's version."""
     values = {name: getattr(config, name) for name in _FIELDS}
-    return {"schema_version": SCHEMA_VERSION, **values, "target_modules": list(config.target_modules)}
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    return {"schema_version": SCHEMA_VERSION, **plain}
 
 
 def read_config(path: Path) -> TrainingConfig:

@@ -115,7 +115,7 @@ def _check_method(config: "TrainingConfig") -> None:
         )
     scheduler_options(config.lr_scheduler_type, config.lr_scheduler_kwargs)
     _check_optimizer(config)
-    if config.adapter and not METHODS[config.method].can_go_on:
+    if config.adapter and not config.training_method.can_go_on:
         raise ConfigError(
             "An adapter can be trained on with method {known}, got {method}: leave adapter out, or "
             "change the method.",
@@ -183,7 +183,7 @@ def _check_evaluated(config: "TrainingConfig") -> None:
         "lr_scheduler_type": config.lr_scheduler_type in ("reduce_lr_on_plateau", "greedy"),
     }
     for name, is_waiting in waits.items():
-        if is_waiting and config.eval_strategy == "no":
+        if is_waiting and not config.evaluates:
             raise ConfigError(
                 "{name} {value} needs evaluations: set eval_strategy to epoch or steps.",
                 name=name,
@@ -207,7 +207,7 @@ def _check_processes(config: "TrainingConfig") -> None:
             last=config.num_machines - 1,
             rank=config.machine_rank,
         )
-    if config.num_machines > 1 and not config.main_process_ip.strip():
+    if config.has_machines and not config.main_process_ip.strip():
         raise ConfigError(
             "Several machines need main_process_ip, the address of machine 0.", name="main_process_ip"
         )

@@ -23,6 +23,7 @@ def option(
     in_plan: bool = False,
     reteaches: bool = False,
     of_machine: bool = False,
+    in_probe: Any = ...,
 ) -> Any:
     """A dataclass field. Its `group` is one of `studio.options.training.GROUPS`.
 
@@ -33,7 +34,8 @@ def option(
 
     A text `names` a `path`, a `model`, or `data`. What is `in_plan` a plan of the memory decides; what
     `reteaches` would have a student learn something else than what its teacher reads; what is `of_machine`
-    may differ from machine to machine of a run.
+    may differ from machine to machine of a run. What two steps that are measured do not depend on says what
+    it is `in_probe`.
     """
     metadata = {
         "group": group,
@@ -50,5 +52,6 @@ def option(
         "in_plan": in_plan,
         "reteaches": reteaches,
         "of_machine": of_machine,
+        "in_probe": in_probe,
     }
     return field(default=default, metadata=metadata)

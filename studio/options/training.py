@@ -5,11 +5,12 @@ Names are those of `Seq2SeqTrainingArguments` and `LoraConfig`. Each field docum
 This module imports nothing heavy.
 """
 
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from studio.methods import METHODS
+from studio.methods.method import Method
 from studio.options.checks import check, weights_of
 from studio.options.choices import (
     ALL_LINEAR,
@@ -31,6 +32,7 @@ from studio.options.choices import (
     or_auto,
 )
 from studio.options.option import option
+from studio.options.sources import DEMO
 from studio.whisper.constants import TEXT_POSITIONS
 
 GROUPS = {
@@ -88,6 +90,7 @@ class TrainingConfig:
         "Sampling weights of the data",
         "Shares of several training manifests in an epoch, such as 0.7,0.3; empty: by their sizes.",
         is_list=True,
+        in_probe="",
     )
     audio_column: str = option(
         "",
@@ -258,6 +261,7 @@ class TrainingConfig:
         "Folder with noise",
         "Folder with recordings of noise; empty: white noise.",
         names="path",
+        in_probe="",
     )
     reverb_prob: float = option(
         0.0,
@@ -296,6 +300,7 @@ class TrainingConfig:
         "JSON list of {type, params, prob}; overrides the options above.",
         reteaches=True,
         names="path",
+        in_probe="",
     )
 
     # method
@@ -339,6 +344,7 @@ class TrainingConfig:
         aliases=("adapter_name_or_path", "init_adapter"),
         reteaches=True,
         names="model",
+        in_probe="",
     )
     quantization: str = option(
         "none",
@@ -417,6 +423,7 @@ class TrainingConfig:
         "lengths and the number of steps.",
         choices=SHORT_AUDIO,
         in_plan=True,
+        in_probe="off",
     )
     padded_share: float = option(
         0.0,
@@ -529,6 +536,7 @@ class TrainingConfig:
         "Steps of warm-up; below 1, a share of all steps.",
         bounds=(0, 10**7),
         for_trainer=True,
+        in_probe=0,
     )
     lr_scheduler_type: str = option(
         "linear",
@@ -619,6 +627,7 @@ class TrainingConfig:
         choices=STRATEGIES,
         aliases=("evaluation_strategy",),
         for_trainer=True,
+        in_probe="no",
     )
     eval_steps: float = option(
         100,
@@ -637,7 +646,11 @@ class TrainingConfig:
         for_trainer=True,
     )
     eval_on_start: bool = option(
-        True, "evaluation", "Evaluate the base model first", "Evaluate the base first, to compare with."
+        True,
+        "evaluation",
+        "Evaluate the base model first",
+        "Evaluate the base first, to compare with.",
+        in_probe=False,
     )
     save_steps: float = option(
         100,
@@ -645,6 +658,7 @@ class TrainingConfig:
         "Checkpoint interval (steps)",
         "Steps between checkpoints; below 1, a share of all steps. 0 saves at each evaluation.",
         bounds=(0, 10**8),
+        in_probe=0,
     )
     save_total_limit: int = option(
         2, "evaluation", "Checkpoints kept", "Checkpoints kept.", bounds=(1, 1000), for_trainer=True
@@ -656,6 +670,7 @@ class TrainingConfig:
         "Steps between points of the loss curve; below 1, a share of all steps.",
         bounds=(1e-4, 10**8),
         for_trainer=True,
+        in_probe=1,
     )
     metric_for_best_model: str = option(
         "auto",
@@ -670,6 +685,7 @@ class TrainingConfig:
         "Early stopping (evaluations)",
         "End the run after this many evaluations without improvement; 0: never.",
         bounds=(0, 1000),
+        in_probe=0,
     )
     capability_check: bool = option(
         True,
@@ -762,6 +778,7 @@ class TrainingConfig:
         aliases=("num_workers",),
         for_trainer=True,
         of_machine=True,
+        in_probe=0,
     )
     run_name: str = option(
         "", "machine", "Name of the run", "Name of the run and of the model it makes.", of_machine=True
@@ -773,6 +790,7 @@ class TrainingConfig:
         "Copy the finished model to this folder, too.",
         names="path",
         of_machine=True,
+        in_probe="",
     )
     report_to: str = option(
         "none",
@@ -782,6 +800,7 @@ class TrainingConfig:
         choices=TRACKERS,
         is_list=True,
         of_machine=True,
+        in_probe="none",
     )
     project: str = option(
         "whisper-studio",
@@ -821,9 +840,64 @@ class TrainingConfig:
         return () if self.report_to == "none" else tuple(self.report_to.split(","))
 
     @property
-    def cache_folder(self) -> Path | None:
-        """`cache_dir` as a path; None: the usual one."""
-        return Path(self.cache_dir) if self.cache_dir else None
+    def downloads(self) -> dict[str, Any]:
+        """Whether anything may be downloaded and where to, as whoever reads models and data takes it."""
+        folder = Path(self.cache_dir) if self.cache_dir else None
+        return {"local_files_only": self.local_files_only, "cache_dir": folder}
+
+    @property
+    def usual_name(self) -> str:
+        """What the run is called: as it was told, else by its model and method."""
+        return self.run_name or f"{Path(self.base_model).name}-{self.method}"
+
+    @property
+    def evaluation_source(self) -> str:
+        """What is evaluated on; empty: a share of the training data, which is held out."""
+        return self.test_data or (f"{DEMO}:validation" if self.train_data == DEMO else "")
+
+    @property
+    def lists(self) -> tuple[tuple[str, str], ...]:
+        """The data for training and those for evaluation, if they are named, each with its split."""
+        return tuple(pair for pair in ((self.train_data, "train"), (self.test_data, "test")) if pair[0])
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether the run is evaluated at all."""
+        return self.eval_strategy != "no"
+
+    @property
+    def needs_texts(self) -> bool:
+        """Whether clips without a text are silence; a student learns from its teacher."""
+        return not self.distill
+
+    @property
+    def clips_per_step(self) -> int:
+        """Clips that a process takes for an optimizer step."""
+        return self.per_device_train_batch_size * self.gradient_accumulation_steps
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether the run has several processes."""
+        return self.num_processes > 1
+
+    @property
+    def has_machines(self) -> bool:
+        """Whether the run is spread over several machines."""
+        return self.num_machines > 1
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether its processes divide what a step holds among them."""
+        return self.is_distributed and self.sharding != "ddp"
+
+    @property
+    def is_main_machine(self) -> bool:
+        """Whether the model is kept on this machine."""
+        return self.machine_rank == 0
+
+    def alone(self) -> "TrainingConfig":
+        """The same in one process of one machine."""
+        return replace(self, num_processes=1, num_machines=1, machine_rank=0)
 
     @property
     def processes_per_machine(self) -> int:
@@ -836,9 +910,14 @@ class TrainingConfig:
         return self.short_audio == "on" or self.distill
 
     @property
+    def training_method(self) -> Method:
+        """What the method trains, and how."""
+        return METHODS[self.method]
+
+    @property
     def is_adapter(self) -> bool:
         """Whether the run makes an adapter rather than a whole model."""
-        return METHODS[self.method].is_adapter
+        return self.training_method.is_adapter
 
     @property
     def is_reentrant(self) -> bool:

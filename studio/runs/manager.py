@@ -394,8 +394,7 @@ class JobManager:
         return [replace(run, model_id=now.get(run.run_id, run.model_id)) for run in found]
 
     def _new_folder(self, config: TrainingConfig) -> RunDir:
-        name = config.run_name or f"{Path(config.base_model).name}-{config.method}"
-        slug = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:40] or "run"
+        slug = re.sub(r"[^\w.-]+", "-", config.usual_name).strip("-.")[:40] or "run"
         stem = f"{slug}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
         if self._settings.visitor:  # whoever knows its name can transcribe with the model it makes
             stem += f"-{secrets.randbelow(10**16):016}"

@@ -183,7 +183,7 @@ def _is_launchers(name: str) -> bool:
 
 def devices(config: TrainingConfig) -> dict[str, str]:
     """What several processes see beside or instead: all GPUs, and the network between their machines."""
-    if config.num_processes == 1:
+    if not config.is_distributed:
         return {}
     seen = os.environ.get("CUDA_VISIBLE_DEVICES")
     env = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, range(64))) if seen is None else seen}

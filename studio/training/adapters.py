@@ -12,7 +12,6 @@ from studio.errors import ConfigError, ModelBrokenError, in_brief
 from studio.lazy_imports import transformers_library
 from studio.memory.trace.model import DTYPES, require_input_gradients
 from studio.messages import Message
-from studio.methods import METHODS
 from studio.methods.method import AdapterSettings
 from studio.options.training import TrainingConfig
 from studio.training.plan import base_dtype_of, initial_rank, precision_of
@@ -157,7 +156,7 @@ def prepare_method(model: Any, config: TrainingConfig, max_steps: int, start: Pa
     `max_steps` are the run's optimizer steps, which AdaLoRA plans its ranks by; `start` is the folder of an
     adapter whose weights are the first ones.
     """
-    method = METHODS[config.method]
+    method = config.training_method
     if not method.is_adapter:
         method.mark_trained(model)
         return model

@@ -146,7 +146,7 @@ def measure_after(made: MadeModel, threads: int, load: Load | None = None) -> No
     """
     if made.outcome.state != "finished" or made.outcome.model_id is None:
         return
-    is_checked = made.config.capability_check and made.config.eval_strategy != "no"
+    is_checked = made.config.capability_check and made.config.evaluates
     most = max(_LEAST_SECONDS, _SHARE_OF_RUN * made.outcome.seconds.get("training", 0.0))
     until = time.monotonic() + most
     engines = ModelCache(made.registry, idle_seconds=_KEPT_SECONDS, threads=threads, load=load)

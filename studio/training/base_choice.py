@@ -52,9 +52,7 @@ def check_window(base: ModelSpec) -> None:
 
 def base_path_of(config: TrainingConfig, registry: ModelRegistry) -> Path:
     """Its folder; downloaded if need be."""
-    return registry.local_path(
-        config.base_model, local_files_only=config.local_files_only, cache_dir=config.cache_folder
-    )
+    return registry.local_path(config.base_model, **config.downloads)
 
 
 def check_space(config: TrainingConfig, run: Path, base: Path) -> int:

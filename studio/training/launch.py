@@ -36,7 +36,7 @@ log = logging.getLogger("studio.training")
 
 def worker_command(config: TrainingConfig, run_dir: str) -> list[str]:
     """What the studio starts for a run: its worker, or the launcher of several."""
-    return [sys.executable, "-m", WORKER if config.num_processes == 1 else LAUNCHER, run_dir]
+    return [sys.executable, "-m", LAUNCHER if config.is_distributed else WORKER, run_dir]
 
 
 def launched(config: TrainingConfig, world_size: int, local_world_size: int) -> TrainingConfig:
@@ -69,7 +69,7 @@ def launched(config: TrainingConfig, world_size: int, local_world_size: int) -> 
 
 def launch_command(config: TrainingConfig, run_dir: str) -> str:
     """What is underneath, as one would type it: the worker itself, or `accelerate launch`."""
-    if config.num_processes == 1:
+    if not config.is_distributed:
         return shlex.join(["python", "-m", WORKER, run_dir])
     return shlex.join(["accelerate", "launch", *launch_arguments(config, run_dir)])
 
@@ -78,7 +78,7 @@ def launch_arguments(config: TrainingConfig, run_dir: str, wait_seconds: float =
     """The arguments of `accelerate launch`. A single machine takes any free port."""
     words = ["--multi_gpu", "--num_processes", str(config.num_processes), "--gpu_ids", "all"]
     words += ["--num_machines", str(config.num_machines)]
-    if config.num_machines > 1:
+    if config.has_machines:
         words += ["--machine_rank", str(config.machine_rank), "--main_process_ip", config.main_process_ip]
         words += ["--main_process_port", str(config.main_process_port)]
         words += ["--rdzv_conf", f"timeout={max(1, round(wait_seconds))}"]
@@ -106,7 +106,7 @@ def check_processes(config: TrainingConfig, gpus: int, cores: int) -> None:
             count=gpus or cores,
             most=(gpus or cores) * config.num_machines,
         )
-    if config.num_processes == 1 or config.sharding == "ddp":
+    if not config.is_sharded:
         return
     if config.sharding == "zero3":
         raise ConfigError("sharding zero3 is only estimated: choose fsdp, which divides the same.")
@@ -124,7 +124,7 @@ def check_processes(config: TrainingConfig, gpus: int, cores: int) -> None:
 
 def network_interface(config: TrainingConfig) -> str:
     """The network interface that leads to machine 0; empty with one machine, or if nothing is known."""
-    if config.num_machines == 1:
+    if not config.has_machines:
         return ""
     try:
         with socket.socket(_family(config), socket.SOCK_DGRAM) as probe:

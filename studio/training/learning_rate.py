@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from studio.methods import METHODS
 from studio.options.training import TrainingConfig
 
 
@@ -10,7 +9,7 @@ def learning_rate_for(config: TrainingConfig, d_model: int) -> float:
     """The peak learning rate of a run on a model of width `d_model`: its own, or one that suits both."""
     if config.learning_rate is not None:
         return config.learning_rate
-    rates = METHODS[config.method].learning_rates
+    rates = config.training_method.learning_rates
     return next(rate for width, rate in reversed(rates) if d_model >= width)
 
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from studio.memory.plan import TrainingPlan
-from studio.methods import METHODS
 from studio.options.training import TrainingConfig
 from studio.whisper.audio_context import POSITIONS, positions_of
 
@@ -13,7 +12,7 @@ WINDOW_LABEL_LENGTH = 225
 
 def initial_rank(config: TrainingConfig) -> int:
     """Rank that an adapter is built with."""
-    return METHODS[config.method].initial_rank(config.lora_r)
+    return config.training_method.initial_rank(config.lora_r)
 
 
 def precision_of(config: TrainingConfig, has_gpu: bool, *, has_bf16: bool = True) -> str:
@@ -56,7 +55,7 @@ def rehearses(config: TrainingConfig) -> bool:
 
 def has_deepspeed(config: TrainingConfig) -> bool:
     """Whether several processes divide states by DeepSpeed."""
-    return config.num_processes > 1 and config.sharding.startswith("zero")
+    return config.is_distributed and config.sharding.startswith("zero")
 
 
 def training_plan(config: TrainingConfig, has_gpu: bool, audio_positions: int | None = None) -> TrainingPlan:
@@ -88,7 +87,7 @@ def training_plan(config: TrainingConfig, has_gpu: bool, audio_positions: int | 
         audio_positions=positions,
         has_padded_batches=positions < POSITIONS and config.padded_share > 0,
         window_label_length=WINDOW_LABEL_LENGTH if rehearses(config) else 0,
-        eval_batch_size=0 if config.eval_strategy == "no" else config.per_device_eval_batch_size,
+        eval_batch_size=config.per_device_eval_batch_size if config.evaluates else 0,
         generation_max_length=config.generation_max_length,
         generation_num_beams=config.generation_num_beams,
         num_gpus=config.num_processes,

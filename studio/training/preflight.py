@@ -26,8 +26,8 @@ def check_sources(config: TrainingConfig, *, downloads: bool = True) -> None:
         ConfigError: if the augmentation's file or folder cannot be used.
     """
     Augmentation.of(config)
-    for source, split in ((config.train_data, "train"), (config.test_data, "test")):
-        for part in filter(None, sources_of(source)):
+    for source, split in config.lists:
+        for part in sources_of(source):
             if downloads or not is_on_hub(part):
                 _require_usable(config, part, split)
 
@@ -50,8 +50,10 @@ def _require_usable(config: TrainingConfig, source: str, split: str) -> None:
 
 def shared_by_lists(config: TrainingConfig) -> Message | None:
     """Says which clips stand in the training and the test list, as far as files here tell it."""
+    if len(config.lists) < 2:
+        return None
     lists = []
-    for source, split in ((config.train_data, "train"), (config.test_data, "test")):
+    for source, split in config.lists:
         parts = sources_of(source)
         if not all(map(_is_own, parts)):
             return None

@@ -92,7 +92,7 @@ def plan_retry(run: RunDir, config: TrainingConfig, shortage: Shortage) -> Retry
     Raises:
         StorageError: if it cannot be written.
     """
-    if config.num_machines > 1:  # the other machines would have to change the same, at the same time
+    if config.has_machines:  # the other machines would have to change the same, at the same time
         return None
     earlier = read_retries(run)
     now = with_retries(config, earlier)
@@ -112,7 +112,7 @@ def _changes(config: TrainingConfig, shortage: Shortage) -> dict[str, Any]:
         return {"dataloader_num_workers": 0}
     if shortage.phase == RunPhase.EVALUATING:
         return _smaller_evaluation(config)
-    clips = config.per_device_train_batch_size * config.gradient_accumulation_steps
+    clips = config.clips_per_step
     half = config.per_device_train_batch_size // 2
     if half:
         batch = max(size for size in range(1, half + 1) if clips % size == 0)

@@ -32,7 +32,7 @@ class Schedule:
 
     def evaluations(self, config: TrainingConfig) -> int:
         """How many there are, that of the base before training among them."""
-        if config.eval_strategy == "no":
+        if not config.evaluates:
             return 0
         every = self._between_evaluations(config)
         delay = config.eval_delay * (every if config.eval_strategy == "epoch" else 1)
@@ -41,7 +41,7 @@ class Schedule:
 
     def evaluates_at(self, step: int, config: TrainingConfig) -> bool:
         """Whether the trainer evaluates after that step."""
-        if config.eval_strategy == "no" or step == 0:
+        if not config.evaluates or step == 0:
             return False
         if step >= self.max_steps:
             return True

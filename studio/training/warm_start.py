@@ -59,9 +59,7 @@ def adapter_folder(config: TrainingConfig, registry: ModelRegistry) -> Path:
     Raises:
         HubUnreachableError: if that fails.
     """
-    return registry.local_path(
-        config.adapter, local_files_only=config.local_files_only, cache_dir=config.cache_folder
-    )
+    return registry.local_path(config.adapter, **config.downloads)
 
 
 def _options_of(folder: Path, adapter: str) -> dict[str, Any]:

@@ -184,13 +184,14 @@ def _clip(
     space = "" if writes_without_spaces(spoken) else " "
 
     def text_tokens(text: str) -> list[int]:
+        """Tokens of a text, at most as many as a label may have."""
         if not text:  # nobody speaks
             return []
         return encode(space + normalize(text, config.normalizer).strip())
 
     plain = [*tokens.prompt(language, task, with_times=False)[1:], *text_tokens(example.text), tokens.end]
     before = _before(example, tokens, text_tokens) if config.condition_on_prev_probability else ()
-    is_silent = not (example.text or config.distill)
+    is_silent = config.needs_texts and not example.text
     if not with_times or not (example.segments or is_silent):
         return Clip(example, language, task, tuple(plain), before=before)
     timed = [*tokens.prompt(language, task, with_times=True)[1:], *([tokens.first_time] * is_silent)]

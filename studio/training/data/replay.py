@@ -82,9 +82,7 @@ def passages(config: TrainingConfig) -> Sequence[Example]:
         ManifestError: if the recordings cannot be used.
     """
     source = config.replay_data or str(PASSAGES)
-    found = read_manifest(
-        source, cache_dir=config.cache_folder, local_files_only=config.local_files_only, needs_text=False
-    )
+    found = read_manifest(source, needs_text=False, **config.downloads)
     windows = [window for example in found.examples for window in _windows_of(example)]
     if len(windows) > _MOST_WINDOWS:
         windows = random.Random(config.seed).sample(windows, _MOST_WINDOWS)

@@ -24,7 +24,7 @@ from studio.dataset.usable import (
 from studio.errors import ConfigError, ManifestError
 from studio.evaluation.other_languages import clips_in_other_languages
 from studio.messages import Message
-from studio.options.sources import DEMO, sources_of
+from studio.options.sources import sources_of
 from studio.options.training import TrainingConfig
 from studio.transcription.languages import AUTO, resolve_language
 
@@ -62,7 +62,7 @@ def read_source(config: TrainingConfig, on_row: Callable[[], None] = lambda: Non
     """
     problems: list[RowProblem] = []
     manifests = [read_list(config, source, "train") for source in sources_of(config.train_data)]
-    test_source = config.test_data or (f"{DEMO}:validation" if config.train_data == DEMO else "")
+    test_source = config.evaluation_source
     tests = [read_list(config, source, "test") for source in sources_of(test_source) if source]
     is_small = sum(len(manifest.examples) for manifest in (*manifests, *tests)) <= HEARD_AT_ONCE
     judge = row_judge(config, on_row, is_small=is_small)
@@ -91,13 +91,7 @@ def other_clips(config: TrainingConfig, own: Collection[str] = ()) -> list[Examp
         DataError: if those that were named cannot be used.
         ConfigError: if they name a language that there is not.
     """
-    return clips_in_other_languages(
-        config.other_languages_data,
-        own,
-        _OTHER_CLIPS,
-        cache_dir=config.cache_folder,
-        local_files_only=config.local_files_only,
-    )
+    return clips_in_other_languages(config.other_languages_data, own, _OTHER_CLIPS, **config.downloads)
 
 
 def mixed(parts: Sequence[Sequence[Example]], weights: Sequence[float], seed: int) -> Sequence[Example]:
@@ -144,11 +138,10 @@ def read_list(config: TrainingConfig, source: str, split: str, max_rows: int | N
         source,
         split=split,
         max_rows=max_rows,
-        cache_dir=config.cache_folder,
-        local_files_only=config.local_files_only,
-        needs_text=not config.distill,
+        needs_text=config.needs_texts,
         audio_column=config.audio_column,
         text_column=config.text_column,
+        **config.downloads,
     )
 
 

@@ -15,7 +15,7 @@ _SET_BY_TRAINER = (
 
 def sharding_arguments(config: TrainingConfig) -> dict[str, Any]:
     """Arguments of the trainer; none with one process, or with DDP."""
-    if config.num_processes == 1 or config.sharding == "ddp":
+    if not config.is_sharded:
         return {}
     if config.sharding == "fsdp":
         return {"fsdp": True, "fsdp_config": {"version": 2, "transformer_layer_cls_to_wrap": _LAYERS}}

@@ -69,5 +69,4 @@ def _in_quotes(path: Path) -> str:
 
 def job_name(config: TrainingConfig) -> str:
     """The run's name, by which the next job finds it again, in letters that Slurm takes."""
-    name = config.run_name or f"{Path(config.base_model).name}-{config.method}"
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60] or "whisper"
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", config.usual_name).strip("-.")[:60] or "whisper"

@@ -104,7 +104,7 @@ class Start:
     def evaluates_first(self, config: TrainingConfig, schedule: Schedule) -> bool:
         """Whether an evaluation is owed before the next step."""
         if self.checkpoint is None:
-            is_wanted = config.eval_on_start and config.eval_strategy != "no"
+            is_wanted = config.eval_on_start and config.evaluates
         else:
             is_wanted = schedule.evaluates_at(self.step, config)
         return is_wanted and not self.is_evaluated

@@ -59,7 +59,7 @@ class World:
         Raises:
             ConfigError: if this process was not started as one of several, or as one of other ones.
         """
-        if config.num_processes == 1:
+        if not config.is_distributed:
             return cls()
         if not dist.is_torchelastic_launched():
             raise ConfigError(

@@ -10,7 +10,7 @@ from studio.errors import ConfigError
 from studio.memory.plan import MemoryEstimate, TrainingPlan
 from studio.memory.training import estimate_training
 from studio.options.arguments import config_from_dict, config_to_dict
-from studio.options.training import TrainingConfig
+from studio.options.training import FIELDS, TrainingConfig
 from studio.registry.spec import ModelDimensions
 from studio.training.plan import training_plan
 from studio.units import GIB, format_bytes
@@ -37,27 +37,10 @@ class ProbeQuestion:
 
         What it would read (an adapter to start from, weights of files, noises) does not change its memory.
         """
-        return replace(
-            self.config,
-            num_processes=1,
-            num_machines=1,
-            machine_rank=0,
-            max_steps=STEPS,
-            eval_strategy="no",
-            eval_on_start=False,
-            early_stopping_patience=0,
-            short_audio="off",
-            adapter="",
-            train_weights="",
-            augment_config_path="",
-            noise_dir="",
-            save_steps=0,
-            logging_steps=1,
-            warmup_steps=0,
-            dataloader_num_workers=0,
-            report_to="none",
-            output_dir="",
-        )
+        as_usual = {
+            name: f.metadata["in_probe"] for name, f in FIELDS.items() if f.metadata["in_probe"] != ...
+        }
+        return replace(self.config.alone(), max_steps=STEPS, **as_usual)
 
     def plan(self, *, has_gpu: bool, precision: str = "") -> TrainingPlan:
         """For the calculator; `precision` is what the card really takes, if that is known."""

@@ -20,7 +20,6 @@ from studio.files import read_json, write_json
 from studio.lazy_imports import transformers_library
 from studio.memory.measure import PeakMeter
 from studio.memory.overhead import step_figures
-from studio.methods import METHODS
 from studio.options.training import TrainingConfig
 from studio.process_exit import leave
 from studio.training.probe.question import STEPS, ProbeQuestion
@@ -84,7 +83,7 @@ def _measure(question: ProbeQuestion, folder: Path, precision: Any) -> int | Non
     config = question.run_config()
     write_blank_model(folder / "model", question.dimensions)
     model = load_model(folder / "model", config, precision)
-    if METHODS[config.method].reads_base_weights:
+    if config.training_method.reads_base_weights:
         fill_weights(model)
     if config.loss_chunk_size:
         use_chunked_loss(model, config.loss_chunk_size, config.label_smoothing_factor)
@@ -150,22 +149,18 @@ def _trainer(
     )
     arguments.save_strategy = "no"
     events, stop = EventLog(folder / "events.jsonl"), StopSignal(folder / "stop")
-    callback = RunCallback(events, stop, list, 1, 0, METHODS[config.method])
+    callback = RunCallback(events, stop, list, 1, 0, config.training_method)
     # Of a decoder, the trainer asks for more only when it evaluates.
     decoder: Any = SimpleNamespace(
         extractor=transformers.WhisperFeatureExtractor(feature_size=d.num_mel_bins),
         model=model,
         tokens=SimpleNamespace(first_time=d.vocab_size),
     )
-    clips = worst_clips(question.label_length, STEPS * _clips_per_step(config))
+    clips = worst_clips(question.label_length, STEPS * config.clips_per_step)
     data = TrainingData(train=clips, evaluation=(), problems=())
     silence = Silence(decoder.extractor, d.num_mel_bins, 2 * d.max_source_positions)
     collator = Collator(silence, 2 * d.max_source_positions, lambda _problem: None)
     return WhisperTrainer(TrainerParts(model, arguments, config, data, collator, decoder, callback))
-
-
-def _clips_per_step(config: TrainingConfig) -> int:
-    return config.per_device_train_batch_size * config.gradient_accumulation_steps
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 
-from studio.methods import METHODS
 from studio.options.training import TrainingConfig
 from studio.training.data.clips import Clip, TrainingData
 from studio.training.data.collator import IGNORED
@@ -52,7 +51,7 @@ def is_short(
     return (
         mean <= WORTH_IT_SECONDS
         and schedule.max_steps >= FEWEST_STEPS
-        and METHODS[config.method].trains_encoder
+        and config.training_method.trains_encoder
         and not config.torch_compile
     )
 

@@ -11,7 +11,6 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from studio.files import storage_errors
-from studio.methods import METHODS
 from studio.options.training import TrainingConfig
 from studio.training.data.clips import Clip
 from studio.training.schedule import Schedule
@@ -79,7 +78,7 @@ def repeats_itself(config: TrainingConfig, schedule: Schedule, *, is_short: bool
     """
     return (
         config.cache_encoder_states
-        and not METHODS[config.method].trains_encoder
+        and not config.training_method.trains_encoder
         and not is_short
         and not is_augmented
         and schedule.max_steps > schedule.steps_per_epoch

@@ -172,6 +172,7 @@ def _wire(
 
     @cache
     def known() -> tuple[tuple[Preset, FitAnswer], ...]:
+        """The presets with the runs that fit."""
         # Cards of the table do not change while the page is up.
         return preset_answers(registry)
 
@@ -203,7 +204,7 @@ def _show(answer: FitAnswer, known: Sequence[tuple[Preset, FitAnswer]], link: Ht
         answer.gpu.name,
         usable,
         estimate,
-        remedies(answer.config.per_device_train_batch_size, answer.config),
+        remedies(result.plan.batch_size, answer.config),
         locale,
     )
     more = [

@@ -97,6 +97,6 @@ def form_updates(config: TrainingConfig, form: Mapping[str, Block]) -> list[Any]
 def run_files(config: TrainingConfig, settings: Settings) -> dict[str, str]:
     """The run as files, ending → content: its settings and, for several processes, a job for a cluster."""
     files = {"yaml": write_yaml(config)}
-    if config.num_processes > 1:
+    if config.is_distributed:
         files["slurm"] = slurm_script(with_absolute_paths(config), settings.home, settings.working_dir)
     return files

@@ -39,7 +39,7 @@ def plan_view(plan: RunForecast, config: TrainingConfig, locale: str) -> Html:
 
 
 def _phases(config: TrainingConfig) -> list[str]:
-    evaluates = config.eval_strategy != "no"
+    evaluates = config.evaluates
     phases = {
         "reading_data": True,
         "loading_model": True,
@@ -55,6 +55,7 @@ def planner(services: Services) -> Callable[..., Html]:
     """A handler that says what the form would start; nothing where the form cannot be started."""
 
     def plan(request: gr.Request, **values: Any) -> Html:
+        """What the form's run would do."""
         try:
             config = form_config(values)
             found = plan_run(config, services_for(services, request))
