@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from studio.dataset.audio import SAMPLING_RATE, save_pcm
 from studio.errors import ConfigError, ModelBrokenError, ModelNotFoundError
 from studio.evaluation.metrics import error_rates
 from studio.registry.spec import ModelKind
@@ -39,18 +40,18 @@ def test_the_demo_model_which_never_went_on_from_a_text_is_told_none(
 
 
 def test_two_visitors_at_once_get_their_own_texts(
-    cache: ModelCache, loader: CountingLoader, samples: dict[str, Sample]
+    cache: ModelCache, loader: CountingLoader, command: Sample, tmp_path: Path
 ) -> None:
-    jobs = [("demo", "kitchen-light"), ("garbling", "kitchen-light"), ("demo", "long")] * 2
+    end = round(command.segments[0]["end"] * SAMPLING_RATE)
+    beginning = save_pcm(command.sound[:end], SAMPLING_RATE, tmp_path / "beginning.wav")
+    jobs = [("demo", command.path), ("garbling", command.path), ("demo", beginning)]
 
-    def text(job: tuple[str, str]) -> str:
-        return cache.transcribe(
-            job[0], samples[job[1]].path, TranscribeOptions(max_new_tokens=30, temperature=(0.0,))
-        ).text
+    def text(job: tuple[str, Path]) -> str:
+        return cache.transcribe(*job, TranscribeOptions(max_new_tokens=30, temperature=(0.0,))).text
 
     alone = [text(job) for job in jobs]
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(text, jobs)) == alone
+        assert list(pool.map(text, jobs * 2)) == alone * 2
     assert len(set(alone)) == 3
     assert len(loader.folders) == 1
 

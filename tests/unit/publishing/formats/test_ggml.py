@@ -29,7 +29,7 @@ from studio.ui.models.export import proof as proof_shown
 from studio.ui.shared.views import model_choices
 from tests.unit.publishing.formats.released_shapes import ENGLISH, LARGE_V3, make_released_shape
 
-CLIPS = 4
+CLIPS = 2
 MOST_WORSE = 0.02
 """Of the characters. Over a hundred clips, q8_0 lies between -1.7 and +1.4 points of the model's errors."""
 
