@@ -1,13 +1,17 @@
 """What a manifest is read into: clips with their texts, and rows that cannot be used."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from studio.errors import StudioError
+import numpy as np
+from numpy.typing import NDArray
+
+from studio.dataset.audio import read_audio
+from studio.errors import DataError, StudioError
 from studio.messages import Message
 
 
@@ -46,6 +50,15 @@ class Example:
     """What was said before the clip: as the manifest has it, or the text of the slice before it."""
     parts: tuple["Example", ...] = ()
     """The clips that this one is put together of, if it is; the files above are then those of the first."""
+
+
+def read_clips(examples: Iterable[Example]) -> Iterator[tuple[Example, NDArray[np.float32]]]:
+    """Clips with their sound, mono samples at 16 kHz; those that cannot be read are told of elsewhere."""
+    for example in examples:
+        try:
+            yield example, read_audio(example.audio_path, example.start_seconds, example.end_seconds)
+        except DataError:
+            continue
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from studio.dataset.audio import SAMPLING_RATE, read_audio
-from studio.dataset.example import Example
-from studio.errors import DataError
+from studio.dataset.audio import SAMPLING_RATE
+from studio.dataset.example import Example, read_clips
 from studio.evaluation.metrics import Errors, errors_of_parts, interval_of
 from studio.evaluation.non_speech import figure_of, hear_non_speech, words_of
 from studio.evaluation.normalize import writes_without_spaces
@@ -229,6 +228,7 @@ def check_capabilities(
     windows: AudioContext = "auto"
 
     def stops() -> bool:
+        """Whether to stop: what decides how the model reads takes the time that it takes."""
         return is_stopped() or (is_over() and not decides)
 
     decides = False
@@ -242,6 +242,7 @@ def check_capabilities(
             on_progress(int(before + (models + share) / 2 * _HUNDREDTHS[check]), 100)
 
     def silence(engine: "Transcriber", known: KeptReadings | None, _: Heard) -> list[_Part]:
+        """Recordings in which nobody speaks, and whether words were written of each."""
         texts = hear_non_speech(engine, spoken, stops, known.read if known else None)
         if texts:
             non_speech.append(figure_of(texts))
@@ -323,15 +324,7 @@ def _compared(check: str, base: Errors, tuned: Errors) -> Capability:
 
 def _clips(examples: Sequence[Example], most: int) -> list[Clip]:
     """A few that can be read, spread over all."""
-    spread = list(examples[:: max(1, len(examples) // most)])[:most]
-    read = []
-    for example in spread:
-        try:
-            samples = read_audio(example.audio_path, example.start_seconds, example.end_seconds)
-        except DataError:  # it was counted when the data were read
-            continue
-        read.append((example, samples))
-    return read
+    return list(read_clips(list(examples[:: max(1, len(examples) // most)])[:most]))
 
 
 # ---------------------------------------------------------------------- long recordings
@@ -356,6 +349,7 @@ def _recordings(clips: Sequence[Clip]) -> list[_Long]:
     clips = [clip for clip in clips if clip[0].text]
 
     def language(clip: Clip) -> str:
+        """Of the clip, as its list has it."""
         return clip[0].language or "auto"
 
     alike = groupby(sorted(clips, key=language), key=language)
@@ -392,11 +386,13 @@ def _long_form(
         settled = 0.0
 
         def note(progress: Progress, number: int = number) -> None:
+            """Remembers up to where the recording is read, and tells it."""
             nonlocal settled
             settled = progress.settled_seconds
             heard((number + progress.done_seconds / progress.total_seconds) / len(recordings))
 
         def write(samples: Samples = recording.samples, language: str = code, note: OnProgress = note) -> str:
+            """Has the model read the recording."""
             options = TranscribeOptions(language=language, num_beams=1, audio_context=windows)
             seconds = len(samples) / SAMPLING_RATE
             return engine.transcribe_samples([samples], seconds, options, note, should_stop).text

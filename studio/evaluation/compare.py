@@ -19,7 +19,7 @@ from studio.dataset.shared import ends_of
 from studio.errors import ConfigError, DataError, ManifestError
 from studio.evaluation.corrections import Clip, Corrections, clip_of
 from studio.evaluation.kept_texts import KeptClip, KeptSoFar, KeptTexts
-from studio.evaluation.metrics import ErrorRates, error_rates, paired_bootstrap, token_distances
+from studio.evaluation.metrics import error_rates, paired_bootstrap, token_distances
 from studio.evaluation.non_speech import figure_of, hear_non_speech
 from studio.evaluation.normalize import normalize
 from studio.evaluation.result import (
@@ -32,6 +32,7 @@ from studio.evaluation.result import (
     UtteranceRow,
 )
 from studio.evaluation.scripts import scripts_of
+from studio.evaluation.side_by_side import require_each_once
 from studio.options.choices import NORMALIZERS
 from studio.registry.spec import ModelSpec
 from studio.transcription.engine import EngineChoice, OnStep, ShouldStop, TranscribeOptions
@@ -191,6 +192,7 @@ def evaluate(
                 heard[-1].model = engine.model_id
 
                 def report(done: int, before: int = len(tests.examples) * (len(heard) - 1)) -> None:
+                    """Tells how many clips are done over all models."""
                     if on_progress:
                         on_progress(before + done, total)
 
@@ -216,11 +218,7 @@ def _sounds_of(clips: Sequence[Example]) -> str:
 
 
 def _check(model_ids: Sequence[str], normalizer: str) -> None:
-    if not model_ids:
-        raise ConfigError("No model is given: name one, or more to compare them.")
-    twice = next((name for place, name in enumerate(model_ids) if name in model_ids[:place]), None)
-    if twice is not None:
-        raise ConfigError("The model {name} is given twice: name each once.", name=twice)
+    require_each_once(model_ids)
     if normalizer not in NORMALIZERS:
         raise ConfigError(
             "There is no normalizer {name!r}: choose one of {known}.",
@@ -348,7 +346,7 @@ def _scored(found: Evaluation) -> Evaluation:
     return replace(
         found,
         models=tuple(
-            _model_row(model, error_rates(given, texts), scripts_of(written))
+            replace(model, **vars(error_rates(given, texts)), scripts=scripts_of(written))
             for model, texts, written in zip(found.models, heard, hypotheses, strict=True)
         ),
         comparisons=tuple(
@@ -372,6 +370,7 @@ def with_references(
     told = lines or {}
 
     def corrected(row: UtteranceRow) -> UtteranceRow:
+        """The row with its corrected reference, if there is one."""
         clip = clip_of(row)
         return replace(row, reference=corrections.get(clip, row.reference), line=told.get(clip, row.line))
 
@@ -399,10 +398,6 @@ def every_normalizer(
                 better=int((characters < first).sum()),
                 worse=int((characters > first).sum()),
             )
-
-
-def _model_row(model: ModelRow, rates: ErrorRates, scripts: dict[str, int]) -> ModelRow:
-    return replace(model, wer=rates.wer, cer=rates.cer, mer=rates.mer, n=rates.n, scripts=scripts)
 
 
 def _errors(

@@ -26,12 +26,10 @@ _IDEOGRAPH = (
     "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 _MIXED_TOKEN = re.compile(rf"[{_IDEOGRAPH}]|[^\s{_IDEOGRAPH}]+")
-_KINDS: dict[str, Kind] = {
-    "equal": "equal",
-    "replace": "substitute",
-    "delete": "delete",
-    "insert": "insert",
-}
+_KINDS: dict[str, Kind] = {"equal": "equal", "replace": "substitute", "delete": "delete", "insert": "insert"}
+_RESAMPLES, _SEED = 1000, 0
+_INTERVAL = ((1 - 0.95) / 2, 1 - (1 - 0.95) / 2)
+"""Of 95 %."""
 _BLOCK = 1_000_000
 """Random numbers drawn at a time by the bootstrap."""
 
@@ -114,9 +112,7 @@ def paired_bootstrap(
     metric: str = "wer",
     normalizer: str = "none",
     *,
-    resamples: int = 1000,
-    confidence: float = 0.95,
-    seed: int = 0,
+    resamples: int = _RESAMPLES,
 ) -> Comparison:
     """Is b better than a, or is it luck? Utterances are drawn with replacement, the same for both models.
 
@@ -133,7 +129,7 @@ def paired_bootstrap(
     )
     (errors_a, lengths), (errors_b, _) = (token_distances(given, side, metric) for side in heard)
     more = errors_b - errors_a
-    difference, low, high = _interval(more, lengths, resamples=resamples, confidence=confidence, seed=seed)
+    difference, low, high = _interval(more, lengths, resamples)
     better, worse = int((more < 0).sum()), int((more > 0).sum())
     return Comparison(metric, difference, low, high, low > 0 or high < 0, better, worse)
 
@@ -165,45 +161,35 @@ def _tokens(text: str, metric: str) -> list[str]:
     return list("".join(text.split())) if metric == "cer" else text.split()
 
 
-def interval_of(
-    a: Errors, b: Errors, *, resamples: int = 1000, confidence: float = 0.95, seed: int = 0
-) -> tuple[float, float, float]:
+def interval_of(a: Errors, b: Errors) -> tuple[float, float, float]:
     """Error rate of b minus that of a, and its interval: see `paired_bootstrap`.
 
     `a` and `b` have errors and reference length of the same utterances.
     """
     lengths = np.array([length for _, length in a], dtype=np.int64)
     more = np.array([y - x for (x, _), (y, _) in zip(a, b, strict=True)], dtype=np.int64)
-    return _interval(more, lengths, resamples=resamples, confidence=confidence, seed=seed)
+    return _interval(more, lengths)
 
 
 def _interval(
-    more: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    *,
-    resamples: int = 1000,
-    confidence: float,
-    seed: int = 0,
+    more: NDArray[np.int64], lengths: NDArray[np.int64], resamples: int = _RESAMPLES
 ) -> tuple[float, float, float]:
     """The same of what b has `more` errors than a, utterance by utterance."""
     differences = _resampled_ratio(
-        more.astype(np.float64), lengths.astype(np.float64), resamples, np.random.default_rng(seed)
+        more.astype(np.float64), lengths.astype(np.float64), resamples, np.random.default_rng(_SEED)
     )
-    tail = (1 - confidence) / 2
-    low, high = (float(bound) for bound in np.quantile(differences, [tail, 1 - tail]))
+    low, high = (float(bound) for bound in np.quantile(differences, _INTERVAL))
     return float(more.sum() / max(1.0, lengths.sum())), low, high
 
 
-def rate_interval(
-    references: Sequence[str], hypotheses: Sequence[str], metric: str, *, confidence: float = 0.95
-) -> tuple[float, float]:
+def rate_interval(references: Sequence[str], hypotheses: Sequence[str], metric: str) -> tuple[float, float]:
     """The interval of a corpus's error rate: see `paired_bootstrap`.
 
     Raises:
         ConfigError: if there is no such metric.
     """
     errors, lengths = token_distances(references, hypotheses, metric)
-    _, low, high = _interval(errors, lengths, confidence=confidence)
+    _, low, high = _interval(errors, lengths)
     return low, high
 
 

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from studio.dataset.audio import SAMPLING_RATE, read_audio
-from studio.dataset.example import Example
-from studio.errors import DataError
+from studio.dataset.audio import SAMPLING_RATE
+from studio.dataset.example import Example, read_clips
 from studio.evaluation.metrics import error_rates
 from studio.evaluation.normalize import writes_without_spaces
 from studio.messages import Message
@@ -125,13 +124,7 @@ def measure_short(
 
 def _clips(examples: Sequence[Example]) -> list[tuple[Example, NDArray[np.float32]]]:
     """Those that can be read, clips of like length side by side."""
-    read = []
-    for example in examples:
-        try:
-            samples = read_audio(example.audio_path, example.start_seconds, example.end_seconds)
-        except DataError:  # it was counted when the data were read
-            continue
-        read.append((example, samples[:_LONGEST_SAMPLES]))
+    read = ((example, samples[:_LONGEST_SAMPLES]) for example, samples in read_clips(examples))
     return sorted(read, key=lambda clip: len(clip[1]))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, get_type_hints
 
+from studio.evaluation.metrics import Comparison
 from studio.messages import Message
 
 SCHEMA_VERSION = 1
@@ -43,19 +44,11 @@ class ModelRow:
 
 
 @dataclass(frozen=True)
-class ComparisonRow:
-    """Model b against model a (the first one): `difference` is b minus a, below zero b is better."""
+class ComparisonRow(Comparison):
+    """Model b against model a, the first one."""
 
     a: str
     b: str
-    metric: str
-    difference: float
-    ci_low: float
-    ci_high: float
-    significant: bool
-    better: int
-    """Clips in which b makes fewer errors than a: with `worse`, those that decide."""
-    worse: int
 
 
 @dataclass(frozen=True)

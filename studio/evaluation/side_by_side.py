@@ -83,15 +83,12 @@ def hear_side_by_side(
         AudioError: if the recording cannot be read.
         ModelError, HubUnreachableError: if a model cannot be loaded.
     """
-    if not model_ids:
-        raise ConfigError("No model is given: name one, or more to compare them.")
-    twice = next((name for place, name in enumerate(model_ids) if name in model_ids[:place]), None)
-    if twice is not None:
-        raise ConfigError("The model {name} is given twice: name each once.", name=twice)
+    require_each_once(model_ids)
     heard: list[Transcript] = []
     for place, model_id in enumerate(model_ids):
 
         def report(step: Progress, place: int = place) -> None:
+            """Counts the sound once a model."""
             if on_progress:
                 total = step.total_seconds
                 on_progress(
@@ -105,6 +102,19 @@ def hear_side_by_side(
             break
         heard.append(transcript)
     return side_by_side(heard, reference, str(audio_path))
+
+
+def require_each_once(model_ids: Sequence[str]) -> None:
+    """Refuses to compare no model, or one with itself.
+
+    Raises:
+        ConfigError: if there is none, or one is given twice.
+    """
+    if not model_ids:
+        raise ConfigError("No model is given: name one, or more to compare them.")
+    twice = next((name for place, name in enumerate(model_ids) if name in model_ids[:place]), None)
+    if twice is not None:
+        raise ConfigError("The model {name} is given twice: name each once.", name=twice)
 
 
 def side_by_side(transcripts: Sequence[Transcript], reference: str, audio_path: str = "") -> SideBySide:

@@ -3,8 +3,7 @@
 import hashlib
 import logging
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -15,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio
-from studio.dataset.example import Example, RowProblem, TextSegment
+from studio.dataset.example import Example, RowProblem, TextSegment, read_clips
 from studio.dataset.report import write_quarantine
 from studio.dataset.sequences import joined, store
 from studio.dataset.usable import HEARD_AT_ONCE, Judged, hear, judge_header, judge_heard, usable
@@ -282,6 +281,7 @@ def _usable(
     unteachable = teachable(config, tokens)
 
     def judge(example: Example) -> Judged:
+        """Whether a clip can be used; a stop ends the reading."""
         stop.check()
         if (problem := unteachable(example)) is not None:
             return problem
@@ -331,7 +331,7 @@ def _detect_language(source: SourceData, config: TrainingConfig, base: Base) -> 
     """What the base hears in a few of the clips that name no language; None if all do."""
     if not base.decoder.tokens.languages or next(undecided(source, config), None) is None:
         return None
-    audio = list(islice(_sounds(undecided(source, config)), _LISTENED_TO))
+    audio = [sound for _, sound in islice(read_clips(undecided(source, config)), _LISTENED_TO)]
     if not audio:  # of a large dataset: its batches are made without them
         return next(iter(base.decoder.tokens.languages))
     with torch.no_grad():
@@ -340,13 +340,6 @@ def _detect_language(source: SourceData, config: TrainingConfig, base: Base) -> 
     winner = max(votes, key=votes.count)
     log.info("No language named: %s was heard in %s of %s clips.", winner, votes.count(winner), len(votes))
     return winner
-
-
-def _sounds(examples: Iterable[Example]) -> Iterator[NDArray[np.float32]]:
-    """Of those that can be read."""
-    for example in examples:
-        with suppress(AudioError):
-            yield read_audio(example.audio_path, example.start_seconds, example.end_seconds)
 
 
 def _report(
