@@ -12,6 +12,11 @@ from typing import Any, get_args, get_origin
 from studio.options.values import of_kind
 
 
+def endpoints_of(owner: object) -> tuple[Callable[..., Any], ...]:
+    """Its public methods, each an endpoint under its own name."""
+    return tuple(getattr(owner, name) for name in vars(type(owner)) if not name.startswith("_"))
+
+
 def checked(endpoint: Callable[..., Any]) -> Callable[..., Any]:
     """The function with its arguments brought to the kinds of its annotations; null stands for the default.
 
@@ -39,6 +44,8 @@ def asks(question: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callabl
     asked = inspect.signature(question).parameters
 
     def made(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+        """The endpoint with the values of the dataclass as its arguments."""
+
         @functools.wraps(endpoint)
         def answered(self: Any, *args: Any, **kwargs: Any) -> Any:
             return endpoint(self, question(*args, **kwargs))

@@ -12,7 +12,7 @@ import gradio as gr
 from gradio.events import api
 
 from studio.services import Services
-from studio.ui.api.arguments import checked
+from studio.ui.api.arguments import checked, endpoints_of
 from studio.ui.api.mcp import documented
 from studio.ui.api.memory import MemoryEndpoints
 from studio.ui.api.runs import RunEndpoints
@@ -26,7 +26,7 @@ def build_api(services: Services) -> None:
     """Adds the public endpoints to the page that is being built."""
     kinds: tuple[Callable[[Services], MemoryEndpoints | RunEndpoints], ...] = (MemoryEndpoints, RunEndpoints)
     for kind in kinds:
-        for endpoint in kind(services).all():
+        for endpoint in endpoints_of(kind(services)):
             answered = documented(shows_errors(_for_visitor(services, kind, endpoint)))
             api(answered, api_name=endpoint.__name__, concurrency_limit=4)
     transcribe_endpoint(services)
@@ -41,6 +41,7 @@ def _for_visitor(
 
     @functools.wraps(endpoint)
     def answered(*args: Any) -> Any:
+        """What the endpoint answers this visitor."""
         *values, request = args
         own = services_for(services, request)
         answer = checked(getattr(kind(own), endpoint.__name__))(*values)

@@ -1,6 +1,5 @@
 """The interface for programs: how much memory a run or a transcription takes."""
 
-from collections.abc import Callable
 from typing import Any
 
 from studio.actions.estimate import Question, answer, shape_of, traced_run
@@ -21,23 +20,10 @@ from studio.whisper.constants import TEXT_POSITIONS
 
 
 class MemoryEndpoints:
-    """Estimates, fits, explanations and measurements."""
+    """Estimates, fits, explanations and measurements: each public method is an endpoint."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
-
-    def all(self) -> tuple[Callable[..., Any], ...]:
-        """The endpoints, each under its own name."""
-        return (
-            self.estimate,
-            self.fit,
-            self.explain_oom,
-            self.presets,
-            self.memory_claims,
-            self.doctor,
-            self.trace,
-            self.probe,
-        )
 
     @asks(Question)
     def estimate(self, question: Question) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The interface for programs: models, runs, data and evaluations."""
 
-from collections.abc import Callable
 from typing import Any
 
 from studio.actions.check_data import CheckQuestion, check
@@ -18,44 +17,23 @@ from studio.ui.shared.visitors import models_for
 
 
 class RunEndpoints:
-    """What there is, what is trained, and how good it is."""
+    """What there is, what is trained, and how good it is: each public method is an endpoint."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    def all(self) -> tuple[Callable[..., Any], ...]:
-        """The endpoints, each under its own name."""
-        return (
-            self.models,
-            self.export,
-            self.start_run,
-            self.runs,
-            self.run_status,
-            self.stop_run,
-            self.resume_run,
-            self.check_data,
-            self.evaluate,
-        )
-
     def models(self) -> dict[str, Any]:
         """Every model the studio knows."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "models": [
-                model_row(spec) for spec in models_for(self._services.registry, self._services.settings)
-            ],
-        }
+        specs = models_for(self._services.registry, self._services.settings)
+        return {"schema_version": SCHEMA_VERSION, "models": [model_row(spec) for spec in specs]}
 
     def export(
         self, model: str, format: str = USUAL_FORMAT, quantization: str = "auto", name: str = ""
     ) -> dict[str, Any]:
         """Exports a model for faster-whisper, or merges an adapter; its card has the proof under `parity`."""
         require_training(self._services.settings)
-        request = ExportRequest(model, format, quantization, name)
-        return {
-            "schema_version": SCHEMA_VERSION,
-            **model_row(self._services.exporter.export(request)),
-        }
+        made = self._services.exporter.export(ExportRequest(model, format, quantization, name))
+        return {"schema_version": SCHEMA_VERSION, **model_row(made)}
 
     def start_run(self, config: dict[str, Any]) -> str:
         """Queues a training run; `config` holds options of `python -m studio train`. Returns the run's id."""
@@ -64,10 +42,8 @@ class RunEndpoints:
 
     def runs(self) -> dict[str, Any]:
         """All runs, newest first, without their curves."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "runs": [run_row(status) for status in self._services.jobs.runs()],
-        }
+        rows = [run_row(status) for status in self._services.jobs.runs()]
+        return {"schema_version": SCHEMA_VERSION, "runs": rows}
 
     def run_status(self, run_id: str) -> dict[str, Any]:
         """State, progress, curves and results of a run."""

@@ -1,5 +1,7 @@
 """Transcribing for programs: `/transcribe`."""
 
+import inspect
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +9,10 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.errors import AudioError, StudioError
+from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.serving.work import in_own_thread, named
-from studio.transcription.engine import TranscribeOptions
+from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.ui.api.json_values import notes_on
 from studio.ui.api.mcp import documented
 from studio.ui.shared.errors import shows_errors
@@ -60,7 +63,7 @@ def transcribe_endpoint(services: Services) -> None:
         return {**heard.to_json(), "audio_path": path.name, "notes": notes}
 
     with gr.Group(visible=False):
-        inputs = _inputs()
+        inputs = _inputs([name for name in inspect.signature(transcribe).parameters if name != "request"])
         answer_json = gr.JSON()
     gr.on(
         [],
@@ -72,29 +75,16 @@ def transcribe_endpoint(services: Services) -> None:
     )
 
 
-def _inputs() -> dict[str, Block]:
-    """Components under the names of the arguments."""
-    usual = TranscribeOptions()
-    return {
-        "audio": gr.Audio(type="filepath"),
-        "model": gr.Textbox("demo"),
-        "language": gr.Textbox("auto"),
-        "task": gr.Textbox("transcribe"),
-        "timestamps": gr.Textbox("segment"),
-        "initial_prompt": gr.Textbox(""),
-        "num_beams": gr.Number(0),
-        "audio_context": gr.Textbox("auto"),
-        "chinese_script": gr.Textbox("auto"),
-        "engine": gr.Textbox("auto"),
-        "precision": gr.Textbox("auto"),
-        "temperature": gr.Textbox("0, 0.2, 0.4, 0.6, 0.8, 1"),
-        "hotwords": gr.Textbox(""),
-        "condition_on_prev_tokens": gr.Checkbox(True),
-        "no_speech_threshold": gr.Number(usual.no_speech_threshold),
-        "compression_ratio_threshold": gr.Number(usual.compression_ratio_threshold),
-        "logprob_threshold": gr.Number(usual.logprob_threshold),
-        "suppress_tokens": gr.Textbox("-1"),
-        "max_new_tokens": gr.Number(0),
-        "vad": gr.Checkbox(True),
-        "batch_size": gr.Number(0),
-    }
+def _inputs(names: Sequence[str]) -> dict[str, Block]:
+    """Components under the names of the arguments; what is an option is at its usual value."""
+    options = TranscribeOptions()
+    temperature = ", ".join(f"{value:g}" for value in options.temperature)
+    usual = {**vars(options), "temperature": temperature, "suppress_tokens": "-1", **vars(EngineChoice())}
+    own = {"audio": gr.Audio(type="filepath"), "model": gr.Textbox(DEMO_ID)}
+    return {name: own[name] if name in own else _field(usual[name]) for name in names}
+
+
+def _field(value: str | float) -> Block:
+    if isinstance(value, bool):
+        return gr.Checkbox(value)
+    return gr.Textbox(value) if isinstance(value, str) else gr.Number(value)

@@ -10,7 +10,7 @@ import pytest
 from studio.errors import ConfigError, StudioError
 from studio.services import Services
 from studio.settings import Settings
-from studio.ui.api.arguments import checked
+from studio.ui.api.arguments import checked, endpoints_of
 from studio.ui.api.memory import MemoryEndpoints
 from studio.ui.api.runs import RunEndpoints
 
@@ -40,7 +40,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
 
 
 def endpoints(services: Services) -> dict[str, Callable[..., Any]]:
-    every = (*MemoryEndpoints(services).all(), *RunEndpoints(services).all())
+    every = (*endpoints_of(MemoryEndpoints(services)), *endpoints_of(RunEndpoints(services)))
     return {endpoint.__name__: endpoint for endpoint in every}
 
 
