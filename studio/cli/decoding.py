@@ -1,6 +1,7 @@
 """Options of the engines, as the commands that transcribe share them."""
 
 import argparse
+from dataclasses import fields
 
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
@@ -17,7 +18,7 @@ from studio.transcription.engine import (
     EngineChoice,
     TranscribeOptions,
 )
-from studio.transcription.options import check_choice, check_values, parse_numbers, parse_tokens
+from studio.transcription.options import check_engine, check_values, parse_numbers, parse_tokens
 
 _DTYPES = ("float32", "float16", "bfloat16")
 
@@ -115,7 +116,7 @@ def choice_of(given: argparse.Namespace) -> EngineChoice:
         choice = EngineChoice(TRANSFORMERS, own[0])
     else:
         choice = EngineChoice(given.engine)
-    check_choice(choice)
+    check_engine(choice)
     return choice
 
 
@@ -125,25 +126,11 @@ def options_of(given: argparse.Namespace) -> TranscribeOptions:
     Raises:
         ConfigError: for a value that cannot be used, or that the engine lacks.
     """
-    options = TranscribeOptions(
-        language=given.language,
-        task=given.task,
-        timestamps=given.timestamps or ("segment" if given.return_timestamps else "none"),
-        num_beams=given.num_beams,
-        temperature=parse_numbers("temperature", given.temperature),
-        initial_prompt=given.initial_prompt,
-        hotwords=given.hotwords,
-        condition_on_prev_tokens=given.condition_on_prev_tokens,
-        no_speech_threshold=given.no_speech_threshold,
-        compression_ratio_threshold=given.compression_ratio_threshold,
-        logprob_threshold=given.logprob_threshold,
-        suppress_tokens=parse_tokens(given.suppress_tokens),
-        max_new_tokens=given.max_new_tokens,
-        vad=given.vad,
-        batch_size=given.batch_size,
-        audio_context=given.audio_context,
-        chinese_script=given.chinese_script,
-    )
+    values = {option.name: getattr(given, option.name) for option in fields(TranscribeOptions)}
+    values["timestamps"] = given.timestamps or ("segment" if given.return_timestamps else "none")
+    values["temperature"] = parse_numbers("temperature", given.temperature)
+    values["suppress_tokens"] = parse_tokens(given.suppress_tokens)
+    options = TranscribeOptions(**values)
     check_values(options)
     return options
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from studio.errors import ConfigError
 from studio.files import write_text
+from studio.options.checks import check_between
 from studio.options.values import check_numbers
 from studio.transcription.engine import Segment, Transcript, Word
 from studio.transcription.languages import join_texts
@@ -39,15 +40,7 @@ class CaptionLayout:
         """
         check_numbers(self)
         for name, (low, high) in LAYOUT_BOUNDS.items():
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise ConfigError(
-                    "{name} must be between {low} and {high}, got {value}.",
-                    name=name,
-                    low=low,
-                    high=high,
-                    value=value,
-                )
+            check_between(name, getattr(self, name), low, high)
 
 
 LAYOUT_BOUNDS = {"max_line_width": (4, 1000), "max_line_count": (1, 20)}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from studio.errors import ConfigError
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.transcription.engine import FASTER_WHISPER, TRANSFORMERS, EngineChoice
-from studio.transcription.options import check_choice
+from studio.transcription.options import check_engine
 
 if TYPE_CHECKING:
     from studio.transcription.loaded_base import LoadedBase
@@ -31,7 +31,7 @@ def engine_of(spec: ModelSpec, choice: EngineChoice) -> str:
             form=spec.form,
         )
     is_export = spec.kind is ModelKind.EXPORT
-    check_choice(choice)
+    check_engine(choice)
     if choice.engine == TRANSFORMERS and is_export:
         raise ConfigError(
             "{model} is an export, which only faster-whisper runs: choose the engine "
@@ -39,7 +39,7 @@ def engine_of(spec: ModelSpec, choice: EngineChoice) -> str:
             model=spec.id,
         )
     kind = (FASTER_WHISPER if is_export else TRANSFORMERS) if choice.engine == "auto" else choice.engine
-    check_choice(EngineChoice(kind, choice.precision))
+    check_engine(EngineChoice(kind, choice.precision))
     return kind
 
 

@@ -2,7 +2,7 @@
 
 from studio.errors import ConfigError
 from studio.messages import Message
-from studio.options.checks import check_between
+from studio.options.checks import check_between, check_choice
 from studio.options.choices import TASKS
 from studio.transcription.chinese_script import SCRIPTS
 from studio.transcription.engine import (
@@ -17,7 +17,15 @@ from studio.transcription.engine import (
 BATCHED_WINDOWS_ALONE = Message("Windows that are decoded together cannot be conditioned on previous text.")
 
 
-def check_choice(choice: EngineChoice) -> None:
+_KNOWN = {
+    "timestamps": TIMESTAMPS,
+    "task": TASKS,
+    "audio_context": AUDIO_CONTEXTS,
+    "chinese_script": SCRIPTS,
+}
+
+
+def check_engine(choice: EngineChoice) -> None:
     """Whether there is such an engine, and such a precision of it.
 
     Raises:
@@ -48,18 +56,8 @@ def check_values(options: TranscribeOptions) -> None:
     Raises:
         ConfigError: for the first that is not.
     """
-    if options.timestamps not in TIMESTAMPS:
-        raise ConfigError(
-            "There are no timestamps {given!r}: choose none, segment or word.", given=options.timestamps
-        )
-    if options.task not in TASKS:
-        raise ConfigError(
-            "There is no task {task!r}: choose transcribe, or translate to get English.", task=options.task
-        )
-    if options.audio_context not in AUDIO_CONTEXTS:
-        raise ConfigError(
-            "There is no audio context {given!r}: choose auto, full or short.", given=options.audio_context
-        )
+    for name, known in _KNOWN.items():
+        check_choice(name, getattr(options, name), known)
     for name in ("num_beams", "max_new_tokens", "batch_size"):
         if getattr(options, name) < 0:
             raise ConfigError(
@@ -69,12 +67,6 @@ def check_values(options: TranscribeOptions) -> None:
         raise ConfigError(
             "temperature must be one or more numbers from 0 to 2, got {given!r}.",
             given=", ".join(f"{value:g}" for value in options.temperature),
-        )
-    if options.chinese_script not in SCRIPTS:
-        raise ConfigError(
-            "There is no Chinese script {given!r}: choose one of {known}.",
-            given=options.chinese_script,
-            known=", ".join(SCRIPTS),
         )
     check_between("no_speech_threshold", options.no_speech_threshold, 0, 1)
     check_between("compression_ratio_threshold", options.compression_ratio_threshold, 0, 1000)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from studio.errors import ConfigError, ModelBrokenError
+from studio.options.checks import check_choice
 from studio.options.choices import TASKS
 from studio.registry.languages import LANGUAGES
 
@@ -109,10 +110,7 @@ class SpecialTokens:
         Raises:
             ConfigError: if it has not.
         """
-        if task not in TASKS:
-            raise ConfigError(
-                "There is no task {task!r}: choose transcribe, or translate to get English.", task=task
-            )
+        check_choice("task", task, TASKS)
         if task == "translate" and not self.languages:
             raise ConfigError(
                 "This model knows English only and has nothing to translate: choose a multilingual model, or "

@@ -52,24 +52,12 @@ def axis(title: str = "", **more: Any) -> dict[str, Any]:
 
 
 def _title(text: str) -> dict[str, Any]:
-    return {
-        "text": f"<b>{text}</b>",
-        "font": {"size": 14},
-        "x": 0.01,
-        "xanchor": "left",
-        "y": 0.97,
-        "yanchor": "top",
-    }
+    place = {"x": 0.01, "xanchor": "left", "y": 0.97, "yanchor": "top"}
+    return {"text": f"<b>{text}</b>", "font": {"size": 14}, **place}
 
 
-_LEGEND = {
-    "orientation": "h",
-    "x": 0,
-    "xanchor": "left",
-    "y": -0.28,
-    "yanchor": "top",
-    "traceorder": "normal",
-}
+_BELOW = {"orientation": "h", "yanchor": "top", "traceorder": "normal"}
+_LEGEND = {**_BELOW, "x": 0, "xanchor": "left", "y": -0.28}
 
 
 _LEAST_SEEN = 0.01
@@ -110,13 +98,7 @@ def memory_chart(
         barmode="stack",
         height=240,
         showlegend=True,
-        legend={
-            "orientation": "h",
-            "y": -0.45,
-            "yanchor": "top",
-            "traceorder": "normal",
-            "font": {"size": 12},
-        },
+        legend={**_BELOW, "y": -0.45, "font": {"size": 12}},
         bargap=0.3,
         xaxis=axis(tr("GiB of GPU memory", locale), range=[0, reach]),
         yaxis=axis(showticklabels=False),

@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from studio.reports.language_names import language_name
@@ -112,17 +113,16 @@ def waveform(
 def _mark(segment: Segment, length: float, *, tabindex: int) -> Html:
     left = 100 * segment.start_seconds / length
     width = 100 * (segment.end_seconds - segment.start_seconds) / length
-    return tag(
-        "button",
-        type="button",
-        class_="wave-segment",
-        tabindex=tabindex,
-        style=f"left:{left:.3f}%;width:{width:.3f}%",
-        title=segment.text,
-        aria_label=segment.text,
-        data_seek=f"{segment.start_seconds:.3f}",
-        data_until=f"{segment.end_seconds:.3f}",
+    style, text = f"left:{left:.3f}%;width:{width:.3f}%", segment.text
+    return _playing(
+        segment, None, class_="wave-segment", tabindex=tabindex, style=style, title=text, aria_label=text
     )
+
+
+def _playing(said: Segment | Word, text: Child, **more: Any) -> Html:
+    """A button that plays what was said."""
+    times = {"data_seek": f"{said.start_seconds:.3f}", "data_until": f"{said.end_seconds:.3f}"}
+    return tag("button", text, type="button", **more, **times)
 
 
 def _correct_button(locale: str) -> Html:
@@ -171,15 +171,8 @@ def _clock(seconds: float) -> str:
 
 
 def _time_button(segment: Segment, *, tabindex: int) -> Html:
-    return tag(
-        "button",
-        f"{_clock(segment.start_seconds)} – {_clock(segment.end_seconds)}",
-        type="button",
-        class_="time",
-        tabindex=tabindex,
-        data_seek=f"{segment.start_seconds:.3f}",
-        data_until=f"{segment.end_seconds:.3f}",
-    )
+    text = f"{_clock(segment.start_seconds)} – {_clock(segment.end_seconds)}"
+    return _playing(segment, text, class_="time", tabindex=tabindex)
 
 
 def _said(segment: Segment) -> Child:
@@ -195,14 +188,11 @@ def _said(segment: Segment) -> Child:
 
 def _word_button(word: Word) -> Html:
     sure = f" · {format_percent(word.probability)}" if word.probability is not None else ""
-    return tag(
-        "button",
+    return _playing(
+        word,
         word.text.strip(),
-        type="button",
         class_="word",
         tabindex=-1,
-        data_seek=f"{word.start_seconds:.3f}",
-        data_until=f"{word.end_seconds:.3f}",
         data_sure=sureness(word.probability) if word.probability is not None else None,
         title=f"{word.start_seconds:.2f} – {word.end_seconds:.2f} s{sure}",
     )
@@ -210,14 +200,9 @@ def _word_button(word: Word) -> Html:
 
 def download_links(files: Mapping[str, str | bytes], stem: str, locale: str) -> Html:
     """One link a format (ending → content). The content is in the link: nothing is kept on the server."""
+    how: dict[str, Any] = {"class_": "studio-download"}
     links = [
-        tag(
-            "a",
-            ending.upper(),
-            href=_data_address(content),
-            download=f"{stem}.{ending}",
-            class_="studio-download",
-        )
+        tag("a", ending.upper(), href=_data_address(content), download=f"{stem}.{ending}", **how)
         for ending, content in files.items()
     ]
     return tag("div", tag("span", tr("Download:", locale), class_="subdued"), links, class_="downloads")

@@ -12,7 +12,7 @@ from studio.errors import ConfigError
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.loaded_base import LoadedBase
 from studio.transcription.model_cache import ModelCache
-from studio.transcription.options import check_choice, parse_numbers, parse_tokens
+from studio.transcription.options import check_engine, parse_numbers, parse_tokens
 from studio.transcription.transcriber import Transcriber
 from studio.transcription.window_model import Written
 from tests.unit.transcription.scripted_model import Lent, ScriptedModel
@@ -82,9 +82,9 @@ def test_values_that_cannot_be_are_refused(engines: ModelCache, command: Sample)
         with pytest.raises(ConfigError, match=re.escape(sentence)):
             engines.transcribe("demo", command.path, options)
     with pytest.raises(ConfigError, match="no engine 'kaldi'"):
-        check_choice(EngineChoice("kaldi"))
+        check_engine(EngineChoice("kaldi"))
     with pytest.raises(ConfigError, match="transformers has no precision 'int8_float16'"):
-        check_choice(EngineChoice("transformers", "int8_float16"))
+        check_engine(EngineChoice("transformers", "int8_float16"))
 
 
 def test_lists_are_read_as_people_write_them() -> None:
