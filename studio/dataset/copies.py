@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
@@ -70,6 +71,8 @@ def _revision(files: Iterable[Path]) -> str:
             status = path.stat()
         except OSError as error:
             raise ManifestError("There is no manifest {path}.", path=path) from error
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):  # a pipe is read for ever
+            raise ManifestError("{path} is not a file.", path=path)
         seen.append((str(path), status.st_size, status.st_mtime_ns))
     return hashlib.sha256(repr(sorted(seen)).encode("utf-8")).hexdigest()
 

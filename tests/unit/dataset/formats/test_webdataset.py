@@ -1,5 +1,6 @@
 import io
 import json
+import os
 import tarfile
 import tracemalloc
 from collections.abc import Mapping
@@ -87,7 +88,9 @@ def test_an_archive_that_cannot_be_used_is_refused_with_a_sentence(wav: bytes, t
         noted = tarfile.TarInfo("1.txt")
         noted.pax_headers = {"comment": "x" * 2**21}
         archive.addfile(noted)
+    os.mkfifo(tmp_path / "pipe.tar")
     for name, reason in (
+        ("pipe", "is not a file"),
         ("no", "cannot be read"), ("noted", r"noted\.tar has a header of 2\.00 MiB"),
         ("broken", r"1\.json in .*broken\.tar cannot be read"),
         ("silent", "has no text"), ("empty", "has no rows"), ("gone", "There is no manifest"),
