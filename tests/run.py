@@ -33,10 +33,8 @@ def main() -> int:
     install = [python, "-m", "pip", "install", "--quiet"]
     call([*install, "-r", str(ROOT / "tests" / "requirements.txt")])
     call([*install, "--no-deps", "-r", str(ROOT / "tests" / "requirements-no-deps.txt")])
-    environ = {
-        **os.environ,
-        "PYTHONDONTWRITEBYTECODE": "",
-    }  # processes start by the hundred: none compiles again
+    # Processes start by the hundred: none is to compile the modules again.
+    environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
     chromium = environ.get("STUDIO_TEST_CHROMIUM") or system_chromium()
     if chromium:
         environ["STUDIO_TEST_CHROMIUM"] = chromium
