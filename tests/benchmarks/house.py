@@ -183,22 +183,16 @@ REASONS = {
     "another kind of run: its texts, labels, loss and figures differ": ("distill",),
     "steps and clips are counted with it: schedule, memory, speed, and a retry when memory ran out": (
         *("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps"),
-        *("num_processes", "max_steps", "gradient_checkpointing"),
+        *("num_processes", "gradient_checkpointing"),
     ),
     "data are checked, confined to a visitor's folder, read, and named in the card": (
-        *("train_data", "test_data", "language", "max_audio_len", "local_files_only"),
-    ),
-    "checks, schedule and trainer each have their part in evaluations": (
-        *("eval_strategy", "early_stopping_patience"),
+        *("train_data", "language", "max_audio_len"),
     ),
     "every draw (split, order, silence, rehearsal) begins with it": ("seed",),
     "run, model, log and Slurm job are called so": ("run_name",),
-    "launcher, processes, checks and memory have to agree on it": (
-        *("num_machines", "machine_rank", "sharding"),
-    ),
+    "launcher, processes, checks and memory have to agree on it": ("sharding",),
     "training, memory plan, checks and what is said of a run ask for it": (
-        *("precision", "quantization", "lora_r", "target_modules", "loss_chunk_size"),
-        "label_smoothing_factor",
+        *("precision", "quantization", "lora_r", "loss_chunk_size", "label_smoothing_factor"),
     ),
 }
 """Why an option is read in more than four files → which are."""
