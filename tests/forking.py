@@ -36,7 +36,16 @@ LIBRARIES = {
 }
 """What can be forked, and what it imports as it goes."""
 READ_LATE = (
-    *("STUDIO_", "GRADIO_", "PYTEST_", "COVERAGE_", "PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONPATH"),
+    *(
+        "STUDIO_",
+        "GRADIO_",
+        "SPACE_",
+        "PYTEST_",
+        "COVERAGE_",
+        "PYTHONUNBUFFERED",
+        "PYTHONIOENCODING",
+        "PYTHONPATH",
+    ),
     "PYTHONSAFEPATH",
     *("HF_HUB_CACHE", "HF_HUB_DISABLE_PROGRESS", "TOKENIZERS_", "CUDA_VISIBLE_DEVICES", "TENSORBOARD_"),
     *("OMP_NUM_THREADS", "JE_ARROW_MALLOC_CONF", "KMP_"),

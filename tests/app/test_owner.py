@@ -27,7 +27,9 @@ BROWSER.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
 OWNER, SECRET = "ada", "a secret of this Space"
 SPACE = {"SPACE_ID": f"{OWNER}/studio", "SYSTEM": "spaces"}
 LOGIN = {"OAUTH_CLIENT_ID": "id", "OAUTH_CLIENT_SECRET": SECRET, "OAUTH_SCOPES": "openid profile"}
-RUN = {"base_model": "demo", "train_data": "demo", "max_steps": 1, "run_name": "private-name"}
+RUN = {"base_model": "demo", "train_data": "demo", "max_steps": 1000, "run_name": "private-name"}
+RUN |= {"eval_strategy": "no", "replay_share": 0.0}
+"""It is stopped before it is over."""
 
 
 def logged_in(username: str, *, secret: str = SECRET, name: str = "", seconds: float = 600) -> dict[str, str]:
