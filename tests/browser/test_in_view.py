@@ -3,7 +3,6 @@
 import json
 import re
 
-import pytest
 from playwright.sync_api import Locator, expect
 
 from studio.ui.build import SCRIPTS
@@ -25,25 +24,25 @@ def is_in_view(place: Locator) -> None:
     )
 
 
-@pytest.mark.parametrize("size", [LOW, TELEPHONE], ids=["low", "telephone"])
 def test_the_run_that_was_started_and_the_question_before_it_goes_are_brought_into_view(
-    open_page: OpenPage, size: dict[str, int]
+    open_page: OpenPage,
 ) -> None:
     page = open_page("train")
-    page.set_viewport_size(size)
-    page.get_by_label("Name of the run").fill("seen")
-    start = page.locator("#train-start")
-    start.scroll_into_view_if_needed()
-    start.click()
-    status = page.locator("#run-status")
-    expect(status).to_contain_text("seen")
-    is_in_view(status)
-    page.locator("#run-stop").click()
-    expect(page.locator("#run-remove")).to_be_visible()
-    page.locator("#run-remove").click()
-    is_in_view(page.locator("#run-remove-question"))
-    page.locator("#run-remove-delete").click()
-    expect(status).not_to_contain_text("seen")
+    for size in (LOW, TELEPHONE):
+        page.set_viewport_size(size)
+        page.get_by_label("Name of the run").fill("seen")
+        start = page.locator("#train-start")
+        start.scroll_into_view_if_needed()
+        start.click()
+        status = page.locator("#run-status")
+        expect(status).to_contain_text("seen")
+        is_in_view(status)
+        page.locator("#run-stop").click()
+        expect(page.locator("#run-remove")).to_be_visible()
+        page.locator("#run-remove").click()
+        is_in_view(page.locator("#run-remove-question"))
+        page.locator("#run-remove-delete").click()
+        expect(status).not_to_contain_text("seen")
 
 
 def test_a_transcript_is_brought_into_view_on_a_telephone(open_page: OpenPage) -> None:

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenPage, show_tab
@@ -14,36 +13,31 @@ def no_toast(page: Page) -> None:
     expect(page.get_by_test_id("toast-body")).to_have_count(0)
 
 
-@pytest.mark.parametrize(
-    ("field", "given", "said"),
-    [
-        ("per_device_train_batch_size", "2.5", "must be a whole number, got 2.5"),
-        ("per_device_train_batch_size", "999999", "must be between 1 and"),
-        ("lora_r", "-3", "must be between 1 and"),
-        ("label_length", "", "is empty: give a number"),
-    ],
+NUMBERS = (
+    ("per_device_train_batch_size", "2.5", "must be a whole number, got 2.5"),
+    ("per_device_train_batch_size", "999999", "must be between 1 and"),
+    ("lora_r", "-3", "must be between 1 and"),
+    ("label_length", "", "is empty: give a number"),
 )
-def test_a_number_that_cannot_be_is_refused_at_its_field_and_in_the_verdict(
-    field: str, given: str, said: str, open_page: OpenPage
-) -> None:
-    page = open_page()
-    place = page.locator(f"#memory-{field}")
-    label = place.locator("[data-testid=block-info]").inner_text().strip()
-    place.locator("input").fill(given)
-    expect(page.locator("#memory-verdict")).to_contain_text(f"{label} {said}")
-    expect(place).to_contain_text(f"{label} {said}")
-    expect(page.locator("#memory-to-train")).to_be_disabled()
-    expect(place.locator("input")).to_have_value(given)
-    no_toast(page)
-    place.locator("input").fill("16")
-    expect(page.locator("#memory-verdict")).to_contain_text("Fits on")
-    expect(place).not_to_contain_text(said)
 
 
-def test_the_answer_to_another_question_does_not_stay_beside_a_number_that_cannot_be(
+def test_a_number_that_cannot_be_is_refused_at_its_field_and_in_the_verdict_without_the_answer_before(
     open_page: OpenPage,
 ) -> None:
     page = open_page()
+    for field, given, said in NUMBERS:
+        place = page.locator(f"#memory-{field}")
+        label = place.locator("[data-testid=block-info]").inner_text().strip()
+        place.locator("input").fill(given)
+        expect(page.locator("#memory-verdict")).to_contain_text(f"{label} {said}")
+        expect(place).to_contain_text(f"{label} {said}")
+        expect(page.locator("#memory-to-train")).to_be_disabled()
+        expect(place.locator("input")).to_have_value(given)
+        no_toast(page)
+        place.locator("input").fill("16")
+        expect(page.locator("#memory-verdict")).to_contain_text("Fits on")
+        expect(place).not_to_contain_text(said)
+
     page.get_by_role("tab", name="Fit for me").click()
     verdict, memory = page.locator("#fit-verdict"), page.locator("#fit-memory_gib")
     expect(verdict).to_contain_text("Fits on")
@@ -105,7 +99,7 @@ def test_what_was_shown_stays_when_the_next_thing_fails_or_is_cancelled(
     no_toast(page)
 
 
-def test_a_failed_preview_says_so_in_its_place_and_nowhere_else(open_page: OpenPage) -> None:
+def test_a_failed_preview_or_evaluation_says_so_in_its_place_and_in_no_other_tab(open_page: OpenPage) -> None:
     page = open_page("train")
     page.locator("#train-train_data input, #train-train_data textarea").first.fill("nowhere.jsonl")
     page.keyboard.press("Tab")
@@ -114,9 +108,7 @@ def test_a_failed_preview_says_so_in_its_place_and_nowhere_else(open_page: OpenP
     expect(page.get_by_text("Error", exact=True)).to_have_count(0)
     no_toast(page)
 
-
-def test_errors_of_one_tab_are_not_told_in_another(open_page: OpenPage) -> None:
-    page = open_page("evaluate")
+    show_tab(page, "evaluate")
     page.locator("#evaluate-data input").fill("nowhere.jsonl")
     page.get_by_label("Clips at most").fill("1.5")
     page.locator("#evaluate-start").click()
