@@ -2,8 +2,8 @@
 
 Each of the two is started five times in turn, and timed from the start of its process to its first answer; so
 is the studio with 10,000 old runs and 1,000 models, 100 of either broken. Then its runs and its models are
-asked for, ten times each. The report goes to `tests/benchmarks/reports/startup.md`; the exit code is 1 if the
-ratio of the medians is above 1.6.
+asked for, ten times each, and listed by the command line, three times. The report goes to
+`tests/benchmarks/reports/startup.md`; the exit code is 1 if the ratio of the medians is above 1.6.
 """
 
 import os
@@ -74,7 +74,10 @@ def measure() -> tuple[dict[str, list[float]], dict[str, list[float]]]:
         return seconds, {
             f"{what}, {where}": asked
             for where in ("home", "large")
-            for what, asked in seconds_to_list(folder / where).items()
+            for what, asked in {
+                **seconds_to_list(folder / where),
+                **seconds_of_commands(folder / where),
+            }.items()
         }
 
 
@@ -108,6 +111,24 @@ def seconds_to_list(home: Path) -> dict[str, list[float]]:
     return asked
 
 
+def seconds_of_commands(home: Path) -> dict[str, list[float]]:
+    """What the command line takes to list runs and models, its own start included."""
+    taken: dict[str, list[float]] = {}
+    for command in ("runs", "models"):
+        for _ in range(3):
+            start = time.perf_counter()
+            subprocess.run(
+                [sys.executable, "-m", "studio", command],
+                cwd=ROOT,
+                env={**os.environ, "STUDIO_HOME": str(home)},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                check=True,
+            )
+            taken.setdefault(f"`python -m studio {command}`", []).append(time.perf_counter() - start)
+    return taken
+
+
 def report(seconds: dict[str, list[float]], asked: dict[str, list[float]], ratio: float) -> str:
     """The report as Markdown."""
     rows = "\n".join(
@@ -132,7 +153,8 @@ Seconds from the start of the process to the first answer of the page, {ROUNDS} 
 Ratio of the medians, studio to minimal app: **{ratio:.2f}** (at most {HIGHEST_RATIO}). The large home has
 {RUNS:,} runs and {MODELS:,} models, {BROKEN} of either broken.
 
-What the page asks for again and again, after the first time: the newest {MOST_LISTED} runs, and all models.
+What the page asks for again and again, after the first time: the newest {MOST_LISTED} runs, and all models;
+and what the command line takes to list as much, its own start included.
 
 | | median, ms |
 |---|---|
