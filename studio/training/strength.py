@@ -17,11 +17,13 @@ from studio.training.distributed.sharding import sharding_arguments
 _USUAL = 0.85
 """After 300 English clips whisper-tiny has 24 % of the words wrong and has lost 3.1 points of Mandarin; with
 this it is 23 % and 1.1 points (`tests/benchmarks/reports/recipe_tried.md`)."""
-GENTLER = 0.7
-"""What sentences have taught is as good with it, and 300 Mandarin clips cost half the English; single words,
-and a model that has everything to learn, need more: it is tried on the evaluation clips."""
+GENTLER = (0.5, 0.7)
+"""Tried on the evaluation clips, in this order. With half, 300 Mandarin clips teach whisper-tiny as much
+and cost no English; single words, and a model that has everything to learn, need more."""
 _FEWEST_CLIPS = 8
 """On fewer, as many errors are chance."""
+_LITTLE = 0.05
+"""Of what the training gained: it may be lost."""
 
 
 def is_chosen(config: TrainingConfig, evaluation_clips: int) -> bool:
@@ -31,6 +33,14 @@ def is_chosen(config: TrainingConfig, evaluation_clips: int) -> bool:
     """
     is_automatic = config.adapter_strength is None and strength_of(config) != 1
     return is_automatic and evaluation_clips >= _FEWEST_CLIPS and not sharding_arguments(config)
+
+
+def is_as_good(usual: float, gentler: float, base: float | None) -> bool:
+    """Whether the error rate of a gentler model is as low as the usual one's, but for a twentieth of what
+    that has gained; `base` is the base's, None if it was not read.
+    """
+    gain = base - usual if base is not None else 0.0
+    return gentler <= usual + _LITTLE * max(0.0, gain)
 
 
 def strength_of(config: TrainingConfig) -> float:
