@@ -45,7 +45,7 @@ def test_an_english_only_prompt_has_neither() -> None:
 
 
 def test_an_unknown_task_is_refused() -> None:
-    with pytest.raises(ConfigError, match="no task 'summarize'"):
+    with pytest.raises(ConfigError, match="task must be one of transcribe, translate, got 'summarize'"):
         tokens().prompt("en", "summarize", with_times=True)
 
 
