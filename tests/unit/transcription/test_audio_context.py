@@ -174,5 +174,5 @@ def test_how_long_clips_were_is_read_from_the_card_of_a_short_audio_model_only(
 
 def test_an_unknown_audio_context_is_refused(engines: ModelCache, command: Sample) -> None:
     options = TranscribeOptions(audio_context="long")  # type: ignore[arg-type]
-    with engines.lease("demo") as engine, pytest.raises(ConfigError, match="one of auto, full, short, got 'long'"):
+    with engines.lease("demo") as engine, pytest.raises(ConfigError, match="auto, full, short, got 'long'"):
         engine.transcribe(command.path, options)

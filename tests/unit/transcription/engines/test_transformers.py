@@ -87,7 +87,7 @@ def test_what_the_model_lacks_is_refused(engines: ModelCache, command: Sample) -
         (TranscribeOptions(language="Cantonese"), "does not know the language 'Cantonese'"),
         (TranscribeOptions(language="Klingon"), "no language of Whisper"),
         (TranscribeOptions(task="summarize"), "task must be one of transcribe, translate, got 'summarize'"),
-        (TranscribeOptions(timestamps="letter"), "no timestamps 'letter'"),  # type: ignore[arg-type]
+        (TranscribeOptions(timestamps="letter"), "none, segment, word, got 'letter'"),  # type: ignore[arg-type]
         (TranscribeOptions(num_beams=-1), "num_beams must be at least 0"),
     ):
         with pytest.raises(ConfigError, match=sentence):
