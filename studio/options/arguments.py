@@ -25,9 +25,9 @@ _MEANT_BEFORE: dict[int | None, dict[str, Any]] = {
     1: {"replay_share": 0.0, "adapter_strength": 1.0},
     2: {"adapter_strength": 1.0},
 }
+"""What runs of an earlier version are without the options that came later."""
 _STRENGTH_BEFORE_IT_WAS_CHOSEN = 0.85
 """Of a new adapter, up to version 3."""
-"""What runs of an earlier version are without the options that came later."""
 
 _MOST_CHARACTERS = 50_000
 """Of a file of settings; the longest that the studio writes has 6,000."""

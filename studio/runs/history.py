@@ -76,7 +76,8 @@ class History:
 
     def left_seconds(self) -> float | None:
         """How long the run will still take while it trains; else what it is doing, by its own pace."""
-        if self.phase in (RunPhase.TRAINING, RunPhase.EVALUATING) and self.latest:
+        is_on_its_way = self.step < self.max_steps and bool(self.latest)
+        if is_on_its_way and self.phase in (RunPhase.TRAINING, RunPhase.EVALUATING):
             return self.latest.get("eta_seconds")
         done, total = self.eval_progress or (0, 0)
         if not done or self.last_event is None:

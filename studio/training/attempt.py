@@ -226,9 +226,10 @@ class Attempt:
             return
         metric, usual = metrics["metric"], metrics["final"]
         base = metrics["base"][metric] if metrics["base"] else None
+        trainer.go_back_to(best)
         for strength in GENTLER:
             began = time.monotonic()
-            found = trainer.errors_at(strength, best)
+            found = trainer.errors_at(strength)
             self.outcome.seconds["evaluating"] += time.monotonic() - began
             log.info("%s %.2f %% at strength %s", metric.upper(), 100 * found[metric], strength)
             if is_as_good(usual[metric], found[metric], base):

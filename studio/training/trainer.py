@@ -291,13 +291,16 @@ class WhisperTrainer(GuardedTrainer):
         with torch.random.fork_rng(), whole_weights(self.model), at_strength(self.model, strength):
             return dict(super().evaluate(*args, **kwargs))
 
-    def errors_at(self, strength: float, checkpoint: Path) -> dict[str, Any]:
-        """What the adapter of a checkpoint gets wrong at that strength; the model is then that checkpoint's.
+    def go_back_to(self, checkpoint: Path) -> None:
+        """The model is that of a checkpoint again."""
+        self._load_from_checkpoint(str(checkpoint))
+
+    def errors_at(self, strength: float) -> dict[str, Any]:
+        """What the adapter gets wrong at that strength.
 
         Raises:
             StopRequested: if a stop is asked for meanwhile.
         """
-        self._load_from_checkpoint(str(checkpoint))
         self._run_callback.evaluation_begins()
         with torch.random.fork_rng(), at_strength(self.model, strength):
             metrics = self.evaluation_loop(self.get_eval_dataloader()).metrics
@@ -349,7 +352,7 @@ class WhisperTrainer(GuardedTrainer):
 
     def go_on_after_last_step(self, checkpoint: Path) -> None:
         """Takes up a run of which only the last evaluation may be missing."""
-        self._load_from_checkpoint(str(checkpoint))
+        self.go_back_to(checkpoint)
         self.state = TrainerState.load_from_json(str(checkpoint / STATE_FILE))
         if self.args.eval_on_start:
             self._evaluate(None, None, skip_scheduler=True)

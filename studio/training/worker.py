@@ -125,6 +125,7 @@ def _ended_at_once(run: RunDir, stop: StopSignal, *, keeps_record: bool) -> Iter
     is_over, deciding = threading.Event(), threading.Lock()
 
     def look() -> None:
+        """Ends the process when a stop is asked for, unless it is past the start."""
         while not is_over.is_set():
             with deciding:
                 if stop.is_set and not is_over.is_set():
