@@ -8,7 +8,7 @@ from typing import Any
 
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
-from studio.evaluation.explorer import GROUPINGS, SHOWN, SORTS, Cell, Explorer, Query
+from studio.evaluation.explorer import GROUPINGS, SHOWN, SORTS, Cell, Explorer, Query, cell_at
 from studio.evaluation.metrics import align
 from studio.evaluation.side_by_side import marked
 from studio.units import format_percent
@@ -123,10 +123,9 @@ def listed_clips(given: argparse.Namespace, explorer: Explorer, corrected: Colle
 
 
 def _cell(given: str) -> Cell:
-    """The step of 5 % in which each share lies; from 100 on, all are one."""
     x, _, y = given.partition(",")
     try:
-        return int(min(100.0, float(x)) // 5 * 5), int(min(100.0, float(y)) // 5 * 5)
+        return cell_at(float(x), float(y))
     except (ValueError, OverflowError) as error:
         raise ConfigError(
             "errors_at takes two shares in percent, such as 20,45; got {value!r}.", value=given

@@ -39,6 +39,13 @@ Mistake = tuple[str, str]
 """Said and written: nothing was said of an insertion, nothing written of a deletion."""
 Cell = tuple[int, int]
 """Percent of errors of the model that is compared with, and of the model: from there, less than 5 more."""
+_CELL_PERCENT = 5
+
+
+def cell_at(x: float, y: float) -> Cell:
+    """The cell in which two shares in percent lie; from 100 on, all are one."""
+    a, b = (int(min(100.0, share) // _CELL_PERCENT * _CELL_PERCENT) for share in (x, y))
+    return a, b
 
 
 @dataclass(frozen=True)
@@ -354,10 +361,9 @@ class Explorer:
 
     def _cells(self, model: int, against: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Percent of errors of the one compared with, and of the model; from 100 on, all are one."""
-        x, y = (
-            5 * (20 * np.minimum(1.0, self.errors[n].errors / np.maximum(1, self.lengths))).astype(np.int64)
-            for n in (against, model)
-        )
+        shares = (self.errors[n].errors / np.maximum(1, self.lengths) for n in (against, model))
+        steps = 100 // _CELL_PERCENT
+        x, y = (_CELL_PERCENT * (steps * np.minimum(1.0, share)).astype(np.int64) for share in shares)
         return x, y
 
     def summary(self, model: int) -> dict[str, Any]:
