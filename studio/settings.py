@@ -17,6 +17,10 @@ import platformdirs
 from studio.errors import ConfigError, StorageError
 from studio.units import GIB, MIB
 
+# Threads that wait for each other by spinning take the core from the one that they wait for, as soon as
+# anything else runs. It is read when torch is loaded, here and in all processes that are started from here.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 """What holds the package `studio`: a checkout, or the folder it was installed in."""
 _INSTALLED_ASSETS = Path(__file__).resolve().parent / "assets"

@@ -167,9 +167,6 @@ def environment(settings: Settings) -> dict[str, str]:
     env["PYTHONIOENCODING"] = "utf-8"
     env["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
     env["TOKENIZERS_PARALLELISM"] = "false"
-    # Threads that wait for each other by spinning take the core from the one that they wait for, as soon as
-    # anything else runs: beside one busy program a step takes over twice as long. Alone it takes the same.
-    env.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # A second GPU would make the trainer wrap the model in DataParallel.
     env["CUDA_VISIBLE_DEVICES"] = env.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
     return env

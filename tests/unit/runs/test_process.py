@@ -28,13 +28,14 @@ def test_a_run_does_not_look_for_the_launcher_of_the_command(
     assert "MASTER_PORT" in environment(settings), "somebody has set it for a reason"
 
 
-def test_threads_of_a_run_leave_the_cores_to_others_while_they_wait_unless_they_are_told(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("told", "policy"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
+def test_threads_leave_the_cores_to_others_while_they_wait_unless_they_are_told(
+    settings: Settings, told: dict[str, str], policy: str
 ) -> None:
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-    assert environment(settings)["OMP_WAIT_POLICY"] == "PASSIVE"
-    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
-    assert environment(settings)["OMP_WAIT_POLICY"] == "ACTIVE"
+    asked = [sys.executable, "-c", "import os, studio.settings; print(os.environ['OMP_WAIT_POLICY'])"]
+    env = {name: value for name, value in environment(settings).items() if name != "OMP_WAIT_POLICY"}
+    done = subprocess.run(asked, env={**env, **told}, capture_output=True, encoding="utf-8", check=True)
+    assert done.stdout.strip() == policy
 
 
 def test_what_lies_in_the_folder_of_a_run_is_never_imported(settings: Settings, tmp_path: Path) -> None:
