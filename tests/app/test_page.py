@@ -154,6 +154,9 @@ def test_a_recording_that_cannot_be_used_is_a_sentence(client: Client, tmp_path:
     text.write_text("This is not a recording.\n" * 100, encoding="utf-8")
     with pytest.raises(AppError, match=r"text\.wav"):
         client.predict(audio=handle_file(text), model="demo", api_name="/transcribe")
+    for sent in (1, "no-file.wav", {"file": str(text)}, {"path": str(text)}, [handle_file(text)]):
+        with pytest.raises(AppError, match="is no uploaded file"):
+            client.predict(audio=sent, model="demo", api_name="/transcribe")
 
 
 def test_a_run_started_through_the_api_makes_a_model_that_transcribes(

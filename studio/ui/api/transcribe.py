@@ -1,12 +1,16 @@
 """Transcribing for programs: `/transcribe`."""
 
+import html
 import inspect
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 from gradio.blocks import Block
+from gradio.data_classes import FileData
+from pydantic import ConfigDict, ValidationError
 
 from studio.errors import AudioError, StudioError
 from studio.registry.store import DEMO_ID
@@ -17,6 +21,29 @@ from studio.ui.api.json_values import notes_on
 from studio.ui.api.mcp import documented
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.search_options import chosen
+
+_MOST_SHOWN = 100
+
+
+class _Upload(FileData):
+    """A file that was uploaded: what POST /gradio_api/upload or gradio_client's handle_file gives."""
+
+    # Of anything else Gradio would not even say that it is refused.
+
+    model_config = ConfigDict(title=FileData.__name__)
+
+    @classmethod
+    def model_validate(cls, obj: Any, **how: Any) -> "_Upload":
+        """Raises gr.Error: if it is none."""
+        try:
+            return super().model_validate(obj, **how)
+        except ValidationError as error:
+            given = json.dumps(obj, default=str)[:_MOST_SHOWN]
+            raise gr.Error(
+                f"{html.escape(given, quote=False)} is no uploaded file: send what POST /gradio_api/upload "
+                "or gradio_client's handle_file gives.",
+                print_exception=False,
+            ) from error
 
 
 def transcribe_endpoint(services: Services) -> None:
@@ -80,7 +107,9 @@ def _inputs(names: Sequence[str]) -> dict[str, Block]:
     options = TranscribeOptions()
     temperature = ", ".join(f"{value:g}" for value in options.temperature)
     usual = {**vars(options), "temperature": temperature, "suppress_tokens": "-1", **vars(EngineChoice())}
-    own = {"audio": gr.Audio(type="filepath"), "model": gr.Textbox(DEMO_ID)}
+    audio = gr.Audio(type="filepath")
+    audio.data_model = _Upload
+    own = {"audio": audio, "model": gr.Textbox(DEMO_ID)}
     return {name: own[name] if name in own else _field(usual[name]) for name in names}
 
 
