@@ -157,18 +157,7 @@ def evaluate(
     _check(model_ids, normalizer)
     reading: dict[str, Any] = {"local_files_only": local_files_only, "cache_dir": cache_dir}
     manifest = read_manifest(source, split=split, max_rows=max_samples, **reading)
-    shortest, longest = seconds
-    clips = [clip for clip in manifest.examples if shortest <= (clip.duration_seconds or 0.0) <= longest]
-    if not clips:
-        raise ManifestError(
-            "None of the {count} clips of {source} is between {low:g} and {high:g} seconds long.",
-            count=len(manifest.examples),
-            source=source,
-            low=shortest,
-            high=longest,
-        )
-    if corrections:
-        clips = [replace(clip, text=corrections.get(clip_of(clip), clip.text)) for clip in clips]
+    clips = _clips_of(manifest, source, seconds, corrections or {})
     languages = [resolve_language(_language(options, clip)) for clip in clips]
     for model_id in model_ids:  # each of them before the first, which may take hours
         _require_languages(engines.look_up(model_id, choice), options.task, languages, clips, str(source))
@@ -206,6 +195,27 @@ def evaluate(
         for keeping, name in through:
             keeping.close(name)
     return evaluation
+
+
+def _clips_of(
+    manifest: Manifest, source: str, seconds: tuple[float, float], corrections: Corrections
+) -> list[Example]:
+    """The clips of that length, their references corrected.
+
+    Raises:
+        ManifestError: if there are none.
+    """
+    shortest, longest = seconds
+    clips = [clip for clip in manifest.examples if shortest <= (clip.duration_seconds or 0.0) <= longest]
+    if not clips:
+        raise ManifestError(
+            "None of the {count} clips of {source} is between {low:g} and {high:g} seconds long.",
+            count=len(manifest.examples),
+            source=source,
+            low=shortest,
+            high=longest,
+        )
+    return [replace(clip, text=corrections.get(clip_of(clip), clip.text)) for clip in clips]
 
 
 def _sounds_of(clips: Sequence[Example]) -> str:
