@@ -438,12 +438,13 @@ class TrainingConfig:
         "method",
         "Adapter strength",
         "Scale of the finished adapter. 1: unchanged; what is new to the base is learned better, other "
-        "languages lose more. Empty: 0.85 for a new adapter; 0.7 or 0.5 where the evaluation clips hardly "
-        "lose by it.",
+        "languages lose more. Empty: 0.85 for a new adapter; 0.7 where that costs the evaluation clips at "
+        "most a fifth of their gain.",
         bounds=(0.05, 1.0),
         step=0.05,
         automatic="1 = unchanged: what is new to the base is learned better, other languages lose more. "
-        "0 = automatic: 0.85 for a new adapter; 0.7 or 0.5 where the evaluation clips hardly lose by it.",
+        "0 = automatic: 0.85 for a new adapter; 0.7 where that costs the evaluation clips at most a fifth of "
+        "their gain.",
     )
     replay_share: float = option(
         0.125,

@@ -60,7 +60,7 @@ class StopWhileChoosing(StopSignal):
 def test_less_of_an_adapter_is_kept_where_the_evaluation_clips_hardly_lose_by_it(
     runs: Runs, tones: Path, monkeypatch: pytest.MonkeyPatch, gentler: float
 ) -> None:
-    monkeypatch.setattr("studio.training.attempt.GENTLER", (gentler,))
+    monkeypatch.setattr("studio.training.attempt.GENTLER", gentler)
     run = runs.new(test_data=str(tones), metric_for_best_model="cer", learning_rate=0.02)
     outcome = attempt(runs.settings, run, StopWhileChoosing(run))
     assert outcome.state == "stopped" and outcome.step == outcome.max_steps
@@ -79,9 +79,9 @@ def test_less_of_an_adapter_is_kept_where_the_evaluation_clips_hardly_lose_by_it
     assert [note.split()[2] for note in notes] == ([f"{gentler}:"] if is_gentler else [])
 
 
-def test_a_gentler_model_may_lose_a_twentieth_of_what_was_gained() -> None:
-    assert is_as_good(usual=0.20, gentler=0.21, base=0.40)
-    assert not is_as_good(usual=0.20, gentler=0.22, base=0.40)
+def test_a_gentler_model_may_lose_a_fifth_of_what_was_gained() -> None:
+    assert is_as_good(usual=0.20, gentler=0.239, base=0.40)
+    assert not is_as_good(usual=0.20, gentler=0.241, base=0.40)
     for base in (None, 0.2, 0.1):  # not known; nothing gained; lost
         assert is_as_good(usual=0.20, gentler=0.20, base=base)
         assert not is_as_good(usual=0.20, gentler=0.201, base=base)
