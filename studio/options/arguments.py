@@ -20,10 +20,12 @@ from studio.options.training import FIELDS as _FIELDS
 from studio.options.training import TrainingConfig
 from studio.options.values import BOOLEAN_WORDS, UNSET, boolean, convert, is_unset
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 _MEANT_BEFORE: dict[int | None, dict[str, Any]] = {
     1: {"replay_share": 0.0, "adapter_strength": 1.0},
-    2: {"adapter_strength": 1.0},
+    2: {"replay_augmentation": False, "adapter_strength": 1.0},
+    3: {"replay_augmentation": False},
+    4: {"replay_augmentation": False},
 }
 """What runs of an earlier version are without the options that came later."""
 _STRENGTH_BEFORE_IT_WAS_CHOSEN = 0.85

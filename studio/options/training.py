@@ -439,11 +439,11 @@ class TrainingConfig:
         "Adapter strength",
         "Scale of the finished adapter. 1: unchanged; what is new to the base is learned better, other "
         "languages lose more. Empty: 0.85 for a new adapter; 0.7 where that costs the evaluation clips at "
-        "most a fifth of their gain.",
+        "most a tenth of their gain.",
         bounds=(0.05, 1.0),
         step=0.05,
         automatic="1 = unchanged: what is new to the base is learned better, other languages lose more. "
-        "0 = automatic: 0.85 for a new adapter; 0.7 where that costs the evaluation clips at most a fifth of "
+        "0 = automatic: 0.85 for a new adapter; 0.7 where that costs the evaluation clips at most a tenth of "
         "their gain.",
     )
     replay_share: float = option(
@@ -462,6 +462,13 @@ class TrainingConfig:
         "passages in several languages.",
         is_list=True,
         names="data",
+    )
+    replay_augmentation: bool = option(
+        True,
+        "method",
+        "Vary the rehearsal",
+        "Rehearsed windows are heard at other speeds, in rooms, over the telephone and in noise: other "
+        "voices are forgotten less.",
     )
     distill: bool = option(
         False,

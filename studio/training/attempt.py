@@ -327,7 +327,10 @@ class Attempt:
                 )
             )
         per_batch = config.replay_share * config.per_device_train_batch_size
-        return Windows(clips, per_batch, config.seed)
+        # A frozen encoder hears as it did, and its states of a window are kept.
+        is_varied = config.replay_augmentation and config.training_method.trains_encoder
+        first_time = base.decoder.tokens.first_time if is_varied else None
+        return Windows(clips, per_batch, config.seed, first_time)
 
     def _short_audio(self, model: Any, data: TrainingData) -> ShortAudio | None:
         """How the run reads clips as short as they are; None if it pads them all to 30 seconds."""

@@ -22,7 +22,7 @@ GENTLER = 0.7
 model that has everything to learn, as the demo of its accent, needs more (`recipe.md` there)."""
 _FEWEST_CLIPS = 8
 """On fewer, as many errors are chance."""
-_LITTLE = 0.2
+_LITTLE = 0.1
 """Of what the training gained: it may be lost. Evaluation clips are mostly of the voices that were learned:
 they gain more by a strong adapter than other clips do."""
 
@@ -37,7 +37,7 @@ def is_chosen(config: TrainingConfig, evaluation_clips: int) -> bool:
 
 
 def is_as_good(usual: float, gentler: float, base: float | None) -> bool:
-    """Whether the error rate of a gentler model is as low as the usual one's, but for a fifth of what that
+    """Whether the error rate of a gentler model is as low as the usual one's, but for a tenth of what that
     has gained; `base` is the base's, None if it was not read.
     """
     gain = base - usual if base is not None else 0.0

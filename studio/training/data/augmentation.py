@@ -52,6 +52,8 @@ class Draw:
     """Decided beforehand, because the times of a label change with it."""
     with_previous: bool = False
     """Whether the clip is taught with the text before it."""
+    by: "Augmentation | None" = None
+    """Who changes the clip; None: the augmentation of the run."""
 
 
 @dataclass(frozen=True)

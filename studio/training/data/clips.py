@@ -233,13 +233,19 @@ def with_draw(clip: Clip, draw: Draw, first_time: int) -> Clip:
 
     `first_time` is the token `<|0.00|>`.
     """
-    timed = clip.timed_labels
-    if draw.speed != 1.0:
-        timed = tuple(
-            first_time + round((token - first_time) / draw.speed) if token >= first_time else token
-            for token in timed
+
+    last = round(WINDOW_SECONDS / SECONDS_PER_TOKEN)  # where a model heard more than there is
+
+    def followed(label: tuple[int, ...]) -> tuple[int, ...]:
+        """A label with its times where they are at that speed."""
+        return tuple(
+            first_time + min(last, round((token - first_time) / draw.speed)) if token >= first_time else token
+            for token in label
         )
-    return replace(clip, draw=draw, timed_labels=timed)
+
+    if draw.speed == 1.0:
+        return replace(clip, draw=draw)
+    return replace(clip, draw=draw, labels=followed(clip.labels), timed_labels=followed(clip.timed_labels))
 
 
 def example_language(

@@ -18,7 +18,7 @@ from studio.dataset.sequences import chosen
 from studio.errors import AudioError
 from studio.messages import Message
 from studio.options.training import TrainingConfig
-from studio.training.data.augmentation import Augmentation, Draw
+from studio.training.data.augmentation import Augmentation
 from studio.training.data.clips import Clip, with_draw
 from studio.training.short_audio.encoder_states import EncoderStates
 from studio.training.short_audio.teacher_states import TeacherStates, padded_states
@@ -54,9 +54,11 @@ class FeatureSource:
         """Raises AudioError: if the clip cannot be read."""
         if clip.draw is None:
             return self._unchanged(clip)
-        is_new = self.augmentation.changes_sound or clip.no_speech
-        features = self._features(self._changed(clip, clip.draw)) if is_new else self._unchanged(clip)
-        return self.augmentation.mask(features, clip.draw)
+        augmentation = clip.draw.by or self.augmentation
+        is_new = augmentation.changes_sound or clip.no_speech
+        changed = augmentation.change(self._sound(clip), clip.draw) if is_new else None
+        features = self._unchanged(clip) if changed is None else self._features(changed)
+        return augmentation.mask(features, clip.draw)
 
     def _unchanged(self, clip: Clip) -> Features:
         features = self._kept.get(clip)
@@ -65,9 +67,6 @@ class FeatureSource:
             if self._keep:
                 self._kept[clip] = features
         return features
-
-    def _changed(self, clip: Clip, draw: Draw) -> NDArray[np.float32]:
-        return self.augmentation.change(self._sound(clip), draw)
 
     def _sound(self, clip: Clip) -> NDArray[np.float32]:
         example = clip.example

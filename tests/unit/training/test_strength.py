@@ -79,9 +79,9 @@ def test_less_of_an_adapter_is_kept_where_the_evaluation_clips_hardly_lose_by_it
     assert [note.split()[2] for note in notes] == ([f"{gentler}:"] if is_gentler else [])
 
 
-def test_a_gentler_model_may_lose_a_fifth_of_what_was_gained() -> None:
-    assert is_as_good(usual=0.20, gentler=0.239, base=0.40)
-    assert not is_as_good(usual=0.20, gentler=0.241, base=0.40)
+def test_a_gentler_model_may_lose_a_tenth_of_what_was_gained() -> None:
+    assert is_as_good(usual=0.20, gentler=0.219, base=0.40)
+    assert not is_as_good(usual=0.20, gentler=0.221, base=0.40)
     for base in (None, 0.2, 0.1):  # not known; nothing gained; lost
         assert is_as_good(usual=0.20, gentler=0.20, base=base)
         assert not is_as_good(usual=0.20, gentler=0.201, base=base)
@@ -130,6 +130,8 @@ def test_a_run_of_an_earlier_version_keeps_all_that_it_learns(runs: Runs) -> Non
     values = read_json(run.config)
     write_json(run.config, {**values, "schema_version": 2, "adapter_strength": None})
     assert strength_of(read_config(run.config)) == 1
+    write_json(run.config, {**values, "schema_version": 4})
+    assert not read_config(run.config).replay_augmentation
     for changes, strength in (({}, 0.85), ({"adapter": "mine"}, 1), ({"method": "full"}, 1)):
         write_json(run.config, {**values, **changes, "schema_version": 3, "adapter_strength": None})
         config = read_config(run.config)

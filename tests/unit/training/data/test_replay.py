@@ -147,6 +147,30 @@ def test_each_batch_has_its_share_of_windows_and_all_come_equally_often(
     assert seen[:10] != seen[10:20], "each round has an order of its own"
 
 
+def test_a_window_sounds_different_each_time_and_its_times_follow(base: Base, tmp_path: Path) -> None:
+    tokens, features = base.decoder.tokens, FeatureSource(base.decoder.extractor, keep=True)
+    windows = passages(sounds(tmp_path, "kitchen-light.flac"))
+    (light,) = read_by_base(windows, base.decoder, features, tmp_path / "kept", lambda *_: None)
+    varied = Windows([light], 1.0, seed=3, first_time=tokens.first_time)
+    rounds = [varied.beside(number)[0] for number in range(12)]
+    assert len({features(clip).tobytes() for clip in rounds}) > 8
+    assert [features(clip).tobytes() for clip in rounds] == [
+        features(varied.beside(number)[0]).tobytes() for number in range(12)
+    ]
+    end = light.labels[-2] - tokens.first_time
+    assert end > 100, "hundredths of two seconds"
+    for clip in rounds:
+        assert clip.draw is not None
+        assert clip.labels[-2] - tokens.first_time == round(end / clip.draw.speed)
+        text, said = ([t for t in label if not tokens.is_time(t)] for label in (clip.labels, light.labels))
+        assert text == said
+    assert len({clip.labels for clip in rounds}) > 4
+    assert Windows([light], 1.0, seed=3).beside(5) == [light]
+    late = replace(light, labels=(*light.labels[:-2], tokens.last_time, tokens.end))
+    varied = replace(varied, clips=[late])
+    assert max(t for number in range(12) for t in varied.beside(number)[0].labels) == tokens.last_time
+
+
 def test_nothing_that_can_be_rehearsed_is_no_error() -> None:
     assert windows_of(0, 1.0).beside(7) == []
 
@@ -164,6 +188,8 @@ def test_a_run_that_rehearses_and_was_resumed_equals_an_unbroken_one(demo_runs: 
     unbroken = demo_runs.finished("unbroken", **changes)
     broken = demo_runs.broken(2, **changes)
     assert_same_weights(unbroken.checkpoints / "checkpoint-3", broken.checkpoints / "checkpoint-3")
+    unvaried = demo_runs.finished("unvaried", **changes, replay_augmentation=False)
+    assert losses(unvaried)[2] != losses(unbroken)[2]
     without = demo_runs.finished("without", **{**changes, "replay_share": 0.0})
     assert losses(without)[1] == losses(unbroken)[1], "the curve is that of the clips alone"
     assert losses(without)[2] != losses(unbroken)[2]
