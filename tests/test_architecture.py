@@ -153,7 +153,6 @@ def test_gradio_is_imported_only_by_the_page() -> None:
         for name in imported_names(node)
         if name.split(".")[0] in ("gradio", "gradio_client")
         and not path.is_relative_to(ROOT / "studio" / "ui")
-        and path != ROOT / "app.py"
     ]
     assert not wrong, "\n" + "\n".join(wrong)
 

@@ -1,1 +1,1 @@
-"""The page. Gradio is imported only here and in app.py."""
+"""The page. Gradio is imported only here."""

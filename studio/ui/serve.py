@@ -1,12 +1,10 @@
 """Starts the page and keeps it up until it is told to end."""
 
 import signal
-import sys
 import threading
-from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from studio.errors import ConfigError, StudioError
+from studio.errors import ConfigError
 from studio.serving.gate import Names, require_login
 from studio.serving.server import load_heavy_libraries, return_freed_memory, why_taken
 from studio.serving.uploads import Uploads
@@ -20,16 +18,6 @@ from studio.ui.zero_gpu import open_services
 
 _WARM_UP_DELAY_SECONDS = 3.0
 _RETURNS_MEMORY_EVERY_SECONDS = 20.0
-
-
-def main(argv: Sequence[str] = ()) -> int:
-    """What `python app.py` does; returns the exit code. It takes no arguments: the environment steers it."""
-    del argv
-    try:
-        return serve(Settings.from_env())
-    except StudioError as error:
-        print(error, file=sys.stderr)
-        return 2
 
 
 def serve(settings: Settings, *, open_browser: bool = False) -> int:

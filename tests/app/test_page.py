@@ -34,14 +34,21 @@ def test_the_page_answers_on_the_port_that_was_asked_for(studio_server: StudioPr
     assert len(page) < MOST_BYTES, "tests/benchmarks/reports/page_weight.md tells what is in it"
 
 
+@pytest.mark.parametrize("by_variable", [True, False])
 @pytest.mark.parametrize("command", [["app.py"], ["-m", "studio", "app"]], ids=" ".join)
 def test_a_port_that_is_taken_is_refused_in_one_sentence(
-    studio_server: StudioProcess, environ: dict[str, str], studio_home: Path, command: list[str]
+    studio_server: StudioProcess,
+    environ: dict[str, str],
+    studio_home: Path,
+    command: list[str],
+    by_variable: bool,
 ) -> None:
+    port = str(studio_server.port)
+    named = {"GRADIO_SERVER_PORT": port} if by_variable else {}
     done = subprocess.run(
-        [sys.executable, *command],
+        [sys.executable, *command, *([] if by_variable else ["--port", port])],
         cwd=ROOT,
-        env={**environ, "STUDIO_HOME": str(studio_home), "GRADIO_SERVER_PORT": str(studio_server.port)},
+        env={**environ, "STUDIO_HOME": str(studio_home), **named},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",

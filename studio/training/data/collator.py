@@ -5,6 +5,7 @@ are made before the first step, so that a file that cannot be read is reported t
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,8 @@ class FeatureSource:
         example = clip.example
         if clip.no_speech:
             return self.augmentation.no_speech(clip.no_speech, clip.draw, example.duration_seconds or 1.0)
+        if clip.draw and clip.draw.by:
+            return _read_again(example)
         if not example.parts:
             return _read(example)
         return np.concatenate([_as_long_as_said(_read(part), part) for part in example.parts])
@@ -86,6 +89,10 @@ class FeatureSource:
 
 def _read(example: Example) -> NDArray[np.float32]:
     return read_audio(example.audio_path, example.start_seconds, example.end_seconds)
+
+
+_read_again = lru_cache(maxsize=32)(_read)
+"""The windows that are rehearsed come again and again, each time changed."""
 
 
 def _as_long_as_said(audio: NDArray[np.float32], example: Example) -> NDArray[np.float32]:
