@@ -72,12 +72,18 @@ def _flush(path: Path) -> None:
 
 
 def _is_complete(folder: Path) -> bool:
-    """The trainer writes its state last, after weights and optimizer; a disk may have lost a part since."""
-    if not all(any(folder.glob(name)) for name in _FILES):
+    """The trainer writes its state last, after weights and optimizer; a disk may have lost a part since.
+
+    A trainer that is at work may remove it meanwhile.
+    """
+    try:
+        if not all(any(folder.glob(name)) for name in _FILES):
+            return False
+        if not any((folder / name).is_file() for name in _WEIGHTS) or _state(folder) is None:
+            return False
+        return all(_is_whole(path) for path in folder.iterdir())
+    except FileNotFoundError:
         return False
-    if not any((folder / name).is_file() for name in _WEIGHTS) or _state(folder) is None:
-        return False
-    return all(_is_whole(path) for path in folder.iterdir())
 
 
 def _is_whole(path: Path) -> bool:

@@ -5,12 +5,11 @@ import inspect
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import gradio as gr
 from gradio.blocks import Block
 from gradio.data_classes import FileData
-from pydantic import ConfigDict, ValidationError
 
 from studio.errors import AudioError, StudioError
 from studio.registry.store import DEMO_ID
@@ -30,14 +29,14 @@ class _Upload(FileData):
 
     # Of anything else Gradio would not even say that it is refused.
 
-    model_config = ConfigDict(title=FileData.__name__)
+    model_config: ClassVar[Any] = {"title": FileData.__name__}
 
     @classmethod
     def model_validate(cls, obj: Any, **how: Any) -> "_Upload":
         """Raises gr.Error: if it is none."""
         try:
             return super().model_validate(obj, **how)
-        except ValidationError as error:
+        except ValueError as error:  # pydantic's are such
             given = json.dumps(obj, default=str)[:_MOST_SHOWN]
             raise gr.Error(
                 f"{html.escape(given, quote=False)} is no uploaded file: send what POST /gradio_api/upload "

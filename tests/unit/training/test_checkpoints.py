@@ -10,6 +10,7 @@ import torch
 from transformers import Seq2SeqTrainingArguments, TrainerCallback, WhisperForConditionalGeneration
 
 from studio.errors import RunError
+from studio.training import checkpoints
 from studio.training.checkpoints import WRITING, complete_checkpoints, last_checkpoint, put_in_place
 from studio.training.distributed.world import World
 from studio.training.guarded_trainer import GuardedTrainer
@@ -49,6 +50,24 @@ def test_what_is_there_of_a_checkpoint_is_all_of_it(runs: Runs) -> None:
     assert not watch.torn and watch.aside
     assert [folder.name for folder in run.checkpoints.iterdir() if folder.name == WRITING] == []
     assert len(complete_checkpoints(run.checkpoints)) == 6
+
+
+def test_one_that_is_removed_while_somebody_looks_at_it_is_none(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its trainer keeps the last two; page and command line may ask at any moment."""
+    run = runs.new(save_steps=1, save_total_limit=2)
+    runs.carry_out(run, stop_at=3)
+    gone, kept = complete_checkpoints(run.checkpoints)
+    look = checkpoints._state
+
+    def look_and_remove(folder: Path) -> dict[str, Any] | None:
+        found = look(folder)
+        shutil.rmtree(gone, ignore_errors=True)
+        return found
+
+    monkeypatch.setattr(checkpoints, "_state", look_and_remove)
+    assert complete_checkpoints(run.checkpoints) == [kept]
 
 
 def test_what_a_killed_worker_left_aside_is_no_checkpoint_and_goes(runs: Runs) -> None:

@@ -130,8 +130,10 @@ def test_a_run_of_an_earlier_version_keeps_all_that_it_learns(runs: Runs) -> Non
     values = read_json(run.config)
     write_json(run.config, {**values, "schema_version": 2, "adapter_strength": None})
     assert strength_of(read_config(run.config)) == 1
-    write_json(run.config, {**values, "schema_version": 4})
-    assert not read_config(run.config).replay_augmentation
+    for version, is_varied in ((4, False), (5, True)):
+        known = {name: value for name, value in values.items() if name != "replay_augmentation"}
+        write_json(run.config, {**known, "schema_version": version})
+        assert read_config(run.config).replay_augmentation == is_varied
     for changes, strength in (({}, 0.85), ({"adapter": "mine"}, 1), ({"method": "full"}, 1)):
         write_json(run.config, {**values, **changes, "schema_version": 3, "adapter_strength": None})
         config = read_config(run.config)
