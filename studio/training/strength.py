@@ -19,7 +19,7 @@ _USUAL = 0.85
 this it is 23 % and 1.1 points (`tests/benchmarks/reports/recipe_tried.md`)."""
 GENTLER = 0.7
 """300 Mandarin clips teach whisper-tiny as much with it, and cost 1.5 points of English instead of 5.1; a
-model that has everything to learn, as the demo of its accent, needs more (`recipe.md` there)."""
+model that has everything to learn, as the demo of its accent, needs more (`recipe_tried.md`)."""
 _FEWEST_CLIPS = 8
 """On fewer, as many errors are chance."""
 _LITTLE = 0.1

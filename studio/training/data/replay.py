@@ -58,7 +58,7 @@ _VARIED = Augmentation(
     )
 )
 """The passages are of few voices, and clean. Varied, whisper-tiny errs less on the clips that it learns, and
-forgets less (`tests/benchmarks/reports/recipe.md`)."""
+forgets less (`tests/benchmarks/reports/recipe_tried.md`)."""
 _VERSION = 2
 log = logging.getLogger("studio.training")
 
