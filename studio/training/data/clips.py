@@ -234,7 +234,7 @@ def with_draw(clip: Clip, draw: Draw, first_time: int) -> Clip:
     `first_time` is the token `<|0.00|>`.
     """
 
-    last = round(WINDOW_SECONDS / SECONDS_PER_TOKEN)  # where a model heard more than there is
+    last = round(WINDOW_SECONDS / SECONDS_PER_TOKEN)  # a base may write times beyond the end of the sound
 
     def followed(label: tuple[int, ...]) -> tuple[int, ...]:
         """A label with its times where they are at that speed."""
