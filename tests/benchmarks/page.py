@@ -1,4 +1,4 @@
-"""What the page costs the browser: opened, answering, watching a run; with Gradio's own script beside ours.
+"""What the page costs the browser: opened, answering, left alone, beside a run; Gradio's scripts and ours.
 
 `python -m tests.benchmarks.page`: a studio with the demo, Chromium, both scripts in turn (see
 `studio/ui/quick_page.py`). Processor time is that of the page's process. The report goes to
@@ -26,7 +26,7 @@ from tests.benchmarks.live import QUIET
 from tests.studio_process import ROOT, StudioProcess
 
 REPORT = ROOT / "tests" / "benchmarks" / "reports" / "page.md"
-ROUNDS, WATCHED_SECONDS = 3, 30
+ROUNDS, RESTED_SECONDS, WATCHED_SECONDS = 3, 20, 30
 BATCHES = (2, 4, 6, 8, 12)
 GRADIOS, OURS = "Gradio's script", "ours"
 RUN = {
@@ -37,9 +37,10 @@ RUN = {
     "eval_on_start": False,
     "capability_check": False,
 }
-OPENED, ANSWERED, WATCHED = (
+OPENED, ANSWERED, RESTED, WATCHED = (
     "opened, processor seconds",
     "a number changed, processor seconds each",
+    f"left alone for {RESTED_SECONDS} s, processor seconds",
     f"a run watched for {WATCHED_SECONDS} s, processor seconds",
 )
 WAITED = "from the number to the new verdict, seconds"
@@ -72,7 +73,7 @@ def opened(browser: Browser, url: str, script: str, figures: Figures) -> Page:
     page.set_default_timeout(90_000)
     if script == GRADIOS:
         page.route(
-            re.compile(r"/assets/(core|Blocks)-[^/]*\.js$"),
+            re.compile(r"/assets/(core|Blocks|statustracker)-[^/]*\.js$"),
             lambda route: route.fulfill(path=Path(BUILD_PATH_LIB) / route.request.url.rpartition("/")[2]),
         )
     with counted(figures[OPENED]):
@@ -93,6 +94,8 @@ def measure(browser: Browser, url: str, script: str, figures: Figures) -> None:
             shown = re.compile(rf"batch_size {size}\b")
             expect(page.locator("#memory-command textarea")).to_have_value(shown, timeout=90_000)
             figures[WAITED].append(time.perf_counter() - begun)
+    with counted(figures[RESTED]):
+        page.wait_for_timeout(1000 * RESTED_SECONDS)
     page.locator("#studio-tabs > .tab-wrapper [role=tab]").nth(1).click()
     expect(page.locator("#run-status")).to_contain_text("step", timeout=400_000)
     with counted(figures[WATCHED]):
@@ -104,7 +107,7 @@ def report(found: dict[str, Figures]) -> str:
     """The table of the report: medians, and how they compare."""
     made_with = ", ".join(f"{name} {version(name)}" for name in ("gradio", "playwright"))
     rows = []
-    for what in (OPENED, WAITED, ANSWERED, WATCHED):
+    for what in (OPENED, WAITED, ANSWERED, RESTED, WATCHED):
         plain, mine = (statistics.median(found[script][what]) for script in (GRADIOS, OURS))
         rows.append(f"| {what} | {plain:.2f} | {mine:.2f} | {mine / plain:.2f} |\n")
     return (

@@ -48,6 +48,23 @@ def test_the_memory_answer_follows_the_form(open_page: OpenPage) -> None:
     expect(page.get_by_label("Method", exact=True)).to_be_hidden()
 
 
+def test_a_page_that_is_left_alone_draws_nothing(open_page: OpenPage) -> None:
+    page = open_page()
+    page.add_init_script(
+        """const draw = requestAnimationFrame.bind(window);
+        window.requestAnimationFrame = (step) => {
+          window.lastDrawn = performance.now();
+          return draw(step);
+        };"""
+    )
+    page.reload()
+    verdict = page.locator("#memory-verdict")
+    expect(verdict).to_contain_text("Fits on GeForce RTX 4090")
+    page.get_by_label("Transcribe with it").check()  # hides fields that the answer fills, too
+    expect(page.get_by_label("Method", exact=True)).to_be_hidden()
+    page.wait_for_function("performance.now() - window.lastDrawn > 500", polling=100)
+
+
 def test_the_train_form_shows_its_command_and_refuses_nonsense(open_page: OpenPage) -> None:
     page = open_page("train")
     page.get_by_role("button", name="The same as a command or a file").click()
