@@ -21,15 +21,14 @@ from studio.options.training import TrainingConfig
 from studio.options.values import BOOLEAN_WORDS, UNSET, boolean, convert, is_unset
 
 SCHEMA_VERSION = 5
-_MEANT_BEFORE: dict[int | None, dict[str, Any]] = {
-    1: {"replay_share": 0.0, "adapter_strength": 1.0},
-    2: {"replay_augmentation": False, "adapter_strength": 1.0},
-    3: {"replay_augmentation": False},
-    4: {"replay_augmentation": False},
-}
-"""What runs of an earlier version are without the options that came later."""
+_MEANT_BEFORE = (
+    ("replay_share", 2, 0.0),
+    ("adapter_strength", 3, 1.0),
+    ("replay_augmentation", 5, False),
+)
+"""Option, the version of the settings in which it came, and what runs of an earlier one are without it."""
 _STRENGTH_BEFORE_IT_WAS_CHOSEN = 0.85
-"""Of a new adapter, up to version 3."""
+"""Of a new adapter, in version 3."""
 
 _MOST_CHARACTERS = 50_000
 """Of a file of settings; the longest that the studio writes has 6,000."""
@@ -251,7 +250,9 @@ def _config_values(
             "schema_version is {value!r}: it is a whole number, which the studio writes; or leave it out.",
             value=version,
         )
-    values: dict[str, Any] = dict(_MEANT_BEFORE.get(version, {}))
+    values: dict[str, Any] = {
+        name: before for name, came, before in _MEANT_BEFORE if version is not None and version < came
+    }
     if version == 3 and not (given.get("adapter") or given.get("distill") or given.get("method") == "full"):
         values["adapter_strength"] = _STRENGTH_BEFORE_IT_WAS_CHOSEN
     foreign: dict[str, Any] = {}
