@@ -1,6 +1,7 @@
 """Where the errors are: figures and words that lead to clips; the clips, by pages, with their sound."""
 
 import html
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -364,11 +365,17 @@ def _scatter(explorer: Explorer, query: Query, locale: str) -> PlotData:
     }
     alike = {"color": "rgba(128,140,150,0.5)", "dash": "dot"}
     across, up = (
-        axis(f"{tr('Errors (MER)', locale)}: {html.escape(name)}", tickformat=".0%", range=[-0.1, 1.12])
+        axis(_errors_of(name, locale), tickformat=".0%", range=[-0.1, 1.12])
         for name in (explorer.names[query.against], explorer.names[query.model])
     )
     line = {"type": "line", "x0": 0, "y0": 0, "x1": 1, "y1": 1, "line": alike}
     return figure([dots], height=280, showlegend=False, shapes=[line], xaxis=across, yaxis=up)
+
+
+def _errors_of(name: str, locale: str) -> str:
+    """An axis's title in lines that the height of the figure has room for."""
+    lines = textwrap.wrap(f"{tr('Errors (MER)', locale)}: {name}", 34)
+    return "<br>".join(html.escape(line) for line in lines)
 
 
 def _listed(explorer: Explorer, query: Query, seen: Seen, locale: str) -> Html:

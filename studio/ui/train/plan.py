@@ -23,7 +23,7 @@ from studio.ui.train.run_views import PHASE_NAMES
 def plan_view(plan: RunForecast, config: TrainingConfig, locale: str) -> Html:
     """The figures, and what the run does one after the other."""
     is_demo = config.base_model == DEMO_ID and config.train_data == DEMO
-    demo = N_("The demo model learns the demo speech, in about a minute: watch its word error rate fall.")
+    demo = N_("The demo model learns the demo speech, in about two minutes: watch its word error rate fall.")
     short = plan.verdict == "does_not_fit"
     warned = N_("That is more memory than is free here: the GPU memory tab finds settings that fit.")
     return tag(
