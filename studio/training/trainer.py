@@ -1,6 +1,7 @@
 """`Seq2SeqTrainer` put together for Whisper: evaluation by generating, checkpoints that resume."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -154,6 +155,7 @@ class WhisperTrainer(GuardedTrainer):
         self.world = parts.world
         self._collator = parts.collator
         self._windows = parts.windows
+        self._window_maker = ThreadPoolExecutor(1, "rehearsal")
         self._micro_batch = (-1, 0)
         """Step that the latest micro-batch belongs to, and its number in it."""
         # One process a GPU: never two GPUs behind one process, whatever this one sees.
@@ -164,12 +166,13 @@ class WhisperTrainer(GuardedTrainer):
         """Reference and hypothesis of each clip in the latest evaluation."""
 
     def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Any:
-        """One micro-batch, and what is rehearsed beside it."""
+        """One micro-batch, and what is rehearsed beside it: its sound is made while the batch is learned."""
         number = self._next_batch()
+        beside = self._windows.beside(number, self.world.rank, self.world.size) if self._windows else ()
+        windows = [self._window_maker.submit(self._made_window, clip) for clip in beside]
         loss = self._learn(model, inputs, num_items_in_batch, number)
-        if self._windows:
-            for clip in self._windows.beside(number, self.world.rank, self.world.size):
-                self._rehearse(model, clip)
+        for window in windows:
+            self._rehearse(model, window.result())
         return loss
 
     def _next_batch(self) -> int:
@@ -183,11 +186,15 @@ class WhisperTrainer(GuardedTrainer):
         """Forward and backward pass of the micro-batch of that number."""
         return super().training_step(model, inputs, num_items_in_batch)
 
-    def _rehearse(self, model: Any, clip: Clip) -> None:
-        """Forward and backward pass of a window, with the mean loss of its tokens (see `REPLAY_WEIGHT`)."""
-        inputs = self._collator([clip])
+    def _made_window(self, clip: Clip) -> dict[str, Any]:
+        """A window as a batch of its own, 30 seconds long."""
+        inputs: dict[str, Any] = self._collator([clip])
         if "input_features" in inputs:
             inputs["input_features"] = padded(inputs["input_features"])
+        return inputs
+
+    def _rehearse(self, model: Any, inputs: dict[str, Any]) -> None:
+        """Forward and backward pass of a window, with the mean loss of its tokens (see `REPLAY_WEIGHT`)."""
         tokens = int((inputs["labels"] != IGNORED).sum())
         clips = (
             self.args.per_device_train_batch_size * self.args.gradient_accumulation_steps * self.world.size

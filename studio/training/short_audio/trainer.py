@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-from studio.training.data.clips import Clip
 from studio.training.data.collator import ENCODED_CLIPS, ENCODER_STATES, IGNORED, TEACHER_STATES
 from studio.training.schedule import Schedule
 from studio.training.short_audio.audio_context import ClipsByLength, Paces, ShortAudio, padded, seconds_of
@@ -75,9 +74,9 @@ class ShortAudioTrainer(WhisperTrainer):
         self._paces.note(time.monotonic() - began, clips, is_padded=is_padded)
         return total
 
-    def _rehearse(self, model: Any, clip: Clip) -> None:
+    def _rehearse(self, model: Any, inputs: dict[str, Any]) -> None:
         began = time.monotonic()
-        super()._rehearse(model, clip)
+        super()._rehearse(model, inputs)
         self._paces.note_window(time.monotonic() - began)
 
     def prediction_step(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
