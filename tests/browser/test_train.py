@@ -160,6 +160,7 @@ def test_what_start_will_do_stands_beside_the_form_and_follows_it(open_page: Ope
     expect(plan).to_contain_text(re.compile("Clips.*112.*Steps.*56.*434,176 of 2,185,344"))
     page.locator("#train-per_device_train_batch_size input").fill("16")
     expect(plan).to_contain_text(re.compile("Steps.*28"))
+    expect(plan).to_contain_text("Base model transcribes the clips → Evaluating → Training")
     page.locator("#train-train_data input").fill("no such list.csv")
     expect(plan).not_to_contain_text("Clips")
     expect(plan).to_contain_text("434,176")

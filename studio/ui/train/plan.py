@@ -13,6 +13,7 @@ from studio.registry.store import DEMO_ID
 from studio.reports.markup import Html, tag
 from studio.reports.pieces import facts, note
 from studio.services import Services
+from studio.training.plan import rehearses
 from studio.translation import N_, said, tr
 from studio.ui.shared.forms import form_config
 from studio.ui.shared.i18n import request_locale
@@ -43,6 +44,7 @@ def _phases(config: TrainingConfig) -> list[str]:
     phases = {
         "reading_data": True,
         "loading_model": True,
+        "listening": rehearses(config) or config.distill,
         "evaluating": evaluates,
         "training": True,
         "saving": True,
