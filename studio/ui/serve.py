@@ -5,6 +5,7 @@ import threading
 from urllib.parse import urlsplit
 
 from studio.errors import ConfigError
+from studio.services import Services
 from studio.serving.gate import Names, require_login
 from studio.serving.server import load_heavy_libraries, return_freed_memory, why_taken
 from studio.serving.uploads import Uploads
@@ -14,6 +15,7 @@ from studio.ui.api.mcp import answer_in_json, keep_files_in, log_in, require_mcp
 from studio.ui.build import build_app, launch_options
 from studio.ui.fair_queue import make_fair
 from studio.ui.light_sessions import make_light
+from studio.ui.train.run_views import MOST_LISTED
 from studio.ui.zero_gpu import open_services
 
 _WARM_UP_DELAY_SECONDS = 3.0
@@ -59,7 +61,7 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
             keep_files_in(uploads.folder)
             if settings.auth:
                 log_in(app.mcp_server_obj, settings.auth)
-        warm_up = threading.Timer(_WARM_UP_DELAY_SECONDS, load_heavy_libraries)
+        warm_up = threading.Timer(_WARM_UP_DELAY_SECONDS, _warm_up, (services,))
         warm_up.daemon = True
         warm_up.start()
         while not stop.wait(_RETURNS_MEMORY_EVERY_SECONDS):
@@ -70,6 +72,13 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
         services.close()
         uploads.close()
     return 0
+
+
+def _warm_up(services: Services) -> None:
+    """What the first visitor would wait for: thousands of runs and models are listed, libraries loaded."""
+    services.jobs.runs(MOST_LISTED)
+    services.registry.all()
+    load_heavy_libraries()
 
 
 def _require_free_port(host: str, port: int) -> None:
