@@ -20,7 +20,7 @@ from studio.registry.catalog import RELEASED
 from studio.registry.hub import OnProgress, download, note_use_of
 from studio.registry.listing import DEMO_ID, Listing
 from studio.registry.spec import CARD_FILE, CARD_VERSION, ModelKind, ModelSource, ModelSpec
-from studio.registry.validate import read_card
+from studio.registry.validate import read_card, sizes_of
 from studio.room import NO_LIMIT, Room, note_use
 
 __all__ = ["DEMO_ID", "ModelRegistry"]
@@ -157,7 +157,7 @@ class ModelRegistry:
             StorageError: if it cannot be moved.
         """
         self._check_id(spec_id)
-        card = {"schema_version": CARD_VERSION, **card}
+        card = {"schema_version": CARD_VERSION, **card, "sizes": sizes_of(staged)}
         write_json(staged / CARD_FILE, card)  # what is for another program is known by its card alone
         error = self._listing.scanner.scan(staged).error
         if error is not None:

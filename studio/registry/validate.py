@@ -60,9 +60,11 @@ def inspect_folder(folder: Path) -> FolderContent:
         ModelBrokenError: with a sentence that says what is wrong.
     """
     card = read_card(folder)
-    for name in _READ_ON_LOADING:
-        if (folder / name).is_file():
-            _check_ends(folder / name)
+    sizes = card.get("sizes")
+    for name, size in sizes_of(folder).items():
+        _check_ends(folder / name)
+        if isinstance(sizes, dict) and size != (expected := sizes.get(name, size)):
+            raise cut_short(folder / name, size, expected)
     if (folder / "adapter_config.json").is_file():
         return _inspect_adapter(folder, card)
     if card.get("kind") == ModelKind.FOREIGN:
@@ -76,6 +78,11 @@ def inspect_folder(folder: Path) -> FolderContent:
         "{folder} holds neither config.json nor adapter_config.json: it is no model, or only half of one.",
         folder=folder.name,
     )
+
+
+def sizes_of(folder: Path) -> dict[str, int]:
+    """Bytes of the files that libraries read besides: what is cut off may end as if it were whole."""
+    return {name: (folder / name).stat().st_size for name in _READ_ON_LOADING if (folder / name).is_file()}
 
 
 def check_adapter(folder: Path, base_dimensions: ModelDimensions) -> None:

@@ -71,7 +71,7 @@ class Ggml(ExportFormat):
     )
     proof_note = Message(
         "Compared without flash attention, which whisper.cpp uses unless told --no-flash-attn: of 100 clips "
-        "with whisper-tiny, 11 texts differ with it and 4 without."
+        "with whisper-tiny, 11 texts in float16 differ with it, 4 without it, and 19 in q8_0."
     )
     server = (
         "whisper.cpp",

@@ -281,6 +281,15 @@ def test_a_ctranslate2_export_is_known_by_its_vocabulary_and_has_its_bases_dimen
         (folder / name).write_bytes(whole)
 
 
+def test_a_file_that_is_cut_off_behind_an_inner_bracket_is_not_whole(registry: ModelRegistry) -> None:
+    staged = make_whisper(registry.models / ".staged")
+    (staged / "tokenizer.json").write_text('{"model": {"vocab": {"a": 1}}, "added_tokens": []}')
+    made = registry.add("mine", staged, {"kind": "merged"})
+    assert made.problem is None and made.path is not None
+    (made.path / "tokenizer.json").write_text('{"model": {"vocab": {"a": 1}')
+    assert "tokenizer.json is cut short (28 of 50 bytes)" in str(registry.get("mine").problem)
+
+
 def test_an_adapter_of_a_broken_base_says_so(registry: ModelRegistry) -> None:
     base = make_whisper(registry.models / "base-one")
     make_adapter(registry.models / "tuned", "base-one")
