@@ -22,7 +22,7 @@ from studio.serving.asgi import AsgiApp, AsgiMessage, Receive, Send, locale_of
 from studio.serving.refusals import is_endpoint, refusal
 from studio.settings import Settings, keep_uploads_in
 from studio.translation import N_, tr
-from studio.units import MIB
+from studio.units import MIB, format_bytes
 
 UPLOADS_KEPT_SECONDS = 3600
 SILENT_SECONDS = 60.0
@@ -36,6 +36,14 @@ _YOUNG_SECONDS = 60.0
 """A studio that starts may not have locked its folder yet."""
 _SLOW = N_(
     "The upload came too slowly and was given up: try again with a better connection, or a smaller file."
+)
+_LARGEST_QUESTION_BYTES = 32 * MIB
+"""What the page or a program sends beside uploads: fields, transcripts, lists."""
+_TOOLS = "/gradio_api/mcp"
+"""An assistant sends a recording within its question, as text."""
+_TOO_LARGE = N_(
+    "A request may have {most} at most, and this one has more: upload recordings, and name in the request "
+    "what comes back."
 )
 _FULL = N_("The server has no room for more uploads: try again in an hour, or ask its owner for more room.")
 
@@ -82,7 +90,9 @@ class Uploads:
 
 
 class UploadLimit:
-    """The middleware that refuses an upload for which there is no room: of the page, or of the endpoint."""
+    """The middleware that refuses an upload for which there is no room, of the page, of the endpoint or of
+    an assistant; and whatever else is larger than a question is.
+    """
 
     def __init__(self, app: AsgiApp, uploads: Uploads, clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
@@ -90,14 +100,25 @@ class UploadLimit:
         self._clock = clock
 
     async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
-        """Passes everything on but uploads that are too much."""
+        """Passes everything on but what is too much."""
         path = str(scope.get("path", "")).removeprefix(scope.get("root_path", ""))
-        is_upload = path.endswith("/upload") or is_endpoint(path)
-        if scope["type"] != "http" or scope["method"] != "POST" or not is_upload:
+        if scope["type"] != "http" or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
+        is_tool = path.startswith(_TOOLS)
+        is_upload = path.endswith("/upload") or is_endpoint(path)
         headers = Headers(scope=scope)
         length = headers.get("content-length", "")
+        if not is_upload:
+            most = self._uploads.largest_bytes * 4 // 3 + MIB if is_tool else _LARGEST_QUESTION_BYTES
+            if length.isdecimal() and int(length) > most:
+                told = tr(_TOO_LARGE, locale_of(headers), most=format_bytes(most))
+                await refusal(path, told, 413, code="too_large")(scope, receive, send)
+                return
+            receive = _at_most(receive, most)
+        if not is_upload and not is_tool:
+            await self._app(scope, receive, send)
+            return
         size_bytes = int(length) if length.isdecimal() else self._uploads.largest_bytes
         if not await asyncio.to_thread(self._uploads.takes, size_bytes):
             answer = refusal(path, tr(_FULL, locale_of(headers)), 413, code="no_room")
@@ -124,6 +145,19 @@ class UploadLimit:
             answer = refusal(path, tr(_SLOW, locale_of(headers)), 408, code="too_slow")
             answer.headers["connection"] = "close"
             await answer(scope, receive, send)
+
+
+def _at_most(receive: Receive, most: int) -> Receive:
+    """What is sent, as it comes; who sends more than that, without having said so, is gone."""
+    left = most
+
+    async def comes() -> AsgiMessage:
+        nonlocal left
+        message = await receive()
+        left -= len(message.get("body", b""))
+        return message if left >= 0 else {"type": "http.disconnect"}
+
+    return comes
 
 
 class _Body:

@@ -37,15 +37,17 @@ class Batch:
     Whoever gives the same recordings again, to the same model with the same options, goes on where it ended.
     """
 
-    def __init__(self, paths: Sequence[Path], asked: Asked, folder: Path) -> None:
-        """`folder` keeps the results. Uploads lie in folders named after what is in them.
+    def __init__(
+        self, paths: Sequence[Path], asked: Asked, folder: Path, kept_seconds: float = KEPT_SECONDS
+    ) -> None:
+        """`folder` keeps the results, for so long. Uploads lie in folders named after what is in them.
 
         Raises:
             StorageError: if the folder cannot be made.
         """
         with storage_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            forget_old(folder)
+            _forget_old(folder, kept_seconds)
         self.asked = asked
         self.paths = list(dict.fromkeys(paths))
         self.seconds = {path: _seconds(path) for path in self.paths}
@@ -112,11 +114,11 @@ class Batch:
         return whole.getvalue()
 
 
-def forget_old(folder: Path) -> None:
+def _forget_old(folder: Path, kept_seconds: float) -> None:
     """Deletes the results of lists that nobody went on with."""
     for path in folder.glob("*.json"):
         # What comes from the future was left before somebody set the clock back.
-        if abs(time.time() - path.stat().st_mtime) > KEPT_SECONDS:
+        if abs(time.time() - path.stat().st_mtime) > kept_seconds:
             path.unlink(missing_ok=True)
 
 

@@ -172,4 +172,4 @@ def _locale(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 def _public(message: Message, locale: str) -> str:
     """In the visitor's language; strangers are not told where something lies."""
     text = said(message, locale)
-    return without_places(text) if Settings.from_env().is_public else text
+    return without_places(text) if Settings.from_env().on_spaces else text

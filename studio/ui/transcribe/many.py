@@ -19,10 +19,11 @@ from studio.reports.markup import Child, Html, join, table, tag
 from studio.reports.pieces import badge, note, progress_bar
 from studio.room import SMALL, Room
 from studio.runs.confinement import require_own_data
+from studio.serving.uploads import UPLOADS_KEPT_SECONDS
 from studio.serving.waiting import Line
 from studio.serving.work import ShouldStop, named
 from studio.settings import Settings
-from studio.transcription.batch import Asked, Batch
+from studio.transcription.batch import KEPT_SECONDS, Asked, Batch
 from studio.transcription.captions import LAYOUT_BOUNDS, CaptionLayout
 from studio.transcription.engine import Progress
 from studio.transcription.model_cache import ModelCache
@@ -218,7 +219,8 @@ async def _hear_all(studio: _Studio, values: dict[str, Any], request: gr.Request
         asked = Asked(studio.registry.get(model).id, options, choice)
         kept = studio.settings.cache / RESULTS_FOLDER
         await asyncio.to_thread(lambda: Room.of(studio.settings, SMALL).take(kept.glob("*.json")))
-        batch = await asyncio.to_thread(Batch, paths, asked, kept)
+        kept_seconds = UPLOADS_KEPT_SECONDS if studio.settings.on_spaces else KEPT_SECONDS
+        batch = await asyncio.to_thread(Batch, paths, asked, kept, kept_seconds)
         before = len(batch.rows)
         pace = Pace(time.monotonic())
         size = options.batch_size or WINDOWS_TOGETHER

@@ -2,7 +2,9 @@
 
 import io
 import json
+import os
 import shutil
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,17 @@ def test_a_recording_that_changed_is_heard_again(
     hear(engines, Batch(paths, ASKED, tmp_path / "kept"), paths[:1])
     shutil.copy(command.path, path)
     assert Batch(paths, ASKED, tmp_path / "kept").todo == paths
+
+
+def test_what_nobody_went_on_with_is_kept_as_long_as_is_said(
+    engines: ModelCache, command: Sample, samples: dict[str, Sample], tmp_path: Path
+) -> None:
+    paths, kept = [command.path, samples["silence"].path], tmp_path / "kept"
+    hear(engines, Batch(paths, ASKED, kept), paths[:1])
+    (left,) = kept.iterdir()
+    os.utime(left, (time.time() - 4000,) * 2)
+    assert Batch(paths, ASKED, kept).todo == paths[1:]
+    assert Batch(paths, ASKED, kept, kept_seconds=3600).todo == paths
 
 
 def test_all_results_are_one_json_and_a_zip_of_captions(

@@ -73,6 +73,22 @@ def test_uploads_are_refused_once_they_fill_their_room(settings: Settings) -> No
         assert page.client.get("/config").status_code == 200
 
 
+def test_what_is_no_upload_is_no_larger_than_a_question(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving_uploads, "_LARGEST_QUESTION_BYTES", 50_000)
+    large = b'{"data": ["' + b"x" * 60_000 + b'"]}'
+    asked = ("/gradio_api/queue/join", "/gradio_api/call/estimate", "/gradio_api/mcp/")
+    with served(replace(settings, max_upload_mb=0.5)) as page:
+        for path in asked[:2]:
+            answer = page.client.post(path, content=large)
+            assert answer.status_code == 413 and "A request may have 48.8 KiB at most" in answer.text
+            silent = page.client.post(path, content=iter([large]))  # it does not say how large it is
+            assert silent.status_code == 400, silent.text
+        assert page.client.post(asked[2], content=large).status_code != 413, "a recording as text"
+        assert page.client.post(asked[2], content=large * 30).status_code == 413
+
+
 class Sender:
     """Sends `piece` every `seconds`, on a clock of its own, until `size_bytes` are there."""
 
