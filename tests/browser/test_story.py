@@ -103,7 +103,7 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     download.value.save_as(tmp_path / "spoken.srt")
     captions = (tmp_path / "spoken.srt").read_text(encoding="utf-8")
     assert re.search(r"00:00:0\d,\d{3} --> 00:00:0\d,\d{3}", captions)
-    page.locator("#transcript").scroll_into_view_if_needed()
+    page.locator("#transcript-segments").scroll_into_view_if_needed()
     scenes.append(page.screenshot())
     film = screenshots / "story.webp"
     assert moving_picture(scenes, film) <= 20 and film.stat().st_size < 2_000_000

@@ -38,6 +38,11 @@ def test_a_click_in_the_picture_plays_and_the_word_that_is_heard_lights_up(open_
     transcribe(page, "Kitchen light")
     expect(page.locator(".wave svg")).to_be_visible()
     expect(page.locator(".wave-segment")).to_have_count(2)
+    expect(page.locator("#transcript")).to_be_hidden()  # its text stands in the segments
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy the text").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert "kitchen light" in page.evaluate("navigator.clipboard.readText()")
     expect(page.locator(".sureness-legend")).to_contain_text("very unsure < 40 %")
     page.locator("#transcript-segments audio").evaluate("sound => { sound.playbackRate = 0.25; }")
     page.locator(".wave-segment").nth(1).click()
@@ -145,7 +150,7 @@ def test_side_by_side_is_cancelled_in_the_line_and_at_work_and_what_was_shown_st
     for other in others:
         other.locator("#transcribe-audio input[type=file]").set_input_files(eleven_minutes)
         other.locator("#transcribe-start").click()
-        expect(other.locator("#transcript textarea")).to_be_visible()
+        expect(other.locator("#transcript-segments .time").first).to_be_visible()
     start.click()
     expect(status).to_contain_text("One visitor is ahead of you")
     cancel.click()

@@ -66,7 +66,8 @@ def segment_list(
             top.insert(0, waveform(peaks, segments, duration_seconds, locale))
     words = [word for segment in segments for word in segment.words]
     hint = N_("Click on a time or a word to hear it.") if words else N_("Click on a time to hear it.")
-    bar = [tag("span", tr(hint, locale), class_="subdued"), _correct_button(locale) if audio else None]
+    buttons = [_copy_button(locale), _correct_button(locale)] if audio else []
+    bar = [tag("span", tr(hint, locale), class_="subdued"), *buttons]
     items = [
         tag(
             "li",
@@ -123,6 +124,16 @@ def _playing(said: Segment | Word, text: Child, **more: Any) -> Html:
     """A button that plays what was said."""
     times = {"data_seek": f"{said.start_seconds:.3f}", "data_until": f"{said.end_seconds:.3f}"}
     return tag("button", text, type="button", **more, **times)
+
+
+def _copy_button(locale: str) -> Html:
+    return tag(
+        "button",
+        tr(N_("Copy the text"), locale),
+        type="button",
+        class_="studio-button",
+        data_copied=tr("Copied", locale),
+    )
 
 
 def _correct_button(locale: str) -> Html:
