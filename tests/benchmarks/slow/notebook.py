@@ -52,9 +52,10 @@ def test_every_cell_runs_on_the_demo_where_no_model_can_be_downloaded(
     said = ["".join(out.get("text", "") for out in cell.get("outputs", ())) for cell in notebook.cells]
     assert "name: studio  password: a-long-password" in said[opens_page + 1]
     assert said[opens_page + 2].splitlines() == ["without the password: 401", "with the password: 200"]
-    training, captions, errors = said[-3:]
+    training, captions, errors, exported = said[-4:]
     # The base that was asked for cannot be had: the demo model takes its place.
     assert "model hub did not answer" in training and "Run notebook-" in training, training
     assert (tmp_path / "my-model" / "adapter_model.safetensors").is_file()
     assert "00:00:0" in captions and " --> " in captions, captions
     assert "demo" in errors and "my-model" in errors, errors
+    assert "the same tokens" in exported and (studio_home / "models" / "notebook-export").is_dir(), exported

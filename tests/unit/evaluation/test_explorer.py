@@ -135,7 +135,7 @@ def test_one_clip_and_texts_of_any_signs_are_looked_into() -> None:
     assert explorer.select(Query(search="<B>")).tolist() == [0]
 
 
-def test_a_hundred_thousand_clips_are_asked_for_page_by_page() -> None:
+def test_many_clips_are_asked_for_page_by_page() -> None:
     """What is kept is proportional to the clips, and a question does not align anything anew."""
     choose = random.Random(0)
     words = [f"word{n}" for n in range(200)]
