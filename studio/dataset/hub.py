@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from studio.dataset.cards import CARDS, require_own_files
+from studio.dataset.cards import CARDS, MOST_BYTES, require_own_files, too_long
 from studio.dataset.columns import Wanted, columns_of
 from studio.dataset.copies import TABLE, copies, is_audio, is_current, rows_of_dataset, write_copy
 from studio.dataset.formats.parquet import streamed
@@ -119,11 +119,14 @@ def _received(
 
 def _cards(name: str, revision: str) -> Iterator[Path]:
     """The files of a dataset that say where its data are."""
-    from huggingface_hub import hf_hub_download
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
     for file in CARDS:
         try:
+            about = get_hf_file_metadata(hf_hub_url(name, file, repo_type="dataset", revision=revision))
+            if about.size is None or about.size > MOST_BYTES:
+                raise too_long(f"{name}/{file}")
             yield Path(hf_hub_download(name, file, repo_type="dataset", revision=revision))
         except LocalEntryNotFoundError as error:
             raise ConnectionError(str(error)) from error

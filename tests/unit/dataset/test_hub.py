@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 import soundfile
 
+from studio.dataset.cards import MOST_BYTES
 from studio.dataset.hub import with_bytes
 from studio.dataset.manifest import read_manifest
 from studio.errors import ManifestError
@@ -136,6 +137,16 @@ def test_a_card_of_the_hub_that_leads_out_of_its_dataset_is_refused_and_nobody_i
     assert [answer[0] for answer in refused] == ["ManifestError"] * len(places)
     assert all("README.md names files that are not in its dataset" in answer[1] for answer in refused)
     assert plain[1:] == [["one", 1.0], ["two", 2.0], ["three", 3.0]]
+
+
+def test_a_card_of_the_hub_that_would_take_hours_or_gigabytes_is_refused(ask: Callable[..., Asked]) -> None:
+    places = "a: &a [data/*]\nconfigs:\n- config_name: default\n  data_files: *a"
+    cards = {"aliases": f"---\n{places}\n---\n", "long": "#" * (MOST_BYTES + 1)}
+    (aliases, long), _, hub = ask([(f"somebody/{name}", None) for name in cards], cards)
+    assert aliases[0] == long[0] == "ManifestError"
+    assert "aliases (*name) are not taken" in aliases[1]
+    assert "somebody/long/README.md is longer than 1.00 MiB" in long[1]
+    assert hub.sent_bytes < MOST_BYTES, "the long card is not fetched"
 
 
 def test_a_folder_of_parquet_files_is_read_like_the_dataset_it_came_from(
