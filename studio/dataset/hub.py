@@ -12,8 +12,9 @@ from typing import Any
 from studio.dataset.cards import CARDS, MOST_BYTES, require_own_files, too_long
 from studio.dataset.columns import Wanted, columns_of
 from studio.dataset.copies import TABLE, copies, is_audio, is_current, rows_of_dataset, write_copy
-from studio.dataset.formats.parquet import streamed
+from studio.dataset.formats.parquet import LARGEST_ROW_BYTES, streamed
 from studio.errors import HubUnreachableError, ManifestError, StudioError, first_line
+from studio.units import format_bytes
 
 _TIMEOUT_SECONDS = 10.0
 _RETRIES = 1
@@ -151,11 +152,12 @@ def _streamed(
         yield values
 
 
-def with_bytes(value: Any, name: str) -> Any:
+def with_bytes(value: Any, name: str, most_bytes: int = LARGEST_ROW_BYTES) -> Any:
     """Audio that is named by its place in the dataset `name` gets its bytes; what is no audio is left alone.
 
     Raises:
-        ManifestError: if the place is anywhere else: a file of this machine, another address.
+        ManifestError: if the place is anywhere else: a file of this machine, another address; or if there
+            are more than `most_bytes`.
     """
     if not is_audio(value) or value["bytes"] or value["path"] is None:
         return value
@@ -167,7 +169,15 @@ def with_bytes(value: Any, name: str) -> Any:
     from datasets.utils.file_utils import xopen
 
     with xopen(path, "rb") as file:
-        return {**value, "bytes": file.read()}
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise ManifestError(
+            "The dataset {name} has a recording of more than {size} ({path}), which is no clip.",
+            name=name,
+            size=format_bytes(most_bytes),
+            path=path,
+        )
+    return {**value, "bytes": content}
 
 
 def _elsewhere(name: str, path: str) -> ManifestError:

@@ -19,7 +19,7 @@ from studio.options.sources import is_dataset_id
 from tests.studio_process import ROOT
 
 from .conftest import sweep
-from .small_hub import SmallHub
+from .small_hub import FILE, REVISION, SmallHub
 
 READ = """
 import json, sys
@@ -53,6 +53,20 @@ def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("hub") / "train-00000-of-00001.parquet"
     pyarrow.parquet.write_table(pyarrow.Table.from_pydict(columns, schema=features.arrow_schema), path)
     return path
+
+
+READ_BYTES = """
+import sys
+from studio.dataset.hub import with_bytes
+from studio.errors import ManifestError
+place, size = sys.argv[1], int(sys.argv[2])
+value = {"bytes": None, "path": place}
+assert len(with_bytes(value, "somebody/speech", size)["bytes"]) == size
+try:
+    with_bytes(value, "somebody/speech", size - 1)
+except ManifestError as error:
+    print(error)
+"""
 
 
 class Asked(NamedTuple):
@@ -176,6 +190,23 @@ def test_a_folder_of_parquet_files_is_read_like_the_dataset_it_came_from(
 def test_a_recording_that_is_not_in_the_dataset_is_not_opened(path: str) -> None:
     with pytest.raises(ManifestError, match="names a recording that is not in it"):
         with_bytes({"bytes": None, "path": path}, "somebody/speech")
+
+
+def test_a_recording_that_is_larger_than_a_clip_is_not_held_in_memory(
+    parquet: Path, environ: dict[str, str], tmp_path: Path
+) -> None:
+    place = f"hf://datasets/somebody/speech@{REVISION}/{FILE}"
+    with SmallHub(parquet, {}) as hub:
+        done = subprocess.run(
+            [sys.executable, "-c", READ_BYTES, place, str(parquet.stat().st_size)],
+            env={**environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+        )
+    assert done.returncode == 0, done.stderr
+    assert "The dataset somebody/speech has a recording of more than" in done.stdout
+    assert f"({place}), which is no clip" in done.stdout
 
 
 def test_a_dataset_id_is_told_from_a_path() -> None:
