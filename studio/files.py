@@ -14,6 +14,8 @@ from studio.units import format_bytes
 
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095
 """Bytes that file systems give a name, and all names of a path together."""
+_DEEPEST_YAML, _LONGEST_YAML_WORD = 50, 1000
+"""Brackets and indents within one another, and characters of a word that could be a number."""
 
 
 def user_path(text: str) -> Path:
@@ -86,6 +88,39 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+
+
+def parse_yaml(text: str) -> Any:
+    """The value of a text that somebody else has written.
+
+    Without aliases, deep nesting and endless numbers: a few lines of those can stand for gigabytes, or for
+    hours.
+
+    Raises:
+        ValueError: if it has such, or is no YAML of plain values.
+    """
+    import yaml
+
+    begins = (
+        *(yaml.BlockSequenceStartToken, yaml.BlockMappingStartToken),
+        *(yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken),
+    )
+    ends = (yaml.BlockEndToken, yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken)
+    depth = 0
+    try:
+        for token in yaml.scan(text):
+            depth += isinstance(token, begins) - isinstance(token, ends)
+            if isinstance(token, yaml.AliasToken):
+                raise ValueError("aliases (*name) are not taken: write the value out")
+            if depth > _DEEPEST_YAML:
+                raise ValueError("it is nested too deeply")
+            if isinstance(token, yaml.ScalarToken) and token.plain:
+                word: str = token.value
+                if len(word) > _LONGEST_YAML_WORD and " " not in word and word.isascii():
+                    raise ValueError(f"a word has more than {_LONGEST_YAML_WORD} characters")
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, OverflowError) as error:
+        raise ValueError(str(error)) from error
 
 
 def append_json_line(path: Path, value: object) -> None:

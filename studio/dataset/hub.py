@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from studio.dataset.cards import CARDS, require_own_files
+from studio.dataset.cards import CARDS, MOST_BYTES, require_own_files, too_long
 from studio.dataset.columns import Wanted, columns_of
 from studio.dataset.copies import TABLE, copies, is_audio, is_current, rows_of_dataset, write_copy
-from studio.dataset.formats.parquet import streamed
+from studio.dataset.formats.parquet import LARGEST_ROW_BYTES, streamed
 from studio.errors import HubUnreachableError, ManifestError, StudioError, first_line
+from studio.units import format_bytes
 
 _TIMEOUT_SECONDS = 10.0
 _RETRIES = 1
@@ -119,11 +120,14 @@ def _received(
 
 def _cards(name: str, revision: str) -> Iterator[Path]:
     """The files of a dataset that say where its data are."""
-    from huggingface_hub import hf_hub_download
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
     for file in CARDS:
         try:
+            about = get_hf_file_metadata(hf_hub_url(name, file, repo_type="dataset", revision=revision))
+            if about.size is None or about.size > MOST_BYTES:
+                raise too_long(f"{name}/{file}")
             yield Path(hf_hub_download(name, file, repo_type="dataset", revision=revision))
         except LocalEntryNotFoundError as error:
             raise ConnectionError(str(error)) from error
@@ -148,11 +152,12 @@ def _streamed(
         yield values
 
 
-def with_bytes(value: Any, name: str) -> Any:
+def with_bytes(value: Any, name: str, most_bytes: int = LARGEST_ROW_BYTES) -> Any:
     """Audio that is named by its place in the dataset `name` gets its bytes; what is no audio is left alone.
 
     Raises:
-        ManifestError: if the place is anywhere else: a file of this machine, another address.
+        ManifestError: if the place is anywhere else: a file of this machine, another address; or if there
+            are more than `most_bytes`.
     """
     if not is_audio(value) or value["bytes"] or value["path"] is None:
         return value
@@ -164,7 +169,15 @@ def with_bytes(value: Any, name: str) -> Any:
     from datasets.utils.file_utils import xopen
 
     with xopen(path, "rb") as file:
-        return {**value, "bytes": file.read()}
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise ManifestError(
+            "The dataset {name} has a recording of more than {size} ({path}), which is no clip.",
+            name=name,
+            size=format_bytes(most_bytes),
+            path=path,
+        )
+    return {**value, "bytes": content}
 
 
 def _elsewhere(name: str, path: str) -> ManifestError:

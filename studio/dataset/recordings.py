@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -127,22 +128,24 @@ def open_session(root: Path, name: str) -> Session:
         values = read_json(folder / "session.json")
         sentences = tuple(str(sentence) for sentence in values["sentences"])
         language, speaker = str(values["language"]), str(values["speaker"])
+        if not sentences or not isinstance(values["sentences"], list):
+            raise ValueError("no sentences")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError("There is no list of sentences {name!r}.", name=name) from error
     rows = read_json_lines(folder / "metadata.jsonl")[0]
-    clips = {
-        int(row["number"]): float(row["duration"])
-        for row in rows
-        if (folder / _clip_name(int(row["number"]))).is_file()
-    }
+    clips = dict(pair for row in rows if (pair := _clip_of(row, folder, len(sentences))))
     return Session(folder, name, language, speaker, sentences, clips)
 
 
 def sessions(root: Path) -> list[Session]:
-    """All sessions, the one worked on last first."""
+    """All sessions that can be opened, the one worked on last first."""
     folders = [path for path in root.glob("*") if (path / "session.json").is_file()]
     folders.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-    return [open_session(root, path.name) for path in folders]
+    found = []
+    for path in folders:
+        with suppress(ConfigError):  # a broken one hides no other
+            found.append(open_session(root, path.name))
+    return found
 
 
 def keep_clip(session: Session, number: int, samples: NDArray[np.generic], rate: int) -> Session:
@@ -220,6 +223,15 @@ def delete_session(root: Path, name: str) -> None:
     folder = open_session(root, name).folder
     with storage_errors(folder):
         shutil.rmtree(folder)
+
+
+def _clip_of(row: Mapping[str, Any], folder: Path, sentences: int) -> tuple[int, float] | None:
+    """Number and length of the clip of a row; None if it tells of none that is there."""
+    number, seconds = row.get("number"), row.get("duration")
+    if type(number) is not int or not isinstance(seconds, int | float):
+        return None
+    is_there = 0 <= number < sentences and (folder / _clip_name(number)).is_file()
+    return (number, float(seconds)) if is_there and 0 < seconds <= LONGEST_SECONDS else None
 
 
 def _row(session: Session, number: int, seconds: float) -> dict[str, Any]:

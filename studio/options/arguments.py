@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from studio.errors import ConfigError, in_brief
+from studio.files import parse_yaml
 from studio.options import dialects
 from studio.options.choices import ALL_LINEAR
 from studio.options.training import FIELDS as _FIELDS
@@ -32,7 +33,6 @@ _STRENGTH_BEFORE_IT_WAS_CHOSEN = 0.85
 
 _MOST_CHARACTERS = 50_000
 """Of a file of settings; the longest that the studio writes has 6,000."""
-_MOST_BRACKETS = 200
 _SETTINGS = (".json", ".yaml", ".yml")
 
 _ALIASES = {alias: f.name for f in _FIELDS.values() for alias in f.metadata["aliases"]}
@@ -293,7 +293,7 @@ def _read_mapping(path: Path) -> Mapping[str, Any]:
     """The mapping in a JSON or YAML file; what is null there is left at its default."""
     text = _text_of(path)
     try:
-        values = json.loads(text) if path.suffix.lower() == ".json" else _from_yaml(text)
+        values = json.loads(text) if path.suffix.lower() == ".json" else parse_yaml(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError(
             "The configuration {path} is not valid YAML or JSON: {reason}",
@@ -323,17 +323,3 @@ def _text_of(path: Path) -> str:
             reason=getattr(error, "strerror", None) or "not UTF-8 text",
         ) from error
     return text
-
-
-def _from_yaml(text: str) -> Any:
-    """Without aliases and deep nesting: a few lines of those can stand for gigabytes, or for minutes."""
-    import yaml
-
-    if text.count("[") + text.count("{") > _MOST_BRACKETS:
-        raise ValueError("too many brackets: each option has one value")
-    try:
-        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
-            raise ValueError("aliases (*name) are not taken: write the value out")
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error

@@ -155,7 +155,8 @@ def _start_time(pid: int) -> float:
 def environment(settings: Settings) -> dict[str, str]:
     """Of a child process: this process's environment with the settings of this studio."""
     env = {name: value for name, value in os.environ.items() if not _is_launchers(name)}
-    env.pop("STUDIO_AUTH", None)  # a worker lets nobody in, and needs no password
+    for secret in ("STUDIO_AUTH", "STUDIO_API_KEY"):  # a worker lets nobody in, and needs no password
+        env.pop(secret, None)
     env["STUDIO_HOME"] = str(settings.home)
     env["STUDIO_THREADS"] = str(settings.threads)
     if settings.hf_cache != Path():

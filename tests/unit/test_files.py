@@ -1,6 +1,8 @@
 from pathlib import Path
 
-from studio.files import append_json_line, read_json_lines
+import pytest
+
+from studio.files import append_json_line, parse_yaml, read_json_lines
 
 EARLIER, LAST, NEXT = {"number": 1}, {"text": '早安 {"}\n', "more": [1, {"a": None}]}, {"number": 3}
 
@@ -28,3 +30,29 @@ def test_a_file_that_is_cut_off_at_its_first_line_goes_on(tmp_path: Path) -> Non
     path.write_bytes(b'{"num')
     append_json_line(path, NEXT)
     assert read_json_lines(path)[0] == [NEXT]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a: &a [x]\nb: &b [*a, *a]\n", "aliases"),
+        ("a: &a [*a]", "aliases"),
+        ("[" * 60, "too deeply"),
+        ("- " * 60 + "a", "too deeply"),
+        ("a: 1" + ":59" * 10_000, "more than 1000 characters"),
+        ("a: 1" + ":59" * 300 + ".5", "too large"),
+        ("a: [1", "expected"),
+        ("a: !mine b", "constructor"),
+        ("a: 2026-13-45", "month"),
+    ],
+)
+def test_yaml_that_takes_more_than_its_length_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        parse_yaml(text)
+
+
+def test_yaml_of_plain_values_is_read() -> None:
+    assert parse_yaml("a: [1, {b: no}]") == {"a": [1, {"b": False}]}
+    for prose in ("long " * 1000 + "text", "長文" * 1000):
+        assert parse_yaml(f"a: {prose}\n") == {"a": prose}
+    assert parse_yaml("") is None

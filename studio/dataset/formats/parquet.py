@@ -18,7 +18,7 @@ ENDING = PARQUET_ENDING
 METADATA = f"metadata{ENDING}"
 _MOST_ROWS, _MOST_BYTES = 64, 2**24
 """Of rows that are unpacked together."""
-_LARGEST_ROW_BYTES = 2**28
+LARGEST_ROW_BYTES = 2**28
 """A larger row is no clip."""
 _TIGHTEST = 200
 """No speech and no text is packed so many times smaller than it is; what is small may be."""
@@ -88,11 +88,11 @@ def _tables(path: str, groups: Sequence[int] | None, columns: list[str] | None) 
             step = max(batch.num_rows, 1) if fits else 1
             for start in range(0, batch.num_rows, step):
                 rows = batch.slice(start, step)
-                if not fits and sum(map(_unpacked_bytes, rows.columns)) > _LARGEST_ROW_BYTES:
+                if not fits and sum(map(_unpacked_bytes, rows.columns)) > LARGEST_ROW_BYTES:
                     raise ManifestError(
                         "{path} has a row of more than {size}, which is no clip.",
                         path=path,
-                        size=format_bytes(_LARGEST_ROW_BYTES),
+                        size=format_bytes(LARGEST_ROW_BYTES),
                     )
                 names = rows.schema.names
                 schema = pyarrow.schema([plain.schema_arrow.field(name) for name in names])
@@ -108,7 +108,7 @@ def _require_speech(path: str, metadata: Any) -> None:
             is_list = metadata.schema.column(number).max_repetition_level > 0
             packed += chunk.total_compressed_size
             unpacked += max(chunk.total_uncompressed_size, 8 * chunk.num_values * is_list)
-        if unpacked > max(_LARGEST_ROW_BYTES, _TIGHTEST * packed):
+        if unpacked > max(LARGEST_ROW_BYTES, _TIGHTEST * packed):
             raise ManifestError(
                 "{path} holds {size} in {packed}, which is packed tighter than speech is.",
                 path=path,

@@ -26,7 +26,7 @@ class SmallHub(ThreadingHTTPServer):
         self.content = parquet.read_bytes()
         self.cards = dict(cards)
         self.names = {"speech", "broken", *cards}
-        self.refused = 0
+        self.refused = self.sent_bytes = 0
 
     def __enter__(self) -> "SmallHub":
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -93,4 +93,5 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
+            self.server.sent_bytes += len(data)
             self.wfile.write(data)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 import soundfile
 
+from studio.dataset.cards import MOST_BYTES
 from studio.dataset.hub import with_bytes
 from studio.dataset.manifest import read_manifest
 from studio.errors import ManifestError
@@ -18,7 +19,7 @@ from studio.options.sources import is_dataset_id
 from tests.studio_process import ROOT
 
 from .conftest import sweep
-from .small_hub import SmallHub
+from .small_hub import FILE, REVISION, SmallHub
 
 READ = """
 import json, sys
@@ -52,6 +53,20 @@ def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("hub") / "train-00000-of-00001.parquet"
     pyarrow.parquet.write_table(pyarrow.Table.from_pydict(columns, schema=features.arrow_schema), path)
     return path
+
+
+READ_BYTES = """
+import sys
+from studio.dataset.hub import with_bytes
+from studio.errors import ManifestError
+place, size = sys.argv[1], int(sys.argv[2])
+value = {"bytes": None, "path": place}
+assert len(with_bytes(value, "somebody/speech", size)["bytes"]) == size
+try:
+    with_bytes(value, "somebody/speech", size - 1)
+except ManifestError as error:
+    print(error)
+"""
 
 
 class Asked(NamedTuple):
@@ -138,6 +153,16 @@ def test_a_card_of_the_hub_that_leads_out_of_its_dataset_is_refused_and_nobody_i
     assert plain[1:] == [["one", 1.0], ["two", 2.0], ["three", 3.0]]
 
 
+def test_a_card_of_the_hub_that_would_take_hours_or_gigabytes_is_refused(ask: Callable[..., Asked]) -> None:
+    places = "a: &a [data/*]\nconfigs:\n- config_name: default\n  data_files: *a"
+    cards = {"aliases": f"---\n{places}\n---\n", "long": "#" * (MOST_BYTES + 1)}
+    (aliases, long), _, hub = ask([(f"somebody/{name}", None) for name in cards], cards)
+    assert aliases[0] == long[0] == "ManifestError"
+    assert "aliases (*name) are not taken" in aliases[1]
+    assert "somebody/long/README.md is longer than 1.00 MiB" in long[1]
+    assert hub.sent_bytes < MOST_BYTES, "the long card is not fetched"
+
+
 def test_a_folder_of_parquet_files_is_read_like_the_dataset_it_came_from(
     parquet: Path, tmp_path: Path
 ) -> None:
@@ -165,6 +190,23 @@ def test_a_folder_of_parquet_files_is_read_like_the_dataset_it_came_from(
 def test_a_recording_that_is_not_in_the_dataset_is_not_opened(path: str) -> None:
     with pytest.raises(ManifestError, match="names a recording that is not in it"):
         with_bytes({"bytes": None, "path": path}, "somebody/speech")
+
+
+def test_a_recording_that_is_larger_than_a_clip_is_not_held_in_memory(
+    parquet: Path, environ: dict[str, str], tmp_path: Path
+) -> None:
+    place = f"hf://datasets/somebody/speech@{REVISION}/{FILE}"
+    with SmallHub(parquet, {}) as hub:
+        done = subprocess.run(
+            [sys.executable, "-c", READ_BYTES, place, str(parquet.stat().st_size)],
+            env={**environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+        )
+    assert done.returncode == 0, done.stderr
+    assert "The dataset somebody/speech has a recording of more than" in done.stdout
+    assert f"({place}), which is no clip" in done.stdout
 
 
 def test_a_dataset_id_is_told_from_a_path() -> None:

@@ -1,5 +1,6 @@
 """Sentences read aloud: what is kept is what is trained on, and nothing is lost on the way."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,12 @@ from studio.dataset.recordings import (
     without_silence,
 )
 from studio.errors import AudioError, ConfigError
+from studio.files import append_json_line
 
 RATE = 48_000
 VOICE = (3000 * np.sin(np.arange(2 * RATE) / 30)).astype(np.int16)
 TEXT = "\ufefffirst\n\n second \nthird\n".removeprefix("\ufeff")
+SESSION = '{"language": "en", "speaker": "", "sentences": %s}'
 
 
 def test_a_manifest_grows_with_each_sentence(tmp_path: Path) -> None:
@@ -97,3 +100,38 @@ def test_sessions_are_listed_and_deleted(tmp_path: Path) -> None:
     assert [session.name for session in sessions(tmp_path)] == ["two"]
     with pytest.raises(ConfigError, match="no list of sentences 'one'"):
         delete_session(tmp_path, "one")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"duration": 1.0},
+        {"number": "one", "duration": 1.0},
+        {"number": True, "duration": 1.0},
+        {"number": 10**400, "duration": 1.0},
+        {"number": -1, "duration": 1.0},
+        {"number": 1},
+        {"number": 1, "duration": "long"},
+        {"number": 1, "duration": float("nan")},
+        {"number": 1, "duration": 10**400},
+    ],
+)
+def test_a_row_that_tells_of_no_clip_is_passed_over(row: dict[str, object], tmp_path: Path) -> None:
+    session = keep_clip(begin_session(tmp_path, "list", TEXT), 0, VOICE, RATE)
+    shutil.copy(session.folder / "00001.flac", session.folder / "00002.flac")
+    append_json_line(session.manifest, row)
+    assert open_session(tmp_path, "list").clips == {0: 2.0}
+    assert keep_clip(open_session(tmp_path, "list"), 1, VOICE, RATE).clips == {0: 2.0, 1: 2.0}
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '"list"', "{}", *(SESSION % said for said in ("[]", '"abc"', "null", "{}"))]
+)
+def test_a_broken_session_hides_no_other(content: str, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        begin_session(tmp_path, name, TEXT)
+    (tmp_path / "two" / "session.json").write_text(content, encoding="utf-8")
+    shutil.copytree(tmp_path / "one", tmp_path / ("no name " * 9))
+    assert [session.name for session in sessions(tmp_path)] == ["one"]
+    with pytest.raises(ConfigError, match="no list of sentences 'two'"):
+        open_session(tmp_path, "two")

@@ -28,6 +28,13 @@ def test_a_run_does_not_look_for_the_launcher_of_the_command(
     assert "MASTER_PORT" in environment(settings), "somebody has set it for a reason"
 
 
+def test_a_run_is_not_told_who_may_come_in(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets = {"STUDIO_AUTH": "ada:never-told", "STUDIO_API_KEY": "never-told"}
+    for name, value in secrets.items():
+        monkeypatch.setenv(name, value)
+    assert secrets.keys() & environment(settings).keys() == set()
+
+
 @pytest.mark.parametrize(("told", "policy"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
 def test_threads_leave_the_cores_to_others_while_they_wait_unless_they_are_told(
     settings: Settings, told: dict[str, str], policy: str
