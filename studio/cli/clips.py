@@ -40,8 +40,8 @@ def add_clip_options(parser: Parser) -> None:
     parser.option(
         "group", f"Only clips of one group, such as speaker=anna; groups are by {', '.join(GROUPINGS)}."
     )
-    parser.option("said", 'Only clips in which this word is wrong; "" for words that were put in.')
-    parser.option("written", 'Only clips in which this word is written wrongly; "" for words left out.')
+    parser.option("said", 'Only clips in which this word is wrong; "" for inserted words.')
+    parser.option("written", 'Only clips in which this word is written wrongly; "" for deleted words.')
     parser.option(
         "errors_at",
         "Only clips at one dot of the page's figure of two models: percent of errors of the one compared "

@@ -347,8 +347,8 @@ def _errors(found: dict[str, Any]) -> str:
         f"# {found['model']}",
         "words right: " + (", ".join(f"{r['word']} {r['right']}/{r['said']}" for r in wrong) or "all"),
         "confusions: " + first("confusions", lambda row: f"{row['said']} → {row['written']} ×{row['count']}"),
-        "left out: " + first("deletions", lambda row: f"{row['word']} ×{row['count']}"),
-        "put in: " + first("insertions", lambda row: f"{row['word']} ×{row['count']}"),
+        "deleted: " + first("deletions", lambda row: f"{row['word']} ×{row['count']}"),
+        "inserted: " + first("insertions", lambda row: f"{row['word']} ×{row['count']}"),
         f"repetitions: in {found['loops']} clips",
     ]
     if silence["clips"]:

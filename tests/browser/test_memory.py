@@ -42,7 +42,7 @@ def test_a_stranger_learns_in_three_choices_how_to_tune_large_v3_on_a_3060(open_
     expect(page.locator("#train-train_data input")).to_have_value("demo")
 
 
-def test_gpu_and_model_are_those_of_the_other_section(open_page: OpenPage) -> None:
+def test_gpu_model_method_and_longest_text_are_those_of_the_other_section(open_page: OpenPage) -> None:
     page = open_page()
     expect(page.locator("#memory-chart .js-plotly-plot")).to_be_visible()
     show_section(page, "fit")
@@ -52,15 +52,22 @@ def test_gpu_and_model_are_those_of_the_other_section(open_page: OpenPage) -> No
     expect(page.locator("#fit-verdict")).to_contain_text("RTX 3060")
     show_section(page, "estimate")
     expect(page.locator("#memory-verdict")).to_contain_text("RTX 3060")
+    expect(page.locator("#memory-method input")).to_have_value("LoRA (small adapter)")
+    choose(page, "memory-method", "DoRA")
+    page.locator("#memory-label_length input").fill("100")
     expect(page.locator("#memory-base_model input")).to_have_value(re.compile("^Whisper small "))
     let_go = held(page, "queue/join")  # whoever is quicker than the answers
     choose(page, "memory-base_model", "Whisper medium ")
     show_section(page, "fit")
     expect(page.locator("#fit-base_model input")).to_have_value(re.compile("^Whisper medium "))
+    expect(page.locator("#fit-method input")).to_have_value(re.compile("^DoRA"))
+    expect(page.locator("#fit-label_length input")).to_have_value("100")
     let_go()
     expect(page.locator("#fit-command textarea")).to_have_value(re.compile("openai/whisper-medium "))
     choose(page, "fit-base_model", "Automatic")
+    page.locator("#fit-label_length input").fill("90")
     show_section(page, "estimate")
+    expect(page.locator("#memory-label_length input")).to_have_value("90")
     expect(page.locator("#memory-base_model input")).to_have_value(re.compile("^Whisper medium "))
     show_section(page, "fit")
     expect(page.locator("#fit-base_model input")).to_have_value(re.compile("Automatic"))

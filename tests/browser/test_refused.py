@@ -96,6 +96,18 @@ def test_what_was_shown_stays_when_the_next_thing_fails_or_is_cancelled(
     expect(status).to_contain_text("words.wav is not a sound file")
     expect(page.locator("#transcript textarea")).to_have_value(text)
     expect(page.locator("#transcript-downloads a")).to_have_count(5)
+    page.get_by_role("button", name="Layout of the captions").click()
+    width = page.locator("#caption-max_line_width")
+    width.locator("input").fill("42.5")
+    page.locator("#transcribe-start").click()
+    for place in (status, width):
+        expect(place).to_contain_text("must be a whole number, got 42.5")
+    page.get_by_role("tab", name="Many files", exact=True).click()
+    page.get_by_role("button", name="Layout of the captions").click()
+    page.locator("#many-max_line_count input").fill("")
+    page.locator("#many-start").click()
+    for place in (page.locator("#many-status"), page.locator("#many-max_line_count")):
+        expect(place).to_contain_text("is empty: give a number")
     no_toast(page)
 
 

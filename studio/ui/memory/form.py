@@ -20,6 +20,8 @@ from studio.units import format_bytes
 DEFAULT_MODEL = "openai/whisper-small"
 _TRAINING_ONLY = ("method", "gradient_checkpointing", "lora_r", "label_length")
 _TRANSCRIBING_ONLY = ("engine", "num_beams")
+_SHARED = ("gpu", "base_model", "method", "label_length")
+"""Fields of the same question in two sections."""
 
 
 def build_form(registry: ModelRegistry) -> tuple[dict[str, Block], gr.Accordion]:
@@ -87,11 +89,11 @@ def gpu_field(**more: Any) -> gr.Dropdown:
 
 
 def share_choices(section: gr.Tab, form: dict[str, Block], not_taken: str = "") -> None:
-    """GPU and model that were chosen in one section are those of the other when it is opened, but for the
+    """What was chosen for `_SHARED` in one section is chosen in the other when it is opened, but for the
     value that only the other has. To be wired before whatever asks the studio: the page goes through the
     handlers of an event in turn, and waits for the answer of each.
     """
-    for name in ("gpu", "base_model"):
+    for name in _SHARED:
         field, chosen = form[name], f"window.chosen_{name}"
         keep = f"(value) => {{ {chosen} = value; return []; }}"
         take = f"(value) => [undefined, '{not_taken}'].includes({chosen}) ? value : {chosen}"

@@ -177,7 +177,11 @@ def _title(spec: ModelSpec, locale: str) -> str:
 
 def known_name(model: str | None, locale: str) -> str:
     """What the model of an id is called, as far as that is known without the others; empty of none."""
-    return tr(N_("Demo model"), locale) if model == DEMO_ID else model or ""
+    if model == DEMO_ID:
+        return tr(N_("Demo model"), locale)
+    released = find_released(model or "")
+    # Of what else a released model answers to, a model of one's own may have the name.
+    return released.title if released and released.id == model else model or ""
 
 
 def model_names(registry: ModelRegistry, locale: str) -> Callable[[str], str]:

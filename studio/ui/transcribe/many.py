@@ -206,7 +206,7 @@ def _with_folder(files: list[str] | None, folder: list[str] | None) -> list[str]
 
 async def _hear_all(studio: _Studio, values: dict[str, Any], request: gr.Request) -> AsyncIterator[list[Any]]:
     """Hears what has no result yet, some recordings at a time, and between them lets others have a turn."""
-    layout = CaptionLayout(*(int(values.pop(name) or 0) for name in LAYOUT_BOUNDS))
+    layout = CaptionLayout(*(values.pop(name) for name in LAYOUT_BOUNDS))
     files, place, model = values.pop("files") or [], values.pop("place").strip(), values.pop("model")
     options, choice = chosen(values)
     locale, visitor = request_locale(request), str(request.session_hash)

@@ -125,7 +125,7 @@ async def _transcribe(
     cancelled or fails, the one before it is shown again."""
     locale = request_locale(request)
     before: ShownTranscript | None = values.pop("before")
-    layout = CaptionLayout(*(int(values.pop(name) or 0) for name in LAYOUT_BOUNDS))
+    layout = CaptionLayout(*(values.pop(name) for name in LAYOUT_BOUNDS))
     audio, model = values.pop("audio"), values.pop("model")
     if not audio:
         raise AudioError("There is no recording yet: upload a file, press Record, or take a sample.")

@@ -89,6 +89,20 @@ def test_the_memory_table_adds_up_and_shows_formulas() -> None:
     assert "Gradients 1.00 GiB 2 × 3 B" in shown and "Total 2.00 GiB" in shown
 
 
+def test_a_released_model_has_one_name_wherever_it_is_named() -> None:
+    small = "openai/whisper-small"
+    tuned, started = spec(base_model=small), replace(run(), config=TrainingConfig(base_model=small))
+    heard = Transcript("hi", (), "en", 10.0, small, "hf")
+    for shown in (
+        transcript_views.transcript_facts(heard, "en"),
+        run_views.history_table([started], 1, "", "en"),
+        views.models_table([tuned], "en"),
+        views.model_details(tuned, "en"),
+    ):
+        assert "Whisper small" in text_of(shown) and small not in shown
+    assert views.known_name("small", "en") == "small", "a model of one's own may be called so"
+
+
 def test_a_broken_model_is_listed_with_what_is_wrong() -> None:
     shown = text_of(views.models_table([spec(problem=Message("config.json is missing"))], "en"))
     assert "Broken" in shown and "config.json is missing" in shown
