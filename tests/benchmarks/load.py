@@ -1,7 +1,9 @@
 """A lab's afternoon: how long does an answer take while many calculate, some transcribe and one trains?
 
 `python -m tests.benchmarks.load [--alone 2] [--minutes 2] [--thinking 50] [--transcribing 20]` writes
-`reports/load.md`: so many minutes with those who calculate alone, so many with all. Each visitor thinks 5 to 15 s, asks, and waits for the answer. The server is watched meanwhile: memory, open files, threads, child processes.
+`reports/load.md`: so many minutes with those who calculate alone, so many with all. Each visitor thinks 5 to
+15 s, asks, and waits for the answer. The server is watched meanwhile: memory, open files, threads, child
+processes.
 """
 
 import argparse
@@ -159,8 +161,8 @@ def report(parts: dict[str, Found], rest: dict[str, float]) -> str:
     return (
         "# Load\n\n"
         f"`python -m tests.benchmarks.load`, "
-        f"{' and '.join(f'{found.minutes:g}' for found in parts.values())} minutes, {os.cpu_count()} cores, the "
-        f"visitors on the same machine; each thinks {THINKS_SECONDS[0]:g} to {THINKS_SECONDS[1]:g} s. "
+        f"{' and '.join(f'{found.minutes:g}' for found in parts.values())} minutes, {os.cpu_count()} cores, "
+        f"the visitors on the same machine; each thinks {THINKS_SECONDS[0]:g} to {THINKS_SECONDS[1]:g} s. "
         f"{told}.\n\n"
         "| part | who | answers | median, s | 95th percentile, s | longest, s | whoever waited most, beside "
         "the mean of all visitors |\n|---|---|---|---|---|---|---|\n"
