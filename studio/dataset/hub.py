@@ -6,6 +6,8 @@ The copy is what is read, so a dataset that was read before can be read again wi
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,10 @@ from studio.dataset.columns import Wanted, columns_of
 from studio.dataset.copies import TABLE, copies, is_audio, is_current, rows_of_dataset, write_copy
 from studio.dataset.formats.parquet import LARGEST_ROW_BYTES, streamed
 from studio.errors import HubUnreachableError, ManifestError, StudioError, first_line
+from studio.patience import ANSWERS_IN, within
 from studio.units import format_bytes
 
-_TIMEOUT_SECONDS = 10.0
+_ANSWER_SECONDS = 10.0
 _RETRIES = 1
 _PACKED = re.compile(r"(zip|tar|gzip|bz2|xz|zstd|lz4)://.*", re.DOTALL)
 """What a recording may be packed in. Any other step before the last would be opened for itself."""
@@ -30,8 +33,10 @@ def fetch(
     cache_dir: Path | None,
     local_files_only: bool,
     wanted: Wanted,
+    answer_seconds: float = _ANSWER_SECONDS,
 ) -> Path:
-    """The metadata file of the local copy of a hub dataset, made now if need be.
+    """The metadata file of the local copy of a hub dataset, made now if need be. `answer_seconds` is how long
+    the hub may take for its first answer.
 
     Raises:
         HubUnreachableError: if there is no copy, and the hub does not answer or must not be asked.
@@ -43,7 +48,7 @@ def fetch(
     root = copies(cache_dir) / name.replace("/", "--")
     whole, limited = root / part, root / f"{part}--first-{max_rows}"
     try:
-        revision = _revision(name, local_files_only)
+        revision = _revision(name, local_files_only, answer_seconds)
     except HubUnreachableError:
         for copy in (whole, limited):
             if (copy / TABLE).is_file():
@@ -52,7 +57,7 @@ def fetch(
     for copy in (whole, limited):
         if is_current(copy, revision):
             return copy / TABLE
-    rows = _received(name, config, split, revision, wanted)
+    rows = _received(name, config, split, revision, wanted, answer_seconds)
     return write_copy(rows, whole if max_rows is None else limited, revision, max_rows, wanted)
 
 
@@ -62,7 +67,7 @@ def _parts(source: str, split: str) -> tuple[str, str | None, str]:
     return name, config or None, named_split or split
 
 
-def _revision(name: str, local_files_only: bool) -> str:
+def _revision(name: str, local_files_only: bool, answer_seconds: float) -> str:
     """The commit of the dataset on the hub: one short request that tells whether it can be read at all."""
     if local_files_only:
         raise HubUnreachableError(
@@ -74,17 +79,16 @@ def _revision(name: str, local_files_only: bool) -> str:
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
     try:
-        info = HfApi().dataset_info(name, timeout=_TIMEOUT_SECONDS)
+        ask = partial(HfApi().dataset_info, name, timeout=answer_seconds)
+        revision = within(ANSWERS_IN * answer_seconds, ask).sha
     except GatedRepoError as error:
-        raise ManifestError(
-            "The dataset {name} asks for your consent: accept its terms on the hub, "
-            "then log in with hf auth login.",
-            name=name,
-        ) from error
+        raise _gated(name) from error
     except RepositoryNotFoundError as error:
         raise ManifestError(
             "There is no file or folder {name}, and no such dataset on the model hub.", name=name
         ) from error
+    except (JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise _no_hub(name) from error
     except Exception as error:
         raise HubUnreachableError(
             "There is no file or folder {name}, and the model hub does not answer ({reason}): "
@@ -92,20 +96,43 @@ def _revision(name: str, local_files_only: bool) -> str:
             name=name,
             reason=first_line(error),
         ) from error
-    return str(info.sha)
+    if not isinstance(revision, str) or not revision:
+        raise _no_hub(name)
+    return revision
+
+
+def _gated(name: str) -> ManifestError:
+    return ManifestError(
+        "The dataset {name} asks for your consent: accept its terms on the hub, "
+        "then log in with hf auth login.",
+        name=name,
+    )
+
+
+def _no_hub(name: str) -> HubUnreachableError:
+    return HubUnreachableError(
+        "Something else answered in place of the model hub: if your network asks for a login, "
+        "log in, then try {model} again.",
+        model=name,
+    )
 
 
 def _received(
-    name: str, config: str | None, split: str, revision: str, wanted: Wanted
+    name: str, config: str | None, split: str, revision: str, wanted: Wanted, answer_seconds: float
 ) -> Iterator[dict[str, Any]]:
     """The rows of `_streamed`, with whatever goes wrong on the way as a sentence."""
+    from huggingface_hub.errors import GatedRepoError
+
     try:
-        for card in _cards(name, revision):
-            require_own_files(card, f"{name}/{card.name}")
+        for file in CARDS:
+            if card := within(ANSWERS_IN * answer_seconds, partial(_card, name, file, revision)):
+                require_own_files(card, f"{name}/{file}")
         for part in split.split("+"):
             yield from _streamed(name, config, part, revision, wanted)
     except StudioError:
         raise
+    except GatedRepoError as error:
+        raise _gated(name) from error
     except (ValueError, FileNotFoundError, RuntimeError) as error:
         raise ManifestError(
             "The dataset {name} cannot be read ({reason}).", name=name, reason=first_line(error)
@@ -118,21 +145,20 @@ def _received(
         ) from error
 
 
-def _cards(name: str, revision: str) -> Iterator[Path]:
-    """The files of a dataset that say where its data are."""
+def _card(name: str, file: str, revision: str) -> Path | None:
+    """A file of a dataset that says where its data are, if it has one."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
-    for file in CARDS:
-        try:
-            about = get_hf_file_metadata(hf_hub_url(name, file, repo_type="dataset", revision=revision))
-            if about.size is None or about.size > MOST_BYTES:
-                raise too_long(f"{name}/{file}")
-            yield Path(hf_hub_download(name, file, repo_type="dataset", revision=revision))
-        except LocalEntryNotFoundError as error:
-            raise ConnectionError(str(error)) from error
-        except EntryNotFoundError:
-            continue
+    try:
+        about = get_hf_file_metadata(hf_hub_url(name, file, repo_type="dataset", revision=revision))
+        if (about.size or 0) > MOST_BYTES:
+            raise too_long(f"{name}/{file}")
+        return Path(hf_hub_download(name, file, repo_type="dataset", revision=revision))
+    except LocalEntryNotFoundError as error:
+        raise ConnectionError(str(error)) from error
+    except EntryNotFoundError:
+        return None
 
 
 def _streamed(

@@ -3,14 +3,18 @@
 import csv
 import io
 import math
-from collections.abc import Mapping
+import operator
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_origin, get_type_hints
 
 from studio.evaluation.metrics import Comparison
 from studio.messages import Message
 
 SCHEMA_VERSION = 1
+_MOST = 2**53
+"""Counts and line numbers end long before; larger ones are no floats."""
+_Row = TypeVar("_Row")
 
 
 @dataclass(frozen=True)
@@ -129,18 +133,18 @@ class Evaluation:
         Raises:
             KeyError, TypeError, ValueError: if something is missing, or of another kind.
         """
-        models = tuple(
-            ModelRow(**{**row, "non_speech": NonSpeech(**row["non_speech"]) if row["non_speech"] else None})
-            for row in found["models"]
+        models = _rows(
+            ModelRow,
+            (
+                {
+                    **row,
+                    "scripts": _counts(row["scripts"]),
+                    "non_speech": _rows(NonSpeech, [row["non_speech"]])[0] if row["non_speech"] else None,
+                }
+                for row in found["models"]
+            ),
         )
-        utterances = tuple(UtteranceRow(**row) for row in found["utterances"])
-        # A whole number is a float, too.
-        kinds = {
-            name: kind | int if isinstance(0.0, kind) else kind
-            for name, kind in get_type_hints(UtteranceRow).items()
-        }
-        if not all(isinstance(value, kinds[name]) for row in utterances for name, value in vars(row).items()):
-            raise TypeError("a value is of another kind")
+        utterances = _rows(UtteranceRow, found["utterances"])
         if [row.model for row in utterances] != [row.id for row in models] * (
             len(utterances) // max(1, len(models))
         ):
@@ -148,14 +152,14 @@ class Evaluation:
         return cls(
             str(found["source"]),
             models,
-            tuple(ComparisonRow(**row) for row in found["comparisons"]),
+            _rows(ComparisonRow, found["comparisons"]),
             utterances,
-            tuple(
-                ProblemRow(row["line"], row["audio_path"], Message("{name}", name=row["reason"]))
-                for row in found["problems"]
+            _rows(
+                ProblemRow,
+                ({**row, "reason": Message("{name}", name=str(row["reason"]))} for row in found["problems"]),
             ),
-            dict(found["reference_scripts"]),
-            tuple(NormalizerRow(**row) for row in found["normalizers"]),
+            _counts(found["reference_scripts"]),
+            _rows(NormalizerRow, found["normalizers"]),
         )
 
     def figures(self) -> dict[str, Any]:
@@ -172,3 +176,32 @@ class Evaluation:
         table.writeheader()
         table.writerows(vars(row) for row in self.utterances)
         return written.getvalue()
+
+
+def _rows(row_type: type[_Row], found: Iterable[Mapping[str, Any]]) -> tuple[_Row, ...]:
+    """The rows of a table.
+
+    Raises:
+        TypeError: if a value is missing, or of another kind.
+    """
+    kinds = {name: _accepted(kind) for name, kind in get_type_hints(row_type).items()}
+    rows = tuple(row_type(**row) for row in found)
+    for row in rows:
+        for name, value in vars(row).items():
+            if not isinstance(value, kinds[name]) or (isinstance(value, int) and abs(value) > _MOST):
+                raise TypeError("a value is of another kind")
+    return rows
+
+
+def _accepted(kind: Any) -> Any:
+    """What a field may be: a whole number is a float, too, and what is in a dict is not looked at."""
+    kind = dict if get_origin(kind) is dict else kind
+    return kind | int if isinstance(0.0, kind) else kind
+
+
+def _counts(found: Any) -> dict[str, int]:
+    """Clips in each script."""
+    counts: dict[str, int] = {str(name): operator.index(count) for name, count in found.items()}
+    if any(count > _MOST for count in counts.values()):
+        raise ValueError("a count is too large")
+    return counts

@@ -5,12 +5,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from threading import Thread
 from typing import Any
 
 from studio.errors import HubUnreachableError, ModelNotFoundError, StorageError
 from studio.files import require_free_space, storage_errors
+from studio.patience import ANSWERS_IN, within
 from studio.room import NO_LIMIT, Room, note_use
 from studio.units import format_bytes
 
@@ -24,8 +23,6 @@ _EXPORT = "model.bin"
 _UNWANTED = ["*/*"]
 """Subfolders hold the same weights for other libraries."""
 _ANSWER_SECONDS = 5.0
-_ANSWERS_IN = 4
-"""Times the limit for a first byte: so long may a whole answer take, of whatever size its pieces are."""
 
 
 def cached_snapshots(hf_cache: Path) -> dict[str, Path]:
@@ -116,7 +113,7 @@ def _sizes(hub_id: str, endpoint: str | None, answer_seconds: float) -> dict[str
     try:
         api = HfApi(endpoint=endpoint)
         ask = partial(api.model_info, hub_id, timeout=answer_seconds, files_metadata=True)
-        info = _within(_ANSWERS_IN * answer_seconds, ask)
+        info = within(ANSWERS_IN * answer_seconds, ask)
         sizes = {str(entry.rfilename): int(entry.size or 0) for entry in info.siblings or ()}
     except TimeoutError as error:
         raise _unreachable(hub_id) from error
@@ -125,31 +122,6 @@ def _sizes(hub_id: str, endpoint: str | None, answer_seconds: float) -> dict[str
     if not sizes:
         raise _no_hub(hub_id)
     return sizes
-
-
-def _within(seconds: float, ask: Callable[[], Any]) -> Any:
-    """The answer, if it is there after so many seconds: a library's own limit begins anew with each byte.
-
-    Raises:
-        TimeoutError: if it is not; then nobody waits for it any more.
-    """
-    answers: SimpleQueue[tuple[Any, Exception | None]] = SimpleQueue()
-
-    def work() -> None:
-        """Downloads, and keeps what goes wrong."""
-        try:
-            answers.put((ask(), None))
-        except Exception as error:  # noqa: BLE001 - it is raised where somebody waits for it
-            answers.put((None, error))
-
-    Thread(target=work, daemon=True).start()
-    try:
-        answer, error = answers.get(timeout=seconds)
-    except Empty:
-        raise TimeoutError from None
-    if error is not None:
-        raise error
-    return answer
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import copy
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studio.cli import train
+from studio.cli import evaluate, train
 from studio.cli.follow import as_dict
 from studio.cli.parsing import run_options
 from studio.dataset.manifest import read_manifest
@@ -28,12 +29,14 @@ from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
 from studio.runs.history import Histories
 from studio.runs.view import view
+from studio.settings import Settings
 from studio.training.run_dir import RunDir
 from studio.transcription.results import ResultsFile
 from studio.ui.shared.links import linked_values
 from studio.ui.shared.views import model_details
 from studio.ui.train.run_views import run_findings, run_status
 from tests.golden.conftest import HOMES
+from tests.unit.cli.test_clips import WHOLE
 from tests.unit.registry.conftest import SMALL, make_adapter, make_whisper
 
 (HOME,) = HOMES.iterdir()
@@ -187,6 +190,16 @@ def test_results_that_are_gone_on_with(folder: Path, rows: Any) -> None:
     path = written(folder / "results.json", rows)
     sounds = [Path("a.wav"), Path("b.wav")]
     answered(lambda: ResultsFile(path, sounds, "demo", overwrite=False))
+
+
+@given(found=spoiled(json.loads(json.dumps(WHOLE.to_json()))))
+def test_an_evaluation_that_is_looked_into(
+    folder: Path, found: Any, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(written(folder / "evaluation.json", found))
+    for words in ("--errors", "--sort unsure --show lost", "--json --group speaker=P"):
+        answered(partial(evaluate.run, ["--result", path, *words.split()], settings))
+    capsys.readouterr()
 
 
 MODEL = {

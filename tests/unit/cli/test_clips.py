@@ -1,6 +1,7 @@
 """`evaluate --result`: an evaluation that was saved is sorted, filtered and searched as on the page."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,12 +9,21 @@ import pytest
 from studio.cli import evaluate
 from studio.errors import ConfigError, DataError
 from studio.evaluation.explorer import Explorer
-from studio.evaluation.result import Evaluation
+from studio.evaluation.result import ComparisonRow, Evaluation, NonSpeech, NormalizerRow, ProblemRow
 from studio.files import read_json, write_json
+from studio.messages import Message
 from studio.settings import Settings
 from tests.unit.evaluation.test_explorer import SAID, A, B, evaluation
 
 FOUND = evaluation(SAID, A, B)
+WHOLE = replace(
+    FOUND,
+    models=tuple(replace(row, non_speech=NonSpeech(1.0, 0.0, 60.0)) for row in FOUND.models),
+    comparisons=(ComparisonRow("wer", 0.1, -0.1, 0.2, False, 1, 2, "a", "b"),),
+    problems=(ProblemRow(6, "6.wav", Message("{name}", name="broken")),),
+    normalizers=tuple(NormalizerRow("none", name, 0.1, 0.1, 0, 0) for name in "ab"),
+)
+"""With something in every table."""
 
 
 @pytest.fixture
@@ -24,6 +34,7 @@ def saved(tmp_path: Path) -> str:
 
 def test_a_saved_evaluation_is_the_one_that_was_made(saved: str) -> None:
     assert Evaluation.from_json(read_json(Path(saved))) == FOUND
+    assert Evaluation.from_json(json.loads(json.dumps(WHOLE.to_json()))) == WHOLE
 
 
 @pytest.mark.parametrize(
@@ -101,9 +112,23 @@ def test_what_an_evaluation_does_not_have_is_refused_with_what_it_has(
 
 
 def test_a_file_that_is_no_whole_evaluation_is_refused(tmp_path: Path, settings: Settings) -> None:
-    whole = FOUND.to_json()
+    whole = WHOLE.to_json()
     file = tmp_path / "a.json"
+    others = (
+        {**whole, table: [{**whole[table][0], name: other}, *whole[table][1:]]}
+        for table in ("models", "comparisons", "normalizers", "utterances", "problems")
+        for name, value in whole[table][0].items()
+        for other in (["x"], "x" if isinstance(value, int | float | dict) else {})
+        if name != "reason" and (name, other) != ("non_speech", {})
+    )
     for found in (
+        *others,
+        {**whole, "models": [{**row, "scripts": {"simplified": "x"}} for row in whole["models"]]},
+        {**whole, "models": [{**row, "scripts": {"simplified": 10**400}} for row in whole["models"]]},
+        {**whole, "models": [{**row, "non_speech": {"seconds": 1.0}} for row in whole["models"]]},
+        {**whole, "models": [{**row, "wer": 10**400} for row in whole["models"]]},
+        {**whole, "reference_scripts": {"simplified": None}},
+        {**whole, "problems": [{"line": 1}]},
         [],
         {"models": []},
         {**whole, "utterances": whole["utterances"][1:]},

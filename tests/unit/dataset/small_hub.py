@@ -1,11 +1,12 @@
 """A model hub over HTTP: what the libraries ask of the real one. It has `somebody/speech`, `somebody/broken`,
-whose data it refuses, and datasets with a card.
+whose data it refuses, datasets with a card, and such as only a bad hub has.
 """
 
 import json
 import re
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,22 @@ REVISION = "a" * 40
 FILE = "data/train-00000-of-00001.parquet"
 API = re.compile(r"/api/datasets/somebody/(\w+)(.*)")
 CARD = re.compile(r"/datasets/somebody/(\w+)/resolve/\w+/README\.md")
+
+SLOW = ("trickling", "drawling")
+"""Of these, what is asked first or the card comes byte by byte, without end."""
+GATED = ("locked", "sealed")
+"""Of these, nothing is told, or no file is given, to somebody who has not accepted the terms."""
+RUBBISH = {
+    "empty": b"",
+    "portal": b"<html>Please log in to the hotel's network</html>",
+    "void": b"null",
+    "several": b"[]",
+    "nameless": b"{}",
+    "numbered": b'{"id": 3, "siblings": 4}',
+    "undated": b'{"id": "somebody/undated", "siblings": []}',
+    "unnamed": b'{"id": "somebody/unnamed", "sha": 7, "siblings": [null]}',
+}
+"""What is answered in place of a hub's answer."""
 
 
 class SmallHub(ThreadingHTTPServer):
@@ -24,8 +41,9 @@ class SmallHub(ThreadingHTTPServer):
     def __init__(self, parquet: Path, cards: Mapping[str, str]) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.content = parquet.read_bytes()
-        self.cards = dict(cards)
-        self.names = {"speech", "broken", *cards}
+        self.cards = {"drawling": "# A long one", **cards}
+        self.names = {"speech", "broken", "sealed", *self.cards}
+        self.is_over = threading.Event()
         self.refused = self.sent_bytes = 0
 
     def __enter__(self) -> "SmallHub":
@@ -33,6 +51,7 @@ class SmallHub(ThreadingHTTPServer):
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.is_over.set()
         self.shutdown()
         self.server_close()
 
@@ -47,7 +66,14 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         name, asked = found.groups() if (found := API.fullmatch(path)) else ("", path)
-        if name in self.server.names and asked in ("", f"/revision/{REVISION}"):
+        is_file = "/resolve/" in path
+        if name == "trickling" or ("somebody/drawling" in path and is_file and self.command == "GET"):
+            self._trickle()
+        elif name in RUBBISH:
+            self._send(200, RUBBISH[name], {"Content-Type": "application/json"})
+        elif name == "locked" or ("somebody/sealed" in path and is_file):
+            self._send(403, b"{}", {"X-Error-Code": "GatedRepo"})
+        elif name in self.server.names and asked in ("", f"/revision/{REVISION}"):
             siblings = [{"rfilename": FILE}]
             self._json({"id": f"somebody/{name}", "sha": REVISION, "siblings": siblings, "tags": []})
         elif asked == f"/tree/{REVISION}":
@@ -83,6 +109,14 @@ class _Handler(BaseHTTPRequestHandler):
         last = min(int(asked[2] or len(content)), len(content) - 1)
         headers["Content-Range"] = f"bytes {first}-{last}/{len(content)}"
         self._send(206, content[first : last + 1], headers)
+
+    def _trickle(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "100000")
+        self.end_headers()
+        with suppress(OSError):
+            while not self.server.is_over.wait(0.02):  # well within the limit for a first byte
+                self.wfile.write(b" ")
 
     def _json(self, value: object) -> None:
         self._send(200, json.dumps(value).encode(), {"Content-Type": "application/json"})

@@ -19,7 +19,7 @@ from studio.options.sources import is_dataset_id
 from tests.studio_process import ROOT
 
 from .conftest import sweep
-from .small_hub import FILE, REVISION, SmallHub
+from .small_hub import FILE, GATED, REVISION, RUBBISH, SLOW, SmallHub
 
 READ = """
 import json, sys
@@ -55,6 +55,20 @@ def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+READ_SOON = """
+import sys
+from pathlib import Path
+from studio.dataset.columns import Wanted
+from studio.dataset.hub import fetch
+from studio.errors import HubUnreachableError
+cache = Path(sys.argv[1])
+asked = {"split": "train", "max_rows": None, "cache_dir": cache, "local_files_only": False}
+for name in sys.argv[2:]:
+    try:
+        fetch(name, **asked, wanted=Wanted(True, "", "", cache), answer_seconds=0.5)
+    except HubUnreachableError as error:
+        print(error)
+"""
 READ_BYTES = """
 import sys
 from studio.dataset.hub import with_bytes
@@ -78,21 +92,32 @@ class Asked(NamedTuple):
 
 
 @pytest.fixture
-def ask(parquet: Path, environ: dict[str, str], tmp_path: Path) -> Callable[..., Asked]:
-    """Reads sources, each with so many rows at most, in a process that asks a small hub."""
+def asked(parquet: Path, environ: dict[str, str], tmp_path: Path) -> Callable[..., str]:
+    """What a program prints that is run beside a small hub."""
 
-    def ask(sources: list[tuple[str, int | None]], cards: Mapping[str, str] = MappingProxyType({})) -> Asked:
-        cache = tmp_path / "cache"
-        with SmallHub(parquet, cards) as hub:
+    def asked(program: str, words: list[str], hub: SmallHub | None = None) -> str:
+        with hub or SmallHub(parquet, {}) as hub:
             done = subprocess.run(  # the address of the hub is fixed when the library is imported
-                [sys.executable, "-c", READ, str(cache), json.dumps(sources)],
+                [sys.executable, "-c", program, *words],
                 env={**environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 encoding="utf-8",
             )
         assert done.returncode == 0, done.stderr
-        return Asked(list(map(json.loads, done.stdout.splitlines())), cache, hub)
+        return done.stdout
+
+    return asked
+
+
+@pytest.fixture
+def ask(parquet: Path, asked: Callable[..., str], tmp_path: Path) -> Callable[..., Asked]:
+    """Reads sources, each with so many rows at most, in a process that asks a small hub."""
+
+    def ask(sources: list[tuple[str, int | None]], cards: Mapping[str, str] = MappingProxyType({})) -> Asked:
+        cache, hub = tmp_path / "cache", SmallHub(parquet, cards)
+        told = asked(READ, [str(cache), json.dumps(sources)], hub)
+        return Asked(list(map(json.loads, told.splitlines())), cache, hub)
 
     return ask
 
@@ -193,20 +218,30 @@ def test_a_recording_that_is_not_in_the_dataset_is_not_opened(path: str) -> None
 
 
 def test_a_recording_that_is_larger_than_a_clip_is_not_held_in_memory(
-    parquet: Path, environ: dict[str, str], tmp_path: Path
+    parquet: Path, asked: Callable[..., str]
 ) -> None:
     place = f"hf://datasets/somebody/speech@{REVISION}/{FILE}"
-    with SmallHub(parquet, {}) as hub:
-        done = subprocess.run(
-            [sys.executable, "-c", READ_BYTES, place, str(parquet.stat().st_size)],
-            env={**environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-        )
-    assert done.returncode == 0, done.stderr
-    assert "The dataset somebody/speech has a recording of more than" in done.stdout
-    assert f"({place}), which is no clip" in done.stdout
+    told = asked(READ_BYTES, [place, str(parquet.stat().st_size)])
+    assert "The dataset somebody/speech has a recording of more than" in told
+    assert f"({place}), which is no clip" in told
+
+
+def test_a_hub_that_answers_byte_by_byte_is_given_up(asked: Callable[..., str], tmp_path: Path) -> None:
+    names = [f"somebody/{name}" for name in SLOW]
+    trickling, drawling = asked(READ_SOON, [str(tmp_path), *names]).splitlines()
+    assert "does not answer (no whole answer in 2 s)" in trickling
+    assert "stopped answering while somebody/drawling was read (no whole answer in 2 s)" in drawling
+
+
+def test_a_dataset_that_wants_consent_and_an_answer_that_is_none_of_a_hubs_are_said_to_be_such(
+    ask: Callable[..., Asked],
+) -> None:
+    answers = ask([(f"somebody/{name}", None) for name in (*GATED, *RUBBISH)]).answers
+    gated, rubbish = answers[: len(GATED)], answers[len(GATED) :]
+    assert [answer[0] for answer in gated] == ["ManifestError"] * len(GATED)
+    assert all("asks for your consent" in answer[1] for answer in gated)
+    assert [answer[0] for answer in rubbish] == ["HubUnreachableError"] * len(RUBBISH)
+    assert all("Something else answered in place of the model hub" in answer[1] for answer in rubbish)
 
 
 def test_a_dataset_id_is_told_from_a_path() -> None:
