@@ -358,5 +358,5 @@ def _errors(found: dict[str, Any]) -> str:
         )
     for by, groups in found["groups"].items():
         rows = [(g["key"], str(g["clips"]), format_percent(g["rate"])) for g in groups]
-        lines += ["", table((by.upper(), "CLIPS", "ERRORS"), rows)]
+        lines += ["", table((by.upper(), "CLIPS", "MER"), rows)]
     return "\n".join(lines)

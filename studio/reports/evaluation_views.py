@@ -342,7 +342,7 @@ def _sound(place: int, source: str | None, clip: UtteranceRow, locale: str, *, i
 
 def group_bars(groups: Sequence[Group], title: str, locale: str) -> Html:
     """Errors of each group as bars that need no script."""
-    headers = [title, tr("Clips", locale), tr("Errors", locale), ""]
+    headers = [title, tr("Clips", locale), tr("Errors (MER)", locale), ""]
     most = max((group.rate for group in groups), default=0.0) or 1.0
     rows: list[list[Child]] = [
         [

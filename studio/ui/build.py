@@ -23,7 +23,7 @@ from studio.ui.evaluate.tab import build_evaluate_tab
 from studio.ui.memory.tab import build_memory_tab
 from studio.ui.models.tab import build_models_tab
 from studio.ui.quick_page import quick_page
-from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET
 from studio.ui.shared.handover import wire_handovers
 from studio.ui.shared.i18n import LocaleMiddleware, _, page_translations
@@ -112,12 +112,11 @@ def build_app(services: Services, line: Line | None = None) -> gr.Blocks:
         after_run.compare(evaluate.form)
         after_run.export(model)
 
-        @shows_errors
         def open_link(request: gr.Request) -> list[Any]:
             """Fills the form with what the page's address names."""
             return memory.fill_from_link(dict(request.query_params))
 
-        app.load(open_link, None, memory.linked(), **QUIET)
+        app.load(**told_in(memory.refused, open_link, memory.linked()), inputs=None, **QUIET)
         again = come_back(app)
         transcribe.recording.wire_again(again)
         evaluate.wire_again(again)

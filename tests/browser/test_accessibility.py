@@ -151,7 +151,7 @@ def test_the_tab_key_leads_from_a_list_to_the_next_field(open_page: OpenPage) ->
     page = open_page()
     page.get_by_label("Model", exact=True).first.click()
     expect(page.get_by_role("listbox")).to_be_visible()
-    press(page, "Tab")
+    press(page, "ArrowDown", "Enter", "Tab")
     expect(page.locator("#memory-use input").first).to_be_focused()
 
 

@@ -17,7 +17,7 @@ from studio.services import Services
 from studio.training.probe.question import ProbeQuestion
 from studio.translation import N_, said, tr
 from studio.ui.shared.access import require_machine
-from studio.ui.shared.errors import shows_errors
+from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import AT_ONCE, QUIET
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.run_memory import memory_comparison
@@ -68,12 +68,13 @@ def wire_probe(services: Services, form: dict[str, Block], probe: ProbeSection) 
         **{**QUIET, "concurrency_limit": 2},
     )
 
-    def stop(request: gr.Request) -> None:
+    def stop(request: gr.Request) -> Any:
         """Ends the measurement, for who may measure here."""
         require_machine(settings_for(services.settings, request))
         services.prober.stop()
+        return gr.skip()
 
-    probe.stop.click(shows_errors(stop), None, None, **AT_ONCE)
+    probe.stop.click(**told_in(probe.said, stop, [probe.said]), inputs=None, **AT_ONCE)
 
 
 def _measured(services: Services, question: Question, locale: str) -> Html:

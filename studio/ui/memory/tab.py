@@ -62,6 +62,8 @@ class MemoryTab:
     fit: FitSection
     oom: OomSection
     sections: gr.Tabs
+    refused: gr.HTML
+    """Why the page's address fills nothing."""
     handovers: Sequence[Handover]
     """Buttons that put a plan into the Train tab."""
 
@@ -89,6 +91,7 @@ def build_memory_tab(services: Services, tab: gr.Tab) -> MemoryTab:
         _("Will it fit? Choose a model and a use: the estimate is updated at each change."),
         elem_classes="lead",
     )
+    refused = gr.HTML(elem_id="memory-refused")
     with gr.Tabs(elem_id="memory-sections") as sections:
         with gr.Tab(_("Estimate"), id="estimate") as section:
             estimate = build_estimate(services, tab, section)
@@ -98,4 +101,5 @@ def build_memory_tab(services: Services, tab: gr.Tab) -> MemoryTab:
             oom = build_oom(registry, section)
         with gr.Tab(_("Check this machine"), id="doctor") as section:
             build_doctor(services.settings, section)
-    return MemoryTab(estimate, fit, oom, sections, [estimate.handover, fit.handover, oom.handover])
+    handovers = [estimate.handover, fit.handover, oom.handover]
+    return MemoryTab(estimate, fit, oom, sections, refused, handovers)

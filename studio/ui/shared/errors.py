@@ -1,7 +1,7 @@
 """From the studio's errors to what the visitor sees: the only place where that happens.
 
-On the page an error stands where what was asked for would have stood (`told_in`); programs, and the few
-answers that have no place of their own, get it as Gradio's own error (`shows_errors`).
+On the page an error stands where what was asked for would have stood (`told_in`); programs get it as Gradio's
+own error (`shows_errors`).
 """
 
 import functools
@@ -25,7 +25,7 @@ from studio.ui.shared.i18n import label_of, request_locale
 
 
 def shows_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
-    """A handler whose `StudioError` becomes a message on the page (or the API's answer), translated.
+    """A handler for programs, whose `StudioError` becomes the answer, translated.
 
     The language is that of the handler's `gr.Request` argument.
     """

@@ -114,6 +114,13 @@ def error_change(status: RunStatus) -> str:
     return " → ".join(format_percent(rate) for rate in rates)
 
 
+def _change_by_metric(status: RunStatus) -> str:
+    """The same beside runs that count other errors: of words (WER), of characters (CER)."""
+    change = error_change(status)
+    # A distillation counts differences from its base.
+    return f"{change} {(status.metric or 'wer').upper()}" if change and not status.config.distill else change
+
+
 MOST_LISTED = 200
 """Runs, the newest; a page with thousands of rows is slow to draw."""
 
@@ -137,7 +144,7 @@ def history_table(runs: Sequence[RunStatus], count: int, selected: str, locale: 
             ),
             state_badge(run.state, locale),
             known_name(run.config.base_model, locale),
-            error_change(run),
+            _change_by_metric(run),
             (run.started or run.created)[:16].replace("T", " "),
         ]
         for run in runs

@@ -1,7 +1,11 @@
 """`evaluate --result`: an evaluation that was saved is sorted, filtered and searched as on the page."""
 
 import json
+<<<<<<< HEAD
 from dataclasses import replace
+=======
+import re
+>>>>>>> a639686b88a9bff5861b772865ba21181a0f76bd
 from pathlib import Path
 
 import pytest
@@ -78,6 +82,7 @@ def test_a_clip_is_printed_with_its_sound_and_the_marked_texts_of_all_models(
     printed = capsys.readouterr().out
     assert printed.startswith("MODEL") and "# b\nwords right: " in printed
     assert "\ndeleted: on ×1\ninserted: and ×30, off ×29, " in printed
+    assert re.search(r"\nSPEAKER +CLIPS +MER\n", printed)
     assert "\n5 of 5 clips, 2 are listed\n" in printed
     first, second = printed.split("\n\n")[-2:]
     assert first.startswith("# 4.wav · line 5 · 5.0 s · P\n  turn off\n  a (0.0 %, 44.9 % sure): turn off\n")

@@ -230,6 +230,9 @@ def test_a_finished_run_tells_errors_before_and_after_and_its_model() -> None:
 def test_languages_without_spaces_are_measured_in_characters() -> None:
     points = (EvalPoint(0, 0.0, 1.0, 0.44, 1.0), EvalPoint(9, 1.0, 0.9, 0.19, 0.5))
     assert "Character errors 44.0 % → 19.0 %" in shown_run(metric="cer", eval_points=points)
+    listed = [run(metric=metric, eval_points=points) for metric in ("cer", "wer")]
+    shown = text_of(run_views.history_table(listed, 2, "", "en"))
+    assert "44.0 % → 19.0 % CER" in shown and "100.0 % → 90.0 % WER" in shown
 
 
 def test_the_error_of_a_run_is_translated() -> None:
