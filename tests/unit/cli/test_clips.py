@@ -1,11 +1,8 @@
 """`evaluate --result`: an evaluation that was saved is sorted, filtered and searched as on the page."""
 
 import json
-<<<<<<< HEAD
-from dataclasses import replace
-=======
 import re
->>>>>>> a639686b88a9bff5861b772865ba21181a0f76bd
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
