@@ -91,7 +91,7 @@ class TrainingPlan:
     has_padded_batches: bool = False
     """Whether short-audio mode has batches that are padded to 30 seconds, in pieces as large as others."""
     window_label_length: int = 0
-    """Tokens of a whole window that is rehearsed beside each batch; 0: none is."""
+    """Tokens of a whole window that is rehearsed beside a batch; 0: none is."""
     eval_batch_size: int = 0
     """Clips generated at once in evaluation; 0: no evaluation."""
     eval_label_length: int = 0

@@ -447,7 +447,7 @@ class TrainingConfig:
         "their gain.",
     )
     replay_share: float = option(
-        0.125,
+        0.0625,
         "method",
         "Rehearsal windows per clip",
         "Rehearsal against forgetting: 30 s windows per clip, trained on the base model's own "

@@ -194,12 +194,14 @@ class WhisperTrainer(GuardedTrainer):
         return inputs
 
     def _rehearse(self, model: Any, inputs: dict[str, Any]) -> None:
-        """Forward and backward pass of a window, with the mean loss of its tokens (see `REPLAY_WEIGHT`)."""
+        """Forward and backward pass of a window, with its part of `REPLAY_WEIGHT` for the mean loss of its
+        tokens.
+        """
         tokens = int((inputs["labels"] != IGNORED).sum())
         clips = (
             self.args.per_device_train_batch_size * self.args.gradient_accumulation_steps * self.world.size
         )
-        super().training_step(model, inputs, tokens * clips / REPLAY_WEIGHT)
+        super().training_step(model, inputs, tokens * clips * self._config.replay_share / REPLAY_WEIGHT)
 
     def _prepare_inputs(self, inputs: dict[str, Any]) -> dict[str, Any]:
         prepared: dict[str, Any] = super()._prepare_inputs(inputs)

@@ -11,7 +11,7 @@ rate, batches and number of steps.
 
 - `plain`: `Seq2SeqTrainer` and PEFT, features padded to 30 s, loss over the whole vocabulary at once.
 - `padded`: ours without short-audio mode; `mix`: ours, one batch in ten padded; `short`: ours, none padded;
-  `rehearsed`: none padded, a window rehearsed beside each batch.
+  `rehearsed`: none padded, a window rehearsed beside every other batch.
 """
 
 import argparse

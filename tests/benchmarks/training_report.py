@@ -15,7 +15,7 @@ NAMES = {
     "plain": "`Seq2SeqTrainer` and PEFT as the guides write it",
     "padded": "ours, every batch padded to 30 s",
     "mix": "ours, short audio, one batch in ten padded",
-    "rehearsed": "ours, short audio, a window rehearsed beside each batch (the default)",
+    "rehearsed": "ours, short audio, a window rehearsed beside every other batch (the default)",
     "short": "ours, short audio only",
 }
 DATA = {
