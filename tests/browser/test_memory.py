@@ -245,5 +245,7 @@ def test_what_use_in_train_fills_in_is_named_and_marked_until_start(open_page: O
     assert page.locator("#train-train_data").evaluate(marked) != "3px"
     expect(page.locator("#train-plan")).not_to_contain_text("demo")
     show_tab(page, "memory")
+    page.set_viewport_size({"width": 390, "height": 800})
     page.locator("#memory-to-train").click()
     expect(page.locator("#train-filled")).to_contain_text("already has the settings")
+    expect(page.locator("#train-filled")).to_be_in_viewport(ratio=0.9)
