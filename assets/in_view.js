@@ -11,6 +11,11 @@
     'data-doctor-start': 'data-doctor-status', 'runs-compare-start': 'compare-chart',
     'models-publish': 'models-publish-status', 'models-publish-show': 'models-publish-status',
     'models-table': 'models-choice', 'run-history': 'run-status',
+    'models-forms': 'models-forms-status', 'live-again': 'live-status',
+    // What is filled in lies above, or in another tab.
+    'run-reuse': 'train-preset', 'run-gentler': 'train-preset', 'run-explain': 'oom-answer',
+    'run-transcribe': 'transcribe-model', 'run-compare': 'evaluate-models', 'run-export': 'models-choice',
+    'memory-to-train': 'train-filled', 'fit-use': 'train-filled', 'oom-use': 'train-filled',
   };
 
   let began = 0; // a newer press, or a hand that moves the page, ends what an older one began

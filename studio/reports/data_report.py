@@ -90,7 +90,7 @@ def _kinds(report: DatasetReport, locale: str) -> Html:
         for kind, count in report.kinds.items()
     ]
     headers = [tr("Problem", locale), tr("Rows", locale), tr("What it means", locale)]
-    return table(headers, rows, numeric=[1], class_="data-kinds")
+    return table(headers, rows, numeric=[1], class_="data-kinds stacked")
 
 
 def labels_table(labels: Sequence[HeardLabel], locale: str) -> Html:
@@ -101,7 +101,7 @@ def labels_table(labels: Sequence[HeardLabel], locale: str) -> Html:
         for label in labels[:_SHOWN_LABELS]
     ]
     title = tr("Labels the model disagrees with most", locale)
-    return tag("div", tag("h2", title), table(headers, rows, numeric=[0, 3]))
+    return tag("div", tag("h2", title), table(headers, rows, numeric=[0, 3], class_="stacked"))
 
 
 def before_and_after(examples: Sequence[tuple[str, str]], locale: str) -> Html:

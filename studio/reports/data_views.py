@@ -26,7 +26,7 @@ def manifest_preview(manifest: Manifest, locale: str, rows: int = 5) -> Html:
     return tag(
         "div",
         note(summary, "warning" if manifest.problems else "good"),
-        table(headers, shown, numeric=[0, 4]),
+        table(headers, shown, numeric=[0, 4], class_="stacked"),
         problems_table(manifest.problems, locale) if manifest.problems else None,
     )
 
@@ -48,7 +48,7 @@ def problems_table(problems: Sequence[RowProblem], locale: str, limit: int = 20)
     more = len(problems) - limit
     headers = [tr("Line", locale), tr("Audio", locale), tr("Problem", locale)]
     rest = tag("p", tr("… and {count} more.", locale, count=more), class_="subdued") if more > 0 else None
-    return tag("div", table(headers, rows, numeric=[0]), rest)
+    return tag("div", table(headers, rows, numeric=[0], class_="stacked"), rest)
 
 
 def _place(problem: RowProblem) -> Child:

@@ -17,14 +17,14 @@ def is_in_view(place: Locator) -> None:
         """place => new Promise(done => {
           const look = () => {
             const {top, height} = place.getBoundingClientRect();
-            if (height && top >= 0 && top < innerHeight) done(); else requestAnimationFrame(look);
+            if (height && top > -1 && top < innerHeight) done(); else requestAnimationFrame(look);
           };
           look();
         })"""
     )
 
 
-def test_the_run_that_was_started_and_the_question_before_it_goes_are_brought_into_view(
+def test_the_run_that_was_started_the_form_it_fills_and_the_question_before_it_goes_are_brought_into_view(
     open_page: OpenPage,
 ) -> None:
     page = open_page("train")
@@ -39,6 +39,8 @@ def test_the_run_that_was_started_and_the_question_before_it_goes_are_brought_in
         is_in_view(status)
         page.locator("#run-stop").click()
         expect(page.locator("#run-remove")).to_be_visible()
+        page.locator("#run-reuse").click()
+        is_in_view(page.locator("#train-preset"))
         page.locator("#run-remove").click()
         is_in_view(page.locator("#run-remove-question"))
         page.locator("#run-remove-delete").click()

@@ -164,12 +164,16 @@ def test_a_link_opens_the_fit_that_somebody_found_and_a_value_that_cannot_be_is_
     expect(page.get_by_test_id("toast-body")).to_have_count(0)
 
 
-def test_a_telephone_keeps_the_verdict_in_sight_while_the_form_is_changed(open_page: OpenPage) -> None:
+def test_a_telephone_keeps_the_verdict_in_sight_while_the_form_is_changed_and_has_cards_for_rows(
+    open_page: OpenPage,
+) -> None:
     page = open_page(width=390)
     expect(page.locator("#memory-verdict")).to_contain_text("Fits")
     page.locator("#memory-per_device_train_batch_size").scroll_into_view_if_needed()
     page.mouse.wheel(0, 200)
     expect(page.locator("#memory-verdict")).to_be_in_viewport(ratio=1)
+    show_section(page, "fit")
+    expect(page.locator("#fit-more td[data-label=Question]").first).to_have_css("display", "block")
 
 
 def test_batches_cards_a_traced_step_and_parts_follow_the_form(open_page: OpenPage) -> None:
@@ -241,5 +245,7 @@ def test_what_use_in_train_fills_in_is_named_and_marked_until_start(open_page: O
     assert page.locator("#train-train_data").evaluate(marked) != "3px"
     expect(page.locator("#train-plan")).not_to_contain_text("demo")
     show_tab(page, "memory")
+    page.set_viewport_size({"width": 390, "height": 800})
     page.locator("#memory-to-train").click()
     expect(page.locator("#train-filled")).to_contain_text("already has the settings")
+    expect(page.locator("#train-filled")).to_be_in_viewport(ratio=0.9)

@@ -89,6 +89,8 @@ def test_the_preview_names_bad_rows(open_page: OpenPage, demo_speech: Path, tmp_
     preview = page.locator("#data-preview")
     expect(preview).to_contain_text("Usable rows: 1, unusable: 1")
     expect(preview).to_contain_text("missing.wav")
+    page.set_viewport_size({"width": 390, "height": 900})
+    expect(preview.locator("td", has_text="missing.wav").first).to_have_css("display", "block")
 
 
 def test_a_sample_becomes_a_transcript_with_times_that_play(open_page: OpenPage) -> None:

@@ -176,7 +176,7 @@ def presets_view(rows: Sequence[tuple[Preset, FitAnswer]], locale: str) -> Html:
         for row, answer in rows
     ]
     title = tag("summary", tr("Presets: our figures beside what guides say", locale))
-    return tag("details", title, table([tr(name, locale) for name in names], cells))
+    return tag("details", title, table([tr(name, locale) for name in names], cells, class_="stacked"))
 
 
 def no_fit(result: FitResult, usable: int, locale: str) -> Html:

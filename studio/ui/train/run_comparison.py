@@ -55,7 +55,7 @@ def comparison_table(runs: Sequence[RunStatus], locale: str) -> Html:
         [tr(N_("Step"), locale), *[str(run.step) for run in runs]],
     ]
     rows += [[name, *[_shown(value) for value in values]] for name, values in differing_options(runs).items()]
-    return table([tr(N_("Option"), locale), *map(run_title, runs)], rows, class_="runs-compared")
+    return table([tr(N_("Option"), locale), *map(run_title, runs)], rows, class_="runs-compared stacked")
 
 
 def _named(run: RunStatus) -> str:
