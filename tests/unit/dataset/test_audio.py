@@ -328,6 +328,18 @@ def test_a_file_that_is_far_longer_than_its_header_says_is_not_read_whole(tmp_pa
     assert sum(map(len, stream_audio(tmp_path / "lying.m4a"))) > 129 * 16_000, "a piece at a time it is heard"
 
 
+def test_a_sound_that_is_too_long_for_a_clip_is_not_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("studio.dataset.audio._MOST_WHOLE_SECONDS", 5.0)
+    for seconds in (4.0, 60.0):
+        soundfile.write(tmp_path / f"{seconds:.0f}.wav", sweep(16_000, seconds), 16_000)
+    assert len(read_audio(tmp_path / "4.wav")) == 64_000
+    assert len(read_audio(tmp_path / "60.wav", 10.0, 14.0)) == 64_000
+    with pytest.raises(AudioError, match=r"60\.wav is longer than 5\.0 s, too long for a clip: cut it"):
+        read_audio(tmp_path / "60.wav")
+
+
 @pytest.mark.parametrize("ending", [".mp4", ".mkv", ".mov"])
 def test_the_sound_of_a_video_is_read_and_kept(tmp_path: Path, ending: str) -> None:
     video = make_video(tmp_path / f"film{ending}", sweep(48_000), 48_000)

@@ -276,6 +276,19 @@ def test_an_output_dir_with_something_else_in_it_is_refused(
     _refused(runs, ConfigError, "is not empty", output_dir=str(folder))
 
 
+@pytest.mark.parametrize("card", ["{}", "[]", "{", None])
+def test_an_output_dir_with_a_model_that_is_no_runs_is_refused(
+    runs: Runs, tmp_path: Path, card: str | None
+) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}", encoding="utf-8")
+    if card:
+        (folder / "model.json").write_text(card, encoding="utf-8")
+    _refused(runs, ConfigError, "is not empty", output_dir=str(folder))
+    assert (folder / "config.json").is_file()
+
+
 def test_an_output_dir_in_the_home_is_refused(runs: Runs) -> None:
     _refused(runs, ConfigError, "studio's own folder", output_dir=str(runs.settings.models / "mine"))
 
