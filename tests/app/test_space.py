@@ -22,6 +22,7 @@ from gradio_client import Client, handle_file
 from gradio_client.exceptions import AppError
 
 from studio.dataset.manifest import read_manifest
+from studio.ui.shared.i18n import _
 from tests.studio_process import ROOT, StudioProcess, copy_checkout
 
 NOBODY = 65534
@@ -126,6 +127,13 @@ def test_the_train_tab_is_there_and_says_why_it_is_off(client: Client) -> None:
     texts = page_texts(client)
     assert "Duplicate this Space" in texts and "STUDIO_ALLOW_TRAINING" in texts
     assert "upload-files" not in texts
+
+
+def test_a_button_duplicates_the_space(client: Client) -> None:
+    """Gradio's button for that is a plain one in the page."""
+    buttons = [one["props"] for one in client.config["components"] if one["type"] == "button"]
+    key = _("Duplicate this Space").key
+    assert [key in str(one["value"]) for one in buttons].count(True) == 1
 
 
 def test_a_run_cannot_be_started_past_the_tab_either(client: Client, space: StudioProcess) -> None:
