@@ -112,6 +112,25 @@ def test_nothing_of_this_machine_is_sent(hub: Hub, made: ModelRegistry) -> None:
     assert hub.private == set()
 
 
+def test_a_file_for_whisper_cpp_is_sent_with_its_card_and_makes_no_space(
+    hub: Hub, made: ModelRegistry
+) -> None:
+    folder = made.models / "for-whisper-cpp"
+    folder.mkdir()
+    (folder / "ggml-model.bin").write_bytes(b"weights")
+    card = {"kind": "foreign", "format": "ggml", "weights": "ggml-model.bin", "weights_bytes": 7}
+    card |= {"base_model": "demo", "languages": ["en"], "sizes": {"ggml-model.bin": 7}}
+    (folder / "model.json").write_text(json.dumps(card), "utf-8")
+    sent(hub, prepare(made, PublishRequest(folder.name, NAME)))
+    assert hub.names(NAME) - {".gitattributes"} == {"ggml-model.bin", "model.json", "README.md"}
+    assert (hub.root / NAME / "ggml-model.bin").read_bytes() == b"weights"
+    told = (hub.root / NAME / "README.md").read_text("utf-8")
+    assert "library_name: whisper.cpp" in told and "whisper-cli --model ggml-model.bin" in told
+    assert "sizes" not in json.loads((hub.root / NAME / "model.json").read_text("utf-8"))
+    with pytest.raises(ConfigError, match="Space"):
+        prepare(made, PublishRequest(folder.name, NAME, is_space=True))
+
+
 def test_a_line_that_breaks_is_gone_on_with_and_nothing_is_sent_twice(
     hub: Hub, publication: Publication
 ) -> None:
