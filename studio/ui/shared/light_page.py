@@ -23,7 +23,10 @@ _OF_COMPONENTS = (
     "component_class_id",  # finds what is none of Gradio's own
 )
 _OF_PROPERTIES = ("preserved_by_key", "delete_callback")
-_OF_EVENTS = ("api_description", "batch", "collects_event_data", "max_batch_size", "scroll_to_output")
+_OF_EVENTS = (
+    *("api_description", "batch", "collects_event_data", "max_batch_size"),
+    *("scroll_to_output", "stream_every"),
+)
 _OF_EVENTS_UNLESS_USED = (
     *("component_prop_inputs", "event_specific_args", "js", "js_implementation", "render_id", "rendered_in"),
     *("show_progress_on", "time_limit", "trigger_only_on_failure", "trigger_only_on_success"),
@@ -85,7 +88,9 @@ def _light_event(one: dict[str, Any]) -> dict[str, Any]:
     return {
         name: value
         for name, value in one.items()
-        if name not in _OF_EVENTS and (value or name not in _OF_EVENTS_UNLESS_USED)
+        if name not in _OF_EVENTS
+        and (value or name not in _OF_EVENTS_UNLESS_USED)
+        and (name, value) != ("connection", "sse")  # only "stream" is asked for
     }
 
 
