@@ -141,7 +141,7 @@ def test_the_notebook_is_clean_and_every_command_and_option_in_it_exists() -> No
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
     said = [[word.value for word in ast.walk(call) if isinstance(word, ast.Constant)] for call in calls]
     commands = [words for call, words in zip(calls, said, strict=True) if ast.unparse(call.func) == "studio"]
-    assert {words[0] for words in commands} == {"train", "transcribe", "evaluate"}
+    assert {words[0] for words in commands} == {"train", "transcribe", "evaluate", "export"}
     text = "\n".join(cell.source for cell in cells)
     known = {flag for words in commands for flag in command(words[0]).parser().spellings()}
     known |= {f"--{flag}" for flag in training_flags()}
