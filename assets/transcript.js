@@ -33,17 +33,7 @@ function toggleCorrections(button) {
   else trigger('submit', {texts: texts()});
 }
 
-async function copy(button) {
-  const text = document.querySelector('#transcript textarea').value;
-  await navigator.clipboard.writeText(text);
-  const name = button.textContent;
-  button.textContent = button.dataset.copied;
-  setTimeout(() => { button.textContent = name; }, 2000);
-}
-
 element.addEventListener('click', (event) => {
-  const copies = event.target.closest('[data-copied]');
-  if (copies) { copy(copies); return; }
   const toggle = event.target.closest('[data-correct]');
   if (toggle) { toggleCorrections(toggle); return; }
   const button = event.target.closest('[data-seek]');

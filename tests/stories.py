@@ -12,7 +12,7 @@ STORIES = {
     "assets/": "app/test_page app/test_space browser/test_tabs",
     "assets/arrow_keys": "browser/test_accessibility",
     "assets/come_back": "browser/test_come_back",
-    "assets/copy_link": "browser/test_memory",
+    "assets/copied": "browser/test_memory",
     "assets/explorer": "browser/test_tabs",
     "assets/gradio_names": "browser/test_tabs",
     "assets/demo": "app/test_training_command browser/test_story browser/test_transcribe",

@@ -38,7 +38,7 @@ TITLE = "Whisper Studio"
 LOGO = ASSETS / "logo.svg"
 STYLE_SHEET = ASSETS / "studio.css"
 _SCRIPTS = (
-    *("arrow_keys", "come_back", "copy_link", "gradio_names", "quick_hands", "in_view", "refused"),
+    *("arrow_keys", "come_back", "copied", "gradio_names", "quick_hands", "in_view", "refused"),
     *("other_files", "explorer"),
 )
 SCRIPTS = tuple(ASSETS / f"{name}.js" for name in _SCRIPTS)

@@ -170,6 +170,6 @@ def _locale(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 
 
 def _public(message: Message, locale: str) -> str:
-    """In the visitor's language; strangers are not told where something lies."""
+    """In the visitor's language; on a Space nobody is told where something lies."""
     text = said(message, locale)
     return without_places(text) if Settings.from_env().on_spaces else text

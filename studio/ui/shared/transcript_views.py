@@ -132,6 +132,7 @@ def _copy_button(locale: str) -> Html:
         tr(N_("Copy the text"), locale),
         type="button",
         class_="studio-button",
+        data_copies="#transcript textarea",
         data_copied=tr("Copied", locale),
     )
 

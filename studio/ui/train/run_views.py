@@ -115,7 +115,7 @@ def error_change(status: RunStatus) -> str:
 
 
 def _change_by_metric(status: RunStatus) -> str:
-    """The same beside runs that count other errors: of words (WER), of characters (CER)."""
+    """How the errors changed, and which they are: of words (WER) or of characters (CER)."""
     change = error_change(status)
     # A distillation counts differences from its base.
     return f"{change} {(status.metric or 'wer').upper()}" if change and not status.config.distill else change
