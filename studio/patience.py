@@ -1,9 +1,11 @@
-"""Answers of other machines, which may never end."""
+"""Answers of other machines: some never end, and some are not those of whoever was asked."""
 
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
+
+from studio.errors import HubUnreachableError
 
 ANSWERS_IN = 4
 """Times the limit for a first byte: so long may a whole answer take, of whatever size its pieces are."""
@@ -32,3 +34,12 @@ def within(seconds: float, ask: Callable[[], Any]) -> Any:
     if error is not None:
         raise error
     return answer
+
+
+def not_the_hub(name: str) -> HubUnreachableError:
+    """What to say of an answer that is none of the hub's; `name` was asked for."""
+    return HubUnreachableError(
+        "Something else answered in place of the model hub: if your network asks for a login, "
+        "log in, then try {model} again.",
+        model=name,
+    )

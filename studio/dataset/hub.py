@@ -16,7 +16,7 @@ from studio.dataset.columns import Wanted, columns_of
 from studio.dataset.copies import TABLE, copies, is_audio, is_current, rows_of_dataset, write_copy
 from studio.dataset.formats.parquet import LARGEST_ROW_BYTES, streamed
 from studio.errors import HubUnreachableError, ManifestError, StudioError, first_line
-from studio.patience import ANSWERS_IN, within
+from studio.patience import ANSWERS_IN, not_the_hub, within
 from studio.units import format_bytes
 
 _ANSWER_SECONDS = 10.0
@@ -88,7 +88,7 @@ def _revision(name: str, local_files_only: bool, answer_seconds: float) -> str:
             "There is no file or folder {name}, and no such dataset on the model hub.", name=name
         ) from error
     except (JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise _no_hub(name) from error
+        raise not_the_hub(name) from error
     except Exception as error:
         raise HubUnreachableError(
             "There is no file or folder {name}, and the model hub does not answer ({reason}): "
@@ -97,7 +97,7 @@ def _revision(name: str, local_files_only: bool, answer_seconds: float) -> str:
             reason=first_line(error),
         ) from error
     if not isinstance(revision, str) or not revision:
-        raise _no_hub(name)
+        raise not_the_hub(name)
     return revision
 
 
@@ -106,14 +106,6 @@ def _gated(name: str) -> ManifestError:
         "The dataset {name} asks for your consent: accept its terms on the hub, "
         "then log in with hf auth login.",
         name=name,
-    )
-
-
-def _no_hub(name: str) -> HubUnreachableError:
-    return HubUnreachableError(
-        "Something else answered in place of the model hub: if your network asks for a login, "
-        "log in, then try {model} again.",
-        model=name,
     )
 
 

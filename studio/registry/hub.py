@@ -9,7 +9,7 @@ from typing import Any
 
 from studio.errors import HubUnreachableError, ModelNotFoundError, StorageError
 from studio.files import require_free_space, storage_errors
-from studio.patience import ANSWERS_IN, within
+from studio.patience import ANSWERS_IN, not_the_hub, within
 from studio.room import NO_LIMIT, Room, note_use
 from studio.units import format_bytes
 
@@ -118,9 +118,9 @@ def _sizes(hub_id: str, endpoint: str | None, answer_seconds: float) -> dict[str
     except TimeoutError as error:
         raise _unreachable(hub_id) from error
     except (TypeError, KeyError, AttributeError) as error:  # JSON, but not a hub's
-        raise _no_hub(hub_id) from error
+        raise not_the_hub(hub_id) from error
     if not sizes:
-        raise _no_hub(hub_id)
+        raise not_the_hub(hub_id)
     return sizes
 
 
@@ -152,7 +152,7 @@ def _hub_errors(hub_id: str) -> Iterator[None]:
             model=hub_id,
         ) from error
     except ValueError as error:  # an answer that is no JSON
-        raise _no_hub(hub_id) from error
+        raise not_the_hub(hub_id) from error
     except (httpx2.TransportError, OfflineModeIsEnabled, LocalEntryNotFoundError) as error:
         raise _unreachable(hub_id) from error
 
@@ -161,14 +161,6 @@ def _unreachable(hub_id: str) -> HubUnreachableError:
     return HubUnreachableError(
         "The model hub did not answer, and {model} is not on this disk: check the connection, or download "
         "the model on another machine and give its folder, or use the demo model.",
-        model=hub_id,
-    )
-
-
-def _no_hub(hub_id: str) -> HubUnreachableError:
-    return HubUnreachableError(
-        "Something else answered in place of the model hub: if your network asks for a login, "
-        "log in, then try {model} again.",
         model=hub_id,
     )
 
