@@ -105,21 +105,28 @@ class UploadLimit:
         if scope["type"] != "http" or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
-        is_tool = path.startswith(_TOOLS)
-        is_upload = path.endswith("/upload") or is_endpoint(path)
         headers = Headers(scope=scope)
         length = headers.get("content-length", "")
-        if not is_upload:
-            most = self._uploads.largest_bytes * 4 // 3 + MIB if is_tool else _LARGEST_QUESTION_BYTES
-            if length.isdecimal() and int(length) > most:
-                told = tr(_TOO_LARGE, locale_of(headers), most=format_bytes(most))
-                await refusal(path, told, 413, code="too_large")(scope, receive, send)
-                return
-            receive = _at_most(receive, most)
-        if not is_upload and not is_tool:
-            await self._app(scope, receive, send)
+        told_bytes = int(length) if length.isdecimal() else None
+        if path.endswith("/upload") or is_endpoint(path):  # the application knows how large a file may be
+            await self._upload(scope, receive, send, path, told_bytes)
             return
-        size_bytes = int(length) if length.isdecimal() else self._uploads.largest_bytes
+        is_tool = path.startswith(_TOOLS)
+        most = self._uploads.largest_bytes * 4 // 3 + MIB if is_tool else _LARGEST_QUESTION_BYTES
+        if told_bytes is not None and told_bytes > most:
+            told = tr(_TOO_LARGE, locale_of(headers), most=format_bytes(most))
+            await refusal(path, told, 413, code="too_large")(scope, receive, send)
+        elif is_tool:
+            await self._upload(scope, _at_most(receive, most), send, path, told_bytes)
+        else:
+            await self._app(scope, _at_most(receive, most), send)
+
+    async def _upload(
+        self, scope: AsgiMessage, receive: Receive, send: Send, path: str, told_bytes: int | None
+    ) -> None:
+        """Passes it on if there is room for it, and as long as it comes."""
+        headers = Headers(scope=scope)
+        size_bytes = self._uploads.largest_bytes if told_bytes is None else told_bytes
         if not await asyncio.to_thread(self._uploads.takes, size_bytes):
             answer = refusal(path, tr(_FULL, locale_of(headers)), 413, code="no_room")
             await answer(scope, receive, send)
