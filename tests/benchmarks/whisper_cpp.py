@@ -75,13 +75,7 @@ def main() -> None:
         "the features are each library's own. In brackets the 95 % interval (paired bootstrap over clips).\n"
         f"`python -m tests.benchmarks.whisper_cpp`; Python {platform.python_version()}, {used}.\n\n"
     )
-    rest = (
-        "\nQuantized weights write other texts in about a fifth of the clips, with as many errors. With "
-        "whisper.cpp's quick attention (`flash_attn`, its default), 89 of the 100 English texts in float16 "
-        "were identical; the proof of an export is made without it. Neither a model of English alone nor one "
-        "of 128 mel bins was there to be heard with: the tests write those with weights made by chance.\n"
-    )
-    REPORT.write_text(text + "\n".join([HEAD, *rows]) + "\n" + rest, encoding="utf-8")
+    REPORT.write_text(text + "\n".join([HEAD, *rows]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
