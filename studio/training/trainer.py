@@ -194,9 +194,7 @@ class WhisperTrainer(GuardedTrainer):
         return inputs
 
     def _rehearse(self, model: Any, inputs: dict[str, Any]) -> None:
-        """Forward and backward pass of a window, with its part of `REPLAY_WEIGHT` for the mean loss of its
-        tokens.
-        """
+        """Forward and backward pass of a window; all that a step has on average count `REPLAY_WEIGHT`."""
         tokens = int((inputs["labels"] != IGNORED).sum())
         clips = (
             self.args.per_device_train_batch_size * self.args.gradient_accumulation_steps * self.world.size

@@ -1,8 +1,8 @@
 """Rehearsal: windows that the base has read, learned again beside the clips of the run.
 
-Fine-tuning forgets what is not practised. So now and then there is a window of something
-else, with what the base itself writes of it, times included: pseudo-rehearsal (Robins 1995, Catastrophic
-forgetting, rehearsal and pseudorehearsal, Connection Science 7). Nobody has to know what is said in it.
+Fine-tuning forgets what is not practised. So some batches have a window of something else beside them, with
+what the base itself writes of it, times included: pseudo-rehearsal (Robins 1995, Catastrophic forgetting,
+rehearsal and pseudorehearsal, Connection Science 7). Nobody has to know what is said in it.
 """
 
 import hashlib
@@ -35,9 +35,9 @@ from studio.transcription.window_model import Search
 from studio.transcription.windows import WINDOW_SECONDS
 
 REPLAY_WEIGHT = 0.3
-"""Of the loss of what is rehearsed, beside the mean loss of a step's clips: so it stays the same however many
-windows there are and however a step is divided. With more, small models learn less (the demo model of its
-speech: at 1 21 % of words wrong, at 0.3 8 %), and whisper-tiny keeps no more."""
+"""How much what is rehearsed counts where the clips of a step count 1, however many windows there are and
+however a step is divided. With more, small models learn less (the demo model of its speech: 21 % of words
+wrong at 1, 8 % at 0.3), and whisper-tiny keeps no more."""
 _MOST_TOKENS = WINDOW_LABEL_LENGTH - 4
 """Beside language, task and end."""
 _MOST_WINDOWS = 200
