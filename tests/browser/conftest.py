@@ -1,5 +1,6 @@
 """A real browser for the tests: one process, a fresh visitor a test, and no error in the page goes unseen."""
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -44,19 +45,17 @@ MOVED = """() => {
   const observer = new PerformanceObserver(() => {});
   observer.observe({type: 'layout-shift', buffered: true});
   const since = window.looked ?? 0;
-  const moves = observer.takeRecords().filter((one) => one.startTime >= since && !one.hadRecentInput);
-  let [worst, sum, begin, last] = [0, 0, -Infinity, -Infinity];
-  for (const {startTime, value} of moves) {
-    if (startTime - last >= 1000 || startTime - begin >= 5000) [sum, begin] = [0, startTime];
-    [sum, last] = [sum + value, startTime];
-    worst = Math.max(worst, sum);
-  }
   window.looked = performance.now();
-  return worst;
+  const named = (node) => `${node?.id || node?.parentElement?.id} ${node?.className || node?.nodeName || ''}`;
+  const place = ({y, height}) => `${Math.round(y)}+${Math.round(height)}`;
+  return observer.takeRecords().filter((one) => one.startTime >= since && !one.hadRecentInput).map((one) => [
+    one.startTime, one.value,
+    one.sources.map((its) => `${named(its.node)} ${place(its.previousRect)} > ${place(its.currentRect)}`)
+  ]);
 }"""
-"""Moves that nobody asked for."""
+"""Moves that nobody asked for since it was asked last: when, how far, and what from where to where."""
 MOST_MOVED = 0.1
-"""What counts as good."""
+"""What counts as good (web.dev/cls)."""
 
 OpenPage = Callable[..., Page]
 
@@ -171,9 +170,27 @@ def wait_until_recorded(recorder: Locator, seconds: int) -> None:
     expect(recorder.locator("time").last).to_have_text(later)
 
 
+def forget_what_moved(page: Page) -> None:
+    """As after a picture of the whole page, for which it is laid out anew."""
+    page.evaluate(MOVED)
+
+
 def layout_shift(page: Page) -> float:
-    """Cumulative layout shift (web.dev/cls) since it was asked last: in the worst five seconds."""
-    return float(page.evaluate(MOVED))
+    """Cumulative layout shift (web.dev/cls) since it was asked last: in the worst five seconds.
+
+    Fails, and says what moved, if that is more than what counts as good.
+    """
+    worst = total = 0.0
+    begin = last = -math.inf
+    moves = page.evaluate(MOVED)
+    for time, value, _ in moves:
+        if time - last >= 1000 or time - begin >= 5000:
+            total, begin = 0.0, time
+        total, last = total + value, time
+        worst = max(worst, total)
+    said = [f"{time:.0f} ms, {value:.4f}: {what}" for time, value, what in moves]
+    assert worst <= MOST_MOVED, "\n".join(said)
+    return worst
 
 
 def held(page: Page, what: str, saying: str = "") -> Callable[..., None]:

@@ -180,9 +180,12 @@ def build_run_panel() -> RunPanel:
 
 
 def _buttons() -> dict[str, gr.Button]:
-    """What can be done with the run, under the names of the panel; each is shown where it can be done."""
+    """What can be done with the run, under the names of the panel; each is shown where it can be done.
+
+    What any run has stands in a row of its own, which nothing that comes and goes moves.
+    """
     with gr.Row(elem_classes="run-buttons"):
-        return {
+        goes_on = {
             "stop": _button("stop", _("Stop and keep a checkpoint"), "stop"),
             "resume": _button("resume", _("Resume"), "primary"),
             "transcribe": _button("transcribe", _("Transcribe with it"), "primary"),
@@ -190,6 +193,9 @@ def _buttons() -> dict[str, gr.Button]:
             "export": _button("export", _("Export")),
             "gentler": _button("gentler", _("Use gentler settings"), "primary"),
             "explain": _button("explain", _("Why did I run out?"), "primary"),
+        }
+    with gr.Row(elem_classes="run-buttons"):
+        return goes_on | {
             "reuse": _button("reuse", _("Use its settings")),
             "prune": _button("prune", _("Remove its checkpoints …")),
             "remove": _button("remove", _("Remove this run …")),

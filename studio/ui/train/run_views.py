@@ -230,7 +230,8 @@ def _progress(status: RunStatus, locale: str) -> Html:
         doing = tr("Waiting for its turn (number {position})", locale, position=status.queue_position)
     steps = ""
     if status.max_steps and status.phase in (RunPhase.TRAINING, RunPhase.EVALUATING):
-        steps = tr("step {step} of {total}", locale, step=status.step, total=status.max_steps)
+        far = {"step": status.step, "total": status.max_steps, "epoch": f"{status.epoch:.1f}"}
+        steps = tr("step {step} of {total}, epoch {epoch}", locale, **far)
     share = status.step / status.max_steps if steps else None
     if status.eval_progress and status.state is not JobState.QUEUED:
         done, total = status.eval_progress
@@ -246,8 +247,9 @@ def _figures(status: RunStatus, locale: str) -> list[tuple[str, Child]]:
     """
     is_open = status.state in ACTIVE
     figures: list[tuple[str, Any, Callable[[Any], str]]] = [
-        (N_("Time left"), status.eta_seconds if is_open else None, format_duration),
-        (N_("Epoch"), status.epoch or None, "{:.1f}".format),
+        (N_("Time left"), status.eta_seconds, format_duration)
+        if is_open
+        else (N_("Epoch"), status.epoch or None, "{:.1f}".format),
         (N_("Loss"), status.loss_points[-1][1] if status.loss_points else None, "{:.3f}".format),
         (_counted_errors(status), error_change(status) or None, str),
         (N_("Clips per second"), status.samples_per_second or None, "{:.1f}".format),
