@@ -94,3 +94,11 @@ def fairly(items: Sequence[Item], visitor: Callable[[Item], Hashable]) -> list[I
 def too_many(count: int) -> Message:
     """What a visitor is told who has too many questions waiting."""
     return Message("You have {count} requests waiting: let some of them finish first.", count=count)
+
+
+def full(count: int) -> Message:
+    """What everybody is told while `count` questions of all visitors wait."""
+    return Message(
+        "The studio is busy: {count} requests of all visitors are waiting. Try again in a minute.",
+        count=count,
+    )

@@ -9,17 +9,18 @@ from typing import Any
 from gradio.blocks import Blocks
 
 from studio.serving.asgi import locale_of, visitor_of
-from studio.serving.waiting import MOST_OF_A_VISITOR, fairly, too_many
+from studio.serving.waiting import MOST_OF_A_VISITOR, fairly, full, too_many
 from studio.translation import said
 
 MOST = 600
+"""Questions of all visitors that wait."""
 _LOOKS_EVERY_SECONDS = 0.01
 """Gradio looks a thousand times a second for questions: a studio that nobody asks would never rest."""
 
 
 def make_fair(app: Blocks) -> None:
     """Changes the queue of `app`, before it is launched."""
-    app.queue(max_size=MOST)
+    app.queue()
     queue = app._queue
     queue.sleep_when_free = _LOOKS_EVERY_SECONDS
     push = queue.push
@@ -29,8 +30,11 @@ def make_fair(app: Blocks) -> None:
         visitor = visitor_of(request, body.session_hash)
         waiting = [event for line in queue.event_queue_per_concurrency_id.values() for event in line.queue]
         asked = sum(visitor_of(event.request, event.session_hash) == visitor for event in waiting)
-        if asked >= MOST_OF_A_VISITOR:
-            return False, said(too_many(asked), locale_of(request.headers)), "queue_full"
+        refusal = too_many(asked) if asked >= MOST_OF_A_VISITOR else None
+        if len(waiting) >= MOST:
+            refusal = full(len(waiting))
+        if refusal:
+            return False, said(refusal, locale_of(request.headers)), "queue_full"
         pushed = await push(body, request, username)
         for line in queue.event_queue_per_concurrency_id.values():
             line.queue[:] = fairly(line.queue, lambda event: visitor_of(event.request, event.session_hash))

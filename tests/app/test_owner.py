@@ -238,10 +238,11 @@ def test_one_logs_in_at_hugging_face_and_nowhere_else(
     assert BROWSER.get(f"{played.url}/login/huggingface").status_code == 404
 
 
-def test_of_two_visitors_who_train_none_sees_or_stops_what_the_other_does(
-    start_studio: Callable[..., StudioProcess], demo_model: Path
+def test_of_two_visitors_who_train_none_sees_or_stops_what_the_other_does_and_the_owner_may(
+    start_studio: Callable[..., StudioProcess], demo_model: Path, provider: Provider
 ) -> None:
-    space = start_studio(extra={"SPACE_ID": SPACE["SPACE_ID"], "STUDIO_ALLOW_TRAINING": "1"})
+    login = {**LOGIN, "OPENID_PROVIDER_URL": provider.url}
+    space = start_studio(extra={**SPACE, **login, "STUDIO_ALLOW_TRAINING": "1"})
     first, second = (visitor(space) for _ in range(2))
     asked(space, "start_run", [RUN], first, "first page")
     (run,) = runs_of(space, first, "later page")
@@ -251,6 +252,13 @@ def test_of_two_visitors_who_train_none_sees_or_stops_what_the_other_does(
             data = ["", None, 10, run] if does == "explain_oom" else [run]
             assert "There is no run" in asked(space, does, data, headers, "second page")
     assert "private-name" in asked(space, "stop_run", [run], first, "later page")
+    asked(space, "start_run", [RUN], second, "second page")
+    (other,) = runs_of(space, second, "second page")
+    owner = logged_in(OWNER)
+    assert set(runs_of(space, owner, "owner")) == {run, other}
+    assert "private-name" in asked(space, "stop_run", [other], owner, "owner")
+    (row,) = answer_in(asked(space, "runs", [], second, "second page"))["runs"]
+    assert row["state"] == "stopped"
 
     # Nor is the model of one there for the other; the name that it is given cannot be guessed.
     assert len(run.rpartition("-")[2]) == 16

@@ -11,6 +11,7 @@ import pytest
 
 from studio.serving.asgi import visitor_of
 from studio.serving.waiting import MOST_OF_A_VISITOR
+from studio.ui import fair_queue
 from studio.ui.fair_queue import make_fair
 
 
@@ -68,6 +69,20 @@ def test_who_has_too_many_waiting_is_told_so_and_others_come_in(slow: Slow) -> N
     refused = slow.ask("more", "a", **{"accept-language": "zh-TW"})
     assert refused.status_code == 503 and "個請求在等待" in refused.text
     assert slow.ask("other", "b").status_code == 200
+
+
+def test_a_queue_that_is_full_takes_nobody_until_it_moves(
+    slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fair_queue, "MOST", 5)
+    assert slow.ask("at work", "a").status_code == 200 and slow.is_at_work.wait(60)
+    for visitor in "bcdef":
+        assert slow.ask(visitor, visitor).status_code == 200
+    refused = slow.ask("one more", "g")
+    assert refused.status_code == 503 and "busy: 5 requests of all visitors" in refused.text
+    slow.goes_on.set()
+    while slow.ask("later", "g").status_code != 200:
+        time.sleep(0.05)
 
 
 def test_new_sessions_do_not_help_who_comes_through_a_proxy() -> None:

@@ -17,6 +17,7 @@ from starlette.responses import PlainTextResponse
 from studio.serving import uploads as serving_uploads
 from studio.serving.uploads import LEAST_BYTES_PER_SECOND, SILENT_SECONDS, UploadLimit, Uploads
 from studio.settings import Settings
+from studio.ui import build
 from tests.event_loop import run_in_loop
 from tests.studio_process import ROOT
 from tests.unit.ui.test_gate import served
@@ -71,6 +72,22 @@ def test_uploads_are_refused_once_they_fill_their_room(settings: Settings) -> No
         refused = page.client.post("/gradio_api/upload", files=sound, headers={"accept-language": "zh-CN"})
         assert "服务器已存满" in refused.text
         assert page.client.get("/config").status_code == 200
+
+
+def test_an_upload_is_there_for_its_time_and_then_gone_with_what_was_made_of_it(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "UPLOADS_KEPT_SECONDS", 4)
+    with served(settings) as page:
+        files = {"files": ("a.wav", b"x" * 900)}
+        (place,) = page.client.post("/gradio_api/upload", files=files).json()
+        first, came = Path(place), time.monotonic()
+        while first.exists():
+            assert time.monotonic() < came + 60
+            time.sleep(0.1)
+        assert time.monotonic() - came > 2, "not at once"
+        (place,) = page.client.post("/gradio_api/upload", files=files).json()
+        assert Path(place).is_file() and Path(place).parent == first.parent, "it can be sent again"
 
 
 def test_what_is_no_upload_is_no_larger_than_a_question(
