@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from studio.units import format_bytes
 
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095
 """Bytes that file systems give a name, and all names of a path together."""
+_MOST_BELOW = 1_000_000
+"""Nobody has so many clips in one folder; a whole disk has."""
 _DEEPEST_YAML, _LONGEST_YAML_WORD = 50, 1000
 """Brackets and indents within one another, and characters of a word that could be a number."""
 
@@ -42,6 +44,28 @@ def user_path(text: str) -> Path:
             most_together=_LONGEST_PATH,
         )
     return path
+
+
+def files_below(folder: Path, endings: Collection[str]) -> list[Path]:
+    """The files in a folder and in those below it whose names end so (".wav"), by path.
+
+    What goes while it is looked for is left out, and so is what may not be looked into.
+
+    Raises:
+        ConfigError: if so much lies there that it cannot be meant.
+    """
+    found: list[Path] = []
+    seen = 0
+    for parent, folders, files in os.walk(folder):
+        found += [Path(parent, name) for name in files if Path(name).suffix.lower() in endings]
+        seen += len(folders) + len(files)
+        if seen > _MOST_BELOW:
+            raise ConfigError(
+                "{folder} holds more than {most:,} files and folders: name the one that has the recordings.",
+                folder=folder,
+                most=_MOST_BELOW,
+            )
+    return sorted(found)
 
 
 def write_json(path: Path, value: object) -> None:

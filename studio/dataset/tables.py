@@ -16,6 +16,7 @@ from studio.dataset.audio import SOUND_FILES
 from studio.dataset.columns import Wanted
 from studio.dataset.delimited import Row, csv_rows, open_bytes, open_text, tab_rows
 from studio.errors import ManifestError
+from studio.files import files_below
 from studio.units import format_bytes
 
 _BLOCK_BYTES = 2**20
@@ -58,8 +59,7 @@ def is_sound_list(first_line: str) -> bool:
 
 def sound_rows(folder: Path) -> Iterator[Row]:
     """The sound files in a folder and those below it, in the order of their names, as rows without text."""
-    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SOUND_FILES)
-    for number, path in enumerate(found, start=1):
+    for number, path in enumerate(files_below(folder, SOUND_FILES), start=1):
         yield Row(number, {"audio": path.relative_to(folder).as_posix()})
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from studio.dataset.audio import SOUND_FILES, audio_duration, read_audio
 from studio.errors import ConfigError, DataError, StudioError
-from studio.files import user_path
+from studio.files import files_below, user_path
 from studio.transcription.engine import (
     SCHEMA_VERSION,
     EngineChoice,
@@ -156,7 +156,7 @@ def recordings_named(names: Sequence[Path], audio_list: Path | None = None) -> l
 
 def _inside(folder: Path) -> list[Path]:
     """The recordings in a folder and in those below it, by name."""
-    found = [path for path in sorted(folder.rglob("*")) if path.suffix.lower() in SOUND_FILES]
+    found = files_below(folder, SOUND_FILES)
     if not found:
         raise ConfigError(
             "{folder} holds no recordings: there should be files that end in {endings}.",

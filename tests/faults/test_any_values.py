@@ -8,6 +8,7 @@ import copy
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ from hypothesis import strategies as st
 from studio.cli import evaluate, train
 from studio.cli.follow import as_dict
 from studio.cli.parsing import run_options
+from studio.dataset.cards import require_own_files
 from studio.dataset.manifest import read_manifest
+from studio.dataset.recordings import begin_session, open_session, sessions
 from studio.errors import StudioError
 from studio.memory.oom import explain
 from studio.options.arguments import config_from_dict, config_to_dict, training_flags
@@ -30,6 +33,7 @@ from studio.registry.store import ModelRegistry
 from studio.runs.history import Histories
 from studio.runs.view import view
 from studio.settings import Settings
+from studio.training.data.augmentation import Augmentation
 from studio.training.run_dir import RunDir
 from studio.transcription.results import ResultsFile
 from studio.ui.shared.links import linked_values
@@ -200,6 +204,59 @@ def test_an_evaluation_that_is_looked_into(
     for words in ("--errors", "--sort unsure --show lost", "--json --group speaker=P"):
         answered(partial(evaluate.run, ["--result", path, *words.split()], settings))
     capsys.readouterr()
+
+
+STEPS = (
+    {"type": "speed", "params": {"min_speed_rate": 0.9, "max_speed_rate": 1.1, "num_rates": 3}, "prob": 1.0},
+    {"type": "volume", "params": {"min_gain_dBFS": -15, "max_gain_dBFS": 15}, "prob": 1.0},
+    {"type": "resample", "params": {"new_sample_rates": [8000, 32000]}, "prob": 1.0},
+    {"type": "noise", "params": {"min_snr_dB": 10, "max_snr_dB": 50, "noise_dir": "none"}, "prob": 1.0},
+)
+
+
+@given(steps=spoiled(list(STEPS), *([step] for step in STEPS)))
+def test_an_augmentation_that_changes_clips(folder: Path, steps: Any) -> None:
+    config = TrainingConfig(augment_config_path=str(written(folder / "augmentation.json", steps)))
+
+    def changed() -> None:
+        augmentation = Augmentation.of(config)
+        drawn = augmentation.draw(epoch=0, number=0, seconds=1.0)
+        assert np.isfinite(augmentation.change(np.ones(1600, np.float32) / 9, drawn)).all()
+
+    answered(changed)
+
+
+@given(values=spoiled({"name": "list", "language": "en", "speaker": "", "sentences": ["one", "two"]}))
+def test_a_list_of_sentences_and_its_clips(folder: Path, values: Any) -> None:
+    session = folder / "recordings" / "list"
+    session.mkdir(parents=True, exist_ok=True)
+    written(session / "session.json", values)
+    answered(lambda: open_session(folder / "recordings", "list"))
+    assert len(sessions(folder / "recordings")) <= 1
+
+
+@given(row=spoiled({"audio": "clips/0001.flac", "sentence": "one", "duration": 2.0, "number": 0}))
+def test_a_clip_of_a_list_of_sentences(folder: Path, row: Any) -> None:
+    root = folder / "more"
+    if not root.exists():
+        begin_session(root, "list", "one\ntwo")
+    (root / "list" / "metadata.jsonl").write_text(json.dumps(row) + "\n", "ascii")
+    answered(lambda: open_session(root, "list"))
+
+
+CARD = {"configs": [{"config_name": "default", "data_files": [{"split": "train", "path": "data/*.parquet"}]}]}
+
+
+@given(card=spoiled(CARD, {**CARD, "dataset_info": {"features": [{"name": "audio", "dtype": "audio"}]}}))
+def test_the_card_of_a_data_set(folder: Path, card: Any) -> None:
+    path = folder / "README.md"
+    path.write_text(f"---\n{json.dumps(card)}\n---\n", "ascii")  # which is YAML as well
+
+    def read() -> None:
+        with suppress(ValueError):  # what cannot be read is named by whoever reads it
+            require_own_files(path, "card")
+
+    answered(read)
 
 
 MODEL = {

@@ -2,7 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from studio.files import append_json_line, parse_yaml, read_json_lines
+from studio import files
+from studio.errors import ConfigError
+from studio.files import append_json_line, files_below, parse_yaml, read_json_lines
 
 EARLIER, LAST, NEXT = {"number": 1}, {"text": '早安 {"}\n', "more": [1, {"a": None}]}, {"number": 3}
 
@@ -56,3 +58,17 @@ def test_yaml_of_plain_values_is_read() -> None:
     for prose in ("long " * 1000 + "text", "長文" * 1000):
         assert parse_yaml(f"a: {prose}\n") == {"a": prose}
     assert parse_yaml("") is None
+
+
+def test_sounds_are_found_below_a_folder_but_not_on_a_whole_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("b/two.WAV", "a.wav", "b/notes.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "b" / "again").symlink_to(tmp_path)
+    assert files_below(tmp_path, (".wav",)) == [tmp_path / "a.wav", tmp_path / "b" / "two.WAV"]
+    assert files_below(tmp_path / "none", (".wav",)) == []
+    monkeypatch.setattr(files, "_MOST_BELOW", 4)
+    with pytest.raises(ConfigError, match="more than 4 files and folders"):
+        files_below(tmp_path, (".wav",))

@@ -11,6 +11,7 @@ from typing import Any
 from studio.dataset.cards import CARDS, require_own_files
 from studio.dataset.copies import rows_of_dataset
 from studio.errors import ManifestError
+from studio.files import files_below
 from studio.options.sources import PARQUET_ENDING
 from studio.units import format_bytes
 
@@ -26,7 +27,7 @@ _TIGHTEST = 200
 
 def files_in(folder: Path) -> list[Path]:
     """The Parquet files in a folder and those below it."""
-    return sorted(folder.rglob(f"*{ENDING}"))
+    return files_below(folder, (ENDING,))
 
 
 def rows_of_file(path: Path) -> Iterator[dict[str, Any]]:

@@ -5,7 +5,7 @@ same as an unbroken one, whatever process reads the clip. Sounds are mono float3
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE, SOUND_FILES, read_audio
 from studio.errors import ConfigError, StudioError
-from studio.files import read_json, user_path
+from studio.files import files_below, read_json, user_path
+from studio.options.arguments import config_from_dict, config_to_dict
 from studio.options.training import TrainingConfig
 from studio.settings import Settings
 from studio.transcription.windows import WINDOW_SECONDS
@@ -40,6 +41,7 @@ _FOREIGN: Mapping[tuple[str, str], str] = {
 _WITHOUT_EFFECT = frozenset({"shift"})
 """A shift by milliseconds is below the grid of the time tokens and of the features."""
 _OWN_PARAMETERS = frozenset({("speed", "num_rates"), ("resample", "new_sample_rates")})
+_MOST_SPEEDS, _LOWEST_RATE = 1000, 1000
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,7 @@ class Augmentation:
         """
         rates, bands = 0, _TELEPHONE
         if config.augment_config_path:
-            changes, rates, bands = _foreign_options(user_path(config.augment_config_path))
-            config = replace(config, **changes)
+            config, rates, bands = _with_foreign_options(config, user_path(config.augment_config_path))
         return cls(config, rates, bands, _noise_files(config))
 
     @property
@@ -226,7 +227,7 @@ def _noise_files(config: TrainingConfig) -> tuple[Path, ...]:
     if not config.noise_dir:
         return ()
     folder = user_path(config.noise_dir)
-    found = tuple(sorted(path for path in folder.rglob("*") if path.suffix.lower() in SOUND_FILES))
+    found = tuple(files_below(folder, SOUND_FILES))
     if not found:
         raise ConfigError(
             "noise_dir {folder} has no sound file: name a folder with recordings of noise, or none.",
@@ -240,14 +241,19 @@ def _sound_of(path: Path) -> Samples:
     return read_audio(path, None, 120.0)
 
 
-def _foreign_options(path: Path) -> tuple[dict[str, Any], int, tuple[int, ...]]:
-    """Options, number of speeds and sampling rates of a list of `{type, params, prob}`."""
+def _with_foreign_options(config: TrainingConfig, path: Path) -> tuple[TrainingConfig, int, tuple[int, ...]]:
+    """Options, number of speeds and sampling rates as a list of `{type, params, prob}` has them."""
     try:
         steps = read_json(path)
         if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
             raise ValueError("it is no list of {type, params, prob}")
-        return _translated(steps)
-    except (OSError, ValueError, TypeError, StudioError) as error:
+        options, rates, bands = _translated(steps)
+        if not (0 <= rates <= _MOST_SPEEDS and bands and all(rate >= _LOWEST_RATE for rate in bands)):
+            raise ValueError(
+                f"num_rates is 0 to {_MOST_SPEEDS}, each of new_sample_rates {_LOWEST_RATE} Hz or more"
+            )
+        return config_from_dict({**config_to_dict(config), **options}), rates, bands
+    except (OSError, ValueError, OverflowError, TypeError, StudioError) as error:
         raise ConfigError(
             "augment_config_path {path} cannot be used: {reason}. It must be a JSON list of "
             '{{"type": "noise", "params": {{…}}, "prob": 0.5}}; types: noise, resample, speed, volume.',
