@@ -163,7 +163,7 @@ def history_table(runs: Sequence[RunStatus], count: int, selected: str, locale: 
 def run_status(status: RunStatus | None, locale: str) -> Html:
     """The chosen run: what it is doing, how far it is, what came out."""
     if status is None:
-        return note(tr("No runs yet: press Start.", locale))
+        return note(tr("No runs yet.", locale))
     return tag(
         "div",
         tag("div", tag("h2", run_title(status)), state_badge(status.state, locale), class_="run-head"),
