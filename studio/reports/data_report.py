@@ -30,7 +30,8 @@ KIND_NAMES = {
     "other_language": N_("another language is detected"),
 }
 _SHOWN_LABELS = 20
-REPORT_STYLE = """
+_STYLE = """
+:root { color-scheme: light dark; }
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }
 table { border-collapse: collapse; width: 100%; margin: 1rem 0; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #8884; vertical-align: top;
@@ -38,7 +39,14 @@ overflow-wrap: anywhere; }
 h2 { font-size: 1em; } .number { text-align: right; }
 .charts { display: flex; flex-wrap: wrap; gap: 2rem; } figure { flex: 1 1 20rem; margin: 0; }
 svg text { font-size: 11px; fill: currentColor; } figcaption { text-align: center; }
+.facts { margin: .5rem 0; } .fact-name { opacity: .7; margin-right: .5em; }
 @media (prefers-color-scheme: dark) { body { background: #15191d; color: #e4e7ea; } }
+@media (max-width: 640px) {
+body { margin: 1rem auto; } .stacked thead { display: none; }
+.stacked tr { display: block; border-bottom: 1px solid #8884; padding: .5rem 0; }
+.stacked td { display: block; border: 0; text-align: start; padding: .1rem 0; }
+.stacked td + td::before { content: attr(data-label) " "; opacity: .7; }
+}
 """
 
 
@@ -130,8 +138,18 @@ def html_report(
     ]
     view = report_view(report, labels, examples, locale)
     body = join([tag("h1", title), tag("p", report.source), tag("div", charts, class_="charts"), view])
-    head = join([tag("meta", charset="utf-8"), tag("title", title), tag("style", Html(REPORT_STYLE))])
-    return f'<!doctype html>\n<html lang="{locale}"><head>{head}</head><body>{body}</body></html>\n'
+    return report_file(title, body, locale)
+
+
+def report_file(title: str, body: Html, locale: str, style: str = "") -> str:
+    """A whole HTML file that fetches nothing and fits a telephone; `style` is CSS of its own."""
+    head = [
+        tag("meta", charset="utf-8"),
+        tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
+        tag("title", title),
+        tag("style", Html(_STYLE + style)),
+    ]
+    return f'<!doctype html>\n<html lang="{locale}"><head>{join(head)}</head><body>{body}</body></html>\n'
 
 
 def _drawn(histogram: Histogram, title: str, colour: str) -> Html | None:

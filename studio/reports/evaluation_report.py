@@ -9,7 +9,7 @@ from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.errors import DataError
 from studio.evaluation.explorer import Explorer, Query
 from studio.evaluation.result import Evaluation, UtteranceRow
-from studio.reports.data_report import REPORT_STYLE
+from studio.reports.data_report import report_file
 from studio.reports.evaluation_views import (
     GROUPING_LABELS,
     clip_table,
@@ -36,12 +36,11 @@ audio { width: 14rem; max-width: 100%; display: block; } .subdued { opacity: .7;
 .number { white-space: nowrap; } .group-bars td:last-child { width: 45%; } td { vertical-align: top; }
 .table-scroll { overflow-x: auto; } summary { font-weight: 600; margin-top: 1rem; }
 bdi { overflow-wrap: anywhere; }
-.utterances td:first-child { min-width: 9rem; }
+th.number { white-space: normal; overflow-wrap: normal; }
+.utterances td:first-child, .normalizers td:first-child { min-width: 9rem; }
+.group-bars th:first-child { min-width: 7rem; }
 @media (max-width: 640px) {
-.group-bars td:last-child { width: 25%; } .stacked thead { display: none; }
-.stacked td { display: block; border: 0; text-align: start; padding: .1rem 0; }
-.stacked tr { display: block; border-bottom: 1px solid #8884; padding: .5rem 0; }
-.stacked td + td::before { content: attr(data-label) " "; opacity: .7; }
+.group-bars td:last-child { width: 25%; } .stacked .number { white-space: normal; }
 }
 """
 
@@ -64,10 +63,7 @@ def evaluation_report(found: Evaluation, explorer: Explorer | None, locale: str,
     if explorer:
         body += [_of_model(explorer, model, locale) for model in range(len(explorer.models))]
         body.append(_clips(explorer, locale, has_sound=has_sound))
-    head = join(
-        [tag("meta", charset="utf-8"), tag("title", title), tag("style", Html(REPORT_STYLE + _STYLE))]
-    )
-    return f'<!doctype html>\n<html lang="{locale}"><head>{head}</head><body>{join(body)}</body></html>\n'
+    return report_file(title, join(body), locale, _STYLE)
 
 
 def _of_model(explorer: Explorer, model: int, locale: str) -> Html:

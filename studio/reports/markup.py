@@ -15,7 +15,7 @@ class Html(str):
 
 
 Child = str | Html | float | None | Iterable["Child"]
-_VOID = {"br", "img", "input", "hr"}
+_VOID = {"br", "img", "input", "hr", "meta"}
 
 
 def tag(name: str, *children: Child, **attributes: object) -> Html:
