@@ -42,6 +42,8 @@ _ANY: dict[str, Any] = {"interactive": True, "allow_custom_value": True}
 was before this one. What there is, `Query` knows."""
 _FIGURES = "#evaluate-groups, #evaluate-scatter"
 """A click in these is a question, too."""
+_TICKS = (0, 25, 50, 75, 100)
+"""Per cent at the axes of the scatter."""
 _BARS = 30
 """Speakers, say, of whom there are more are in no figure."""
 
@@ -364,12 +366,18 @@ def _scatter(explorer: Explorer, query: Query, locale: str) -> PlotData:
         "hovertemplate": told,
     }
     alike = {"color": "rgba(128,140,150,0.5)", "dash": "dot"}
+    ticks = {"tickvals": [share / 100 for share in _TICKS], "ticktext": [_share(share) for share in _TICKS]}
     across, up = (
-        axis(_errors_of(name, locale), tickformat=".0%", range=[-0.1, 1.12])
+        axis(_errors_of(name, locale), range=[-0.1, 1.12], **ticks)
         for name in (explorer.names[query.against], explorer.names[query.model])
     )
     line = {"type": "line", "x0": 0, "y0": 0, "x1": 1, "y1": 1, "line": alike}
     return figure([dots], height=280, showlegend=False, shapes=[line], xaxis=across, yaxis=up)
+
+
+def _share(percent: int) -> str:
+    """A share of errors as the scatter tells it: in its last cell are all clips from 100 % on."""
+    return f"≥ {percent} %" if percent >= 100 else f"{percent} %"
 
 
 def _errors_of(name: str, locale: str) -> str:
@@ -403,8 +411,7 @@ def _only(query: Query, locale: str) -> Child:
         given, written = ("…" if word is None else word or "–" for word in query.mistake)
         text: Child = [tag("bdi", given), " → ", tag("bdi", written)]
     elif query.cell:
-        x, y = query.cell
-        text = f"{x} % · {y} %"
+        text = " · ".join(map(_share, query.cell))
     else:
         return None
     return asking([text, " ✕"], {"forget": True}, aria_label=tr("Show all again", locale))
