@@ -31,7 +31,7 @@ NORMALIZERS = {
     "lowercase": "Lower case",
     "basic": "Basic (case and punctuation)",
     "whisper_basic": "Whisper's basic (splits words at vowel signs)",
-    "english": "English (Whisper's rules)",
+    "english": "Whisper's English (two = 2, it's = it is)",
     "chinese": "Chinese (simplified, no punctuation)",
     "no_punctuation": "No punctuation",
 }
