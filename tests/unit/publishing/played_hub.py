@@ -10,7 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,6 +43,8 @@ class Hub:
     broken: dict[str, int] = field(default_factory=dict)
     """Part of an address → how often the line breaks in the middle of what is sent there."""
     pause_seconds: float = 0.0
+    trickle_seconds: float = 0.0
+    """Between one byte of an answer and the next."""
     silent_at: str = ""
     """Part of an address → what is asked there gets no answer in time."""
     over: threading.Event = field(default_factory=threading.Event)
@@ -206,6 +208,18 @@ class _Handler(SmallHub):
             elif kind == "deletedFile":
                 (folder / value["path"]).unlink()
         self._json({"commitUrl": f"{self.hub.url}/{repo_id}/commit/{'c' * 40}", "commitOid": "c" * 40})
+
+    def send(self, code: int, body: bytes, headers: dict[str, str], size: int | None = None) -> None:
+        """Byte for byte, where the hub trickles."""
+        if not self.hub.trickle_seconds:
+            super().send(code, body, headers, size)
+            return
+        super().send(code, b"", headers, len(body) if size is None else size)
+        for place in range(len(body)):
+            if self.hub.over.wait(self.hub.trickle_seconds):
+                break
+            with suppress(OSError):  # who asked has gone
+                self.wfile.write(body[place : place + 1])
 
     def _json(self, value: object) -> None:
         self.send(200, json.dumps(value).encode(), {"Content-Type": "application/json"})

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -24,7 +25,7 @@ from studio.registry.store import ModelRegistry
 from studio.transcription.engine import TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from tests.conftest import RunStudio
-from tests.studio_process import free_port, wait_for_page
+from tests.studio_process import command, free_port, wait_for_page
 from tests.unit.publishing.played_hub import OTHERS, OWNER, READS, WRITES, Hub, played_hub
 from tests.unit.transcription.small_models import save_adapter
 
@@ -382,6 +383,51 @@ def test_the_terminal_says_in_a_sentence_that_the_hub_refuses(
     assert done.returncode == 2 and done.stdout == ""
     assert last.startswith(f"Error: This token may not write {NAME}") and OTHERS not in done.stderr
     assert "Traceback" not in done.stderr and not (hub.root / NAME).exists()
+
+
+def test_a_space_is_published_from_the_terminal_file_for_file(
+    hub: Hub, made: ModelRegistry, run_process: RunStudio
+) -> None:
+    expected = prepare(made, PublishRequest("merged", NAME, is_space=True))
+    done = run_process("publish", "merged", NAME, "--space", extra=terminal(hub, made.models.parent))
+    assert done.returncode == 0 and done.stdout == f"{hub.url}/spaces/{NAME}\n", done.stderr
+    assert "sdk: gradio" in done.stderr and hub.private == {NAME}
+    space = hub.root / NAME
+    arrived = {path.relative_to(space).as_posix() for path in space.rglob("*") if path.is_file()}
+    assert arrived - {".gitattributes"} == {file.name for file in expected.files} >= {"app.py"}
+    for file in expected.files:
+        content = file.content if isinstance(file.content, bytes) else file.content.read_bytes()
+        assert (space / file.name).read_bytes() == content, file.name
+    assert WRITES not in done.stderr and not any("/api/models/" in one for one in hub.asked)
+
+
+def test_who_cancels_in_the_terminal_while_the_hub_trickles_has_nothing_on_it(
+    hub: Hub, made: ModelRegistry, environ: dict[str, str], tmp_path: Path
+) -> None:
+    hub.trickle_seconds = 5.0  # less than what counts as silence: the library alone would wait to the end
+    home = made.models.parent
+    words = ("publish", "merged", NAME)
+    process = command(words, {**environ, **terminal(hub, home)}, home, tmp_path)
+    with process:
+        while not hub.said:
+            assert process.poll() is None, (tmp_path / "stderr").read_text("utf-8")
+            time.sleep(0.05)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+    took = time.monotonic() - began
+    told = (tmp_path / "stderr").read_text("utf-8")
+    hub.over.set()
+    assert process.returncode == 130 and said == "" and took < 20
+    assert told.splitlines()[-1] == "Interrupted." and "Traceback" not in told and WRITES not in told
+    assert not (hub.root / NAME).exists()
+
+
+def test_a_hub_that_trickles_gets_all_of_it_in_one_commit(hub: Hub, publication: Publication) -> None:
+    hub.trickle_seconds = 0.002
+    sent(hub, publication)
+    assert {file.name for file in publication.files} < hub.names(NAME)
+    assert sum("/commit/" in one for one in hub.asked) == 1
 
 
 def terminal(hub: Hub, home: Path, token: str = WRITES) -> dict[str, str]:
