@@ -51,7 +51,7 @@ STORIES = {
     "studio/methods": "app/test_training_command browser/test_memory faults/test_workers app/test_extended",
     "studio/publishing": "app/test_training_command app/test_owner browser/test_tabs app/test_extended "
     "golden/test_interfaces",
-    "studio/reports": "browser/test_data golden/test_commands",
+    "studio/reports": "browser/test_data browser/test_compared golden/test_commands",
     "studio/actions": "app/test_command_line browser/test_memory browser/test_data golden/test_commands",
     "studio/serving": "app/test_endpoint golden/test_interfaces",
     "studio/serving/gate": "browser/test_login app/test_space",
@@ -66,6 +66,8 @@ STORIES = {
     "studio/ui/api": "app/test_mcp",
     "studio/locales": "browser/test_memory browser/test_train browser/test_transcribe browser/test_live",
     "studio/ui/space": "app/test_space app/test_owner",
+    "studio/ui/evaluate": "browser/test_compared",
+    "studio/ui/models": "browser/test_compared",
     "studio/ui/memory": "browser/test_memory browser/test_measured",
     "studio/ui/serve": "app/test_space app/test_mcp",
     "studio/ui/shared/access": "app/test_space app/test_owner",

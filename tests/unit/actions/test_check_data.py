@@ -110,4 +110,5 @@ def test_the_report_is_one_file_without_script_or_address(services: Services, da
         assert "script" not in found.tags and found.addresses == []
         assert found.tags.count("svg") == 2 and found.tags.count("table") >= 3
         assert "&lt;script&gt;alert(1)" in page
+        assert '<meta name="viewport" content="width=device-width' in page
     assert "gone.wav" in report_view(answer.report, answer.labels, answer.examples, "zh-CN")

@@ -1,0 +1,141 @@
+"""What stands side by side: two models clip by clip, on the page and in a file, and the forms of one."""
+
+import re
+import shutil
+from pathlib import Path
+
+from playwright.sync_api import Browser, Locator, expect
+
+from tests.browser.conftest import OpenPage, assert_nothing_is_too_wide
+from tests.studio_process import ROOT, StudioProcess
+from tests.unit.transcription.small_models import save_adapter
+
+RATE = re.compile(r"^\d+(\.\d+)? %$")
+
+
+def test_the_clips_that_the_second_model_lost_are_found_in_the_scatter_and_play_in_a_file_without_a_network(
+    open_page: OpenPage,
+    studio_server: StudioProcess,
+    demo_model: Path,
+    browser: Browser,
+    screenshots: Path,
+    tmp_path: Path,
+) -> None:
+    save_adapter(demo_model, studio_server.home / "models" / "hoarse", seed=2, strength=1.0)
+    page = open_page("evaluate")
+    both = [re.compile("^Demo model"), re.compile("^hoarse")]
+    expect(page.locator("#evaluate-models .token")).to_have_text(both)  # chosen for who has made one
+    page.get_by_label("Clips at most").fill("8")
+    page.get_by_label("Report with sound").check()
+    page.get_by_role("button", name="Evaluate", exact=True).click()
+    expect(page.locator("#evaluate-rates tbody tr")).to_have_count(2)
+    clips = page.locator("#evaluate-utterances tbody tr")
+    expect(clips).to_have_count(8)
+    assert lost(clips) > 0
+
+    show = page.locator("#evaluate-show input")
+    show.click()
+    page.get_by_role("option", name="Worse than the other model").click()
+    expect(page.locator("#evaluate-utterances")).to_contain_text(re.compile(r"\b[1-7] of 8 clips"))
+    assert lost(clips) == clips.count() > 0
+    page.screenshot(path=screenshots / "two-models.png", full_page=True)
+    assert_nothing_is_too_wide(page)
+    page.screenshot(path=screenshots / "two-models-telephone.png", full_page=True)
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+    show.click()
+    page.get_by_role("option", name="All clips").click()
+    expect(clips).to_have_count(8)
+    page.locator("#evaluate-scatter .point").first.click(force=True)
+    back = page.get_by_role("button", name="Show all again")
+    expect(back).to_have_text(re.compile(r"\d+ % · (≥ )?\d+ %"))
+    cell = [int(share) for share in re.findall(r"\d+", back.inner_text())]
+    dots = page.locator("#evaluate-scatter .js-plotly-plot").evaluate("plot => plot.data[0].customdata")
+    expect(clips).to_have_count(next(dot["clips"] for dot in dots if list(dot["cell"]) == cell))
+    assert sum(dot["clips"] for dot in dots) == 8 > clips.count()
+    back.click()
+    expect(clips).to_have_count(8)
+
+    with page.expect_download() as download:
+        page.get_by_role("link", name="HTML").click()
+    kept = tmp_path / "evaluation.html"
+    download.value.save_as(kept)
+    alone = browser.new_context(viewport={"width": 1280, "height": 900})
+    alone.set_offline(True)
+    report = alone.new_page()
+    asked: list[str] = []
+    report.on("request", lambda request: asked.append(request.url[:30]))
+    report.goto(kept.as_uri())
+    rows = report.locator(".utterances tbody tr")
+    expect(rows).to_have_count(8)
+    worst = [after for _, after in rates(rows)]
+    assert worst == sorted(worst, reverse=True), "those with the most errors first"
+    sound = rows.first.locator("audio")
+    sound.evaluate("audio => audio.play()")
+    report.wait_for_function("document.querySelector('.utterances audio').currentTime > 0.2")
+    assert sound.evaluate("audio => audio.duration") > 1
+    words = report.locator("body > details").first
+    words.locator("> summary").click()
+    expect(words.locator("table").first).to_be_hidden()
+    report.screenshot(path=screenshots / "report.png", full_page=True)
+    assert_nothing_is_too_wide(report)
+    expect(rows.first.locator("td").first).to_have_css("display", "block")
+    report.screenshot(path=screenshots / "report-telephone.png", full_page=True)
+    assert all(url.startswith(("file:", "data:")) for url in asked)
+    alone.close()
+
+
+def rates(clips: Locator) -> list[tuple[float, float]]:
+    """Per cent of errors of both models in each row."""
+    said = clips.evaluate_all(
+        "rows => rows.map(row => [...row.querySelectorAll('.clip-rate')].map(one => one.innerText))"
+    )
+    found = []
+    for row in said:
+        before, after = (float(text.rstrip(" %")) for text in row if RATE.match(text))
+        found.append((before, after))
+    return found
+
+
+def lost(clips: Locator) -> int:
+    """Rows in which the second model makes more errors than the first."""
+    return sum(after > before for before, after in rates(clips))
+
+
+def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it(
+    open_page: OpenPage, studio_server: StudioProcess, screenshots: Path
+) -> None:
+    (home,) = (
+        ROOT / "tests" / "golden" / "homes"
+    ).iterdir()  # an export of the demo model: two forms play it
+    shutil.copytree(home / "models" / "finished-ct2-int8", studio_server.home / "models" / "mine")
+    page = open_page("models")
+    page.locator("#models-table").get_by_role("button", name="mine").click()
+    page.get_by_role("button", name="Which form should I deploy?").click()
+    clips, status = page.locator("#models-forms-clips input"), page.locator("#models-forms-status")
+    clips.fill("-1")
+    page.locator("#models-forms").click()
+    expect(status).to_contain_text("Clips at most")
+    clips.fill("5")
+    page.locator("#models-forms").click()
+    rows = status.locator("tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.nth(0)).to_contain_text(re.compile(r"faster-whisper\s*float32"))
+    expect(rows.nth(1)).to_contain_text(re.compile(r"faster-whisper\s*int8"))
+    for row in rows.all():
+        _, wer, cer, loss, factor, memory, size = row.locator("td").all_inner_texts()
+        assert RATE.match(wer) and RATE.match(cer) and "…" in loss and float(factor) > 0
+        assert memory.endswith("iB") and size.endswith("iB")
+    assert rows.first.locator("td").nth(3).inner_text() == "+0.0 … +0.0", "nothing is lost to itself"
+    expect(status.locator(".note-good")).to_contain_text("is the fastest form that loses less than 1 point")
+    expect(status.locator("li").filter(has_text="cannot compute in")).to_have_count(3)
+    kept = page.locator("#models-details .forms-table tbody tr").filter(has_text="faster-whisper")
+    expect(kept).to_have_count(2)
+    box = status.locator(".table-scroll")
+    assert box.evaluate("box => box.scrollWidth <= box.clientWidth"), "all columns are in sight"
+    page.screenshot(path=screenshots / "forms.png", full_page=True)
+    assert_nothing_is_too_wide(page)
+    page.screenshot(path=screenshots / "forms-telephone.png", full_page=True)
+    page = open_page("models")
+    page.locator("#models-table").get_by_role("button", name="mine").click()
+    expect(page.locator("#models-details .forms-table tbody tr").first).to_be_visible()
