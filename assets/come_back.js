@@ -1,6 +1,6 @@
 // Another language needs the page to be loaded again. What the visitor has before them is kept in the tab meanwhile:
 // the values of all fields, the tabs that are open, and under which name the server holds the rest. What is at work for
-// them ends with the page, and begins again on the next one.
+// them ends with the page, and begins again on the next one; only who speaks is heard to the end before.
 window.comeBack = (() => {
   const KEY = 'studio-kept';
   const DRAWN_MS = 30_000; // a page that takes longer is not waited for
@@ -15,9 +15,10 @@ window.comeBack = (() => {
 
   return {
     // `tabs`: for each group of tabs the ids of its panels, in the order of the page.
-    keep(tabs, session, ...values) {
+    async keep(tabs, session, ...values) {
       const open = tabs.map((group) => group.find(isOpen));
       sessionStorage.setItem(KEY, JSON.stringify({open, session, values, started: atWork()}));
+      await window.studio.endLive?.();
       location.reload();
       return [];
     },

@@ -8,6 +8,7 @@ const MOST_SECONDS = 20;
 const TELLS_MS = 250; // so often is said how long somebody speaks
 const LATE_SECONDS = 3; // a text so far behind is said to be
 const MOST_UNKNOWN = 60; // answers of a studio that was not asked for this session, a second each
+const ENDS_MS = 10_000; // a text that comes later than that is not waited for
 let session = null;
 
 const part = (name) => element.querySelector(`[data-live=${name}]`);
@@ -155,3 +156,13 @@ element.addEventListener('click', (event) => {
 const leave = () => { if (session && !session.stopping) stop(session); };
 new ResizeObserver(() => { if (!element.getClientRects().length) leave(); }).observe(element);
 window.addEventListener('pagehide', leave);
+
+// For a page that goes and comes back: answers when the studio holds what was said.
+window.studio.endLive = async () => {
+  if (!session) return;
+  leave();
+  for (let until = performance.now() + ENDS_MS; performance.now() < until;) {
+    if (!session && document.querySelector('#live-downloads a')) return;
+    await new Promise((done) => setTimeout(done, 50));
+  }
+};

@@ -118,7 +118,7 @@ def build_app(services: Services, line: Line | None = None) -> gr.Blocks:
 
         app.load(**told_in(memory.refused, open_link, memory.linked()), inputs=None, **QUIET)
         again = come_back(app)
-        transcribe.recording.wire_again(again)
+        transcribe.wire_again(again)
         evaluate.wire_again(again)
         build_api(services)
     _name_buttons(app)

@@ -1,10 +1,11 @@
 """Another language is another page: it comes back with everything that the visitor had before them."""
 
 import re
+from pathlib import Path
 
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import OpenPage, show_tab
+from tests.browser.conftest import KITCHEN_LIGHT, OpenPage, show_tab
 from tests.browser.test_transcribe import take
 
 
@@ -43,6 +44,70 @@ def test_a_recording_its_transcript_and_the_forms_are_there_in_the_other_languag
     page.get_by_role("tab").filter(has_text="估算").first.click()
     expect(page.locator("#memory-per_device_train_batch_size input")).to_have_value("3")
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("train_batch_size 3"))
+
+
+def in_chinese(page: Page, section: str) -> None:
+    """Changes the language, and waits for the section that was open."""
+    page.get_by_role("button", name="简体中文").click()
+    expect(page.get_by_role("tab", name=section, exact=True)).to_have_attribute("aria-selected", "true")
+
+
+def test_many_files_and_models_side_by_side_are_there_in_the_other_language(
+    open_page: OpenPage, demo_speech: Path
+) -> None:
+    page = open_page("playground")
+    page.get_by_role("tab", name="Many files", exact=True).click()
+    samples = demo_speech / "samples"
+    page.locator("#many-files input[type=file]").set_input_files(
+        [samples / "kitchen-light.flac", samples / "silence.flac"]
+    )
+    page.locator("#many-start").click()
+    expect(page.locator("#many-status")).to_contain_text("2 of 2 recordings are done.")
+    page.get_by_role("tab", name="Side by side", exact=True).click()
+    expect(page.locator("#compare-models")).to_contain_text("Demo model")
+    page.get_by_role("button", name="Kitchen light", exact=True).last.click()
+    page.locator("#compare-reference textarea").fill("turn on the kitchen lamp set a timer for ten minutes")
+    page.locator("#compare-start").click()
+    expect(page.locator("#compare-table tbody tr")).to_contain_text("9.1 %")
+
+    in_chinese(page, "并排比较")
+    expect(page.locator("#compare-table tbody tr")).to_contain_text("演示模型")
+    expect(page.locator("#compare-table tbody tr")).to_contain_text("9.1 %")
+    expect(page.locator("#compare-download a")).to_have_count(1)
+    expect(page.locator("#compare-models")).to_contain_text("演示模型")
+    expect(page.locator("#compare-reference textarea")).to_have_value(re.compile("kitchen lamp"))
+    expect(page.locator("#compare-audio audio, #compare-audio #waveform").first).to_be_attached()
+    page.get_by_role("tab", name="多个文件", exact=True).click()
+    rows = page.locator("#many-table tbody tr")
+    expect(rows.nth(0)).to_contain_text("kitchen light")
+    expect(rows.nth(1)).to_contain_text("完成")
+    expect(page.locator("#many-download a")).to_have_count(2)
+    expect(page.locator("#many-files")).to_contain_text("silence")
+    page.locator("#many-start").click()  # the recordings themselves are there, too
+    expect(page.locator("#many-status")).to_contain_text("已完成 2 个录音中的 2 个。")
+
+
+def test_what_was_said_is_there_in_the_other_language_and_can_be_heard_again(open_page: OpenPage) -> None:
+    page = open_page("playground", hears=KITCHEN_LIGHT, again_and_again=True)
+    page.get_by_role("tab", name="Live", exact=True).click()
+    page.get_by_role("button", name="Start listening").click()
+    text, settled = page.locator("#live .live-text"), page.locator("#live [data-live=settled]")
+    expect(settled).to_contain_text("ten minutes")
+
+    in_chinese(page, "实时")  # while they speak: what was said until then is heard, and goes over
+    expect(text).to_contain_text("ten minutes")
+    expect(page.locator("#live-downloads a")).to_have_count(5)
+    expect(page.locator("#live [data-live=toggle]")).to_have_text("开始听")
+    said = text.inner_text()
+    page.get_by_role("tab", name="多个文件", exact=True).click()
+    page.get_by_role("tab", name="实时", exact=True).click()
+    expect(text).to_have_text(said)
+    page.locator("#live-again").click()
+    expect(page.locator("#live-status [role=progressbar]")).to_have_count(0)
+    expect(text).to_contain_text("kitchen light")
+    page.locator("#live [data-live=toggle]").click()
+    expect(page.locator("#live-again")).to_be_hidden()
+    expect(settled).to_contain_text("ten minutes")
 
 
 def test_a_page_that_is_loaded_again_otherwise_begins_anew(open_page: OpenPage) -> None:

@@ -1,6 +1,7 @@
 """How the page follows: events and settings of handlers that nobody has to press a button for."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -139,6 +140,27 @@ def copyable(label: Any, elem_id: str, lines: int = 1) -> gr.Textbox:
         max_lines=max(4, lines),
         elem_id=elem_id,
     )
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the server holds of a section's results for a visitor, and how the page shows them."""
+
+    state: gr.State
+    outputs: Sequence[Block]
+    show: Callable[[Any, str], list[Any]]
+    """Values of the outputs, for what is held and a locale."""
+
+    def wire_again(self, event: Callable[..., Any]) -> None:
+        """After `event`, the results are shown once more, if there are any."""
+
+        def show_again(held: Any, request: gr.Request) -> list[Any]:
+            """The results that the session holds, in the visitor's language."""
+            if held is None:
+                return [gr.skip()] * len(self.outputs)
+            return self.show(held, request_locale(request))
+
+        event(show_again, self.state, [*self.outputs], **QUIET)
 
 
 def follow_languages(language: Block, *events: Any) -> None:

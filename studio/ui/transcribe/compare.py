@@ -1,6 +1,7 @@
 """Two or three models on one recording: what each wrote, with the differences marked."""
 
 import json
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,19 +19,28 @@ from studio.serving.waiting import Line
 from studio.transcription.engine import EngineChoice, Progress, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from studio.translation import N_, tr
-from studio.ui.shared.following import QUIET, compared_models, opened, wire_work
+from studio.ui.shared.following import QUIET, Held, compared_models, opened, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
 from studio.ui.shared.tasks import Task, Tasks, tells_steps
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.views import model_names
 from studio.ui.transcribe.form import language_and_task, sample_buttons, video_button
+from studio.ui.transcribe.results import KEPT_SECONDS
 
 MOST_MODELS = 3
 
 
-def build_compare(registry: ModelRegistry, engines: ModelCache, line: Line, tab: gr.Tab) -> None:
-    """The section's content."""
+@dataclass(frozen=True)
+class _Heard:
+    """A comparison, as far as its models were reached."""
+
+    found: SideBySide
+    was_stopped: bool
+
+
+def build_compare(registry: ModelRegistry, engines: ModelCache, line: Line, tab: gr.Tab) -> Held:
+    """The section's content; returns what the server holds of it."""
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
             audio = gr.Audio(
@@ -72,9 +82,11 @@ def build_compare(registry: ModelRegistry, engines: ModelCache, line: Line, tab:
             )
             table = gr.HTML(elem_id="compare-table")
             download = gr.HTML(elem_id="compare-download")
-            is_filled = gr.State(False)
+            heard = gr.State(None, time_to_live=KEPT_SECONDS)
     form: dict[str, Block] = {"audio": audio, "models": models, **spoken, **played, "reference": reference}
-    _wire(registry, engines, line, tab, form, [status, table, download, is_filled], start, cancel)
+    shown = [status, table, download]
+    _wire(registry, engines, line, tab, form, [*shown, heard], start, cancel)
+    return Held(heard, shown, partial(_shown, registry))
 
 
 def _wire(
@@ -95,7 +107,7 @@ def _wire(
         return [compared_models(registry, chosen, request), gr.Dropdown(choices=language_choices(locale))]
 
     gr.on(opened(tab), refresh, form["models"], [form["models"], form["language"]], **QUIET)
-    work = tasks.handler(partial(_comparison, registry, engines), outputs, {**form, "is_filled": outputs[-1]})
+    work = tasks.handler(partial(_comparison, registry, engines), outputs, {**form, "before": outputs[-1]})
     wire_work([start.click], cancel, tasks.stops, outputs[0], **work, **QUIET)
 
 
@@ -132,17 +144,8 @@ def _comparison(
 
     def finish(found: SideBySide, was_stopped: bool) -> list[Any]:
         """What each model wrote, also where not all were reached."""
-        some = N_("Cancelled. The models that had finished are below.")
-        ended = tr(some if found.hearings else N_("Cancelled."), locale)
-        status = note(ended, "warning") if was_stopped else ""
-        files = {"json": json.dumps(found.to_json(), ensure_ascii=False, indent=2)}
-        links = download_links(files, path.stem, locale)
-        return [
-            status,
-            side_by_side_view(found, locale, model_names(registry, locale)),
-            links,
-            bool(found.hearings),
-        ]
+        heard = _Heard(found, was_stopped)
+        return [*_shown(registry, heard, locale), heard if found.hearings else None]
 
     return Task(
         work=lambda report, should_stop: hear_side_by_side(
@@ -160,7 +163,20 @@ def _comparison(
         show=show,
         finish=finish,
         others=3,
-        back=list if values["is_filled"] else None,
+        back=list if values["before"] else None,
         engines=engines,
         path=path,
     )
+
+
+def _shown(registry: ModelRegistry, heard: _Heard, locale: str) -> list[Any]:
+    """How it ended, the table and the file."""
+    found = heard.found
+    some = N_("Cancelled. The models that had finished are below.")
+    ended = tr(some if found.hearings else N_("Cancelled."), locale)
+    files = {"json": json.dumps(found.to_json(), ensure_ascii=False, indent=2)}
+    return [
+        note(ended, "warning") if heard.was_stopped else "",
+        side_by_side_view(found, locale, model_names(registry, locale)),
+        download_links(files, Path(found.audio_path).stem, locale),
+    ]

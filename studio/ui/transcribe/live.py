@@ -22,7 +22,7 @@ from studio.transcription.engine import EngineChoice, Progress, TranscribeOption
 from studio.transcription.model_cache import ModelCache
 from studio.translation import N_, said, tr
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import QUIET, follow_languages, wire_work
+from studio.ui.shared.following import QUIET, Held, follow_languages, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.light_page import script
 from studio.ui.shared.search_options import engine_fields, script_field
@@ -69,9 +69,11 @@ class _Shown:
     spoken: gr.State
 
 
-def build_live(engines: ModelCache, line: Line, model: Block, tab: gr.Tab) -> None:
+def build_live(engines: ModelCache, line: Line, model: Block, tab: gr.Tab) -> Held:
     """The section's content, for `model`; the sound goes from the browser to the model, and is kept until its
     visitor leaves or speaks anew, an hour at most: in turn with others, they may have it heard again.
+
+    Returns what the server holds of it.
     """
     sessions = LiveSessions(engines, lambda: Path(get_upload_folder()) / "live")
     tasks = Tasks(line)
@@ -100,12 +102,24 @@ def build_live(engines: ModelCache, line: Line, model: Block, tab: gr.Tab) -> No
 
     follow_languages(form["language"], tab.select)
 
-    def show(spoken: Spoken | None, request: gr.Request) -> Any:
-        """The section, with the text of a recording that was heard again."""
-        again = spoken.transcript if spoken and spoken.is_heard_again else None
-        return live_view(request_locale(request), again)
+    def show(spoken: Spoken | None, view: str | None, request: gr.Request) -> Any:
+        """The section with what was said. While somebody speaks it is the browser's, which shows their words:
+        drawn anew, it would lose them."""
+        if spoken is None and view:
+            return gr.skip()
+        return live_view(request_locale(request), spoken.transcript if spoken else None)
 
-    tab.select(show, spoken, view, **QUIET)
+    tab.select(show, [spoken, view], view, **QUIET)
+    return Held(spoken, [view, downloads, offer], _whole)
+
+
+def _whole(spoken: Spoken, locale: str) -> list[Any]:
+    """The section with what was said, its files, and the offer to hear it again."""
+    return [live_view(locale, spoken.transcript), *_said(spoken, locale)]
+
+
+def _said(spoken: Spoken, locale: str) -> list[Any]:
+    return [_files(spoken.transcript, locale), gr.Row(visible=spoken.sound is not None)]
 
 
 def _forget(spoken: Spoken | None) -> None:
@@ -136,8 +150,7 @@ def _wire_sound(
         spoken = sessions.end(str(event._data["session"]))
         if spoken is None:
             return ["", gr.skip(), gr.skip()]
-        offer = gr.Row(visible=spoken.sound is not None)
-        return [_files(spoken.transcript, request_locale(request)), offer, spoken]
+        return [*_said(spoken, request_locale(request)), spoken]
 
     view, downloads = shown.view, shown.downloads
     view.start_recording(clear, shown.spoken, [shown.offer, shown.status, shown.spoken], **QUIET)
@@ -188,7 +201,7 @@ def _wire_again(
 
         def finish(found: Transcript, _was_stopped: bool) -> list[Any]:
             """The text in place of the live one."""
-            heard = replace(spoken, transcript=found, is_heard_again=True)
+            heard = replace(spoken, transcript=found)
             return ["", live_view(locale, found), _files(found, locale), heard]
 
         return Task(
@@ -259,18 +272,18 @@ def _doing(step: ExportStep, locale: str) -> str:
     )
 
 
-def live_view(locale: str, again: Transcript | None = None) -> Html:
-    """The button, what it says, and where the words go, or those of a recording that was heard `again`."""
+def live_view(locale: str, heard: Transcript | None = None) -> Html:
+    """The button, what it says, and where the words go, or stand that were `heard`."""
     words = {f"data_{name}": tr(text, locale) for name, text in _WORDS.items()}
     button = tag(
         "button", words["data_begin"], type="button", class_="studio-button live-toggle", data_live="toggle"
     )
     hint = tr("Press the button and speak: grey words may still change.", locale)
-    if again is not None:
-        hint = words["data_heard"].replace("0", str(round(again.duration_seconds)))
+    if heard is not None:
+        hint = words["data_heard"].replace("0", str(round(heard.duration_seconds)))
     text = tag(
         "p",
-        tag("span", again.text if again else None, data_live="settled"),
+        tag("span", heard.text if heard else None, data_live="settled"),
         tag("span", data_live="tentative", class_="tentative"),
         class_="live-text",
         dir="auto",

@@ -64,8 +64,6 @@ class Spoken:
     transcript: Transcript
     sound: Path | None
     """All of it, as a file that whoever holds this deletes; None if it could not be kept."""
-    is_heard_again: bool = False
-    """Whether the transcript is that of the whole sound, and no longer the live one."""
 
     def forget(self) -> None:
         """Deletes the sound."""

@@ -31,7 +31,7 @@ from studio.transcription.transcriber import WINDOWS_TOGETHER
 from studio.transcription.transcription_jobs import groups, recordings_named, transcribe_many
 from studio.translation import N_, paragraph, said, tr
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import QUIET, follow_languages, opened, wire_work
+from studio.ui.shared.following import QUIET, Held, follow_languages, opened, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import chosen, search_options
 from studio.ui.shared.tasks import Pace, Task, Tasks, paced_bar, tells_steps
@@ -42,6 +42,7 @@ from studio.ui.transcribe.form import (
     language_and_task,
     timestamps_field,
 )
+from studio.ui.transcribe.results import KEPT_SECONDS as SHOWN_SECONDS
 from studio.ui.transcribe.results import layout_fields
 from studio.units import format_duration
 
@@ -78,7 +79,7 @@ def batch_summary(batch: Batch, before: int, *, was_stopped: bool, locale: str) 
 def batch_table(batch: Batch, at_work: Collection[Path], locale: str) -> Html:
     """A row a recording: its name, how it stands, its length, its text or the reason for there being none."""
     rows = {row["audio_path"]: row for row in batch.rows}
-    shown = _shown(batch.paths, rows, at_work)
+    shown = _in_sight(batch.paths, rows, at_work)
     headers = [tr(text, locale) for text in (N_("Recording"), N_("State"), N_("Length"), N_("Text"))]
     cells = [_cells(batch, path, rows.get(str(path)), path in at_work, locale) for path in shown]
     left_out = len(batch.paths) - len(shown)
@@ -91,7 +92,7 @@ def batch_table(batch: Batch, at_work: Collection[Path], locale: str) -> Html:
     )
 
 
-def _shown(paths: list[Path], rows: dict[str, dict[str, Any]], at_work: Collection[Path]) -> list[Path]:
+def _in_sight(paths: list[Path], rows: dict[str, dict[str, Any]], at_work: Collection[Path]) -> list[Path]:
     if len(paths) <= MOST_ROWS:
         return paths
     first = [path for path in paths if path in at_work or rows.get(str(path), {}).get("error")]
@@ -134,10 +135,24 @@ class _Studio:
     tasks: Tasks
 
 
+@dataclass(frozen=True)
+class _Heard:
+    """A list at which nothing is at work any more."""
+
+    batch: Batch
+    before: int
+    """How many of its recordings were done earlier."""
+    was_stopped: bool
+    layout: CaptionLayout
+
+
 def build_many(
     settings: Settings, registry: ModelRegistry, engines: ModelCache, line: Line, model: Block, tab: gr.Tab
-) -> None:
-    """The section's content, for `model`; recordings are heard one by one, in turn with other visitors."""
+) -> Held:
+    """The section's content, for `model`; recordings are heard one by one, in turn with other visitors.
+
+    Returns what the server holds of it.
+    """
     form: dict[str, Block] = {"model": model}
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
@@ -157,6 +172,7 @@ def build_many(
             )
             download = gr.HTML(elem_id="many-download")
             table = gr.HTML(elem_id="many-table")
+            kept = gr.State(None, time_to_live=SHOWN_SECONDS)
     studio = _Studio(settings, registry, engines, Tasks(line))
 
     async def hear(request: gr.Request, **values: Any) -> AsyncIterator[list[Any]]:
@@ -166,8 +182,10 @@ def build_many(
             yield step
 
     follow_languages(form["language"], *opened(tab))
-    heard = told_in(status, hear, [status, download, table], form)
+    shown = [status, download, table]
+    heard = told_in(status, hear, [*shown, kept], form)
     wire_work([start.click], cancel, studio.tasks.stops, status, **heard, inputs_kwargs=form, **QUIET)
+    return Held(kept, shown, _shown)
 
 
 def _file_fields(form: dict[str, Block], *, is_public: bool) -> None:
@@ -212,7 +230,7 @@ async def _hear_all(studio: _Studio, values: dict[str, Any], request: gr.Request
     locale, visitor = request_locale(request), str(request.session_hash)
     event = studio.tasks.stops.begin(visitor)
     try:
-        yield [progress_bar(None, tr("Reading the recordings …", locale)), gr.skip(), gr.skip()]
+        yield [progress_bar(None, tr("Reading the recordings …", locale)), *[gr.skip()] * 3]
         paths = await asyncio.to_thread(_paths, studio.settings, files, place)
         if not model:
             raise ConfigError(NO_MODEL)
@@ -231,8 +249,8 @@ async def _hear_all(studio: _Studio, values: dict[str, Any], request: gr.Request
                     yield step
             if event.is_set():
                 break
-        status = batch_summary(batch, before, was_stopped=event.is_set(), locale=locale)
-        yield [status, _downloads(batch, layout, locale), batch_table(batch, (), locale)]
+        heard = _Heard(batch, before, event.is_set(), layout)
+        yield [*_shown(heard, locale), heard]
     finally:
         studio.tasks.stops.end(visitor, event)
 
@@ -281,7 +299,7 @@ async def _hear_group(
         show=lambda step: bar(step.done_seconds),
         show_time=bar,
         finish=finish,
-        others=2,
+        others=3,
         filled=["", batch_table(batch, group, locale)],
         engines=studio.engines,
     )
@@ -291,6 +309,16 @@ async def _hear_group(
                 yield step
     finally:
         await asyncio.to_thread(batch.save)
+
+
+def _shown(heard: _Heard, locale: str) -> list[Any]:
+    """What came of a list, its files and its rows."""
+    batch = heard.batch
+    return [
+        batch_summary(batch, heard.before, was_stopped=heard.was_stopped, locale=locale),
+        _downloads(batch, heard.layout, locale),
+        batch_table(batch, (), locale),
+    ]
 
 
 def _downloads(batch: Batch, layout: CaptionLayout, locale: str) -> Any:

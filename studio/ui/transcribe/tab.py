@@ -1,6 +1,8 @@
 """Sound in, text out: with any model."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import gradio as gr
 
@@ -8,6 +10,7 @@ from studio.registry.store import ModelRegistry
 from studio.serving.waiting import Line
 from studio.settings import Settings
 from studio.transcription.model_cache import ModelCache
+from studio.ui.shared.following import Held
 from studio.ui.shared.i18n import _
 from studio.ui.transcribe.compare import build_compare
 from studio.ui.transcribe.form import ModelChoice, model_choice
@@ -26,6 +29,14 @@ class TranscribeTab:
     sections: gr.Tabs
     model: ModelChoice
     recording: RecordingSection
+    others: tuple[Held, ...]
+    """What the server holds of the other sections."""
+
+    def wire_again(self, event: Callable[..., Any]) -> None:
+        """After `event`, what the visitor had transcribed is shown once more."""
+        self.recording.wire_again(event)
+        for section in self.others:
+            section.wire_again(event)
 
 
 def build_playground_tab(
@@ -38,9 +49,9 @@ def build_playground_tab(
         with gr.Tab(_("A recording"), id=RECORDING):
             recording = build_recording(registry, engines, line, model.field, tab)
         with gr.Tab(_("Many files"), id="many") as section:
-            build_many(settings, registry, engines, line, model.field, section)
+            many = build_many(settings, registry, engines, line, model.field, section)
         with gr.Tab(_("Live"), id="live") as section:
-            build_live(engines, line, model.field, section)
+            live = build_live(engines, line, model.field, section)
         with gr.Tab(_("Side by side"), id="compare") as section:
-            build_compare(registry, engines, line, section)
-    return TranscribeTab(sections, model, recording)
+            compare = build_compare(registry, engines, line, section)
+    return TranscribeTab(sections, model, recording, (many, live, compare))
