@@ -34,6 +34,8 @@ def test_a_stranger_learns_in_three_choices_how_to_tune_large_v3_on_a_3060(open_
     choose(page, "fit-method", "LoRA (small adapter)")
     expect(page.locator("#fit-verdict")).to_contain_text("Fits on GeForce RTX 3060")
     expect(page.locator("#fit-ladder")).to_contain_text("Gradient checkpointing on")
+    preset = page.locator("tr", has_text="large-v3 on a card with 12 GB")
+    expect(preset.locator("td").nth(1)).to_have_text("Whisper large-v3")
     expect(page.locator("#fit-command textarea")).to_have_value(re.compile("--gradient_checkpointing"))
     assert_nothing_is_too_wide(page)
     page.locator("#fit-use").click()

@@ -17,6 +17,7 @@ from studio.options.choices import METHOD_LABELS, QUANTIZATIONS
 from studio.reports.markup import Child, Html, join, table, tag
 from studio.reports.pieces import badge, facts, note
 from studio.translation import N_, said, tr
+from studio.ui.shared.views import known_name
 from studio.units import format_bytes
 
 _VERDICT_NAMES = {
@@ -162,7 +163,7 @@ def presets_view(rows: Sequence[tuple[Preset, FitAnswer]], locale: str) -> Html:
     cells: list[list[Child]] = [
         [
             said(row.title, locale),
-            answer.base_model.rpartition("/")[2],
+            known_name(answer.base_model, locale),
             tr(METHOD_LABELS[answer.result.plan.method], locale),
             tr(
                 "{size} of {usable}",
