@@ -1,11 +1,14 @@
 """Data on the Train tab: brought from elsewhere, checked clip by clip, and read into the microphone."""
 
 import json
+import re
+import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 from playwright.sync_api import Page, expect
 
 from studio.dataset.audio import read_audio
@@ -13,7 +16,7 @@ from studio.dataset.manifest import read_manifest
 from studio.options.arguments import write_yaml
 from tests.browser.conftest import KITCHEN_LIGHT, OpenPage, held, wait_until_recorded
 from tests.browser.test_train import many_steps
-from tests.studio_process import StudioProcess
+from tests.studio_process import StudioProcess, words_of
 
 EVIL = "<img src=x onerror=alert(1)>"
 
@@ -47,6 +50,88 @@ def test_every_clip_is_checked_and_labels_are_doubted(
         report.get_by_role("link", name="HTML").click()
     download.value.save_as(tmp_path / "report.html")
     assert "&lt;img src=x" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def come_to_rest(server: StudioProcess, seconds: float = 20.0) -> None:
+    """Waits until a server works at nothing any more; fails if it does not come to that."""
+    process, until = psutil.Process(server.pid), time.monotonic() + seconds
+    while time.monotonic() < until:
+        before = process.cpu_times().user
+        time.sleep(1)
+        if process.cpu_times().user - before < 0.3:
+            return
+    raise AssertionError(f"the server is at work for {seconds} seconds more")
+
+
+def test_a_check_that_is_cancelled_ends_and_what_was_shown_stays(
+    open_page: OpenPage, studio_server: StudioProcess, demo_speech: Path, tmp_path: Path
+) -> None:
+    lines = (demo_speech / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    few, many = tmp_path / "few.jsonl", tmp_path / "many.jsonl"
+    rows = [json.loads(line) for line in lines]
+    for row in rows:
+        row["audio"]["path"] = str(demo_speech / row["audio"]["path"])
+    few.write_text("".join(json.dumps(row) + "\n" for row in rows[:4]), encoding="utf-8")
+    many.write_text("".join(json.dumps(row) + "\n" for row in rows * 100), encoding="utf-8")
+    page = open_page("train")
+    data, report = page.locator("#train-train_data input"), page.locator("#data-doctor-report")
+    start, stop = page.locator("#data-doctor-start"), page.locator("#data-doctor-stop")
+    labels, status = page.locator("#data-transcribe input"), page.locator("#data-doctor-status")
+    bar = page.locator("#data-doctor-status [role=progressbar]")
+    page.get_by_role("button", name="Check every clip of the data").click()
+    data.fill(str(many))
+    labels.fill("-1")
+    start.click()
+    expect(status).to_contain_text(re.compile(r"Transcribed \d+ of 4000 clips"))
+    stop.click()
+    expect(status).to_contain_text("Cancelled: this is the report so far.")
+    expect(report).to_contain_text("4000 of 4000 rows can be used")
+    data.fill(str(few))
+    labels.fill("0")
+    start.click()
+    expect(report).to_contain_text("4 of 4 rows can be used")
+    expect(status).to_have_text("")
+    before = report.inner_text()
+
+    labels.fill("-1")
+    data.fill(str(many))
+    start.click()
+    expect(status).to_contain_text(re.compile(r"Transcribed \d+ of 4000 clips"))
+    stop.click()
+    expect(status).to_contain_text("What is shown is from before.")
+    expect(stop).to_be_disabled()
+    expect(bar).to_have_count(0)
+    assert report.inner_text() == before
+    expect(page.locator("#data-durations .js-plotly-plot")).to_be_visible()
+    come_to_rest(studio_server)
+
+
+def test_a_comparison_of_forms_that_is_cancelled_ends_and_its_table_stays(
+    open_page: OpenPage, studio_server: StudioProcess
+) -> None:
+    page = open_page("models")
+    page.locator("#models-table .link-button").first.click()
+    page.get_by_role("button", name="Which form should I deploy?").click()
+    page.locator("#models-forms-clips input").fill("2")
+    start, cancel = page.locator("#models-forms"), page.locator("#models-forms-cancel")
+    status, rows = page.locator("#models-forms-status"), page.locator("#models-forms-table tbody tr")
+    start.click()
+    expect(status).to_contain_text("transformers:float16 hears 2 clips")  # the second of them
+    cancel.click()
+    expect(status).to_contain_text("Cancelled: these are the forms heard so far.")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("float32")
+    before = rows.inner_text()
+    start.click()
+    expect(status).to_contain_text("hears 2 clips")
+    cancel.click()
+    expect(status).to_contain_text("What is shown is from before.")
+    expect(cancel).to_be_disabled()
+    assert rows.inner_text() == before
+    processes = psutil.Process(studio_server.pid).children(recursive=True)
+    hearing = [process for process in processes if "spawn_main" in " ".join(words_of(process))]
+    _gone, left = psutil.wait_procs(hearing, timeout=20)
+    assert left == []
 
 
 def test_a_zip_from_another_machine_is_unpacked_checked_and_trained_with(

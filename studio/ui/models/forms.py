@@ -14,13 +14,12 @@ from studio.options.choices import NORMALIZERS
 from studio.options.values import whole_number
 from studio.registry.spec import ModelSpec
 from studio.reports.forms_views import forms_table
-from studio.reports.markup import join
 from studio.reports.pieces import note, progress_bar
 from studio.runs.confinement import require_own_data
 from studio.services import Services
 from studio.serving.waiting import Line
 from studio.transcription.engine import TranscribeOptions
-from studio.translation import tr
+from studio.translation import N_, tr
 from studio.ui.shared.access import require_own_models
 from studio.ui.shared.following import QUIET, UNCHECKED, follow_languages, wire_work
 from studio.ui.shared.forms import choices_of, languages_at_first
@@ -41,6 +40,8 @@ class FormsParts:
     start: gr.Button
     cancel: gr.Button
     status: gr.HTML
+    table: gr.HTML
+    is_filled: gr.State
 
 
 def forms_parts() -> FormsParts:
@@ -70,14 +71,16 @@ def forms_parts() -> FormsParts:
             start = gr.Button(_("Compare the forms"), size="sm", elem_id="models-forms")
             cancel = gr.Button(_("Cancel"), size="sm", elem_id="models-forms-cancel", elem_classes="outlives")
         status = gr.HTML(elem_id="models-forms-status")
-    return FormsParts(section, form, start, cancel, status)
+        table = gr.HTML(elem_id="models-forms-table")
+        is_filled = gr.State(False)
+    return FormsParts(section, form, start, cancel, status, table, is_filled)
 
 
 def wire_forms(parts: FormsParts, choice: Block, services: Services, show: Any) -> None:
     """`show` is the handler that then shows the model with what was measured, and its outputs."""
     tasks = Tasks(Line(at_once=1))
 
-    def compare(request: gr.Request, model: str | None, **values: Any) -> Task[Any, Forms]:
+    def compare(request: gr.Request, model: str | None, is_filled: bool, **values: Any) -> Task[Any, Forms]:
         """The comparison that the form asks for, if who asks may have the model heard on the data."""
         own = settings_for(services.settings, request)
         require_own_models(own)
@@ -93,21 +96,23 @@ def wire_forms(parts: FormsParts, choice: Block, services: Services, show: Any) 
             options=TranscribeOptions(language=values["language"], timestamps="none"),
             normalizer=values["normalizer"],
         )
-        return _comparison(services, asked, request_locale(request))
+        return _comparison(services, asked, request_locale(request), is_filled=is_filled)
 
     follow_languages(parts.form["language"], parts.section.expand)
     handler, outputs = show
-    work = tasks.handler(compare, [parts.status], {"model": choice, **parts.form})
+    shown = [parts.status, parts.table, parts.is_filled]
+    work = tasks.handler(compare, shown, {"model": choice, "is_filled": parts.is_filled, **parts.form})
     done = wire_work([parts.start.click], parts.cancel, tasks.stops, **work, **QUIET, **UNCHECKED)
     done.success(handler, choice, outputs, **QUIET, **UNCHECKED)
 
 
-def _comparison(services: Services, asked: Asked, locale: str) -> Task[Any, Forms]:
+def _comparison(services: Services, asked: Asked, locale: str, *, is_filled: bool) -> Task[Any, Forms]:
     def finish(found: Forms, was_stopped: bool) -> list[Any]:
         """The table, and that it is not whole if it was cancelled."""
-        text = tr("Cancelled: these are the forms heard so far.", locale)
-        stopped = note(text, "warning") if was_stopped else None
-        return [join([stopped, forms_table(found.to_json(), locale)])]
+        some = N_("Cancelled: these are the forms heard so far.")
+        ended = tr(some if found.rows else N_("Cancelled."), locale)
+        table = forms_table(found.to_json(), locale) if found.rows else ""
+        return [note(ended, "warning") if was_stopped else "", table, bool(found.rows)]
 
     return Task(
         work=lambda report, should_stop: compare_forms(
@@ -115,6 +120,8 @@ def _comparison(services: Services, asked: Asked, locale: str) -> Task[Any, Form
         ),
         begun=progress_bar(None, tr("Loading the models and the data …", locale)),
         finish=finish,
+        others=2,
+        back=list if is_filled else None,
         engines=services.engines,
         outlives=True,
     )

@@ -50,9 +50,12 @@ def build_data_doctor(services: Services, form: dict[str, Block]) -> None:
         durations = gr.Plot(show_label=False, visible=False, elem_id="data-durations")
         lengths = gr.Plot(show_label=False, visible=False, elem_id="data-labels")
         found = gr.HTML(elem_id="data-doctor-report")
+        is_filled = gr.State(False)
     tasks = Tasks(Line(at_once=1))
 
-    def checked(request: gr.Request, transcribe: float | None, **values: Any) -> Task[Any, CheckAnswer]:
+    def checked(
+        request: gr.Request, transcribe: float | None, is_filled: bool, **values: Any
+    ) -> Task[Any, CheckAnswer]:
         """The check that the form asks for."""
         own = services_for(services, request)
         for name in ("train_data", "test_data"):
@@ -60,17 +63,17 @@ def build_data_doctor(services: Services, form: dict[str, Block]) -> None:
         asked = {name: values[name] for name in _ASKED}
         rows = most_rows(own.settings, 0)
         question = CheckQuestion(transcribe=whole_number("transcribe", transcribe), max_rows=rows, **asked)
-        return _check(own, question, request_locale(request))
+        return _check(own, question, request_locale(request), is_filled=is_filled)
 
-    asked = {"transcribe": transcribe, **{name: form[name] for name in _ASKED}}
-    work = tasks.handler(checked, [status, durations, lengths, found], asked)
+    asked = {"transcribe": transcribe, "is_filled": is_filled, **{name: form[name] for name in _ASKED}}
+    work = tasks.handler(checked, [status, durations, lengths, found, is_filled], asked)
     wire_work([start.click], stop, tasks.stops, status, **work, **QUIET)
 
 
 def _check(
-    services: Services, question: CheckQuestion, locale: str
+    services: Services, question: CheckQuestion, locale: str, *, is_filled: bool
 ) -> Task[tuple[str, int, int], CheckAnswer]:
-    """The check: how far it is, then what was found."""
+    """The check: how far it is, then what was found, or what was before if there was something."""
     paces: dict[str, Pace] = {}
 
     def show(step: tuple[str, int, int]) -> list[Any]:
@@ -90,13 +93,14 @@ def _check(
         ),
         begun=progress_bar(None, tr(N_("Reading the data"), locale)),
         show=show,
-        finish=lambda answer, _was_stopped: _whole(answer, locale),
-        others=3,
+        finish=lambda answer, was_stopped: _whole(answer, was_stopped, locale),
+        others=4,
+        back=list if is_filled else None,
         engines=services.engines if question.transcribe else None,
     )
 
 
-def _whole(answer: CheckAnswer, locale: str) -> list[Any]:
+def _whole(answer: CheckAnswer, was_stopped: bool, locale: str) -> list[Any]:
     report = answer.report
     content = json.dumps(answer.to_json(), ensure_ascii=False, indent=1)
     files = {"html": html_report(report, answer.labels, answer.examples, locale)}
@@ -111,11 +115,13 @@ def _whole(answer: CheckAnswer, locale: str) -> list[Any]:
         ]
     )
     has_rows = bool(report.good_rows)
+    ended = tr("Cancelled: this is the report so far.", locale)
     return [
-        "",
+        note(ended, "warning") if was_stopped else "",
         gr.Plot(duration_chart(report, locale), visible=has_rows),
         gr.Plot(label_chart(report, locale), visible=has_rows),
         view,
+        True,
     ]
 
 
