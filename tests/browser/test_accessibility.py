@@ -9,6 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenPage, layout_shift, show_tab
+from tests.browser.test_memory import ERROR
 from tests.golden.conftest import HOMES
 from tests.studio_process import StudioProcess
 
@@ -69,6 +70,61 @@ def faults(page: Page) -> list[str]:
         for rule in found["violations"]
         for node in rule["nodes"]
     ]
+
+
+UNFOLD = """async () => {
+  const shown = (one) => one.getClientRects().length;
+  for (const seen = new Set(); ;) {
+    const folded = [...document.querySelectorAll('button.label-wrap:not(.open), details:not([open])')];
+    const fresh = folded.filter((one) => shown(one) && !seen.has(one));
+    if (!fresh.length) return;
+    for (const one of fresh) { seen.add(one); one.tagName === 'DETAILS' ? one.open = true : one.click(); }
+    await new Promise((done) => setTimeout(done, 200));
+  }
+}"""
+"""Opens all that can be folded, and what is folded in that."""
+SECTIONS = {"memory": "#memory-sections", "playground": "#transcribe-sections"}
+
+
+def fill_section(page: Page, number: int, tab: str) -> None:
+    """Opens a section by its place, and has it show what it is for."""
+    page.locator(f"{SECTIONS[tab]} > .tab-wrapper [role=tab]").nth(number).click()
+    if (tab, number) == ("memory", 1):
+        expect(page.locator("#fit-verdict")).to_contain_text("RTX 4090")
+    elif (tab, number) == ("memory", 2):
+        page.locator("#oom-text textarea").fill(ERROR)
+        expect(page.locator("#oom-answer .note").first).to_be_visible()
+    elif (tab, number) == ("memory", 3):
+        expect(page.locator("#doctor-report table")).to_be_visible()
+    elif (tab, number) == ("playground", 3):
+        page.locator(".samples button:visible").first.click()
+        page.locator("#compare-start").click()
+        expect(page.locator("#compare-download a")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("tab", "theme", "locale"),
+    [
+        ("memory", "dark", "en-US"),
+        ("train", "light", "zh-TW"),
+        ("playground", "dark", "zh-CN"),
+        ("evaluate", "light", "zh-TW"),
+        ("models", "dark", "en-US"),
+    ],
+)
+def test_axe_finds_nothing_in_sections_that_are_opened_and_filled(
+    open_page: OpenPage, tab: str, theme: str, locale: str
+) -> None:
+    page = open_page(theme=theme, locale=locale, width=390 if theme == "dark" else 1280)
+    page.add_style_tag(content=AT_ONCE)
+    show_tab(page, tab)
+    fill(page, tab)
+    page.evaluate(UNFOLD)
+    assert faults(page) == []
+    for number in (1, 2, 3) if tab in SECTIONS else ():
+        fill_section(page, number, tab)
+        page.evaluate(UNFOLD)
+        assert faults(page) == []
 
 
 ENGLISH_NAMES = """
