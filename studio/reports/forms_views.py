@@ -25,6 +25,9 @@ COLUMNS = (
 _PROVEN = ("different_tokens", "tokens", "clips")
 _FIGURES = ("wer", "cer", "low", "high", "real_time_factor", "memory_bytes", "size_bytes")
 
+_SEARCHES = N_(
+    "Each engine searches as it does by default: faster-whisper with five beams, the others with one."
+)
 _EXPORT_COLUMNS = (N_("Model"), N_("Form"), N_("Weights"), N_("Size"), N_("Proof"))
 
 
@@ -128,12 +131,14 @@ def forms_table(found: Any, locale: str) -> Html | None:
         for cells, problem in rows
         if problem is not None
     ]
+    of_model = tr("Forms of {model}", locale, model=str(found.get("model"))[:60])
     return tag(
         "div",
         note(said(best, locale), "good") if best else None,
-        table(headers, shown, numeric=range(1, len(headers)), class_="stacked forms-table")
+        table(headers, shown, numeric=range(1, len(headers)), caption=of_model, class_="stacked forms-table")
         if shown
         else None,
+        tag("p", tr(_SEARCHES, locale), class_="subdued") if shown else None,
         tag("ul", reasons, class_="comparisons") if reasons else None,
     )
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, Locator, expect
 
 from tests.browser.conftest import OpenPage, assert_nothing_is_too_wide
-from tests.studio_process import ROOT, StudioProcess
+from tests.golden.conftest import HOMES
+from tests.studio_process import StudioProcess
 from tests.unit.transcription.small_models import save_adapter
 
 RATE = re.compile(r"^\d+(\.\d+)? %$")
@@ -105,9 +106,8 @@ def lost(clips: Locator) -> int:
 def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it(
     open_page: OpenPage, studio_server: StudioProcess, screenshots: Path
 ) -> None:
-    (home,) = (
-        ROOT / "tests" / "golden" / "homes"
-    ).iterdir()  # an export of the demo model: two forms play it
+    (home,) = HOMES.iterdir()
+    # An export of the demo model: two forms play it.
     shutil.copytree(home / "models" / "finished-ct2-int8", studio_server.home / "models" / "mine")
     page = open_page("models")
     page.locator("#models-table").get_by_role("button", name="mine").click()
@@ -118,7 +118,8 @@ def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it(
     expect(status).to_contain_text("Clips at most")
     clips.fill("5")
     page.locator("#models-forms").click()
-    rows = status.locator("tbody tr")
+    table = page.locator("#models-forms-table")
+    rows = table.locator("tbody tr")
     expect(rows).to_have_count(2)
     expect(rows.nth(0)).to_contain_text(re.compile(r"faster-whisper\s*float32"))
     expect(rows.nth(1)).to_contain_text(re.compile(r"faster-whisper\s*int8"))
@@ -127,11 +128,11 @@ def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it(
         assert RATE.match(wer) and RATE.match(cer) and "…" in loss and float(factor) > 0
         assert memory.endswith("iB") and size.endswith("iB")
     assert rows.first.locator("td").nth(3).inner_text() == "+0.0 … +0.0", "nothing is lost to itself"
-    expect(status.locator(".note-good")).to_contain_text("is the fastest form that loses less than 1 point")
-    expect(status.locator("li").filter(has_text="cannot compute in")).to_have_count(3)
+    expect(table.locator(".note-good")).to_contain_text("is the fastest form that loses less than 1 point")
+    expect(table.locator("li").filter(has_text="cannot compute in")).to_have_count(3)
     kept = page.locator("#models-details .forms-table tbody tr").filter(has_text="faster-whisper")
     expect(kept).to_have_count(2)
-    box = status.locator(".table-scroll")
+    box = table.locator(".table-scroll")
     assert box.evaluate("box => box.scrollWidth <= box.clientWidth"), "all columns are in sight"
     page.screenshot(path=screenshots / "forms.png", full_page=True)
     assert_nothing_is_too_wide(page)

@@ -216,6 +216,8 @@ def test_many_files_are_heard_in_turn_and_one_that_cannot_be_used_stops_nothing(
     expect(page.locator("#transcribe-model input")).to_have_value("Demo model")
     files = [samples / "kitchen-light.flac", broken, samples / "long.ogg", samples / "silence.flac"]
     page.locator("#many-files input[type=file]").set_input_files(files)
+    expect(page.locator("#many-files button[aria-label='Upload file']")).to_be_visible()
+    expect(page.locator("[aria-label^='common.']")).to_have_count(0)
     page.locator("#many-start").click()
     status, rows = page.locator("#many-status"), page.locator("#many-table tbody tr")
     expect(rows.nth(2)).to_contain_text("at work")

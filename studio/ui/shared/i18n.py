@@ -157,11 +157,13 @@ def _is_html(start: AsgiMessage) -> bool:
 
 def add_locale(page: bytes, locale: str) -> bytes:
     """The page with its `lang` set and a script that tells Gradio's front end the language."""
+    names = {name: tr(name, locale) for name in GRADIO_NAMES}
+    names["common.upload"] = names["Upload file"]  # a text that Gradio has forgotten
     script = (
         "<script>for (const [name, value] of Object.entries("
         f"{{language: {json.dumps(locale)}, languages: [{json.dumps(locale)}]}}))"
         "Object.defineProperty(navigator, name, {get: () => value, configurable: true});"
-        f"window.gradioNames = {json.dumps({name: tr(name, locale) for name in GRADIO_NAMES})};"
+        f"window.gradioNames = {json.dumps(names)};"
         "</script>"
     )
     page = page.replace(b'lang="en"', f'lang="{locale}"'.encode(), 1)
