@@ -63,13 +63,13 @@ def test_a_run_outlives_studios_that_are_killed_or_end_in_order_and_the_next_one
     assert finished["model_id"] in {model["id"] for model in models}
 
 
-def test_two_studios_on_one_home_start_each_run_once(start_studio: Callable[..., StudioProcess]) -> None:
-    one, other = start_studio(), start_studio()
-    clients = [Client(studio.url, verbose=False) for studio in (one, other)]
-    ids = [client.predict(config=SHORT_RUN, api_name="/start_run") for client in clients]
+def test_three_studios_on_one_home_start_each_run_once(start_studio: Callable[..., StudioProcess]) -> None:
+    studios = [start_studio() for _ in range(3)]
+    clients = [Client(studio.url, verbose=False) for studio in studios]
+    ids = [client.predict(config=SHORT_RUN, api_name="/start_run") for client in clients[1:]]
     for run_id in ids:
         for client in clients:
             status_when(client, run_id, lambda status: status["state"] == "finished")
     for run_id in ids:
-        log = (one.home / "runs" / run_id / "events.jsonl").read_text(encoding="utf-8")
+        log = (studios[0].home / "runs" / run_id / "events.jsonl").read_text(encoding="utf-8")
         assert log.count('"kind": "plan"') == 1
