@@ -197,7 +197,7 @@ def compare_forms(
             tell(Message("{form} hears {clips} clips …", form=form.name, clips=clips), min(1.0, share))
 
         on_clip(0)
-        found = _beside(services.settings, asked, form, on_clip, should_stop)
+        found = _refusal(form) or _beside(services.settings, asked, form, on_clip, should_stop)
         if found is not None:
             heard.append((form, found))
     result = _compared(services, asked, heard, metric)
@@ -295,6 +295,18 @@ def _size(services: Services, form: Form) -> int:
 
 
 # ---------------------------------------------------------------------- a process a form
+
+
+def _refusal(form: Form) -> Message | None:
+    """Why this machine cannot compute in a form: known without the process, which takes seconds to start."""
+    from studio.transcription.loaded_export import compute_type_of
+
+    try:
+        if form.program == FASTER_WHISPER:
+            compute_type_of(form.precision)
+    except ConfigError as error:
+        return error.message()
+    return None
 
 
 def _beside(

@@ -53,7 +53,7 @@ def load_export(
         ModelBrokenError: if the folder cannot be loaded.
     """
     place, index = ctranslate2_device(device)
-    compute_type = _compute_type(precision, place)
+    compute_type = compute_type_of(precision, device)
     config = read_json_object(folder / "config.json")
     import ctranslate2
     from faster_whisper import WhisperModel
@@ -90,16 +90,21 @@ def compute_types(device: str = "auto") -> tuple[str, ...]:
     return tuple(sorted(ctranslate2.get_supported_compute_types(ctranslate2_device(device)[0])))
 
 
-def _compute_type(precision: str, device: str) -> str:
-    known = compute_types(device)
+def compute_type_of(precision: str, device: str = "auto") -> str:
+    """What an export is computed in for a `precision`, `auto` among them.
+
+    Raises:
+        ConfigError: if the device is not there, or cannot compute so.
+    """
+    known, place = compute_types(device), ctranslate2_device(device)[0]
     if precision == "auto":
-        return "float16" if device == "cuda" and "float16" in known else "float32"
+        return "float16" if place == "cuda" and "float16" in known else "float32"
     if precision not in known:
         raise ConfigError(
             "{engine} cannot compute in {given} on this {device}: choose one of {known}.",
             engine=FASTER_WHISPER,
             given=precision,
-            device="GPU" if device == "cuda" else "CPU",
+            device="GPU" if place == "cuda" else "CPU",
             known=", ".join(known),
         )
     return precision

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Locator, expect
 
-from tests.browser.conftest import OpenPage, assert_nothing_is_too_wide
+from tests.browser.conftest import PATIENCE_MILLISECONDS, OpenPage, assert_nothing_is_too_wide
 from tests.golden.conftest import HOMES
 from tests.studio_process import StudioProcess
 from tests.unit.transcription.small_models import save_adapter
@@ -120,7 +120,7 @@ def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it(
     page.locator("#models-forms").click()
     table = page.locator("#models-forms-table")
     rows = table.locator("tbody tr")
-    expect(rows).to_have_count(2)
+    expect(rows).to_have_count(2, timeout=2 * PATIENCE_MILLISECONDS)  # a process a form
     expect(rows.nth(0)).to_contain_text(re.compile(r"faster-whisper\s*float32"))
     expect(rows.nth(1)).to_contain_text(re.compile(r"faster-whisper\s*int8"))
     for row in rows.all():
