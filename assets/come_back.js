@@ -3,6 +3,7 @@
 // them ends with the page, and begins again on the next one; only who speaks is heard to the end before.
 window.comeBack = (() => {
   const KEY = 'studio-kept';
+  const LEAVES_MS = 60_000; // after that, whoever left for a download and is still here has stayed
   const DRAWN_MS = 30_000; // a page that takes longer is not waited for
   const kept = JSON.parse(sessionStorage.getItem(KEY) ?? 'null');
   sessionStorage.removeItem(KEY);
@@ -12,6 +13,8 @@ window.comeBack = (() => {
     .map((cancel) => cancel.id.replace(/-cancel$/, ''))
     .map((name) => [`${name}-start`, name].find((id) => document.getElementById(id)));
   const isOpen = (id) => document.getElementById(`tab-${id}-button`)?.ariaSelected === 'true';
+
+  window.addEventListener('beforeunload', () => { window.leavesUntil = performance.now() + LEAVES_MS; });
 
   return {
     // `tabs`: for each group of tabs the ids of its panels, in the order of the page.

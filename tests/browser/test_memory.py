@@ -13,6 +13,8 @@ ERROR = (
     "memory, this process has 7.10 GiB memory in use. Of the allocated memory 6.50 GiB is allocated by "
     "PyTorch, and 210.00 MiB is reserved by PyTorch but unallocated."
 )
+GRADIO_LOOKS_MILLISECONDS = 2000
+"""So often, when it has lost the studio."""
 SECTIONS = ("estimate", "fit", "oom", "doctor")
 
 
@@ -148,6 +150,20 @@ def test_a_link_opens_the_page_with_the_plan_filled_in(open_page: OpenPage) -> N
     page.goto(str(page.evaluate("navigator.clipboard.readText()")))
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--method full"))
     expect(page.get_by_label("Method", exact=True).first).to_have_value("All weights")
+
+
+def test_a_link_that_is_followed_while_the_page_still_calculates_is_not_lost_to_a_slow_server(
+    open_page: OpenPage,
+) -> None:
+    """The browser ends the page's connections at once, and Gradio would load it again."""
+    page = open_page()
+    let_go = held(page, "*section=fit")
+    page.get_by_label("Gradient checkpointing", exact=True).first.check()
+    page.evaluate("setTimeout(() => { location.href = '/?section=fit&memory_gib=8'; })")
+    page.wait_for_timeout(3 * GRADIO_LOOKS_MILLISECONDS)  # it would have come back by then
+    let_go()
+    expect(page).to_have_url(re.compile("section=fit"))
+    expect(page.locator("#fit-verdict")).to_contain_text("8 GiB")
 
 
 def test_a_link_opens_the_fit_that_somebody_found_and_a_value_that_cannot_be_is_refused_in_words(
