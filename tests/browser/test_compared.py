@@ -120,7 +120,7 @@ def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it(
     page.locator("#models-forms").click()
     table = page.locator("#models-forms-table")
     rows = table.locator("tbody tr")
-    expect(rows).to_have_count(2, timeout=2 * PATIENCE_MILLISECONDS)  # a process a form
+    expect(rows).to_have_count(2, timeout=4 * PATIENCE_MILLISECONDS)  # a process a form
     expect(rows.nth(0)).to_contain_text(re.compile(r"faster-whisper\s*float32"))
     expect(rows.nth(1)).to_contain_text(re.compile(r"faster-whisper\s*int8"))
     for row in rows.all():
