@@ -20,8 +20,6 @@ from studio.patience import ANSWERS_IN, not_the_hub, within
 from studio.units import format_bytes
 
 _ANSWER_SECONDS = 10.0
-_ROW_IN = 60
-"""Times that limit: so long may the next row take. It may be the first of many that are packed together."""
 _RETRIES = 1
 _PACKED = re.compile(r"(zip|tar|gzip|bz2|xz|zstd|lz4)://.*", re.DOTALL)
 """What a recording may be packed in. Any other step before the last would be opened for itself."""
@@ -122,10 +120,7 @@ def _received(
             if card := within(ANSWERS_IN * answer_seconds, partial(_card, name, file, revision)):
                 require_own_files(card, f"{name}/{file}")
         for part in split.split("+"):
-            rows = _streamed(name, config, part, revision, wanted)
-            ask = partial(next, rows, None)
-            while (row := within(_ROW_IN * answer_seconds, ask)) is not None:
-                yield row
+            yield from _streamed(name, config, part, revision, wanted)
     except StudioError:
         raise
     except GatedRepoError as error:

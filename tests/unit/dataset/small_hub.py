@@ -16,8 +16,8 @@ FILE = "data/train-00000-of-00001.parquet"
 API = re.compile(r"/api/datasets/somebody/(\w+)(.*)")
 CARD = re.compile(r"/datasets/somebody/(\w+)/resolve/\w+/README\.md")
 
-SLOW = ("trickling", "drawling", "dripping")
-"""Of these, what is asked first, the card or the data come byte by byte, without end."""
+SLOW = ("trickling", "drawling")
+"""Of these, what is asked first or the card comes byte by byte, without end."""
 GATED = ("locked", "sealed")
 """Of these, nothing is told, or no file is given, to somebody who has not accepted the terms."""
 RUBBISH = {
@@ -42,7 +42,7 @@ class SmallHub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.content = parquet.read_bytes()
         self.cards = {"drawling": "# A long one", **cards}
-        self.names = {"speech", "broken", "sealed", "dripping", *self.cards}
+        self.names = {"speech", "broken", "sealed", *self.cards}
         self.is_over = threading.Event()
         self.refused = self.sent_bytes = 0
 
@@ -67,9 +67,7 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         name, asked = found.groups() if (found := API.fullmatch(path)) else ("", path)
         is_file = "/resolve/" in path
-        slow = {"drawling": is_file, "dripping": path.endswith(FILE)}
-        drips = self.command == "GET" and any(slow[one] and f"somebody/{one}/" in path for one in slow)
-        if name == "trickling" or drips:
+        if name == "trickling" or ("somebody/drawling" in path and is_file and self.command == "GET"):
             self._trickle()
         elif name in RUBBISH:
             self._send(200, RUBBISH[name], {"Content-Type": "application/json"})
