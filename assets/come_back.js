@@ -3,7 +3,7 @@
 // them ends with the page, and begins again on the next one; only who speaks is heard to the end before.
 window.comeBack = (() => {
   const KEY = 'studio-kept';
-  const LEAVES_MS = 60_000; // after that, whoever left for a download and is still here has stayed
+  const LEAVES_MS = 60_000; // so long quick_page.py takes it that the page is being left; a download does not leave it
   const DRAWN_MS = 30_000; // a page that takes longer is not waited for
   const kept = JSON.parse(sessionStorage.getItem(KEY) ?? 'null');
   sessionStorage.removeItem(KEY);

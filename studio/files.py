@@ -47,12 +47,12 @@ def user_path(text: str) -> Path:
 
 
 def files_below(folder: Path, endings: Collection[str]) -> list[Path]:
-    """The files in a folder and in those below it whose names end so (".wav"), by path.
+    """The files in a folder and below it whose names end in one of `endings` (".wav"), sorted.
 
-    What goes while it is looked for is left out, and so is what may not be looked into.
+    Folders that vanish meanwhile or cannot be opened are left out.
 
     Raises:
-        ConfigError: if so much lies there that it cannot be meant.
+        ConfigError: if the folder holds more than a million files and folders.
     """
     found: list[Path] = []
     seen = 0

@@ -30,10 +30,8 @@ def make_fair(app: Blocks) -> None:
         visitor = visitor_of(request, body.session_hash)
         waiting = [event for line in queue.event_queue_per_concurrency_id.values() for event in line.queue]
         asked = sum(visitor_of(event.request, event.session_hash) == visitor for event in waiting)
-        refusal = too_many(asked) if asked >= MOST_OF_A_VISITOR else None
-        if len(waiting) >= MOST:
-            refusal = full(len(waiting))
-        if refusal:
+        if asked >= MOST_OF_A_VISITOR or len(waiting) >= MOST:
+            refusal = too_many(asked) if asked >= MOST_OF_A_VISITOR else full(len(waiting))
             return False, said(refusal, locale_of(request.headers)), "queue_full"
         pushed = await push(body, request, username)
         for line in queue.event_queue_per_concurrency_id.values():

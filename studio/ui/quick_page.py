@@ -7,9 +7,9 @@ its own: hundreds of components, hundreds of events; now the events of all are g
 component something new looks for it through the whole tree; now the way to it is remembered, and gone again
 where it still leads there. The seconds that an event takes are counted ten times a second, and no longer once
 what shows them is gone; Gradio counts on with every frame for as long as the page is open, which keeps the
-processor awake beside a training. And who leaves the page for a link of a slow server is not brought back:
-the browser ends the page's connections at once, and two seconds later Gradio would load the page again that
-is being left. What is not written as expected stays as Gradio wrote it.
+processor awake beside a training. And a link that is followed is not lost: the
+browser ends the page's connections as soon as one leaves, and while the server is still to answer, Gradio
+would load the page again. What is not written as expected stays as Gradio wrote it.
 `tests/benchmarks/page.py` measures it.
 """
 

@@ -171,11 +171,11 @@ def wait_until_recorded(recorder: Locator, seconds: int) -> None:
 
 
 def forget_what_moved(page: Page) -> None:
-    """As after a picture of the whole page, for which it is laid out anew."""
+    """Before something is watched, or after a picture of the whole page, for which it is laid out anew."""
     page.evaluate(MOVED)
 
 
-def layout_shift(page: Page) -> float:
+def assert_little_moved(page: Page) -> float:
     """Cumulative layout shift (web.dev/cls) since it was asked last: in the worst five seconds.
 
     Fails, and says what moved, if that is more than what counts as good.

@@ -10,7 +10,13 @@ from PIL import Image
 from playwright.sync_api import expect
 
 from studio.evaluation.metrics import utterance_errors
-from tests.browser.conftest import OpenPage, forget_what_moved, layout_shift, show_tab, wait_until_recorded
+from tests.browser.conftest import (
+    OpenPage,
+    assert_little_moved,
+    forget_what_moved,
+    show_tab,
+    wait_until_recorded,
+)
 
 TRAINING_MILLISECONDS = 480_000
 SCENE_SECONDS = 2
@@ -65,13 +71,13 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     other.context.close()
 
     expect(status).to_contain_text(SEEN, timeout=TRAINING_MILLISECONDS)
-    layout_shift(page)
+    assert_little_moved(page)
     page.screenshot(path=screenshots / "training.png", full_page=True)
     scenes.append(page.screenshot())
     forget_what_moved(page)
     expect(status).to_contain_text("Finished", timeout=TRAINING_MILLISECONDS)
     expect(page.locator("#run-transcribe")).to_be_visible()
-    layout_shift(page)
+    assert_little_moved(page)
     before, after = rates_of(status.inner_text())
     assert after < before / 2
     expect(page.locator("#run-errors .js-plotly-plot")).to_be_visible()

@@ -47,7 +47,7 @@ from studio.transcription.model_cache import ModelCache
 from studio.translation import N_, tr
 from studio.ui.evaluate.explorer import ExplorerView, Seen, build_explorer, remembered, shown
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import QUIET, compared_models, wire_work
+from studio.ui.shared.following import QUIET, Held, compared_models, wire_work
 from studio.ui.shared.forms import choices_of, languages_at_first
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
@@ -104,19 +104,14 @@ class EvaluateTab:
 
     def wire_again(self, event: Callable[..., Any]) -> None:
         """After `event`, the visitor's evaluation is shown once more, if the studio holds one."""
-        results = self._results
+        view = self._results.explorer
 
-        def show_again(explorer: Explorer | None, seen: Seen, request: gr.Request) -> list[Any]:
+        def show(explorer: Explorer, locale: str, seen: Seen) -> list[Any]:
             """The evaluation that the session holds."""
-            if explorer is None:
-                return [gr.skip()] * len(results.all())
-            locale = request_locale(request)
             named = explorer.named(model_names(self._registry, locale))
             return _whole(_found(explorer.evaluation, named, locale, dict(seen.corrected)), False, locale)
 
-        view = results.explorer
-        told = told_in(view.refused, show_again, results.all())
-        event(**told, inputs=[view.explorer, view.seen], **QUIET)
+        Held(view.explorer, self._results.all(), show, [view.seen], view.refused).wire_again(event)
 
 
 def build_evaluate_tab(

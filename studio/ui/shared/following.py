@@ -13,6 +13,7 @@ from studio.registry.spec import ModelKind
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.reports.language_names import language_choices
 from studio.translation import tr
+from studio.ui.shared.errors import told_in
 from studio.ui.shared.i18n import request_locale
 from studio.ui.shared.tasks import Stops
 from studio.ui.shared.views import model_choices
@@ -148,19 +149,26 @@ class Held:
 
     state: gr.State
     outputs: Sequence[Block]
-    show: Callable[[Any, str], list[Any]]
-    """Values of the outputs, for what is held and a locale."""
+    show: Callable[..., list[Any]]
+    """Values of the outputs, for what is held, a locale, and the values of `others`."""
+    others: Sequence[Block] = ()
+    refused: Block | None = None
+    """Where an error stands; one of a field of `form` calls it by its label."""
+    form: Mapping[str, Block] | None = None
 
     def wire_again(self, event: Callable[..., Any]) -> None:
         """After `event`, the results are shown once more, if there are any."""
 
-        def show_again(held: Any, request: gr.Request) -> list[Any]:
+        def show_again(held: Any, request: gr.Request, *others: Any) -> list[Any]:
             """The results that the session holds, in the visitor's language."""
             if held is None:
                 return [gr.skip()] * len(self.outputs)
-            return self.show(held, request_locale(request))
+            return self.show(held, request_locale(request), *others)
 
-        event(show_again, self.state, [*self.outputs], **QUIET)
+        told: dict[str, Any] = {"fn": show_again, "outputs": [*self.outputs]}
+        if self.refused is not None:
+            told = told_in(self.refused, show_again, self.outputs, self.form)
+        event(**told, inputs=[self.state, *self.others], **QUIET)
 
 
 def follow_languages(language: Block, *events: Any) -> None:

@@ -158,7 +158,7 @@ def _is_html(start: AsgiMessage) -> bool:
 def add_locale(page: bytes, locale: str) -> bytes:
     """The page with its `lang` set and a script that tells Gradio's front end the language."""
     names = {name: tr(name, locale) for name in GRADIO_NAMES}
-    names["common.upload"] = names["Upload file"]  # a text that Gradio has forgotten
+    names["common.upload"] = names["Upload file"]  # Gradio shows this key: it has no text for it
     script = (
         "<script>for (const [name, value] of Object.entries("
         f"{{language: {json.dumps(locale)}, languages: [{json.dumps(locale)}]}}))"

@@ -182,7 +182,7 @@ def build_run_panel() -> RunPanel:
 def _buttons() -> dict[str, gr.Button]:
     """What can be done with the run, under the names of the panel; each is shown where it can be done.
 
-    What any run has stands in a row of its own, which nothing that comes and goes moves.
+    The settings and the removals have a row of their own: a button that comes or goes does not move them.
     """
     with gr.Row(elem_classes="run-buttons"):
         goes_on = {

@@ -103,8 +103,8 @@ def build_live(engines: ModelCache, line: Line, model: Block, tab: gr.Tab) -> He
     follow_languages(form["language"], tab.select)
 
     def show(spoken: Spoken | None, view: str | None, request: gr.Request) -> Any:
-        """The section with what was said. While somebody speaks it is the browser's, which shows their words:
-        drawn anew, it would lose them."""
+        """The section with what was said. While somebody speaks it is left alone: only the browser has their
+        words."""
         if spoken is None and view:
             return gr.skip()
         return live_view(request_locale(request), spoken.transcript if spoken else None)
@@ -273,7 +273,7 @@ def _doing(step: ExportStep, locale: str) -> str:
 
 
 def live_view(locale: str, heard: Transcript | None = None) -> Html:
-    """The button, what it says, and where the words go, or stand that were `heard`."""
+    """The button, the hint beside it, and the text: that of `heard`, or room for one."""
     words = {f"data_{name}": tr(text, locale) for name, text in _WORDS.items()}
     button = tag(
         "button", words["data_begin"], type="button", class_="studio-button live-toggle", data_live="toggle"

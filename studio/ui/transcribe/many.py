@@ -137,7 +137,7 @@ class _Studio:
 
 @dataclass(frozen=True)
 class _Heard:
-    """A list at which nothing is at work any more."""
+    """A list of recordings when the work on it has ended, at its end or by Cancel."""
 
     batch: Batch
     before: int

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,7 +41,6 @@ from studio.ui.transcribe.results import (
     ShownTranscript,
     build_results,
     shown,
-    wire_again,
     wire_corrections,
 )
 from studio.units import format_duration
@@ -56,10 +55,6 @@ class RecordingSection:
     form: dict[str, Block]
     layout: dict[str, Block]
     results: Results
-
-    def wire_again(self, event: Callable[..., Any]) -> None:
-        """After `event`, the visitor's transcript is shown once more."""
-        wire_again(event, self.layout, self.results)
 
 
 def build_recording(

@@ -1,6 +1,5 @@
 """What the page shows of a transcription when it is done: the text, the sound, corrections, files."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from studio.transcription.corrections import corrected
 from studio.transcription.engine import Transcript
 from studio.translation import N_, paragraph, said, tr
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import QUIET, changes_of
+from studio.ui.shared.following import QUIET, Held, changes_of
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.light_page import script
 from studio.ui.shared.transcript_views import download_links, segment_list, transcript_facts
@@ -186,19 +185,15 @@ def wire_corrections(layout: dict[str, Block], results: Results) -> None:
     gr.on(changes_of(layout), **laid_out, inputs=inputs, **QUIET)
 
 
-def wire_again(event: Callable[..., Any], layout: dict[str, Block], results: Results) -> None:
-    """After `event`, the visitor's transcript is shown once more, if the studio holds one."""
+def held(layout: dict[str, Block], results: Results) -> Held:
+    """What the server holds of a visitor's transcript; it is shown in the `layout` that the form has."""
 
-    def show_again(
-        heard: ShownTranscript | None, width: float, count: float, request: gr.Request
-    ) -> list[Any]:
+    def show(heard: ShownTranscript, locale: str, width: float, count: float) -> list[Any]:
         """The transcript that the session holds."""
-        if heard is None:
-            return [gr.skip()] * len(results.all())
-        return shown(heard, _layout(width, count), request_locale(request))
+        return shown(heard, _layout(width, count), locale)
 
-    inputs = [results.heard, layout["max_line_width"], layout["max_line_count"]]
-    event(**told_in(results.refused, show_again, results.all(), layout), inputs=inputs, **QUIET)
+    fields = [layout["max_line_width"], layout["max_line_count"]]
+    return Held(results.heard, results.all(), show, fields, results.refused, layout)
 
 
 def _remembered(heard: ShownTranscript | None) -> ShownTranscript:

@@ -17,6 +17,7 @@ from studio.ui.transcribe.form import ModelChoice, model_choice
 from studio.ui.transcribe.live import build_live
 from studio.ui.transcribe.many import build_many
 from studio.ui.transcribe.recording import RecordingSection, build_recording
+from studio.ui.transcribe.results import held
 
 RECORDING = "recording"
 """The section that opens first."""
@@ -29,13 +30,12 @@ class TranscribeTab:
     sections: gr.Tabs
     model: ModelChoice
     recording: RecordingSection
-    others: tuple[Held, ...]
-    """What the server holds of the other sections."""
+    held: tuple[Held, ...]
+    """What the server holds of each section."""
 
     def wire_again(self, event: Callable[..., Any]) -> None:
         """After `event`, what the visitor had transcribed is shown once more."""
-        self.recording.wire_again(event)
-        for section in self.others:
+        for section in self.held:
             section.wire_again(event)
 
 
@@ -54,4 +54,5 @@ def build_playground_tab(
             live = build_live(engines, line, model.field, section)
         with gr.Tab(_("Side by side"), id="compare") as section:
             compare = build_compare(registry, engines, line, section)
-    return TranscribeTab(sections, model, recording, (many, live, compare))
+    heard = held(recording.layout, recording.results)
+    return TranscribeTab(sections, model, recording, (heard, many, live, compare))
