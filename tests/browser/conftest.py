@@ -156,6 +156,14 @@ def show_tab(page: Page, tab: str) -> None:
     page.locator("#studio-tabs > .tab-wrapper [role=tab]").nth(TABS.index(tab)).click()
 
 
+def unfold(page: Page, name: str) -> None:
+    """Opens what is folded under a name. Gradio writes the values of its fields some 50 ms after they are
+    there, over whatever is filled in before.
+    """
+    page.get_by_role("button", name=name).click()
+    page.evaluate("() => new Promise((done) => requestIdleCallback(() => setTimeout(done, 200)))")
+
+
 def assert_nothing_is_too_wide(page: Page) -> None:
     """At a desk, and on a telephone."""
     for width in (1280, 390):

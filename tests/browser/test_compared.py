@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Locator, expect
 
-from tests.browser.conftest import PATIENCE_MILLISECONDS, OpenPage, assert_nothing_is_too_wide
+from tests.browser.conftest import PATIENCE_MILLISECONDS, OpenPage, assert_nothing_is_too_wide, unfold
 from tests.golden.conftest import HOMES
 from tests.studio_process import StudioProcess
 from tests.unit.transcription.small_models import save_adapter
@@ -111,7 +111,7 @@ def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it(
     shutil.copytree(home / "models" / "finished-ct2-int8", studio_server.home / "models" / "mine")
     page = open_page("models")
     page.locator("#models-table").get_by_role("button", name="mine").click()
-    page.get_by_role("button", name="Which form should I deploy?").click()
+    unfold(page, "Which form should I deploy?")
     clips, status = page.locator("#models-forms-clips input"), page.locator("#models-forms-status")
     clips.fill("-1")
     page.locator("#models-forms").click()

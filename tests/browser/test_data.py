@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 from studio.dataset.audio import read_audio
 from studio.dataset.manifest import read_manifest
 from studio.options.arguments import write_yaml
-from tests.browser.conftest import KITCHEN_LIGHT, OpenPage, held, wait_until_recorded
+from tests.browser.conftest import KITCHEN_LIGHT, OpenPage, held, unfold, wait_until_recorded
 from tests.browser.test_train import many_steps
 from tests.studio_process import StudioProcess, words_of
 
@@ -78,7 +78,7 @@ def test_a_check_that_is_cancelled_ends_and_what_was_shown_stays(
     start, stop = page.locator("#data-doctor-start"), page.locator("#data-doctor-stop")
     labels, status = page.locator("#data-transcribe input"), page.locator("#data-doctor-status")
     bar = page.locator("#data-doctor-status [role=progressbar]")
-    page.get_by_role("button", name="Check every clip of the data").click()
+    unfold(page, "Check every clip of the data")
     data.fill(str(many))
     labels.fill("-1")
     start.click()
@@ -111,7 +111,7 @@ def test_a_comparison_of_forms_that_is_cancelled_ends_and_its_table_stays(
 ) -> None:
     page = open_page("models")
     page.locator("#models-table .link-button").first.click()
-    page.get_by_role("button", name="Which form should I deploy?").click()
+    unfold(page, "Which form should I deploy?")
     page.locator("#models-forms-clips input").fill("2")
     start, cancel = page.locator("#models-forms"), page.locator("#models-forms-cancel")
     status, rows = page.locator("#models-forms-status"), page.locator("#models-forms-table tbody tr")
