@@ -47,7 +47,15 @@ READ_LATE = (
         "PYTHONPATH",
     ),
     "PYTHONSAFEPATH",
-    *("HF_HUB_CACHE", "HF_HUB_DISABLE_PROGRESS", "TOKENIZERS_", "CUDA_VISIBLE_DEVICES", "TENSORBOARD_"),
+    *(
+        "HF_HUB_CACHE",
+        "HF_HUB_DISABLE_PROGRESS",
+        "HF_HUB_DISABLE_TELEMETRY",
+        "TOKENIZERS_",
+        "no_proxy",
+        "NO_PROXY",
+    ),
+    *("CUDA_VISIBLE_DEVICES", "TENSORBOARD_"),
     *("OMP_NUM_THREADS", "JE_ARROW_MALLOC_CONF", "KMP_"),
 )
 """Variables that libraries read as late as the studio does, or of which it does not depend."""

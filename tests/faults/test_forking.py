@@ -4,19 +4,22 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
+from gradio_client import Client
 
 from studio.files import read_json
+from studio.options.arguments import config_to_dict
 from studio.runs.process import spawn
 from studio.settings import Settings
 from studio.training.run_dir import RunDir
 from tests.faults.test_processes import curve
 from tests.forking import ForkedProcess, Popen
-from tests.studio_process import end_processes_of
+from tests.studio_process import StudioProcess, end_processes_of, words_of
 from tests.unit.training.attempts import new_run, quick
 
 
@@ -56,3 +59,18 @@ def test_a_forked_worker_is_found_and_ended_as_one_that_was_started(
         listening.terminate()
     assert (*codes, listening.returncode) == (-signal.SIGKILL, 0, -signal.SIGKILL, -signal.SIGTERM)
     assert read_json(RunDir(settings.runs / "run-1").result)["state"] == "stopped"
+
+
+def test_the_workers_of_a_forked_server_are_forked_too(
+    start_studio: Callable[..., StudioProcess], micro_model: Path, tones: Path
+) -> None:
+    server = start_studio()
+    config = {**config_to_dict(quick(micro_model, tones, max_steps=10_000)), "eval_strategy": "no"}
+    run_id = Client(server.url, verbose=False).predict(config=config, api_name="/start_run")
+    run = RunDir(server.home / "runs" / run_id)
+    while not run.process.is_file():
+        time.sleep(0.1)
+    parent = psutil.Process(read_json(run.process)["pid"]).parent()
+    assert parent is not None and "tests.forking" in words_of(parent), (
+        "it was started, which takes ten seconds"
+    )
