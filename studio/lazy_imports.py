@@ -1,11 +1,14 @@
-"""transformers, for threads that need it at the same moment."""
+"""transformers and PEFT, for threads that need them at the same moment, and no later than need be."""
 
 import importlib
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache, partial, wraps
 from typing import Any
 
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()
 
 
 def transformers_library() -> Any:
@@ -17,3 +20,39 @@ def transformers_library() -> Any:
     with _LOCK:
         importlib.import_module("transformers")
         return sys.modules["transformers"]
+
+
+def peft_library() -> Any:
+    """The module `peft`, and bitsandbytes where it is installed; call it before any of the two is imported.
+
+    bitsandbytes, which PEFT imports, has `torch.compile` make functions for it, for which torch imports its
+    compiler: two seconds of the processor and 40 MB. Here they are made when they are first called.
+    """
+    transformers_library()
+    with _LOCK:
+        if "bitsandbytes" not in sys.modules:
+            with _compiled_when_called(), suppress(ImportError):  # without it, PEFT does without it
+                importlib.import_module("bitsandbytes")
+        return importlib.import_module("peft")
+
+
+@contextmanager
+def _compiled_when_called() -> Iterator[None]:
+    """Meanwhile `torch.compile` waits with each function until somebody calls it."""
+    import torch
+
+    compiler: Any = torch.compile
+
+    def waiting(function: Callable[..., Any] | None = None, **how: Any) -> Callable[..., Any]:
+        """Takes what `torch.compile` takes."""
+        if function is None:
+            return partial(waiting, **how)
+        compiled = cache(partial(compiler, function, **how))
+        return wraps(function)(lambda *given, **named: compiled()(*given, **named))
+
+    patched: Any = torch
+    patched.compile = waiting
+    try:
+        yield
+    finally:
+        patched.compile = compiler

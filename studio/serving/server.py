@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from studio.errors import ConfigError
-from studio.lazy_imports import transformers_library
+from studio.lazy_imports import peft_library
 from studio.services import Services
 from studio.serving.endpoint import Endpoint
 from studio.serving.gate import Gate, Names, require_key
@@ -109,6 +109,5 @@ def return_freed_memory() -> None:
 
 def load_heavy_libraries() -> None:
     """Imports what the first transcription needs, so that it does not wait for that."""
-    transformers_library()
-    import peft  # noqa: F401
+    peft_library()
     import torch  # noqa: F401

@@ -9,7 +9,7 @@ import torch
 from safetensors import SafetensorError
 
 from studio.errors import ConfigError, ModelBrokenError, in_brief
-from studio.lazy_imports import transformers_library
+from studio.lazy_imports import peft_library, transformers_library
 from studio.memory.trace.model import DTYPES, require_input_gradients
 from studio.messages import Message
 from studio.methods.method import AdapterSettings
@@ -160,9 +160,7 @@ def prepare_method(model: Any, config: TrainingConfig, max_steps: int, start: Pa
     if not method.is_adapter:
         method.mark_trained(model)
         return model
-    import peft as typed_peft
-
-    peft: Any = typed_peft
+    peft = peft_library()
     if config.quantization != "none":
         # Casts what is not quantised to float32; checkpointing is switched on by the trainer, if at all.
         model = peft.prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.errors import ModelBrokenError, first_line
-from studio.lazy_imports import transformers_library
+from studio.lazy_imports import peft_library, transformers_library
 from studio.registry.spec import ModelDimensions
 from studio.registry.tensors import read_json_object
 from studio.registry.validate import check_adapter
@@ -78,7 +78,7 @@ class LoadedBase:
     def _load_adapter(self, adapter_id: str, folder: Path) -> None:
         # It says in one line that a kernel nobody needs here is not installed.
         logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
-        from peft import PeftModel
+        peft = peft_library()
         from safetensors import SafetensorError
 
         name = _module_name(adapter_id)
@@ -87,7 +87,7 @@ class LoadedBase:
                 # What peft calls is deprecated in transformers: nothing that a visitor could do about it.
                 warnings.simplefilter("ignore", FutureWarning)
                 if self._peft is None:
-                    self._peft = PeftModel.from_pretrained(self.model.model, folder, adapter_name=name)
+                    self._peft = peft.PeftModel.from_pretrained(self.model.model, folder, adapter_name=name)
                 else:
                     self._peft.load_adapter(folder, adapter_name=name)
         except (OSError, ValueError, TypeError, KeyError, RuntimeError, SafetensorError) as error:
@@ -189,6 +189,7 @@ def _weights(precision: str, place: str) -> dict[str, Any]:
     if precision in _BITS:
         # It says in one line that a kernel nobody needs here is not installed.
         logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+        peft_library()
         from transformers import BitsAndBytesConfig
 
         four: dict[str, Any] = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}

@@ -1,4 +1,4 @@
-"""Two threads that need transformers at the same moment."""
+"""Two threads that need transformers at the same moment; PEFT without torch's compiler."""
 
 import subprocess
 import sys
@@ -16,9 +16,31 @@ from studio.lazy_imports import transformers_library
 print(transformers_library().WhisperTokenizer.__name__)
 """
 
+WITHOUT_COMPILER = """
+import sys
+from studio.lazy_imports import _compiled_when_called, peft_library
+print(peft_library().LoraConfig.__name__, "bitsandbytes" in sys.modules)
+import torch
+print("torch._inductor.compile_fx" in sys.modules)
+own = torch.compile
+with _compiled_when_called():
+    double = torch.compile(dynamic=False, backend="eager")(lambda numbers: 2 * numbers)
+print(torch.compile is own, double(torch.ones(2)).tolist(), double(torch.ones(2)).tolist())
+"""
+
+
+def answer(code: str) -> list[str]:
+    """What a new interpreter prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8", timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\n")
+
 
 def test_a_thread_that_comes_while_transformers_is_imported_gets_the_whole_of_it() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", TWO_THREADS], cwd=ROOT, capture_output=True, encoding="utf-8", timeout=300
-    )
-    assert done.stdout.strip() == "WhisperTokenizer", done.stderr
+    assert answer(TWO_THREADS) == ["WhisperTokenizer", ""]
+
+
+def test_peft_and_bitsandbytes_are_imported_without_the_compiler_which_is_there_when_it_is_called() -> None:
+    assert answer(WITHOUT_COMPILER) == ["LoraConfig True", "False", "True [2.0, 2.0] [2.0, 2.0]", ""]

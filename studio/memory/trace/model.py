@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from studio.lazy_imports import transformers_library
+from studio.lazy_imports import peft_library, transformers_library
 from studio.memory.plan import TrainingPlan
 from studio.memory.trace.cuda import AutocastRegion
 from studio.methods import METHODS
@@ -56,9 +56,7 @@ def _no_initialization() -> Iterator[None]:
 
 
 def _with_adapter(model: Any, plan: TrainingPlan) -> Any:
-    import peft as typed_peft
-
-    peft: Any = typed_peft
+    peft = peft_library()
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     if plan.quantization != "none":
