@@ -8,6 +8,7 @@ of the real step (`trace`).
 """
 
 from dataclasses import replace
+from functools import lru_cache
 
 from studio.memory.evaluation import evaluation_corners
 from studio.memory.overhead import assemble
@@ -185,7 +186,9 @@ def worst_batch(plan: TrainingPlan, dimensions: ModelDimensions) -> TrainingPlan
     return max(kinds, key=lambda kind: max(_estimate(kind, dimensions).phases.values()))
 
 
+@lru_cache(maxsize=512)
 def _estimate(plan: TrainingPlan, dimensions: ModelDimensions) -> MemoryEstimate:
+    # Remembered: every visitor begins with the same plan, and a form is asked for words and for charts.
     step = measure(plan, dimensions)
     corners = list(step_corners(step))
     optimizer: Parts = {

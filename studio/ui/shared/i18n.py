@@ -10,10 +10,11 @@ Two ways a text reaches the visitor:
 Both sides agree because `LocaleMiddleware` tells the page which language the server has decided on.
 """
 
-import functools
 import gzip
 import hashlib
 import json
+import re
+from http import HTTPStatus
 from typing import Any
 
 import gradio as gr
@@ -92,10 +93,15 @@ def request_locale(request: gr.Request | None) -> str:
 
 
 class LocaleMiddleware:
-    """Puts the language decided on into the page, before Gradio's scripts ask the browser for it."""
+    """Puts the language decided on into the page, before Gradio's scripts ask the browser for it.
+
+    Gradio makes the page anew for each visitor, a quarter of a second of the processor, though it is the same
+    for all who came to the same address: what was sent once is kept.
+    """
 
     def __init__(self, app: AsgiApp) -> None:
         self._app = app
+        self._pages: dict[tuple[object, ...], list[AsgiMessage]] = {}
 
     async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
         """Changes the answer to `GET /`; everything else passes through."""
@@ -103,16 +109,37 @@ class LocaleMiddleware:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        packs = "gzip" in headers.get("accept-encoding", "")
-        # The page has to arrive as text to be changed.
-        scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]}
-        await self._app(scope, receive, _PageRewriter(send, locale_of(headers), packs=packs).send)
+        packs, locale = "gzip" in headers.get("accept-encoding", ""), locale_of(headers)
+        address = tuple(pair for pair in headers.items() if pair[0].startswith(_ADDRESS))
+        wanted = (*(str(scope.get(name)) for name in _DECIDES), *sorted(address), locale, packs)
+        page = self._pages.get(wanted, [])
+        if not page:
+            # The page has to arrive as text to be changed.
+            others = [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]
+            rewriter = _PageRewriter(send, locale, packs=packs)
+            await self._app({**scope, "headers": others}, receive, rewriter.send)
+            if rewriter.page and not _NAMES_ANOTHER.search(scope.get("query_string", b"")):
+                if len(self._pages) >= _MOST_PAGES:
+                    self._pages.clear()
+                self._pages[wanted] = rewriter.page
+        for message in page:
+            await send(message)
+
+
+_DECIDES = ("method", "scheme", "server", "path", "root_path")
+_ADDRESS = ("host", "x-forwarded-", "x-gradio-server")
+"""Headers of which Gradio makes the address that the page asks."""
+_NAMES_ANOTHER = re.compile(rb"(?:^|&)(?:page|deep_link)=")
+"""Of a query: Gradio's names of what is not the page that everybody sees."""
+_MOST_PAGES = 12
 
 
 class _PageRewriter:
     """Holds back an HTML answer until it is whole, then sends it in its language and, if asked, packed."""
 
     def __init__(self, send: Send, locale: str, *, packs: bool) -> None:
+        self.page: list[AsgiMessage] = []
+        """What was sent, if others may see it, too."""
         self._send = send
         self._locale = locale
         self._packs = packs
@@ -134,19 +161,20 @@ class _PageRewriter:
         body = add_locale(lightened(self._body, self._locale), self._locale)
         headers = [pair for pair in start["headers"] if pair[0].lower() != b"content-length"]
         if self._packs:
-            body = _packed(body)
+            body = gzip.compress(body)
             headers.append((b"content-encoding", b"gzip"))
         headers += [
             (b"content-length", str(len(body)).encode()),
             (b"vary", b"Cookie, Accept-Language, Accept-Encoding"),
         ]
-        await self._send({**start, "headers": headers})
-        await self._send({"type": "http.response.body", "body": body})
-
-
-@functools.lru_cache(maxsize=6)
-def _packed(page: bytes) -> bytes:
-    return gzip.compress(page)
+        sent: list[AsgiMessage] = [
+            {**start, "headers": headers},
+            {"type": "http.response.body", "body": body},
+        ]
+        for message in sent:
+            await self._send(message)
+        is_for_all = all(name.lower() != b"set-cookie" for name, _value in headers)
+        self.page = sent if start["status"] == HTTPStatus.OK and is_for_all else []
 
 
 def _is_html(start: AsgiMessage) -> bool:

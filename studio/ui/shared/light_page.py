@@ -7,7 +7,6 @@ Programs ask `/config` and `/info`, which stay whole. What is left is told, byte
 `tests/benchmarks/reports/page_weight.md`.
 """
 
-import functools
 import json
 import re
 from pathlib import Path
@@ -50,7 +49,6 @@ def style_sheet(path: Path) -> str:
     return "\n".join(line for line in lines if line)
 
 
-@functools.lru_cache(maxsize=6)
 def lightened(page: bytes, locale: str) -> bytes:
     """The page in one language; one that is not built as expected is left as it is."""
     text = page.decode()

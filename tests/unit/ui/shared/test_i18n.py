@@ -62,40 +62,79 @@ def test_the_page_tells_the_front_end_its_language() -> None:
     assert page.index('"zh-TW"', 30) < page.index("<title>")
 
 
-def answer(
-    path: str, headers: list[tuple[bytes, bytes]], content_type: bytes
-) -> tuple[dict[str, Any], bytes]:
-    """What a visitor gets from a tiny page behind the middleware."""
-    sent: list[Any] = []
+class Site:
+    """A tiny page behind the middleware; it knows how often it was made."""
 
-    async def page(scope: Any, receive: Any, send: Any) -> None:
-        kind = [(b"content-type", content_type)]
-        await send({"type": "http.response.start", "status": 200, "headers": kind})
+    def __init__(self, content_type: bytes = b"text/html; charset=utf-8", **headers: bytes) -> None:
+        self.made = 0
+        self.status = 200
+        self._headers = [(b"content-type", content_type), *((k.encode(), v) for k, v in headers.items())]
+        self._app = LocaleMiddleware(self._page)
+
+    async def _page(self, _scope: Any, _receive: Any, send: Any) -> None:
+        self.made += 1
+        await send({"type": "http.response.start", "status": self.status, "headers": self._headers})
         await send({"type": "http.response.body", "body": b'<html lang="en"><he', "more_body": True})
         await send({"type": "http.response.body", "body": b"ad></head></html>"})
 
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request"}
+    def answer(
+        self, path: str = "/", *headers: tuple[bytes, bytes], query: bytes = b""
+    ) -> tuple[dict[bytes, bytes], bytes]:
+        """What a visitor gets."""
+        sent: list[Any] = []
 
-    async def send(message: Any) -> None:
-        sent.append(message)
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request"}
 
-    scope = {"type": "http", "path": path, "headers": headers}
-    run_in_loop(LocaleMiddleware(page)(scope, receive, send))
-    return dict(sent[0]["headers"]), b"".join(message.get("body", b"") for message in sent[1:])
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        asked = {
+            "type": "http",
+            "method": "GET",
+            "path": path,
+            "headers": list(headers),
+            "query_string": query,
+        }
+        run_in_loop(self._app(asked, receive, send))
+        return dict(sent[0]["headers"]), b"".join(message.get("body", b"") for message in sent[1:])
 
 
 def test_the_middleware_rewrites_the_page_with_its_length() -> None:
-    headers, body = answer("/", [(b"cookie", b"a=1; studio_locale=zh-CN")], b"text/html; charset=utf-8")
+    headers, body = Site().answer("/", (b"cookie", b"a=1; studio_locale=zh-CN"))
     assert b'lang="zh-CN"' in body and headers[b"content-length"] == str(len(body)).encode()
 
 
 def test_the_page_is_packed_for_a_browser_that_takes_it_so() -> None:
-    headers, body = answer("/", [(b"accept-encoding", b"br, gzip")], b"text/html")
+    headers, body = Site(b"text/html").answer("/", (b"accept-encoding", b"br, gzip"))
     assert headers[b"content-encoding"] == b"gzip" and headers[b"content-length"] == str(len(body)).encode()
     assert b'lang="en"' in gzip.decompress(body)
 
 
 def test_the_middleware_leaves_everything_else_alone() -> None:
-    for path, kind in (("/config", b"text/html"), ("/", b"application/json")):
-        assert answer(path, [], kind)[1] == b'<html lang="en"><head></head></html>'
+    plain = b'<html lang="en"><head></head></html>'
+    assert Site().answer("/config")[1] == Site(b"application/json").answer()[1] == plain
+
+
+def test_the_page_is_made_once_for_all_who_come_to_an_address_in_a_language() -> None:
+    site = Site()
+    chinese, packed = (b"accept-language", b"zh-TW"), (b"accept-encoding", b"gzip")
+    asked = [(), (chinese,), (packed,), (chinese, packed), ((b"host", b"there"),)]
+    asked += [((b"x-forwarded-host", b"a.b"),), ((b"x-forwarded-proto", b"https"),)]
+    first = [site.answer("/", *headers) for headers in asked]
+    assert site.made == len(asked)
+    assert [site.answer("/", *headers, query=b"__theme=dark") for headers in asked] == first
+    assert site.made == len(asked)
+
+
+def test_what_is_not_the_page_of_all_is_made_anew() -> None:
+    own, broken, site = Site(**{"set-cookie": b"who=me"}), Site(), Site()
+    broken.status = 500
+    for _time in range(2):
+        own.answer()
+        broken.answer()
+        site.answer("/", query=b"x=1&deep_link=mine")
+    assert (own.made, broken.made, site.made) == (2, 2, 2)
+    for number in range(100):
+        site.answer("/", (b"x-forwarded-host", b"%d" % number))
+    assert site.made == 102 and len(site._app._pages) <= 12, "nobody fills the memory with addresses"
