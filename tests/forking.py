@@ -59,6 +59,8 @@ READ_LATE = (
     *("OMP_NUM_THREADS", "JE_ARROW_MALLOC_CONF", "KMP_"),
 )
 """Variables that libraries read as late as the studio does, or of which it does not depend."""
+READ_BY_THE_PAGE = ("OAUTH_", "OPENID_", "SYSTEM")
+"""What Gradio alone reads, when it is imported."""
 PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
 STARTED_AS_EVER = "0"
 LOOKED_AT_SECONDS = 0.5
@@ -186,7 +188,8 @@ def can_fork(request: dict[str, Any], before: Mapping[str, str]) -> bool:
     asked = request["environ"]
     changed = {name for name in {*asked, *before} if asked.get(name) != before.get(name)}
     folders = [{*each.get("PYTHONPATH", "").split(os.pathsep)} - {"", str(ROOT)} for each in (asked, before)]
-    if folders[0] != folders[1] or any(not name.startswith(READ_LATE) for name in changed):
+    unread = READ_LATE if module == "tests.forked_studio" else (*READ_LATE, *READ_BY_THE_PAGE)
+    if folders[0] != folders[1] or any(not name.startswith(unread) for name in changed):
         return False
     for library in LIBRARIES[module]:
         importlib.import_module(library)

@@ -152,16 +152,23 @@ def put_first(argument: str) -> None:
 
 
 def show_tab(page: Page, tab: str) -> None:
-    """Opens a tab by its place."""
+    """Opens a tab by its place, and waits until one can type into it."""
     page.locator("#studio-tabs > .tab-wrapper [role=tab]").nth(TABS.index(tab)).click()
+    page.wait_for_function(TAB_IS_THERE)
+    page.evaluate(TWO_FRAMES)
 
 
 def unfold(page: Page, name: str) -> None:
-    """Opens what is folded under a name. Gradio writes the values of its fields some 50 ms after they are
-    there, over whatever is filled in before.
-    """
+    """Opens what is folded under a name, and waits until one can type into it."""
     page.get_by_role("button", name=name).click()
-    page.evaluate("() => new Promise((done) => requestIdleCallback(() => setTimeout(done, 200)))")
+    page.evaluate(TWO_FRAMES)
+
+
+TAB_IS_THERE = """() => [...document.querySelectorAll('#studio-tabs > [role=tabpanel]')].some(
+  (panel) => panel.getClientRects().length && panel.querySelector('button, input'))"""
+TWO_FRAMES = """() => new Promise((done) =>
+  requestIdleCallback(() => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)))))"""
+"""With the first frame after a field is there, Gradio writes its value over what was filled in meanwhile."""
 
 
 def assert_nothing_is_too_wide(page: Page) -> None:
