@@ -1,4 +1,4 @@
-"""Memory of a training step in closed form: under two milliseconds, for every move of a slider.
+"""Memory of a training step in closed form: a few milliseconds, for every move of a slider.
 
 The highest moment is looked for at the corners of the step: the worst moment of each stretch of the forward
 and backward pass (`step`), the optimizer step, and generation in evaluation. Weights, gradients and optimizer

@@ -160,10 +160,13 @@ def show_tab(page: Page, tab: str) -> None:
 
 def unfold(page: Page, name: str) -> None:
     """Opens what is folded under a name, and waits until one can type into it."""
-    page.get_by_role("button", name=name).click()
+    heading = page.get_by_role("button", name=name)
+    heading.click()
+    heading.locator("xpath=following-sibling::*").locator(TYPED_OR_PRESSED).first.wait_for()
     page.evaluate(TWO_FRAMES)
 
 
+TYPED_OR_PRESSED = "input:visible, textarea:visible, button:visible"
 TAB_IS_THERE = """() => [...document.querySelectorAll('#studio-tabs > [role=tabpanel]')].some(
   (panel) => panel.getClientRects().length && panel.querySelector('button, input'))"""
 TWO_FRAMES = """() => new Promise((done) =>

@@ -34,7 +34,7 @@ def test_every_clip_is_checked_and_labels_are_doubted(
     manifest.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     page = open_page("train")
     page.locator("#train-train_data input").fill(str(manifest))
-    page.get_by_role("button", name="Check every clip of the data").click()
+    unfold(page, "Check every clip of the data")
     labels = page.locator("#data-transcribe input")
     labels.fill("-1")
     labels.press("Tab")
@@ -145,12 +145,12 @@ def test_a_zip_from_another_machine_is_unpacked_checked_and_trained_with(
             zipped.write(sound, f"my clips/audio/{sound.name}")
         zipped.writestr("__MACOSX/my clips/._list.jsonl", "x")
     page = open_page("train")
-    page.get_by_text("The same as a command or a file").click()
+    unfold(page, "The same as a command or a file")
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Load settings from a file").click()
     chooser.value.set_files(config)
     expect(page.get_by_label("Name of the run")).to_have_value("unwatched")
-    page.get_by_role("button", name="Upload training data").click()
+    unfold(page, "Upload training data")
     expect(page.get_by_label("Uploaded before")).to_be_hidden()
     drop, said = page.locator("#upload-files input[type=file]"), page.locator("#upload-status")
     drop.set_input_files({"name": "torn.zip", "mimeType": "", "buffer": archive.read_bytes()[:5000]})
@@ -172,7 +172,7 @@ def test_a_zip_from_another_machine_is_unpacked_checked_and_trained_with(
     expect(page.locator("#run-status")).to_contain_text("Created unwatched")
 
     page = open_page("train")
-    page.get_by_role("button", name="Upload training data").click()
+    unfold(page, "Upload training data")
     page.get_by_label("Uploaded before").click()
     page.get_by_role("option", name="clips").click()
     expect(page.locator("#train-train_data input")).to_have_value(str(folder))
@@ -191,8 +191,8 @@ def test_sentences_are_read_one_by_one_and_go_on_after_a_break(
     open_page: OpenPage, studio_server: StudioProcess
 ) -> None:
     page = open_page("train", hears=KITCHEN_LIGHT, again_and_again=True)
-    page.get_by_role("button", name="Record your own").click()
-    page.get_by_role("button", name="A new list of sentences").click()
+    unfold(page, "Record your own")
+    unfold(page, "A new list of sentences")
     page.get_by_label("Name of the list").fill("my voice")
     page.get_by_label("Sentences, one per line").fill(f"turn on the light\n{EVIL}\nthe third")
     page.locator("#record-begin").click()
@@ -206,7 +206,7 @@ def test_sentences_are_read_one_by_one_and_go_on_after_a_break(
     page.context.close()
 
     page = open_page("train", hears=KITCHEN_LIGHT, again_and_again=True)
-    page.get_by_role("button", name="Record your own").click()
+    unfold(page, "Record your own")
     shown = page.locator("#record-sentence")
     expect(shown).to_contain_text("Sentence 2")
     read_aloud(page)

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import OpenPage, assert_nothing_is_too_wide, held, show_tab
+from tests.browser.conftest import OpenPage, assert_nothing_is_too_wide, held, show_tab, unfold
 
 ERROR = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
@@ -126,7 +126,7 @@ def test_text_that_is_no_error_is_told_so_and_never_run_and_an_error_becomes_a_r
     assert_nothing_is_too_wide(page)
     page.locator("#oom-use").click()
     expect(page.locator("#train-base_model input")).to_have_value(re.compile("large-v3"))
-    page.get_by_role("button", name="Adapter, quantization and precision").click()
+    unfold(page, "Adapter, quantization and precision")
     expect(page.get_by_label("Gradient checkpointing", exact=True).last).to_be_checked()
 
 

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from studio.options.arguments import write_yaml
 from studio.options.training import TrainingConfig
-from tests.browser.conftest import OpenPage, held, show_tab
+from tests.browser.conftest import OpenPage, held, show_tab, unfold
 from tests.studio_process import StudioProcess
 
 
@@ -54,7 +54,7 @@ def test_a_run_waits_for_a_number_just_typed_and_for_settings_on_their_way(
     settings = tmp_path / "mine.yaml"
     settings.write_text(write_yaml(TrainingConfig(lora_r=24)), encoding="utf-8")
     page = open_page("train" if from_file else "memory")
-    page.get_by_text("The same as a command or a file" if from_file else "More options").click()
+    unfold(page, "The same as a command or a file" if from_file else "More options")
     let_go = [held(page, what) for what in ("upload", "run/*", "queue/join")]
     if from_file:
         with page.expect_file_chooser() as chooser:

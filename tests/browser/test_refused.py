@@ -5,7 +5,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import OpenPage, show_tab
+from tests.browser.conftest import OpenPage, show_tab, unfold
 from tests.browser.test_transcribe import take
 
 
@@ -70,7 +70,7 @@ def test_a_run_that_cannot_be_is_refused_at_its_button_and_its_field_by_the_labe
     expect(page.locator("#run-status")).to_contain_text("No runs yet")
     page.locator("#train-per_device_train_batch_size input").fill("4")
     expect(refused).to_be_empty()
-    page.get_by_role("button", name="Adapter, quantization and precision").click()
+    unfold(page, "Adapter, quantization and precision")
     page.locator("#train-lora_dropout input").fill("2")
     expect(refused).to_contain_text("LoRA dropout (under “Adapter, quantization and precision”) must be")
     expect(page.locator("#train-lora_dropout")).to_contain_text(
@@ -96,14 +96,14 @@ def test_what_was_shown_stays_when_the_next_thing_fails_or_is_cancelled(
     expect(status).to_contain_text("words.wav is not a sound file")
     expect(page.locator("#transcript textarea")).to_have_value(text)
     expect(page.locator("#transcript-downloads a")).to_have_count(5)
-    page.get_by_role("button", name="Layout of the captions").click()
+    unfold(page, "Layout of the captions")
     width = page.locator("#caption-max_line_width")
     width.locator("input").fill("42.5")
     page.locator("#transcribe-start").click()
     for place in (status, width):
         expect(place).to_contain_text("must be a whole number, got 42.5")
     page.get_by_role("tab", name="Many files", exact=True).click()
-    page.get_by_role("button", name="Layout of the captions").click()
+    unfold(page, "Layout of the captions")
     page.locator("#many-max_line_count input").fill("")
     page.locator("#many-start").click()
     for place in (page.locator("#many-status"), page.locator("#many-max_line_count")):

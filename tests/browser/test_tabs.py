@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from studio.dataset.manifest import read_manifest
 from studio.publishing.export import LOCK
-from tests.browser.conftest import KITCHEN_LIGHT, TABS, OpenPage, assert_nothing_is_too_wide, show_tab
+from tests.browser.conftest import KITCHEN_LIGHT, TABS, OpenPage, assert_nothing_is_too_wide, show_tab, unfold
 from tests.studio_process import StudioProcess
 from tests.unit.transcription.small_models import save_adapter
 
@@ -67,7 +67,7 @@ def test_a_page_that_is_left_alone_draws_nothing(open_page: OpenPage) -> None:
 
 def test_the_train_form_shows_its_command_and_refuses_nonsense(open_page: OpenPage) -> None:
     page = open_page("train")
-    page.get_by_role("button", name="The same as a command or a file").click()
+    unfold(page, "The same as a command or a file")
     command = page.locator("#train-command textarea")
     expect(command).to_have_value("python -m studio train --base_model demo --train_data demo")
     page.get_by_label("Epochs").fill("5")
@@ -231,13 +231,13 @@ def test_the_copied_command_serves_the_model_that_it_was_copied_from(open_page: 
     page = open_page("models", locale="zh-TW", width=390)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator("#models-table .link-button").first.click()
-    page.get_by_role("button", name="該部署哪種格式？").click()
+    unfold(page, "該部署哪種格式？")
     language = page.get_by_label("語言", exact=True)
     expect(language).to_have_value("自動")
     language.click()
     expect(page.get_by_role("option", name="泰文")).to_be_attached()
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="部署此模型").click()
+    unfold(page, "部署此模型")
     box = page.locator("#models-serve-own")
     expect(box.locator("textarea")).to_have_value(re.compile("model=demo"))
     box.get_by_role("button").click()
@@ -282,7 +282,7 @@ def test_what_is_published_is_shown_before_and_the_token_is_kept_nowhere(
     (folder / "model.json").write_text('{"languages": ["en"]}', encoding="utf-8")
     page = open_page("models")
     page.locator("#models-table").get_by_role("button", name="mine").click()
-    page.get_by_role("button", name="Publish on the Hugging Face Hub").click()
+    unfold(page, "Publish on the Hugging Face Hub")
     status, sent = page.locator("#models-publish-status"), page.locator("#models-publish-sent")
     page.get_by_role("button", name="Show what is sent").click()
     expect(status).to_contain_text("give owner/name")
@@ -303,7 +303,7 @@ def test_what_is_published_is_shown_before_and_the_token_is_kept_nowhere(
     page.expose_function("seen", lambda text: kept.append(text))
     page.evaluate("addEventListener('pagehide', () => seen(JSON.stringify([sessionStorage, localStorage])))")
     page.get_by_role("button", name="简体中文").click()
-    page.get_by_role("button", name="发布到 Hugging Face Hub").click()
+    unfold(page, "发布到 Hugging Face Hub")
     expect(page.locator("#models-publish-name input")).to_have_value("somebody/mine")
     expect(page.locator("#models-publish-token input")).to_have_value("")
     files = [path for path in studio_server.home.rglob("*") if path.is_file()]

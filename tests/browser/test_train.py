@@ -14,7 +14,7 @@ from studio.options.arguments import config_to_dict, write_yaml
 from studio.options.training import TrainingConfig
 from studio.training.events import EventLog
 from studio.training.run_dir import RunDir
-from tests.browser.conftest import OpenPage, show_tab
+from tests.browser.conftest import OpenPage, show_tab, unfold
 from tests.studio_process import StudioProcess
 
 TRAINING_MILLISECONDS = 300_000
@@ -69,7 +69,7 @@ def test_check_data_train_stop_resume_and_compare_two_runs(
     (tmp_path / "mine.yaml").write_text(write_yaml(config), encoding="utf-8")
     page = open_page("train")
     with page.expect_file_chooser() as chooser:
-        page.get_by_text("The same as a command or a file").click()
+        unfold(page, "The same as a command or a file")
         page.get_by_role("button", name="Load settings from a file").click()
     chooser.value.set_files(tmp_path / "mine.yaml")
     expect(page.get_by_label("Name of the run")).to_have_value("mine")
@@ -247,7 +247,7 @@ def test_a_loss_stands_first_and_a_press_asks_for_a_gentler_run(
     verdicts = {"Silence": "kept", "Language detection": "too few clips to tell", "Other": "not checked"}
     for check, verdict in verdicts.items():
         expect(page.locator("#run-findings tr", has_text=check)).to_contain_text(verdict)
-    page.get_by_text("The same as a command or a file").click()
+    unfold(page, "The same as a command or a file")
     page.locator("#run-gentler").click()
     expect(page.locator("#train-learning_rate input")).to_have_value("0.0003")
     expect(page.locator("#train-command textarea")).to_have_value(re.compile("--learning_rate 0.0003"))

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio, save_pcm
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import OpenPage, unfold
 from tests.conftest import RunStudio
 from tests.films import make_video
 from tests.studio_process import StudioProcess
@@ -67,7 +67,7 @@ def test_what_a_person_corrects_is_in_the_text_and_in_the_files(open_page: OpenP
     assert "＜b>שלום＜/b> 👨‍👩‍👧" in captions
     assert re.findall(r"\d\d:.*-->.*", captions) == times
     before = page.locator("#transcript-downloads a").nth(1).get_attribute("href") or ""
-    page.get_by_role("button", name="Layout of the captions").click()
+    unfold(page, "Layout of the captions")
     page.locator("#caption-max_line_width input").fill("12")
     page.locator("#caption-max_line_width input").press("Tab")
     expect(page.locator("#transcript-downloads a").nth(1)).not_to_have_attribute("href", before)
