@@ -174,6 +174,19 @@ TWO_FRAMES = """() => new Promise((done) =>
 """With the first frame after a field is there, Gradio writes its value over what was filled in meanwhile."""
 
 
+NOTES_ITS_WORDS = """(button) => {
+  window.said = [];
+  new MutationObserver(() => window.said.push(button.textContent)).observe(button, {childList: true});
+}"""
+
+
+def press_and_read(button: Locator, text: str) -> None:
+    """Presses what then says something for two seconds, in which nobody may look on a busy machine."""
+    button.evaluate(NOTES_ITS_WORDS)
+    button.click()
+    button.page.wait_for_function("(text) => window.said.includes(text)", arg=text)
+
+
 def assert_nothing_is_too_wide(page: Page) -> None:
     """At a desk, and on a telephone."""
     for width in (1280, 390):

@@ -5,7 +5,14 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import OpenPage, assert_nothing_is_too_wide, held, show_tab, unfold
+from tests.browser.conftest import (
+    OpenPage,
+    assert_nothing_is_too_wide,
+    held,
+    press_and_read,
+    show_tab,
+    unfold,
+)
 
 ERROR = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
@@ -145,8 +152,7 @@ def test_a_link_opens_the_page_with_the_plan_filled_in(open_page: OpenPage) -> N
     link = page.locator("#memory-link .plan-link")
     expect(link).to_have_attribute("href", re.compile("method=full"))
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    link.click()
-    expect(link).to_have_text("Copied")
+    press_and_read(link, "Copied")
     page.goto(str(page.evaluate("navigator.clipboard.readText()")))
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--method full"))
     expect(page.get_by_label("Method", exact=True).first).to_have_value("All weights")

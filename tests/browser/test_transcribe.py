@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio, save_pcm
-from tests.browser.conftest import OpenPage, unfold
+from tests.browser.conftest import OpenPage, press_and_read, unfold
 from tests.conftest import RunStudio
 from tests.films import make_video
 from tests.studio_process import StudioProcess
@@ -40,8 +40,7 @@ def test_a_click_in_the_picture_plays_and_the_word_that_is_heard_lights_up(open_
     expect(page.locator(".wave-segment")).to_have_count(2)
     expect(page.locator("#transcript")).to_be_hidden()  # its text stands in the segments
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.get_by_role("button", name="Copy the text").click()
-    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    press_and_read(page.get_by_role("button", name="Copy the text"), "Copied")
     assert "kitchen light" in page.evaluate("navigator.clipboard.readText()")
     expect(page.locator(".sureness-legend")).to_contain_text("very unsure < 40 %")
     page.locator("#transcript-segments audio").evaluate("sound => { sound.playbackRate = 0.25; }")
