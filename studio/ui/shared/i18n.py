@@ -13,14 +13,13 @@ Both sides agree because `LocaleMiddleware` tells the page which language the se
 import gzip
 import hashlib
 import json
-import re
 from http import HTTPStatus
 from typing import Any
 
 import gradio as gr
 from gradio.blocks import Block
 from gradio.i18n import I18nData
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, QueryParams
 
 from studio.messages import Message
 from studio.serving.asgi import AsgiApp, AsgiMessage, Receive, Send, locale_of
@@ -111,26 +110,28 @@ class LocaleMiddleware:
         headers = Headers(scope=scope)
         packs, locale = "gzip" in headers.get("accept-encoding", ""), locale_of(headers)
         address = tuple(pair for pair in headers.items() if pair[0].startswith(_ADDRESS))
-        wanted = (*(str(scope.get(name)) for name in _DECIDES), *sorted(address), locale, packs)
-        page = self._pages.get(wanted, [])
-        if not page:
-            # The page has to arrive as text to be changed.
-            others = [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]
-            rewriter = _PageRewriter(send, locale, packs=packs)
-            await self._app({**scope, "headers": others}, receive, rewriter.send)
-            if rewriter.page and not _NAMES_ANOTHER.search(scope.get("query_string", b"")):
-                if len(self._pages) >= _MOST_PAGES:
-                    self._pages.clear()
-                self._pages[wanted] = rewriter.page
-        for message in page:
-            await send(message)
+        wanted = (*(str(scope.get(name)) for name in _DECIDES), *address, locale, packs)
+        is_for_all = _OTHER_PAGES.isdisjoint(QueryParams(scope.get("query_string", b"")))
+        page = self._pages.get(wanted) if is_for_all else None
+        if page:
+            for message in page:
+                await send({**message})  # who passes it on adds headers to it
+            return
+        # The page has to arrive as text to be changed.
+        others = [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]
+        rewriter = _PageRewriter(send, locale, packs=packs)
+        await self._app({**scope, "headers": others}, receive, rewriter.send)
+        if rewriter.page and is_for_all:
+            if len(self._pages) >= _MOST_PAGES:
+                self._pages.clear()
+            self._pages[wanted] = rewriter.page
 
 
 _DECIDES = ("method", "scheme", "server", "path", "root_path")
 _ADDRESS = ("host", "x-forwarded-", "x-gradio-server")
 """Headers of which Gradio makes the address that the page asks."""
-_NAMES_ANOTHER = re.compile(rb"(?:^|&)(?:page|deep_link)=")
-"""Of a query: Gradio's names of what is not the page that everybody sees."""
+_OTHER_PAGES = {"page", "deep_link"}
+"""Gradio's names, in a query, of what is not the page that everybody sees."""
 _MOST_PAGES = 12
 
 
@@ -172,7 +173,7 @@ class _PageRewriter:
             {"type": "http.response.body", "body": body},
         ]
         for message in sent:
-            await self._send(message)
+            await self._send({**message})
         is_for_all = all(name.lower() != b"set-cookie" for name, _value in headers)
         self.page = sent if start["status"] == HTTPStatus.OK and is_for_all else []
 

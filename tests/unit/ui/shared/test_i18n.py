@@ -87,7 +87,8 @@ class Site:
             return {"type": "http.request"}
 
         async def send(message: Any) -> None:
-            sent.append(message)
+            sent.append({**message})
+            message["headers"] = [(b"set-cookie", b"of this visitor")]  # as those who pass it on do
 
         asked = {
             "type": "http",
@@ -134,7 +135,11 @@ def test_what_is_not_the_page_of_all_is_made_anew() -> None:
         own.answer()
         broken.answer()
         site.answer("/", query=b"x=1&deep_link=mine")
-    assert (own.made, broken.made, site.made) == (2, 2, 2)
+        site.answer("/", query=b"%64eep_link=mine")
+    assert (own.made, broken.made, site.made) == (2, 2, 4)
+    site.answer()
+    site.answer("/", query=b"deep_link=mine")
+    assert site.made == 6, "nor is the page of all given in its place"
     for number in range(100):
         site.answer("/", (b"x-forwarded-host", b"%d" % number))
-    assert site.made == 102 and len(site._app._pages) <= 12, "nobody fills the memory with addresses"
+    assert site.made == 106 and len(site._app._pages) <= 12, "nobody fills the memory with addresses"
