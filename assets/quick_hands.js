@@ -74,34 +74,56 @@
     return told(begin(outputs([...coming]), asked, false, clicked.get(component(trigger_id)?.props.elem_id)));
   }
 
+  // An answer that is nothing but a refusal (`told_in`) has filled nothing.
+  const isStill = (value) => value?.__type__ === 'update' && Object.keys(value).length === 1;
+  const isRefusal = (value) => /^<div class="note note-bad"/.test(value?.value ?? value);
+  function isWell({success, error, output, data}) {
+    const changed = (output?.data ?? data)?.filter((value) => !isStill(value));
+    return success !== false && !error && !output?.error && !(changed?.length === 1 && isRefusal(changed[0]));
+  }
+
+  // An answer counts when Gradio reads it: a copy of it might be read before.
   async function follow(one, answer, isQueued) {
+    const ended = (well) => { one.end(well); return well; };
     try {
-      const response = (await answer).clone();
-      const {error, event_id: id} = await response.json();
-      if (!response.ok || error) one.end(false);
-      else if (!isQueued) one.end(true);
-      else if (events.has(id)) { one.end(events.get(id)); events.delete(id); }
-      else events.set(id, one);
-    } catch { one.end(false); }
+      const response = await answer;
+      const read = response.json.bind(response);
+      if (!response.ok) ended(false);
+      response.json = async () => {
+        const said = await read().catch((error) => { ended(false); throw error; });
+        const id = said.event_id;
+        if (!response.ok || !isWell(said)) ended(false);
+        else if (!isQueued) ended(true);
+        else if (events.has(id)) { ended(events.get(id)); events.delete(id); }
+        else events.set(id, one);
+        return said;
+      };
+    } catch { ended(false); }
   }
 
-  function finished({event_id, success, output}) {
-    const [one, well] = [events.get(event_id), success && !output?.error];
-    if (one) { events.delete(event_id); one.end(well); } else events.set(event_id, well);
+  function finished(message) {
+    const [one, well] = [events.get(message.event_id), isWell(message)];
+    if (one) { events.delete(message.event_id); one.end(well); } else events.set(message.event_id, well);
   }
 
-  async function listen(answer) {
+  async function listen(answer, signal) {
     try {
-      const reader = (await answer).clone().body.pipeThrough(new TextDecoderStream()).getReader();
-      for (let rest = '', part; !(part = await reader.read()).done;) {
-        const lines = (rest + part.value).split('\n');
+      const response = await answer;
+      const decoder = new TextDecoder();
+      let rest = '';
+      const {readable, writable} = new TransformStream({transform(chunk, next) {
+        next.enqueue(chunk);
+        const lines = (rest + decoder.decode(chunk, {stream: true})).split('\n');
         rest = lines.pop();
         const last = lines.filter((line) => line.includes('"process_completed"'));
         const ended = last.map((line) => JSON.parse(line.slice(5)));
         ended.filter((one) => one.msg === 'process_completed').forEach(finished);
-      }
+      }});
+      const passed = response.body.pipeTo(writable);
+      Object.defineProperty(response, 'body', {value: readable});
+      await passed;
     } catch (error) {
-      if (error.name === 'AbortError') return; // nothing is left to be answered for now
+      if (signal?.aborted || error?.name === 'AbortError') return; // nothing is left to be answered for now
       for (const [id, one] of events) if (one.end) { events.delete(id); one.end(false); }
     }
   }
@@ -112,7 +134,7 @@
     const path = new URL(resource.url ?? resource, document.baseURI).pathname;
     const isQueued = path.endsWith('/queue/join');
     const isAsked = (isQueued || path.includes('/run/')) && typeof options?.body === 'string';
-    if (path.endsWith('/queue/data')) listen(answer);
+    if (path.endsWith('/queue/data')) listen(answer, resource.signal);
     else if (isAsked) follow(beginAnswer(JSON.parse(options.body)), answer, isQueued);
     else if (path.endsWith('/upload')) {
       follow(beginUpload(), answer, false);

@@ -68,9 +68,33 @@ def test_a_run_waits_for_a_number_just_typed_and_for_settings_on_their_way(
     for each in let_go:
         each()
     expect(page.locator("#train-start")).not_to_have_attribute("aria-busy", "true")
+    if from_file:
+        expect(page.locator("#train-file-refused")).to_be_empty()
     expect(page.locator("#run-history tbody tr")).to_have_count(2 if from_file else 1)
     runs = (studio_server.home / "runs").glob("*/config.json")
     assert {json.loads(path.read_text())["lora_r"] for path in runs} == {24}
+
+
+def test_no_run_starts_with_the_old_settings_when_the_file_on_its_way_is_refused(
+    open_page: OpenPage, studio_server: StudioProcess, tmp_path: Path
+) -> None:
+    settings = tmp_path / "broken.yaml"
+    settings.write_text("lora_r: many\n", encoding="utf-8")
+    page = open_page("train")
+    runs = len(list((studio_server.home / "runs").glob("*/config.json")))
+    unfold(page, "The same as a command or a file")
+    let_go = held(page, "upload")
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Load settings from a file").click()
+    chooser.value.set_files(settings)
+    page.locator("#train-start").click()
+    expect(page.locator("#train-start")).to_have_attribute("aria-busy", "true")
+    let_go()
+    expect(page.locator("#train-start")).not_to_have_attribute("aria-busy", "true")
+    expect(page.locator("#train-file-refused")).to_contain_text("many")
+    page.reload()  # a start that was sent has been answered by the time that the page is there again
+    expect(page.locator("#memory-parts table")).to_be_visible()
+    assert len(list((studio_server.home / "runs").glob("*/config.json"))) == runs
 
 
 def test_what_an_answer_will_change_says_at_once_that_it_is_under_way(open_page: OpenPage) -> None:
