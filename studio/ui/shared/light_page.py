@@ -7,10 +7,14 @@ Programs ask `/config` and `/info`, which stay whole. What is left is told, byte
 `tests/benchmarks/reports/page_weight.md`.
 """
 
+import inspect
 import json
 import re
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
+
+import gradio as gr
 
 _BEGIN = "<script>window.gradio_config = "
 _BETWEEN = ";</script><script>window.gradio_api_info = "
@@ -22,6 +26,14 @@ _OF_COMPONENTS = (
     "component_class_id",  # finds what is none of Gradio's own
 )
 _OF_PROPERTIES = ("preserved_by_key", "delete_callback")
+_AS_IN_THE_BROWSER = {
+    "html_template": "${value}",
+    "css_template": "",
+    "apply_default_css": True,
+    "component_class_name": "HTML",
+    "js_on_load": inspect.signature(gr.HTML).parameters["js_on_load"].default,  # unless one listens to its click
+}
+"""Properties of a piece of HTML, with the values that the browser takes without being told."""
 _OF_EVENTS = (
     *("api_description", "batch", "collects_event_data", "max_batch_size"),
     *("scroll_to_output", "stream_every"),
@@ -60,9 +72,10 @@ def lightened(page: bytes, locale: str) -> bytes:
     texts = (config["i18n_translations"] or {}).get(locale)
     if texts is None:
         return page
+    clicked = {at for one in config["dependencies"] for at, event in one["targets"] if event == "click"}
     light = {
         **config,
-        "components": [_light_component(one) for one in config["components"]],
+        "components": [_light_component(one, clicked) for one in config["components"]],
         "dependencies": [_light_event(one) for one in config["dependencies"]],
         "i18n_translations": {locale: texts},  # for answers that name a text by its key
     }
@@ -71,7 +84,7 @@ def lightened(page: bytes, locale: str) -> bytes:
     return "".join([text[:begin], _BEGIN, described, _BETWEEN, json.dumps(_NO_INFO), text[end:]]).encode()
 
 
-def _light_component(one: dict[str, Any]) -> dict[str, Any]:
+def _light_component(one: dict[str, Any], clicked: Container[int]) -> dict[str, Any]:
     left_out = (*_OF_COMPONENTS, *(["key"] if one["key"] is None else []))
     unread = (*_OF_PROPERTIES, *(["name"] if one["type"] != "tabs" else []))  # of those there are two kinds
     properties = {
@@ -79,6 +92,9 @@ def _light_component(one: dict[str, Any]) -> dict[str, Any]:
         for name, value in one["props"].items()
         if name not in unread and (name, value) != ("_selectable", False)
     }
+    if one["type"] == "html":
+        usual = {**_AS_IN_THE_BROWSER, **({"js_on_load": None} if one["id"] in clicked else {})}
+        properties = {name: value for name, value in properties.items() if usual.get(name) != value}
     return {**{name: value for name, value in one.items() if name not in left_out}, "props": properties}
 
 

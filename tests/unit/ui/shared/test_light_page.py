@@ -44,6 +44,26 @@ def test_a_browser_gets_what_it_reads_in_one_language(page: bytes) -> None:
         assert one.get("js") == whole["js"] and one["inputs"] == whole["inputs"]
 
 
+def test_html_without_a_script_of_its_own_is_sent_without_gradios() -> None:
+    with gr.Blocks() as app:
+        still, clicked = gr.HTML("a", elem_id="still"), gr.HTML("b", elem_id="clicked")
+        gr.HTML("c", elem_id="own", js_on_load="element.title = 'c';", html_template="<p>${value}</p>")
+        clicked.click(lambda: "d", None, still)
+    config = {**app.get_config_file(), "i18n_translations": page_translations().translations_dict}
+    page = (
+        f"<script>window.gradio_config = {toorjson(config)};</script><script>window.gradio_api_info = "
+        '{"named_endpoints": {}};</script>'
+    )
+    light = lightened(page.encode(), "en").decode()
+    after, _rest = json.JSONDecoder().raw_decode(light.partition("gradio_config = ")[2])
+    sent = {one["props"]["elem_id"]: one["props"] for one in after["components"] if one["type"] == "html"}
+    assert "js_on_load" not in sent["still"] and "html_template" not in sent["still"]
+    assert "trigger('click')" in sent["clicked"]["js_on_load"]
+    assert sent["own"]["js_on_load"] == "element.title = 'c';"
+    assert sent["own"]["html_template"] == "<p>${value}</p>"
+    assert sent["still"]["value"] == "a"
+
+
 def test_a_page_that_is_built_in_another_way_is_left_as_it_is(page: bytes) -> None:
     other = page.replace(b"gradio_api_info", b"gradio_info")
     assert lightened(other, "zh-TW") == other
