@@ -51,6 +51,7 @@ tries.load_profile("suite")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--screenshots assets/screenshots` renews the pictures of the README, `--renew` golden records."""
     parser.addoption("--screenshots", default="", help="folder that the browser tests keep pictures in")
+    parser.addoption("--looks", default="", help="folder for the page as each browser test left it")
     parser.addoption("--renew", action="store_true", help="write the golden records anew")
     parser.addoption("--slowed", type=float, default=1.0, help="by how much pages are slower")
 

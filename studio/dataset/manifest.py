@@ -79,8 +79,10 @@ def read_manifest(
     options |= {"local_files_only": local_files_only}
     options |= {"wanted": Wanted(needs_text, audio_column, text_column, cache_dir)}
     parts = sources_of(name)
+    if not any(parts):
+        raise ManifestError("No data is named: give a list, a folder or a dataset, or demo for the demo speech.")
     if len(parts) == 1:
-        return _read_one(name, **options)
+        return _read_one(parts[0], **options)
     return _one_of([_read_one(part, **options) for part in parts], name)
 
 

@@ -88,7 +88,11 @@ def browser(playwright: Playwright, chromium: str | None) -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(
-    browser: Browser, playwright: Playwright, studio_server: StudioProcess, tmp_path: Path
+    browser: Browser,
+    playwright: Playwright,
+    studio_server: StudioProcess,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> Iterator[OpenPage]:
     """`open_page("train", locale="zh-TW", width=390)`: a new visitor who looks at a tab.
 
@@ -133,9 +137,19 @@ def open_page(
         return page
 
     yield open_tab
+    for number, page in enumerate(page for context in contexts for page in context.pages):
+        look(page, f"{request.node.name}{number or ''}", request)
     for opened in (*contexts, *hearing.values()):
         opened.close()
     assert faults == []
+
+
+def look(page: Page, name: str, request: pytest.FixtureRequest) -> None:
+    """Every story ends with a picture, where `--looks` says where to."""
+    folder = request.config.getoption("--looks")
+    if folder and not page.is_closed():
+        name = re.sub(r"[^\w-]+", "-", name).strip("-")
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
 
 
 def put_first(argument: str) -> None:

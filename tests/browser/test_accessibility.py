@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import OpenPage, assert_little_moved, show_tab
+from tests.browser.conftest import KITCHEN_LIGHT, OpenPage, assert_little_moved, show_tab
 from tests.browser.test_memory import ERROR
 from tests.golden.conftest import HOMES
 from tests.studio_process import StudioProcess
@@ -54,6 +54,10 @@ STIRS = """() => {
 """Notes whether anything began or ended to wait for an answer: what waits is dim."""
 
 
+OF_GRADIO = {"nested-interactive": "#many-files .icon-button"}
+"""Rules that Gradio's own markup breaks, and where: its button for more files has their field in it."""
+
+
 def faults(page: Page) -> list[str]:
     """What axe-core has to say against the page as it is shown, while nothing waits for an answer."""
     for _ in range(20):
@@ -69,6 +73,9 @@ def faults(page: Page) -> list[str]:
         f"{rule['id']} ({rule['impact']}): {node['target']} {node['html'][:200]}"
         for rule in found["violations"]
         for node in rule["nodes"]
+        if not page.locator(node["target"][0])
+        .and_(page.locator(OF_GRADIO.get(rule["id"], "nothing")))
+        .count()
     ]
 
 
@@ -96,6 +103,11 @@ def fill_section(page: Page, number: int, tab: str) -> None:
         expect(page.locator("#oom-answer .note").first).to_be_visible()
     elif (tab, number) == ("memory", 3):
         expect(page.locator("#doctor-report table")).to_be_visible()
+    elif (tab, number) == ("playground", 1):
+        page.locator("#many-files input[type=file]").set_input_files([KITCHEN_LIGHT])
+        expect(page.locator("#many-files table")).to_be_visible()
+        page.locator("#many-start").click()
+        expect(page.locator("#many-download a").first).to_be_visible()
     elif (tab, number) == ("playground", 3):
         page.locator(".samples button:visible").first.click()
         page.locator("#compare-start").click()

@@ -278,6 +278,16 @@ def test_a_pipe_is_no_manifest_and_is_not_waited_for(tmp_path: Path) -> None:
         read_manifest(tmp_path / "pipe.jsonl")
 
 
+@pytest.mark.parametrize("name", ["", " ", ",", "\n"])
+def test_no_data_is_not_the_folder_that_one_is_in(name: str) -> None:
+    with pytest.raises(ManifestError, match="No data is named"):
+        read_manifest(name)
+
+
+def test_a_comma_after_the_last_source_is_none() -> None:
+    assert read_manifest("demo:test,", max_rows=2).examples == read_manifest("demo:test", max_rows=2).examples
+
+
 def test_a_missing_manifest_is_refused(tmp_path: Path) -> None:
     for name in ("gone.jsonl", "gone.csv", "./gone", "some where"):
         with pytest.raises(ManifestError, match="There is no manifest"):
