@@ -200,6 +200,20 @@ def test_a_telephone_keeps_the_verdict_in_sight_while_the_form_is_changed_and_ha
     expect(page.locator("#fit-more td[data-label=Question]").first).to_have_css("display", "block")
 
 
+def test_charts_are_drawn_when_somebody_looks_at_them(open_page: OpenPage) -> None:
+    page = open_page("train", width=390)
+    expect(page.locator("#train-plan")).to_contain_text(re.compile("[MG]iB"))
+    library = "performance.getEntriesByType('resource').filter((one) => one.name.includes('Plotly')).length"
+    assert page.evaluate(library) == 0, "they are below what a telephone shows"
+    show_tab(page, "memory")
+    page.get_by_label("Batch size").first.fill("16")
+    page.locator("#memory-chart").scroll_into_view_if_needed()
+    batches = page.locator("#memory-batches .js-plotly-plot")
+    expect(batches).to_contain_text(re.compile(r"Largest batch that fits: \d"))
+    assert 16 in batches.evaluate("plot => plot.data.flatMap((line) => [...line.x])")
+    assert page.evaluate(library) > 0
+
+
 def test_batches_cards_a_traced_step_and_parts_follow_the_form(open_page: OpenPage) -> None:
     page = open_page()
     batches, cards = page.locator("#memory-batches .js-plotly-plot"), page.locator("#memory-cards summary")
