@@ -40,6 +40,7 @@ STORIES = {
     "studio/runs": "faults/test_workers faults/test_studio_killed browser/test_train golden/test_home",
     "studio/runs/": "browser/test_beside_a_run app/test_training_command",
     "studio/lazy_imports": "app/test_command_line unit/test_lazy_imports",
+    "studio/chinese": "unit/test_chinese unit/transcription/test_chinese_script",
     "studio/patience": "unit/test_patience",
     "studio/process_exit": "app/test_command_line faults/test_workers",
     "studio/memory": "app/test_command_line app/test_page browser/test_memory browser/test_measured "

@@ -19,7 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("messages",),
     ("errors",),
     ("translation",),
-    ("units", "lazy_imports", "process_exit", "patience"),
+    ("units", "lazy_imports", "process_exit", "patience", "chinese"),
     ("files",),
     ("settings",),
     ("room",),

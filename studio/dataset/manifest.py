@@ -80,7 +80,9 @@ def read_manifest(
     options |= {"wanted": Wanted(needs_text, audio_column, text_column, cache_dir)}
     parts = sources_of(name)
     if not any(parts):
-        raise ManifestError("No data is named: give a list, a folder or a dataset, or demo for the demo speech.")
+        raise ManifestError(
+            "No data is named: give a list, a folder or a dataset, or demo for the demo speech."
+        )
     if len(parts) == 1:
         return _read_one(parts[0], **options)
     return _one_of([_read_one(part, **options) for part in parts], name)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 
+from studio.chinese import counts, prevailing
 from studio.dataset.example import Example, RowProblem
 
 _KANA = re.compile(r"[\u3040-\u30ff]")
@@ -189,11 +190,8 @@ def script_of(text: str) -> str:
     """`simplified`, `traditional`, or empty for texts that are the same in both."""
     if text.isascii():
         return ""
-    kinds = [_script_of_character(character) for character in text if not character.isascii()]
-    simplified, traditional = kinds.count("simplified"), kinds.count("traditional")
-    if simplified == traditional:
-        return ""
-    return "simplified" if simplified > traditional else "traditional"
+    simplified, traditional = counts(text)
+    return "" if simplified == traditional else prevailing(simplified, traditional)
 
 
 def _may_be_chinese(example: Example) -> bool:
@@ -201,12 +199,3 @@ def _may_be_chinese(example: Example) -> bool:
     if example.language:
         return example.language.lower().startswith(("zh", "yue", "chinese", "mandarin", "cantonese"))
     return not _KANA.search(example.text)
-
-
-@lru_cache(maxsize=20_000)
-def _script_of_character(character: str) -> str:
-    import zhconv
-
-    if zhconv.convert(character, "zh-hans") != character:
-        return "traditional"
-    return "simplified" if zhconv.convert(character, "zh-hant") != character else ""

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import islice
 
+from studio.chinese import SIMPLIFIED, converted
 from studio.errors import ConfigError
 from studio.lazy_imports import transformers_library
 from studio.options.choices import NORMALIZERS
@@ -129,7 +130,5 @@ def _english() -> Callable[[str], str]:
 
 
 def _chinese(text: str) -> str:
-    import zhconv
-
-    simplified: str = zhconv.convert(unicodedata.normalize("NFKC", text), "zh-hans")
+    simplified = converted(unicodedata.normalize("NFKC", text), SIMPLIFIED)
     return "".join(char for char in simplified.lower() if unicodedata.category(char)[0] in "LNM")

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from studio.chinese import main_script
 from studio.messages import Message
-from studio.transcription.chinese_script import main_script
 
 _KANA = re.compile(r"[\u3040-\u30ff]")
 """Japanese, whose kanji are of neither script."""

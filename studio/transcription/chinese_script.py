@@ -1,17 +1,16 @@
 """Chinese in one script: the one that a model mostly writes, or the one that was asked for.
 
-A Whisper writes simplified and traditional characters, often both in one recording. zhconv converts.
+A Whisper writes simplified and traditional characters, often both in one recording.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from studio.transcription.engine import Segment
+from studio.chinese import SIMPLIFIED, TAIWAN, TRADITIONAL, converted, counts, prevailing
+from studio.transcription.engine import Segment, Word
 
 AUTO, AS_HEARD = "auto", "as_heard"
-VARIANTS = {"simplified": "zh-hans", "traditional": "zh-hant", "taiwan": "zh-tw"}
-"""Script → what zhconv calls it."""
-SCRIPTS = (AUTO, AS_HEARD, *VARIANTS)
+SCRIPTS = (AUTO, AS_HEARD, SIMPLIFIED, TRADITIONAL, TAIWAN)
 LANGUAGES = ("zh", "yue")
 
 
@@ -39,8 +38,8 @@ class OneScript:
         known = self._known.values()
         script = self._script
         if script == AUTO:
-            counts = [one.counts() for one in known]
-            script = _prevailing(sum(own for own, _ in counts), sum(own for _, own in counts))
+            found = [one.counts() for one in known]
+            script = prevailing(sum(own for own, _ in found), sum(own for _, own in found))
         if not script:
             return tuple(segments)
         return tuple(self._known[id(one)].converted(script) for one in segments)
@@ -58,50 +57,34 @@ class _Known:
     def counts(self) -> tuple[int, int]:
         """How many of its characters are simplified ones, and traditional ones."""
         if self.has is None:
-            self.has = _counts(self.heard.text)
+            self.has = counts(self.heard.text)
         return self.has
 
     def converted(self, script: str) -> Segment:
         """The segment in that script, converted once."""
         if self.written is None or self.script != script:
-            self.script, self.written = script, _converted(self.heard, VARIANTS[script])
+            self.script, self.written = script, _converted(self.heard, script)
         return self.written
 
 
-def main_script(text: str) -> str:
-    """`simplified` or `traditional`, whichever has more of a text's characters; empty if both have none."""
-    return _prevailing(*_counts(text))
-
-
-def _prevailing(simplified: int, traditional: int) -> str:
-    if simplified == traditional == 0:
-        return ""
-    return "simplified" if simplified >= traditional else "traditional"
-
-
-def _counts(text: str) -> tuple[int, int]:
-    return _changed(text, VARIANTS["traditional"]), _changed(text, VARIANTS["simplified"])
-
-
-def _changed(text: str, variant: str) -> int:
-    """How many characters another script writes otherwise."""
-    return sum(a != b for a, b in zip(text, _convert(text, variant), strict=False))
-
-
-def _convert(text: str, variant: str) -> str:
-    import zhconv
-
-    converted: str = zhconv.convert(text, variant)
-    return converted
-
-
-def _converted(segment: Segment, variant: str) -> Segment:
+def _converted(segment: Segment, script: str) -> Segment:
     """A segment in another script, converted as a whole: a character alone may be written in two ways."""
-    said = "".join(word.text for word in segment.words)
-    converted = _convert(said, variant)
-    if len(converted) != len(said):
-        words = tuple(replace(word, text=_convert(word.text, variant)) for word in segment.words)
-    else:
-        rest = iter(converted)
-        words = tuple(replace(word, text="".join(next(rest) for _ in word.text)) for word in segment.words)
-    return replace(segment, text=_convert(segment.text, variant), words=words)
+    said = converted("".join(word.text for word in segment.words), script)
+    words = _shared_out(said, segment.words, script)
+    return replace(segment, text=converted(segment.text, script), words=words)
+
+
+def _shared_out(text: str, words: Sequence[Word], script: str) -> tuple[Word, ...]:
+    """The converted text as words with their times; one that has no part in it, as 尔 in 厄瓜多尔 has none
+    in Taiwan, belongs to the word before it."""
+    found: list[Word] = []
+    said, at = "", 0
+    for word in words:
+        said += word.text
+        end = len(text) if word is words[-1] else max(at, min(len(text), len(converted(said, script))))
+        if end > at or not found:
+            found.append(replace(word, text=text[at:end]))
+        else:
+            found[-1] = replace(found[-1], end_seconds=word.end_seconds)
+        at = end
+    return tuple(found)

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from studio.chinese import SIMPLIFIED, converted
 from tests.benchmarks import recordings
 from tests.benchmarks.training import ROOT
 
@@ -187,9 +188,7 @@ def errors(pairs: Sequence[Sequence[Any]], language: str) -> list[tuple[int, int
 def _comparable(text: str, language: str) -> str:
     if language == "en":
         return text
-    import zhconv
-
-    return re.sub(r"\s", "", str(zhconv.convert(text, "zh-hans")))
+    return re.sub(r"\s", "", converted(text, SIMPLIFIED))
 
 
 def report(rows: Sequence[dict[str, Any]]) -> str:

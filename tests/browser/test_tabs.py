@@ -17,7 +17,7 @@ from tests.studio_process import StudioProcess
 from tests.unit.transcription.small_models import save_adapter
 
 CONTENT = {
-    "memory": "#memory-chart .js-plotly-plot",
+    "memory": "#memory-parts table",
     "train": "#train-start",
     "playground": "#transcribe-start",
     "evaluate": "#evaluate-start",

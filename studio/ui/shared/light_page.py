@@ -31,7 +31,9 @@ _AS_IN_THE_BROWSER = {
     "css_template": "",
     "apply_default_css": True,
     "component_class_name": "HTML",
-    "js_on_load": inspect.signature(gr.HTML).parameters["js_on_load"].default,  # unless one listens to its click
+    "js_on_load": inspect.signature(gr.HTML)
+    .parameters["js_on_load"]
+    .default,  # unless one listens to its click
 }
 """Properties of a piece of HTML, with the values that the browser takes without being told."""
 _OF_EVENTS = (

@@ -1,8 +1,6 @@
 """Chinese in one script."""
 
-import pytest
-
-from studio.transcription.chinese_script import OneScript, in_one_script, main_script
+from studio.transcription.chinese_script import OneScript, in_one_script
 from studio.transcription.engine import Segment, Word
 
 
@@ -45,8 +43,13 @@ def test_a_text_that_grows_is_converted_once_unless_the_other_script_comes_to_pr
     assert texts(script.of([*more, segment("我们说话")])) == ["说话", "这个问题", "国", "我们说话"]
 
 
-@pytest.mark.parametrize(
-    ("text", "script"), [("头发", "simplified"), ("頭髮", "traditional"), ("人 2", ""), ("", "")]
-)
-def test_a_text_tells_its_script(text: str, script: str) -> None:
-    assert main_script(text) == script
+def test_what_is_in_the_script_already_is_left_alone() -> None:
+    for right in ("這個國家的公路有五公里，他喜歡游泳", "鄰里之間", "姓范的先生說"):
+        assert texts(in_one_script([segment(right), segment("這個說法"), segment("国")], "auto"))[0] == right
+
+
+def test_a_word_that_another_script_writes_shorter_keeps_its_time() -> None:
+    (found,) = in_one_script([segment("在厄瓜多尔说")], "taiwan")
+    assert found.text == "在厄瓜多說" == "".join(word.text for word in found.words)
+    assert [word.text for word in found.words] == ["在", "厄", "瓜", "多", "說"]
+    assert found.words[3].end_seconds == 0.5 and found.words[4].start_seconds == 0.5

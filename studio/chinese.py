@@ -1,0 +1,76 @@
+"""Chinese in its two scripts: which one a text is of, and the same text in the other.
+
+OpenCC converts, phrase by phrase: 里 is 里 in 公里, and 裡 in 這裡.
+"""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opencc import OpenCC
+
+SIMPLIFIED, TRADITIONAL, TAIWAN = "simplified", "traditional", "taiwan"
+"""`traditional` has Taiwan's characters; `taiwan` has its words, too (軟體 for 软件)."""
+_CONVERSIONS = {SIMPLIFIED: "t2s", TRADITIONAL: "s2tw", TAIWAN: "s2twp"}
+_USUAL = {
+    TRADITIONAL: ("big5", range(0xA440, 0xC67F)),
+    SIMPLIFIED: ("gb2312", range(0xB0A1, 0xD7FA)),
+}
+"""Script → an encoding of it, and where that has the characters of everyday use."""
+
+
+def converted(text: str, script: str) -> str:
+    """The text in `SIMPLIFIED`, `TRADITIONAL` or `TAIWAN`; what is of that script already is left alone."""
+    if script != TAIWAN and _is_all_of(text, script):
+        return text
+    other: str = _converter(script).convert(text)
+    return other
+
+
+def counts(text: str) -> tuple[int, int]:
+    """How many characters of a text are simplified ones, and traditional ones; those of both do not count."""
+    scripts = [script_of(character) for character in text]
+    return scripts.count(SIMPLIFIED), scripts.count(TRADITIONAL)
+
+
+def main_script(text: str) -> str:
+    """The script of which a text has more characters, simplified if as many; empty if it has of neither."""
+    return prevailing(*counts(text))
+
+
+def prevailing(simplified: int, traditional: int) -> str:
+    """The script with the larger count."""
+    if simplified == traditional == 0:
+        return ""
+    return SIMPLIFIED if simplified >= traditional else TRADITIONAL
+
+
+@lru_cache(maxsize=20_000)
+def script_of(character: str) -> str:
+    """The only script that a character is usual in, else ""."""
+    if _converter(SIMPLIFIED).convert(character) != character and not _is_usual(character, SIMPLIFIED):
+        return TRADITIONAL
+    if _converter(TRADITIONAL).convert(character) != character and not _is_usual(character, TRADITIONAL):
+        return SIMPLIFIED
+    return ""
+
+
+def _is_all_of(text: str, script: str) -> bool:
+    simplified, traditional = counts(text)
+    own, other = (simplified, traditional) if script == SIMPLIFIED else (traditional, simplified)
+    return own > 0 == other
+
+
+def _is_usual(character: str, script: str) -> bool:
+    encoding, usual = _USUAL[script]
+    try:
+        return int.from_bytes(character.encode(encoding)) in usual
+    except UnicodeEncodeError:
+        return False
+
+
+@lru_cache
+def _converter(script: str) -> "OpenCC":
+    from opencc import OpenCC
+
+    return OpenCC(_CONVERSIONS[script])
