@@ -103,6 +103,10 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     given = parser().read(arguments)
     models, choice = names(given.models), choice_of(given)
     if given.output_file:
+        if _ending(given) not in _ENDINGS:
+            raise ConfigError(
+                "The ending of {path} tells no format: give .json, .csv or .html.", path=given.output_file
+            )
         require_place(given.output_file)
     if given.embed_audio and _ending(given) != ".html":
         raise ConfigError("--embed_audio needs an .html file: name one with --output_file.")
@@ -213,6 +217,9 @@ def _corrections(given: argparse.Namespace, settings: Settings) -> Corrections:
         save_list(manifest, found, given.save_corrected)
         say(f"Wrote {given.save_corrected}")
     return found
+
+
+_ENDINGS = ("", ".json", ".csv", ".html")
 
 
 def _ending(given: argparse.Namespace) -> str:

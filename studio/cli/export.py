@@ -25,7 +25,10 @@ _MERGED = "merged"
 
 def parser() -> Parser:
     """`export MODEL`, with the format and how weights are kept."""
-    made = Parser("export", "Export a model for faster-whisper, or merge an adapter into its base.")
+    made = Parser(
+        "export",
+        "Export a model for faster-whisper or whisper.cpp (ggml), or merge an adapter into its base.",
+    )
     made.add_argument("model", nargs="?", default="", metavar="MODEL", help="Registry id, folder or Hub id.")
     made.option("lora_model", "An adapter to merge: the same as MODEL --format merged.", default="")
     made.option(

@@ -24,7 +24,7 @@ COMMANDS = {
     "runs": "List, follow, stop and resume training runs.",
     "transcribe": "Turn recordings into text and captions.",
     "serve": "Answer programs as OpenAI's endpoint for speech does, without the page.",
-    "export": "Make a model for faster-whisper, or merge an adapter into its base.",
+    "export": "Make a model for faster-whisper or whisper.cpp, or merge an adapter into its base.",
     "publish": "Put a model onto the Hugging Face Hub, with its card.",
     "evaluate": "Compare models on a test set.",
     "estimate": "Estimate the memory of a training run or a transcription.",

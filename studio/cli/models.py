@@ -15,7 +15,7 @@ from studio.registry.catalog import find_released
 from studio.registry.languages import LANGUAGES
 from studio.registry.listing import few_languages
 from studio.registry.spec import ModelSource, ModelSpec
-from studio.reports.forms_views import form_rows, proof_of, recommendation, weights_of
+from studio.reports.forms_views import SEARCHES, form_rows, proof_of, recommendation, weights_of
 from studio.services import Services
 from studio.serving.commands import ways_to_serve
 from studio.settings import Settings
@@ -170,7 +170,7 @@ def forms_text(found: Any) -> str:
     header = ("FORM", "WER", "CER", "LOSS (95 %)", "RTF", "MEMORY", "SIZE")
     lines = [table(header, [cells for cells, problem in rows if problem is None])]
     lines += [f"{cells[0]}: {problem}" for cells, problem in rows if problem is not None]
-    return "\n".join([*lines, *(str(best) for best in [recommendation(found)] if best)])
+    return "\n".join([*lines, SEARCHES, *(str(best) for best in [recommendation(found)] if best)])
 
 
 def _gentler(spec: ModelSpec) -> str:

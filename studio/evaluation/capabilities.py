@@ -319,7 +319,9 @@ def _compared(check: str, base: Errors, tuned: Errors) -> Capability:
     more, low, high = interval_of(base, tuned)
     wrong = _rate(base)
     before, after = (min(1.0, max(0.0, 1.0 - rate)) for rate in (wrong, wrong + more))
-    return Capability(check, before, after, len(base), -high, -low)
+    # More errors than words count as no word right: the interval ends where the shares do.
+    least, most = (min(1.0 - before, max(-before, -bound)) + 0.0 for bound in (high, low))
+    return Capability(check, before, after, len(base), least, most)
 
 
 def _clips(examples: Sequence[Example], most: int) -> list[Clip]:

@@ -440,7 +440,8 @@ def _status(error: Exception) -> int | None:
 
 def _taken(repo_id: str) -> ConfigError:
     return ConfigError(
-        "{name} is taken on the Hub: choose another name, or say that this may replace what is there.",
+        "{name} is taken on the Hub: choose another name, or say that this may replace what is there "
+        "(--replace).",
         name=repo_id,
     )
 
@@ -449,7 +450,7 @@ def _taken(repo_id: str) -> ConfigError:
 def _refusals(repo_id: str, token: str) -> Iterator[None]:
     """Says what the Hub's answer, or its silence, means; the token is in none of it."""
     import httpx2
-    from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
     try:
         yield
@@ -457,6 +458,8 @@ def _refusals(repo_id: str, token: str) -> Iterator[None]:
         raise
     except HfHubHTTPError as error:
         raise _refused(repo_id, _status(error), str(error.server_message or "").replace(token, "…")) from None
+    except OfflineModeIsEnabled:
+        raise ConfigError("HF_HUB_OFFLINE is set, so nothing can be published: unset it.") from None
     except (httpx2.HTTPError, OSError, RuntimeError):  # the latter two are those of Xet
         raise HubUnreachableError(
             "The Hub did not answer: check the connection, and publish {name} again. What was sent is not "

@@ -25,7 +25,7 @@ COLUMNS = (
 _PROVEN = ("different_tokens", "tokens", "clips")
 _FIGURES = ("wer", "cer", "low", "high", "real_time_factor", "memory_bytes", "size_bytes")
 
-_SEARCHES = N_(
+SEARCHES = N_(
     "Each engine searches as it does by default: faster-whisper with five beams, the others with one."
 )
 _EXPORT_COLUMNS = (N_("Model"), N_("Form"), N_("Weights"), N_("Size"), N_("Proof"))
@@ -138,7 +138,7 @@ def forms_table(found: Any, locale: str) -> Html | None:
         table(headers, shown, numeric=range(1, len(headers)), caption=of_model, class_="stacked forms-table")
         if shown
         else None,
-        tag("p", tr(_SEARCHES, locale), class_="subdued") if shown else None,
+        tag("p", tr(SEARCHES, locale), class_="subdued") if shown else None,
         tag("ul", reasons, class_="comparisons") if reasons else None,
     )
 

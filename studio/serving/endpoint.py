@@ -315,12 +315,17 @@ def _refusal(error: Refused | StudioError, locale: str) -> Response:
     return openai_error(said(error, locale), status, param=param, code=code)
 
 
+_FIELDS = {"language": "language", "temperature": "temperature", "initial_prompt": "prompt"}
+"""Options, and what they are called in the form."""
+
+
 def _kind(error: StudioError) -> tuple[int, str | None, str | None]:
     """Status, field of the form and code of an error."""
     if isinstance(error, AudioError):
         return 400, "file", "invalid_audio"
     if isinstance(error, ConfigError):
-        return 400, None, "invalid_value"
+        name = "language" if "language" in error.values else str(error.values.get("name"))
+        return 400, _FIELDS.get(name), "invalid_value"
     if isinstance(error, HubUnreachableError):
         return 503, "model", "hub_unreachable"
     if isinstance(error, ModelError):

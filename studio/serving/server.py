@@ -23,6 +23,7 @@ from studio.settings import Settings
 
 PORT = 8000
 """Unless told: where other servers of models listen, too."""
+_LAST_PORT = 65_535
 _LAST_SECONDS = 5
 """What is being heard when the server is told to end may take so long."""
 _RETURNS_MEMORY_EVERY_SECONDS = 20.0
@@ -84,6 +85,8 @@ def endpoint_app(services: Services, names: Names, uploads: Uploads, model: str)
 
 def why_taken(host: str, port: int) -> str | None:
     """Why nobody can listen there: another does, or the address is none of this machine; None if one can."""
+    if not 0 <= port <= _LAST_PORT:
+        return f"ports end at {_LAST_PORT}"
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -55,6 +55,8 @@ def ctranslate2_device(name: str) -> tuple[str, int]:
     import ctranslate2
 
     kind, number = _kind(name)
+    if kind not in ("auto", CPU, CUDA) and kind != accelerator():
+        raise _missing(kind)
     count = ctranslate2.get_cuda_device_count()
     if kind == CUDA and count <= (number or 0):
         raise _missing(kind)

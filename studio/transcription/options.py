@@ -65,7 +65,8 @@ def check_values(options: TranscribeOptions) -> None:
             )
     if not options.temperature or any(not 0 <= value <= 2 for value in options.temperature):
         raise ConfigError(
-            "temperature must be one or more numbers from 0 to 2, got {given!r}.",
+            "{name} must be one or more numbers from 0 to 2, got {given!r}.",
+            name="temperature",
             given=", ".join(f"{value:g}" for value in options.temperature),
         )
     check_between("no_speech_threshold", options.no_speech_threshold, 0, 1)
@@ -99,8 +100,8 @@ def check_prompt(options: TranscribeOptions, tokens: int, limit: int, *, has_pla
         raise ConfigError("This model takes no prompt: leave initial_prompt and hotwords empty.")
     if tokens > limit:
         raise ConfigError(
-            "initial_prompt and hotwords have {tokens} tokens together, and this model takes {limit}: "
-            "shorten them.",
+            "{name} and hotwords have {tokens} tokens together, and this model takes {limit}: shorten them.",
+            name="initial_prompt",
             tokens=tokens,
             limit=limit,
         )

@@ -121,6 +121,8 @@ def assert_no_run_was_made(home: Path) -> None:
             ["--embed_audio", ".html"],
         ),
         (["evaluate", "--audio_path", "a.wav", "--errors"], ["--errors", "--data"]),
+        (["evaluate", "--data", "demo", "--output_file", "a.xyz"], ["a.xyz", ".json, .csv or .html"]),
+        (["app", "--port", "99999"], ["99999", "ports end at 65535"]),
         (["evaluate", "--models", "demo"], ["--data"]),
         (["check-data"], ["data"]),
         (["train", "--base_model", "large-v3-turbi"], ["large-v3-turbi", "large-v3-turbo"]),

@@ -47,6 +47,7 @@ def test_forms_hear_the_same_clips_and_what_one_cannot_do_is_its_row(services: S
     assert [share for _, share in told] == sorted(share for _, share in told)
     assert services.registry.get("mine").card["forms"] == found
     shown = forms_text(found)
+    assert "faster-whisper with five beams, the others with one" in shown
     assert "int8_float16: faster-whisper cannot compute" in shown and "is the fastest form" in shown
     table = str(forms_table(found, "zh-TW"))
     assert "的各種格式" in table and "5 個束" in table

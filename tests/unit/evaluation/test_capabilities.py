@@ -16,6 +16,7 @@ from studio.evaluation.capabilities import (
     Capability,
     CapabilityReport,
     KeptReadings,
+    _compared,
     check_capabilities,
     verdict_of,
 )
@@ -165,6 +166,14 @@ def test_of_a_clip_or_two_nothing_can_be_told(check: str, known: bool, clips: in
     found = Capability(check, 0.9, 0.9 + change, clips, change, change)
     is_told = known or (change == -1.0 and clips > 2)
     assert (found.verdict == "unclear") is not is_told
+
+
+def test_more_errors_than_words_count_as_no_word_right() -> None:
+    found = _compared("long_form", base=[(14, 10), (9, 10), (12, 10)], tuned=[(1, 10), (2, 10), (0, 10)])
+    assert (found.base, found.tuned) == (0.0, pytest.approx(0.9))
+    assert 0.5 < found.low <= found.high == 1.0, "no more can be gained"
+    same = _compared("silence", base=[(0, 1)] * 4, tuned=[(0, 1)] * 4)
+    assert str((same.low, same.high)) == "(0.0, 0.0)"
 
 
 @pytest.mark.parametrize(("lost", "verdict"), [(0, "kept"), (1, "unclear"), (2, "unclear"), (3, "worse")])

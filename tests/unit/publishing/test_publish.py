@@ -226,6 +226,14 @@ def test_a_hub_that_nobody_runs_is_said_to_be_silent(publication: Publication) -
         Publisher("http://127.0.0.1:9").send(publication, WRITES)
 
 
+def test_where_the_hub_is_not_to_be_asked_the_reason_is_told(
+    publication: Publication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(ConfigError, match="HF_HUB_OFFLINE is set"):
+        Publisher("http://127.0.0.1:9").send(publication, WRITES)
+
+
 def test_a_name_that_is_taken_stays_as_it_is_unless_it_may_be_replaced(
     hub: Hub, publication: Publication
 ) -> None:

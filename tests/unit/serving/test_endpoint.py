@@ -277,10 +277,10 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str | None, str]] = {
     "an unknown format": ({"response_format": "docx"}, 400, "response_format", "json, text, srt"),
     "a speaker's format": ({"response_format": "diarized_json"}, 400, "response_format", "must be one of"),
     "streamed captions": ({"response_format": "srt", "stream": True}, 400, "stream", "srt is not streamed"),
-    "an unknown language": ({"language": "klingon"}, 400, None, "no language of Whisper"),
-    "a temperature of nothing": ({"temperature": float("nan")}, 400, None, "from 0 to 2"),
-    "a temperature too high": ({"temperature": 7}, 400, None, "from 0 to 2"),
-    "too long a prompt": ({"prompt": "at home " * 300}, 400, None, "shorten them"),
+    "an unknown language": ({"language": "klingon"}, 400, "language", "no language of Whisper"),
+    "a temperature of nothing": ({"temperature": float("nan")}, 400, "temperature", "from 0 to 2"),
+    "a temperature too high": ({"temperature": 7}, 400, "temperature", "from 0 to 2"),
+    "too long a prompt": ({"prompt": "at home " * 300}, 400, "prompt", "shorten them"),
     "an unknown time": (
         {"timestamp_granularities": ["syllable"]}, 400, "timestamp_granularities[]", "word, segment"
     ),

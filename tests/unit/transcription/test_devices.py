@@ -50,8 +50,11 @@ def test_without_one_that_the_studio_knows_it_is_the_processor(
         torch_device("cuda")
 
 
-def test_ctranslate2_takes_the_processor_for_what_it_lacks() -> None:
-    assert ctranslate2_device("mps") == ctranslate2_device("xpu") == ctranslate2_device("cpu") == ("cpu", 0)
+def test_ctranslate2_takes_the_processor_for_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    has(monkeypatch, "mps")
+    assert ctranslate2_device("mps") == ctranslate2_device("cpu") == ("cpu", 0)
+    with pytest.raises(ConfigError, match="xpu was asked for, and it is not here"):
+        ctranslate2_device("xpu")
     with pytest.raises(ConfigError, match="no device 'tpu': choose one of auto, cpu, cuda, mps, xpu"):
         ctranslate2_device("tpu")
 
