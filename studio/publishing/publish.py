@@ -155,7 +155,9 @@ class Publisher:
 
     def _sent(self, publication: Publication, token: str, tell: OnStep) -> str:
         from huggingface_hub import HfApi
+        from huggingface_hub.utils import disable_progress_bars
 
+        disable_progress_bars()  # what is sent is told by `tell`
         api = HfApi(endpoint=self._endpoint, token=token)
         repo_id = publication.request.repo_id
         with _refusals(repo_id, token):

@@ -60,7 +60,7 @@ def rates_table(models: Sequence[Mapping[str, Any]], locale: str) -> Html:
         ]
         for row in models
     ]
-    return table(headers, rows, numeric=range(1, len(headers)), class_="stacked")
+    return table(headers, rows, numeric=range(1, len(headers)), class_="stacked rates-table")
 
 
 def _figure(non_speech: Mapping[str, Any] | None) -> list[str]:

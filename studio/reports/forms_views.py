@@ -20,7 +20,7 @@ COLUMNS = (
     N_("Loss in points (95 %)"),
     N_("Real-time factor"),
     N_("Peak memory"),
-    N_("Size"),
+    N_("Size on disk"),
 )
 _PROVEN = ("different_tokens", "tokens", "clips")
 _FIGURES = ("wer", "cer", "low", "high", "real_time_factor", "memory_bytes", "size_bytes")

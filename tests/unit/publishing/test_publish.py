@@ -378,6 +378,7 @@ def test_the_terminal_shows_what_goes_takes_a_place_and_goes_on_after_a_line_tha
     shown, _, progress = done.stderr.partition(expected.card)
     assert all(file.name in shown for file in expected.files) and f"{NAME}, public" in shown
     assert "Asking the Hub" in progress, "the card stands before anything is sent"
+    assert "it/s" not in progress, "the library draws no bars of its own"
     assert uploads(hub) == sum(file.size_bytes > 20_000 for file in expected.files) + 1
     assert hub.names(NAME) == {".gitattributes", *(file.name for file in expected.files)}
     assert "license: apache-2.0" in (hub.root / NAME / "README.md").read_text("utf-8")
