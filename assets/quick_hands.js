@@ -84,21 +84,20 @@
 
   // An answer counts when Gradio reads it: a copy of it might be read before.
   async function follow(one, answer, isQueued) {
-    const ended = (well) => { one.end(well); return well; };
     try {
       const response = await answer;
       const read = response.json.bind(response);
-      if (!response.ok) ended(false);
+      if (!response.ok) one.end(false);
       response.json = async () => {
-        const said = await read().catch((error) => { ended(false); throw error; });
+        const said = await read().catch((error) => { one.end(false); throw error; });
         const id = said.event_id;
-        if (!response.ok || !isWell(said)) ended(false);
-        else if (!isQueued) ended(true);
-        else if (events.has(id)) { ended(events.get(id)); events.delete(id); }
+        if (!response.ok || !isWell(said)) one.end(false);
+        else if (!isQueued) one.end(true);
+        else if (events.has(id)) { one.end(events.get(id)); events.delete(id); }
         else events.set(id, one);
         return said;
       };
-    } catch { ended(false); }
+    } catch { one.end(false); }
   }
 
   function finished(message) {

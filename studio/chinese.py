@@ -20,8 +20,9 @@ _USUAL = {
 
 
 def converted(text: str, script: str) -> str:
-    """The text in `SIMPLIFIED`, `TRADITIONAL` or `TAIWAN`; what is of that script already is left alone."""
-    if script != TAIWAN and _is_all_of(text, script):
+    """The text in `SIMPLIFIED`, `TRADITIONAL` or `TAIWAN`. What is traditional already is left alone: 范 is a
+    name there, and stands for 範 elsewhere."""
+    if script == TRADITIONAL and _is_traditional(text):
         return text
     other: str = _converter(script).convert(text)
     return other
@@ -55,10 +56,9 @@ def script_of(character: str) -> str:
     return ""
 
 
-def _is_all_of(text: str, script: str) -> bool:
+def _is_traditional(text: str) -> bool:
     simplified, traditional = counts(text)
-    own, other = (simplified, traditional) if script == SIMPLIFIED else (traditional, simplified)
-    return own > 0 == other
+    return traditional > 0 == simplified
 
 
 def _is_usual(character: str, script: str) -> bool:

@@ -5,6 +5,7 @@ A Whisper writes simplified and traditional characters, often both in one record
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from studio.chinese import SIMPLIFIED, TAIWAN, TRADITIONAL, converted, counts, prevailing
 from studio.transcription.engine import Segment, Word
@@ -69,22 +70,27 @@ class _Known:
 
 def _converted(segment: Segment, script: str) -> Segment:
     """A segment in another script, converted as a whole: a character alone may be written in two ways."""
-    said = converted("".join(word.text for word in segment.words), script)
-    words = _shared_out(said, segment.words, script)
+    words = _shared_out(segment.words, script)
     return replace(segment, text=converted(segment.text, script), words=words)
 
 
-def _shared_out(text: str, words: Sequence[Word], script: str) -> tuple[Word, ...]:
-    """The converted text as words with their times; one that has no part in it, as 尔 in 厄瓜多尔 has none
-    in Taiwan, belongs to the word before it."""
+def _shared_out(words: Sequence[Word], script: str) -> tuple[Word, ...]:
+    """The words of a segment in another script, with their times.
+
+    One that has no part in what is written there, as 尔 in 厄瓜多尔 has none in Taiwan, belongs to the one
+    before it.
+    """
+    heard = "".join(word.text for word in words)
+    written = converted(heard, script)
+    ends = [*accumulate(len(word.text) for word in words)]
+    if len(written) != len(heard):
+        ends = [min(len(written), len(converted(heard[:end], script))) for end in ends[:-1]] + [len(written)]
     found: list[Word] = []
-    said, at = "", 0
-    for word in words:
-        said += word.text
-        end = len(text) if word is words[-1] else max(at, min(len(text), len(converted(said, script))))
-        if end > at or not found:
-            found.append(replace(word, text=text[at:end]))
+    begin = 0
+    for word, end in zip(words, ends, strict=True):
+        if end > begin or not found:
+            found.append(replace(word, text=written[begin:end]))
         else:
             found[-1] = replace(found[-1], end_seconds=word.end_seconds)
-        at = end
+        begin = max(begin, end)
     return tuple(found)
