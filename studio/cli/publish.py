@@ -6,7 +6,7 @@ from studio.cli.export import on_step
 from studio.cli.output import ProgressLine, say, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
-from studio.publishing.publish import Publication, Publisher, PublishRequest, prepare
+from studio.publishing.publish import Publication, Publisher, PublishRequest, prepare, require_token
 from studio.services import Services
 from studio.settings import Settings
 from studio.units import format_bytes
@@ -57,9 +57,10 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
 def _send(publication: Publication) -> str:
     from huggingface_hub import get_token
 
+    token = require_token(get_token() or "")
     say(_summary(publication))
     with ProgressLine() as line:
-        return Publisher().send(publication, get_token() or "", on_step(line))
+        return Publisher().send(publication, token, on_step(line))
 
 
 def _visibility(publication: Publication) -> str:

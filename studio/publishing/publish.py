@@ -126,6 +126,21 @@ def prepare(registry: ModelRegistry, request: PublishRequest) -> Publication:
     return Publication(request, spec, tuple(sorted(files, key=lambda file: file.size_bytes)), card)
 
 
+def require_token(given: str) -> str:
+    """What was given, without what stands around it.
+
+    Raises:
+        ConfigError: if it is no token.
+    """
+    token = given.strip()
+    if not _TOKEN.fullmatch(token):
+        raise ConfigError(
+            "A token of the Hub is needed, one that may write: make it at "
+            "https://huggingface.co/settings/tokens, and give it in HF_TOKEN or in the page's field."
+        )
+    return token
+
+
 class Publisher:
     """Sends models to the Hub."""
 
@@ -145,17 +160,12 @@ class Publisher:
             ConfigError: if the Hub does not take it from this token, or under this name.
             HubUnreachableError: if the Hub does not answer, or something else does.
         """
-        token = token.strip()
-        if not _TOKEN.fullmatch(token):
-            raise ConfigError(
-                "A token of the Hub is needed, one that may write: make it at "
-                "https://huggingface.co/settings/tokens, and give it in HF_TOKEN or in the page's field."
-            )
+        token = require_token(token)
         return _beside(lambda tell: self._sent(publication, token, tell), on_step)
 
     def _sent(self, publication: Publication, token: str, tell: OnStep) -> str:
         from huggingface_hub import HfApi
-        from huggingface_hub.utils import disable_progress_bars
+        from huggingface_hub.utils.tqdm import disable_progress_bars
 
         disable_progress_bars()  # what is sent is told by `tell`
         api = HfApi(endpoint=self._endpoint, token=token)

@@ -394,6 +394,13 @@ def test_the_terminal_says_in_a_sentence_that_the_hub_refuses(
     assert "Traceback" not in done.stderr and not (hub.root / NAME).exists()
 
 
+def test_without_a_token_the_terminal_says_so_before_it_shows_the_card(
+    hub: Hub, made: ModelRegistry, run_process: RunStudio
+) -> None:
+    done = run_process("publish", "merged", NAME, extra=terminal(hub, made.models.parent, ""))
+    assert done.returncode == 2 and done.stderr.startswith("Error: A token of the Hub is needed")
+
+
 def test_a_space_is_published_from_the_terminal_file_for_file(
     hub: Hub, made: ModelRegistry, run_process: RunStudio
 ) -> None:
