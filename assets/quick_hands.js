@@ -14,6 +14,7 @@
   const recordings = new Set();
   const waiting = new Map(); // a button → its click that is held, null once it is cancelled
   const clicked = new Map(); // a button's id → the place of its last click that counted
+  const given = new Map(); // a button's id → the fields that were filled while its click waited, and with what
   const released = new WeakSet();
   const known = new Map();
   let count = 0;
@@ -82,6 +83,15 @@
     return success !== false && !error && !output?.error && !(changed?.length === 1 && isRefusal(changed[0]));
   }
 
+  // What an answer fills: fields and their values, but for files, which the page sends otherwise than it gets them.
+  function filledBy({asked}, data) {
+    if (!data || asked?.types.generator !== false) return [];
+    const fields = asked.outputs.map((field, at) => [field, data[at]]).filter(([, value]) => !isStill(value));
+    const values = fields.filter(([, value]) => value?.__type__ !== 'update' || 'value' in value)
+      .map(([field, value]) => [field, value?.__type__ === 'update' ? value.value : value]);
+    return values.filter(([, value]) => typeof value !== 'object' || Array.isArray(value));
+  }
+
   // An answer counts when Gradio reads it: a copy of it might be read before.
   async function follow(one, answer, isQueued) {
     try {
@@ -92,17 +102,23 @@
         const said = await read().catch((error) => { one.end(false); throw error; });
         const id = said.event_id;
         if (!response.ok || !isWell(said)) one.end(false);
-        else if (!isQueued) one.end(true);
-        else if (events.has(id)) { one.end(events.get(id)); events.delete(id); }
+        else if (!isQueued) answered(one, said, said.data);
+        else if (events.has(id)) { answered(one, events.get(id), events.get(id).output?.data); events.delete(id); }
         else events.set(id, one);
         return said;
       };
     } catch { one.end(false); }
   }
 
+  function answered(one, message, data) {
+    one.values = filledBy(one, data);
+    one.end(isWell(message));
+  }
+
   function finished(message) {
-    const [one, well] = [events.get(message.event_id), isWell(message)];
-    if (one) { events.delete(message.event_id); one.end(well); } else events.set(message.event_id, well);
+    const one = events.get(message.event_id);
+    if (one) { events.delete(message.event_id); answered(one, message, message.output?.data); }
+    else events.set(message.event_id, message);
   }
 
   async function listen(answer, signal) {
@@ -127,12 +143,29 @@
     }
   }
 
+  // Gradio gathers what a click sends when the click comes to it, on a busy page before it has taken in what was waited
+  // for. So what was filled meanwhile is sent as it was filled, and what comes late is waited for once more.
+  function send(resource, options) {
+    const {trigger_id: at, fn_index: asked} = JSON.parse(options.body);
+    const id = component(at)?.props.elem_id;
+    const inputs = id ? seen(id).asks.find((one) => one.id === asked)?.inputs : null;
+    if (!inputs || !clicked.has(id)) return fetched(resource, options);
+    const values = given.get(id) ?? new Map();
+    const go = () => {
+      const body = JSON.parse(options.body);
+      const data = body.data.map((value, at) => values.has(inputs[at]) ? values.get(inputs[at]) : value);
+      return fetched(resource, values.size ? {...options, body: JSON.stringify({...body, data})} : options);
+    };
+    const place = clicked.get(id);
+    return before(id, place).length ? filled(id, place, values).then(go) : go();
+  }
+
   const fetched = window.fetch.bind(window);
   window.fetch = (resource, options) => {
-    const answer = fetched(resource, options);
     const path = new URL(resource.url ?? resource, document.baseURI).pathname;
     const isQueued = path.endsWith('/queue/join');
     const isAsked = (isQueued || path.includes('/run/')) && typeof options?.body === 'string';
+    const answer = isAsked ? send(resource, options) : fetched(resource, options);
     if (path.endsWith('/queue/data')) listen(answer, resource.signal);
     else if (isAsked) follow(beginAnswer(JSON.parse(options.body)), answer, isQueued);
     else if (path.endsWith('/upload')) {
@@ -184,11 +217,13 @@
   }
 
   // What begins and fails while the page is busy with something else counts, too.
-  async function filled(id, place) {
+  async function filled(id, place, values = new Map()) {
     const lost = new Set();
     losses.add(lost);
     for (let now; !before(id, place, lost).length && (now = before(id, place)).length;) {
       await Promise.all(now.map((one) => one.done));
+      now.sort((a, b) => a.place - b.place);
+      now.forEach((one) => one.values?.forEach(([field, value]) => values.set(field, value)));
       await settled();
     }
     losses.delete(lost);
@@ -204,7 +239,8 @@
     if (cancel) cancel.disabled = false;
     waiting.set(button, event);
     button.setAttribute('aria-busy', 'true');
-    const isFilled = await filled(button.id, own.place);
+    const values = new Map();
+    const isFilled = await filled(button.id, own.place, values);
     const wanted = waiting.get(button);
     waiting.delete(button);
     button.removeAttribute('aria-busy');
@@ -213,6 +249,7 @@
       const again = new MouseEvent('click', wanted);
       released.add(again);
       clicked.set(button.id, own.place);
+      given.set(button.id, values);
       button.dispatchEvent(again);
     }
     else if (cancel) cancel.disabled = true;
@@ -226,6 +263,7 @@
     const isHeld = waiting.has(button);
     if (!isHeld && !(underWay.size && before(button.id).length)) {
       clicked.set(button.id, count++);
+      given.delete(button.id);
       return;
     }
     event.preventDefault();

@@ -27,6 +27,7 @@ def finished_run(studio_server: StudioProcess) -> None:
 def fill(page: Page, tab: str) -> None:
     """Has the tab show what it is for."""
     if tab == "memory":
+        page.locator("#memory-chart").scroll_into_view_if_needed()
         expect(page.locator("#memory-chart .js-plotly-plot")).to_be_visible()
     elif tab == "train":
         expect(page.locator("#run-samples table").first).to_be_visible()

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from studio.options.arguments import write_yaml
 from studio.options.training import TrainingConfig
@@ -73,6 +73,42 @@ def test_a_run_waits_for_a_number_just_typed_and_for_settings_on_their_way(
     expect(page.locator("#run-history tbody tr")).to_have_count(2 if from_file else 1)
     runs = (studio_server.home / "runs").glob("*/config.json")
     assert {json.loads(path.read_text())["lora_r"] for path in runs} == {24}
+
+
+HASTY = """() => {
+  const later = window.setTimeout;
+  window.setTimeout = (done, ms, ...more) => ms === 50 ? queueMicrotask(done) : later(done, ms, ...more);
+  window.requestIdleCallback = (done) => done();
+}"""
+"""The script that holds clicks back leaves the page no time to take in what came."""
+
+
+def test_what_was_filled_while_a_click_waited_is_sent_before_the_page_has_taken_it_in(
+    open_page: OpenPage,
+) -> None:
+    page = open_page()
+    unfold(page, "More options")
+    number = "(id) => gradio_config.components.find((one) => one.props.elem_id === id).id"
+    start, rank = (page.evaluate(number, id) for id in ("train-start", "train-lora_r"))
+
+    def is_start(text: str | None) -> bool:
+        return f'"trigger_id":{start}' in (text or "")
+
+    def lose_start(route: Route) -> None:
+        route.abort() if is_start(route.request.post_data) else route.continue_()
+
+    page.get_by_label("LoRA rank").first.fill("24")
+    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--lora_r 24"))
+    show_tab(page, "train")
+    page.route("**/queue/join*", lose_start)
+    page.evaluate(HASTY)
+    with page.expect_request(lambda request: is_start(request.post_data)) as asked:
+        page.evaluate(
+            "[...document.querySelectorAll('#memory-to-train, #train-start')].forEach((one) => one.click())"
+        )
+    sent = json.loads(asked.value.post_data or "")
+    inputs = "(id) => gradio_config.dependencies.find((one) => one.id === id).inputs"
+    assert sent["data"][page.evaluate(inputs, sent["fn_index"]).index(rank)] == 24
 
 
 def test_no_run_starts_with_the_old_settings_when_the_file_on_its_way_is_refused(
