@@ -10,7 +10,7 @@
   const NO_FIELDS = ['button', 'tab', 'tabitem', 'timer'];
   const underWay = new Set();
   const losses = new Set(); // for each click that waits, what failed meanwhile
-  const events = new Map(); // the queue's number → what is under way, or how it ended if that was told first
+  const events = new Map(); // the queue's number → what is under way, or what was said of its end if that came first
   const recordings = new Set();
   const waiting = new Map(); // a button → its click that is held, null once it is cancelled
   const clicked = new Map(); // a button's id → the place of its last click that counted
