@@ -101,7 +101,7 @@
       response.json = async () => {
         const said = await read().catch((error) => { one.end(false); throw error; });
         const id = said.event_id;
-        if (!response.ok || !isWell(said)) one.end(false);
+        if (!response.ok || said.error) one.end(false);
         else if (!isQueued) answered(one, said, said.data);
         else if (events.has(id)) { answered(one, events.get(id), events.get(id).output?.data); events.delete(id); }
         else events.set(id, one);
@@ -146,8 +146,8 @@
   // Gradio gathers what a click sends when the click comes to it, on a busy page before it has taken in what was waited
   // for. So what was filled meanwhile is sent as it was filled, and what comes late is waited for once more.
   function send(resource, options) {
-    const {trigger_id: at, fn_index: asked} = JSON.parse(options.body);
-    const id = component(at)?.props.elem_id;
+    const {trigger_id: trigger, fn_index: asked} = JSON.parse(options.body);
+    const id = component(trigger)?.props.elem_id;
     const inputs = id ? seen(id).asks.find((one) => one.id === asked)?.inputs : null;
     if (!inputs || !clicked.has(id)) return fetched(resource, options);
     const values = given.get(id) ?? new Map();
