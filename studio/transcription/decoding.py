@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from studio.transcription.engine import USUAL_BEAMS, TranscribeOptions
-from studio.transcription.loops import cut_loop, is_loop
+from studio.transcription.loops import cut_loop, is_loop, once
 from studio.transcription.window_model import Search, WindowModel, Written
 
 _TOKENS_A_SECOND = 50
@@ -64,7 +64,7 @@ class _Choice:
             return Decoded([])
         if self.best is not None:
             return Decoded(
-                self.best.tokens,
+                once(self.best.tokens),
                 is_sure=self.is_sure,
                 temperature=self.temperature,
                 average_logprob=self.best.average_logprob,

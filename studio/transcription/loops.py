@@ -11,6 +11,8 @@ LOOP_COMPRESSION_RATIO = 2.4
 _REPEATS_OF_A_LOOP = 5
 """A sentence said three times in a row is no loop."""
 _REPEATS_CUT = 3
+_REPEATS_WITHOUT_END = 8
+"""Nobody says anything so often in a row, whatever else stands in the text."""
 
 Token = TypeVar("Token")
 
@@ -47,13 +49,21 @@ def cut_loop(text: str, tokens: Sequence[int], special: SpecialTokens, *, was_cu
     return list(without_repeats(tuple(token for token in tokens if token < special.end), _REPEATS_CUT))
 
 
+def once(tokens: Sequence[int]) -> list[int]:
+    """The tokens of a text that is taken, time tokens included; what repeats itself without end comes once."""
+    return list(without_repeats(tuple(tokens), _REPEATS_WITHOUT_END))
+
+
 def without_repeats(tokens: tuple[Token, ...], at_least: int) -> tuple[Token, ...]:
-    """The tokens with whatever comes `at_least` times in a row, or more often, only once."""
+    """The tokens with whatever comes `at_least` times in a row, or more often, only once.
+
+    If it is broken off in the middle, that much of it stands twice, so that what follows goes on as it was.
+    """
     for start in range(len(tokens)):
         for period in range(1, (len(tokens) - start) // at_least + 1):
             end = start + period
             while end < len(tokens) and tokens[end] == tokens[end - period]:
                 end += 1
             if end - start >= at_least * period:
-                return tokens[: start + period] + without_repeats(tokens[end:], at_least)
+                return tokens[: start + period + (end - start) % period] + without_repeats(tokens[end:], at_least)
     return tokens

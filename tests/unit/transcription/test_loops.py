@@ -1,6 +1,6 @@
 """Text that repeats itself without end."""
 
-from studio.transcription.loops import cut_loop, is_loop
+from studio.transcription.loops import cut_loop, is_loop, once
 from tests.unit.transcription.scripted_model import TOKENS
 
 
@@ -24,3 +24,11 @@ def test_people_who_repeat_themselves_are_no_loop() -> None:
     assert not is_loop("seven seven seven seven two", [7, 7, 7, 7, 2], TOKENS, was_cut=False)
     assert not is_loop("Ask what you can do for your country.", list(range(9)), TOKENS, was_cut=True)
     assert not is_loop("", [], TOKENS, was_cut=False)
+
+
+def test_what_is_said_without_end_in_a_text_that_is_taken_stands_there_once() -> None:
+    begins, ends = TOKENS.first_time, TOKENS.first_time + 90
+    poor = [begins, 1, 2, *[3, 4] * 9, 3, 5, ends, ends, 6]
+    assert once(poor) == [begins, 1, 2, 3, 4, 3, 5, ends, ends, 6], '"He is no poor, poor. …"'
+    assert once([begins, *[7] * 7, ends]) == [begins, *[7] * 7, ends], "somebody laughs"
+    assert once([]) == []
