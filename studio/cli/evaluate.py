@@ -55,7 +55,13 @@ def parser() -> Parser:
     made.option("audio_path", "One recording instead of a test set.", kind=Path)
     made.option("reference", "Reference text of that recording.", default="")
     made.option("split", "Part of a Hub dataset or of the demo speech.", default="test")
-    made.option("max_samples", "Use at most this many clips.", aliases=("max_eval_samples",), kind=int)
+    made.option(
+        "max_samples",
+        "Use at most this many clips; 0: all.",
+        aliases=("max_eval_samples",),
+        kind=int,
+        default=0,
+    )
     made.option("min_audio_len", "Skip shorter clips (seconds).", kind=float, default=0.0)
     made.option("max_audio_len", "Skip longer clips (seconds).", kind=float, default=math.inf)
     made.flag("local_files_only", "Download neither models nor data.")
@@ -139,7 +145,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             local_files_only=given.local_files_only,
             cache_dir=services.settings.cache,
             split=given.split,
-            max_samples=given.max_samples,
+            max_samples=given.max_samples or None,
             choice=choice,
             kept=_kept(services.settings),
             corrections=corrections,
@@ -207,7 +213,7 @@ def _corrections(given: argparse.Namespace, settings: Settings) -> Corrections:
     manifest = read_manifest(
         given.data,
         split=given.split,
-        max_rows=given.max_samples if is_of_the_hub(given.data) else None,
+        max_rows=(given.max_samples or None) if is_of_the_hub(given.data) else None,
         local_files_only=given.local_files_only,
         cache_dir=settings.cache,
     )

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 _QUIET_SECONDS = 10.0
 """A log file gets a line of progress so often; a terminal sees each change in place."""
+_COMMANDS = [code for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"]
+"""Characters that steer a terminal: texts of data sets and names of files may have them."""
+_SHOWN = dict.fromkeys(_COMMANDS, "\N{REPLACEMENT CHARACTER}")
+_ESCAPED = {code: f"\\u{code:04x}" for code in _COMMANDS}
 
 
 def speak_utf8() -> None:
@@ -27,17 +31,17 @@ def speak_utf8() -> None:
 
 def show(text: str = "") -> None:
     """A result, for people."""
-    print(text, flush=True)
+    print(text.translate(_SHOWN), flush=True)
 
 
 def show_json(value: object) -> None:
     """A result, for machines."""
-    show(json.dumps(value, ensure_ascii=False, indent=2))
+    show(json.dumps(value, ensure_ascii=False, indent=2).translate(_ESCAPED))
 
 
 def say(text: str) -> None:
     """What happens meanwhile."""
-    print(text, file=sys.stderr, flush=True)
+    print(text.translate(_SHOWN), file=sys.stderr, flush=True)
 
 
 def say_shared(engines: "ModelCache") -> None:
@@ -95,6 +99,7 @@ class ProgressLine:
 
     def update(self, text: str) -> None:
         """Shows `text` instead of what was shown before."""
+        text = text.translate(_SHOWN)
         if text == self._last:
             return
         if self._stream.isatty():

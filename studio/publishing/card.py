@@ -380,7 +380,9 @@ def _proof(spec: ModelSpec) -> str:
 
 def _use(spec: ModelSpec, name: str) -> str:
     title, language, code = form_of(spec).use
-    code = code.format(base=hub_base(spec) or "BASE", name=name, language=spoken(spec))
+    code = code.format(base=hub_base(spec), name=name, language=spoken(spec))
+    if spec.kind is ModelKind.ADAPTER and not hub_base(spec):
+        title, language, code = "Any program, merged into its base", "bash", _MERGE_FIRST.format(name=name)
     parts = [(title, language, code)] if title else []
     if not spec.is_export:
         parts.append(("faster-whisper", "bash", _EXPORT_FIRST.format(name=name)))
@@ -396,6 +398,7 @@ def _use(spec: ModelSpec, name: str) -> str:
 
 
 _EXPORT_FIRST = "python -m studio export {name}  # makes a folder that faster-whisper plays"
+_MERGE_FIRST = "python -m studio export {name} --format merged  # its base is not on the Hub"
 _WITH_STUDIO = "python -m studio transcribe --model {name} speech.wav"
 
 

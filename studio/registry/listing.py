@@ -135,7 +135,7 @@ def _look(folder: Path, signature: _Signature) -> ScannedFolder:
     newest = max((modified for _, _, modified in signature), default=0)
     return ScannedFolder(
         path=folder,
-        kind=content.kind if content else guess_kind([name for name, _, _ in signature]),
+        kind=content.kind if content else guess_kind(folder, [name for name, _, _ in signature]),
         size_bytes=sum(size for _, size, _ in signature),
         modified=datetime.fromtimestamp(newest // 10**9, UTC).isoformat() if newest else "",
         signature=signature,

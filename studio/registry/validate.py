@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,10 @@ def read_card(folder: Path) -> dict[str, Any]:
     return read_json_object(folder / CARD_FILE) if (folder / CARD_FILE).is_file() else {}
 
 
-def guess_kind(names: Collection[str]) -> ModelKind:
-    """The kind of a folder from the names of its files alone, for one that is broken."""
+def guess_kind(folder: Path, names: Collection[str]) -> ModelKind:
+    """The kind of a broken folder: what its card says, or else from the names of its files."""
+    with suppress(ModelBrokenError, OSError, ValueError):
+        return ModelKind(str(read_card(folder).get("kind")))
     if any(name.startswith(("adapter_config.", "adapter_model.")) for name in names):
         return ModelKind.ADAPTER
     return ModelKind.EXPORT if "model.bin" in names else ModelKind.BASE

@@ -50,7 +50,7 @@ def cut_loop(text: str, tokens: Sequence[int], special: SpecialTokens, *, was_cu
 
 
 def once(tokens: Sequence[int]) -> list[int]:
-    """The tokens of a text that is taken, time tokens included; what repeats itself without end comes once."""
+    """The tokens of a good text, time tokens included; what repeats itself without end comes once."""
     return list(without_repeats(tuple(tokens), _REPEATS_WITHOUT_END))
 
 
@@ -65,5 +65,7 @@ def without_repeats(tokens: tuple[Token, ...], at_least: int) -> tuple[Token, ..
             while end < len(tokens) and tokens[end] == tokens[end - period]:
                 end += 1
             if end - start >= at_least * period:
-                return tokens[: start + period + (end - start) % period] + without_repeats(tokens[end:], at_least)
+                return tokens[: start + period + (end - start) % period] + without_repeats(
+                    tokens[end:], at_least
+                )
     return tokens

@@ -1,9 +1,10 @@
 import io
+import json
 from pathlib import Path
 
 import pytest
 
-from studio.cli.output import ProgressLine, require_place, table
+from studio.cli.output import ProgressLine, require_place, say, show, show_json, table
 from studio.errors import StorageError
 
 
@@ -34,6 +35,19 @@ def test_a_log_is_not_flooded() -> None:
     line.end()
     assert log.getvalue().splitlines()[0] == "step 0"
     assert len(log.getvalue().splitlines()) < 1000
+
+
+def test_no_text_of_others_steers_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    said = "a\0b\x1b]0;mine\x07\r\x9b2J\tc\nd \u202bעברית 🙂"
+    for tell in (show, say, show_json):
+        tell(said)
+    terminal = Terminal()
+    ProgressLine(terminal).update(said)
+    told = capsys.readouterr()
+    assert told.err == "a\ufffdb\ufffd]0;mine\ufffd\ufffd\ufffd2J\tc\nd \u202bעברית 🙂\n"
+    assert told.out.startswith(told.err) and terminal.getvalue() == f"\r{told.err[:-1]}"
+    assert json.loads(told.out[len(told.err) :]) == said, "machines read what was said"
+    assert "\x9b" not in told.out
 
 
 def test_a_place_for_a_result_is_made_or_refused(tmp_path: Path) -> None:

@@ -104,6 +104,12 @@ def test_the_programs_in_it_and_in_a_space_can_be_read_by_python(kind: ModelKind
     assert (about["sdk"], about["app_file"], about["license"]) == ("gradio", "app.py", "mit")
 
 
+def test_an_adapter_whose_base_nobody_can_load_is_merged_first() -> None:
+    text = model_card(spec(base="demo", base_model="demo"))
+    assert "studio export OWNER/NAME --format merged" in text and "from_pretrained" not in text
+    assert "--format merged" not in model_card(spec())
+
+
 def test_an_export_tells_how_the_model_did_that_it_was_made_of() -> None:
     parity = [{"clips": 3, "tokens": 30, "different_tokens": 2}]
     card = {"made_of": FACTS, "parity": parity, "quantization": "int8", "languages": ["sv"]}

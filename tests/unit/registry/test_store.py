@@ -105,6 +105,16 @@ def test_a_broken_folder_is_listed_with_what_is_wrong(
         registry.local_path("broken")
 
 
+def test_a_broken_folder_is_what_its_card_says(registry: ModelRegistry) -> None:
+    folder = make_whisper(registry.models / "merged")
+    write_json(folder / "model.json", {"schema_version": 1, "kind": "merged"})
+    (folder / "tokenizer.json").write_text("{")
+    spec = registry.get("merged")
+    assert spec.problem and spec.kind is ModelKind.MERGED
+    write_json(folder / "model.json", {"schema_version": 1, "kind": ["merged"]})
+    assert registry.get("merged").kind is ModelKind.BASE
+
+
 def test_an_empty_folder_is_listed_and_a_hidden_one_is_not(registry: ModelRegistry) -> None:
     (registry.models / "empty").mkdir(parents=True)
     (registry.models / ".staged-abc").mkdir()
