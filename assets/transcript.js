@@ -2,16 +2,44 @@
 // and what a person corrects goes back to the studio.
 const stopAt = {until: Infinity};
 const player = () => element.querySelector('audio');
+const SPEEDS = [1, 0.75, 0.5, 1.5];
+let speed = 0;
 
 function play(from, until) {
   const sound = player();
   if (!sound) return;
   sound.currentTime = from;
+  sound.playbackRate = SPEEDS[speed];
   stopAt.until = until;
   sound.play().catch((error) => {
     if (player() && player() !== sound) play(from, until);  // drawn anew, with its wave, before it began
     else if (error.name !== 'AbortError') throw error;
   });
+}
+
+function playOrPause() {
+  const sound = player();
+  if (sound.paused) play(sound.ended ? 0 : sound.currentTime, Infinity);
+  else sound.pause();
+}
+
+function changeSpeed() {
+  speed = (speed + 1) % SPEEDS.length;
+  player().playbackRate = SPEEDS[speed];
+  tellPlayed(player());
+}
+
+function clock(seconds) {
+  const parts = [seconds / 3600, seconds / 60 % 60, seconds % 60].slice(seconds < 3600 ? 1 : 0);
+  return parts.map((part) => String(Math.floor(part)).padStart(2, '0')).join(':');
+}
+
+function tellPlayed(sound) {
+  const button = element.querySelector('[data-play]');
+  if (!button || !sound.duration) return;
+  element.querySelector('[data-speed]').textContent = SPEEDS[speed] + '×';
+  button.textContent = sound.paused ? button.dataset.play : button.dataset.pause;
+  element.querySelector('.played').textContent = `${clock(sound.currentTime)} / ${clock(sound.duration)}`;
 }
 
 function texts() {
@@ -36,6 +64,8 @@ function toggleCorrections(button) {
 element.addEventListener('click', (event) => {
   const toggle = event.target.closest('[data-correct]');
   if (toggle) { toggleCorrections(toggle); return; }
+  if (event.target.closest('[data-play]')) { playOrPause(); return; }
+  if (event.target.closest('[data-speed]')) { changeSpeed(); return; }
   const button = event.target.closest('[data-seek]');
   if (button) {
     const from = parseFloat(button.dataset.seek);
@@ -57,8 +87,13 @@ element.addEventListener('input', (event) => {
   waiting = setTimeout(() => trigger('edit', {texts: texts()}), 400);
 });
 
+for (const what of ['play', 'pause', 'loadedmetadata']) {
+  element.addEventListener(what, (event) => tellPlayed(event.target), true);
+}
+
 element.addEventListener('timeupdate', (event) => {
   const sound = event.target;
+  tellPlayed(sound);
   if (sound.currentTime >= stopAt.until) { sound.pause(); stopAt.until = Infinity; }
   const needle = element.querySelector('.needle');
   if (needle && sound.duration) needle.style.left = 100 * sound.currentTime / sound.duration + '%';

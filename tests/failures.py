@@ -80,7 +80,7 @@ def _threads() -> Iterator[tuple[str, str]]:
         with suppress(psutil.Error, OSError):
             process = psutil.Process(pid)
             if process.environ().get("TEST_THREADS_FOLDER") == str(THREADS):  # or the number is another's
-                told[pid] = " ".join(process.cmdline())
+                told[pid] = " ".join(process.cmdline()).rstrip(".")
                 process.send_signal(signal.SIGUSR2)
     deadline = time.monotonic() + PATIENCE_SECONDS
     while any((THREADS / str(pid)).stat().st_size == asked[pid] for pid in told):

@@ -43,12 +43,22 @@ def test_a_click_in_the_picture_plays_and_the_word_that_is_heard_lights_up(open_
     press_and_read(page.get_by_role("button", name="Copy the text"), "Copied")
     assert "kitchen light" in page.evaluate("navigator.clipboard.readText()")
     expect(page.locator(".sureness-legend")).to_contain_text("very unsure < 40 %")
-    page.locator("#transcript-segments audio").evaluate("sound => { sound.playbackRate = 0.25; }")
+    play, speed = page.locator("[data-play]"), page.locator("[data-speed]")
+    expect(page.locator("#transcript-segments audio")).to_be_hidden()  # it has no player of its own beside this
+    expect(page.locator(".played")).to_have_text("00:00 / 00:04")
+    for shown in ("0.75×", "0.5×"):
+        speed.click()
+        expect(speed).to_have_text(shown)
+    play.click()
+    expect(play).to_have_text("Pause")
+    play.click()
+    expect(play).to_have_text("Play")
     page.locator(".wave-segment").nth(1).click()
     lit = page.locator("#transcript-segments .word[data-playing]").first
     expect(lit).to_be_visible()
     place = page.locator("#transcript-segments audio").evaluate("sound => sound.currentTime")
     begin = float(page.locator(".wave-segment").nth(1).get_attribute("data-seek") or "nan")
+    assert page.locator("#transcript-segments audio").evaluate("sound => sound.playbackRate") == 0.5
     assert place >= begin and float(lit.get_attribute("data-until") or "nan") > begin
 
 

@@ -50,7 +50,7 @@ def segment_list(
     peaks: Sequence[float] = (),
     duration_seconds: float = 0.0,
 ) -> Html:
-    """The recording with a player, and each segment (and word) as a button that plays from its time.
+    """The recording's player, and each segment (and word) as a button that plays from its time.
 
     The Tab key stops at the first button; arrow keys lead to the others (`arrow_keys.js`). With `audio`, each
     segment also has a field to correct it in; with `peaks` (0 to 1), the recording of `duration_seconds` is
@@ -60,14 +60,14 @@ def segment_list(
         return Html("")
     top: list[Child] = []
     if audio is not None:
-        source = f"gradio_api/file={quote(str(audio))}"
-        top.append(tag("audio", controls=True, preload="metadata", src=source, class_="segment-player"))
         if len(peaks):
-            top.insert(0, waveform(peaks, segments, duration_seconds, locale))
+            top.append(waveform(peaks, segments, duration_seconds, locale))
+        player = _player(duration_seconds or segments[-1].end_seconds, locale)
+        bar = [*player, _copy_button(locale), _correct_button(locale)]
+        top.append(tag("audio", preload="metadata", src=f"gradio_api/file={quote(str(audio))}"))
+        top.append(tag("div", bar, class_="segment-bar"))
     words = [word for segment in segments for word in segment.words]
     hint = N_("Click on a time or a word to hear it.") if words else N_("Click on a time to hear it.")
-    buttons = [_copy_button(locale), _correct_button(locale)] if audio else []
-    bar = [tag("span", tr(hint, locale), class_="subdued"), *buttons]
     items = [
         tag(
             "li",
@@ -80,7 +80,7 @@ def segment_list(
     return tag(
         "div",
         top,
-        tag("div", bar, class_="segment-bar"),
+        tag("p", tr(hint, locale), class_="subdued"),
         _legend(words, locale),
         tag("ol", items, class_="segments"),
         class_="segment-list",
@@ -124,6 +124,17 @@ def _playing(said: Segment | Word, text: Child, **more: Any) -> Html:
     """A button that plays what was said."""
     times = {"data_seek": f"{said.start_seconds:.3f}", "data_until": f"{said.end_seconds:.3f}"}
     return tag("button", text, type="button", **more, **times)
+
+
+def _player(seconds: float, locale: str) -> list[Html]:
+    """Play or pause, how fast, and where one is."""
+    play, pause = tr("Play", locale), tr("Pause", locale)
+    how = {"type": "button", "class_": "studio-button"}
+    return [
+        tag("button", play, **how, data_play=play, data_pause=pause),
+        tag("button", "1×", **how, data_speed=True, title=tr("Playback speed", locale)),
+        tag("span", f"00:00 / {format_clock(seconds, always_hours=False)[:-4]}", class_="played"),
+    ]
 
 
 def _copy_button(locale: str) -> Html:

@@ -302,8 +302,10 @@ def test_a_segment_has_buttons_that_know_their_seconds_and_a_field_to_correct_it
     assert 'data-seek="61.000" data-until="63.250"' in shown and "01:01.0 – 01:03.2" in text_of(shown)
     assert 'src="gradio_api/file=/cache/a%20b.wav"' in shown and "<img" not in shown
     assert shown.count("<textarea") == len(SEGMENTS) and 'dir="auto"' in shown
+    assert "00:00 / 01:03" in text_of(shown) and "data-play=" in shown
     without_sound = transcript_views.segment_list(SEGMENTS, None, "en")
     assert without_sound.count('class="word"') == 2 and "<audio" not in without_sound
+    assert "data-play=" not in without_sound
 
 
 @pytest.mark.parametrize(
