@@ -191,7 +191,8 @@ class TransformersModel:
         from transformers.modeling_outputs import BaseModelOutput
 
         length = len(prompts[0])
-        prompt = torch.tensor([list(p) for p in prompts], device=encoded.device)
+        device = encoded.device
+        prompt = torch.tensor([list(p) for p in prompts], device=device)
         room = self.text_context - length
         wanted = min(search.max_new_tokens or room, room)
         config = self._generation_config(search, max_length=length + wanted)
@@ -199,7 +200,8 @@ class TransformersModel:
         is_greedy = search.num_beams == 1 and not search.temperature
         odds = ChosenLogprobs() if is_judged and is_greedy else None
         rules = self._rules(prompts[0], search, config, seconds)
-        with torch.random.fork_rng(devices=[encoded.device] if encoded.device.type == "cuda" else []):
+        forked = [device] if device.type in ("cuda", "xpu") else []  # MPS has no state a device
+        with torch.random.fork_rng(forked, device_type=device.type if forked else "cuda"):
             torch.manual_seed(_SEED)
             rows: Any = GenerationMixin.generate(
                 self.model,
