@@ -59,7 +59,7 @@ _MOST_CLIPS = 40
 _LONG_SECONDS = 60.0
 _MOST_FIRST_SECONDS = 600.0
 """What is read for the first time may take so long in all, whatever else there is time for."""
-_WAY_OF_READING = 1
+_WAY_OF_READING = 2
 """Another number where the transcriber writes otherwise: what was read before would not compare."""
 _PAUSE_SECONDS = 0.5
 _MOST_TOKENS = 96
