@@ -63,29 +63,42 @@ def evaluation_corners(plan: TrainingPlan, dimensions: ModelDimensions) -> list[
             Part.WEIGHT_CASTS: casts,
             Part.LOGITS_AND_LOSS: logits,
         },
-        *_writing(plan, d, features + states, audio * pieces.states, casts + embedding),
+        *_writing(plan, d, features + states, audio * pieces.states, casts, embedding),
     ]
 
 
-def _writing(plan: TrainingPlan, d: ModelDimensions, held: float, states: float, casts: float) -> list[Parts]:
+def _writing(
+    plan: TrainingPlan, d: ModelDimensions, held: float, states: float, casts: float, embedding: float
+) -> list[Parts]:
     """When the sound has been read into the last layer's cache, and at the last word of the longest text."""
     # bitsandbytes' layers give out the type that they are given, which is that of a layer norm.
     width = DTYPE_BYTES[plan.arithmetic_dtype if plan.quantization == "none" else "fp32"]
     beams = plan.generation_num_beams
     rows = plan.eval_batch_size * beams
     length = min(_PROMPT + plan.generation_max_length, d.max_target_positions)
-    sound = rows * cross_cache_bytes(d, width)
+    shares = plan.attention == "sdpa" and beams > 1  # see `studio.whisper.shared_sound`
+    heard = plan.eval_batch_size if shares else rows
+    sound = heard * cross_cache_bytes(d, width)
     text = rows * self_cache_bytes(d, length, width)
     copies = states * beams if beams > 1 else 0.0
+    # A cache grows by a copy of its keys, then of its values.
+    growth = text / d.decoder_layers / 2
     scores = rows * d.vocab_size * (width + 4 + (8 if beams > 1 else 0))
     # Keys of the last layer, as they are projected and as heads; 8 bits sum up in int32.
     reading = 2 * width + (4 if plan.quantization == "8bit" else 0)
-    keys = float(rows * d.max_source_positions * d.d_model * reading)
+    keys = float(heard * d.max_source_positions * d.d_model * reading)
     whole = {Part.ACTIVATIONS: held + copies + sound + text, Part.WEIGHT_CASTS: casts}
+    if shares:  # its sound is read before the states are copied
+        chosen = rows * d.vocab_size * 12.0
+        return [
+            {Part.ACTIVATIONS: held + sound, Part.TEMPORARIES: keys, Part.WEIGHT_CASTS: casts},
+            {**whole, Part.TEMPORARIES: growth},
+            {**whole, Part.LOGITS_AND_LOSS: max(chosen, embedding)},
+        ]
+    whole[Part.WEIGHT_CASTS] += embedding
     corners: list[Parts] = [
-        {Part.ACTIVATIONS: held + copies + sound, Part.TEMPORARIES: keys, Part.WEIGHT_CASTS: casts},
-        # A cache grows by a copy of its keys, then of its values.
-        {**whole, Part.TEMPORARIES: text / d.decoder_layers / 2, Part.LOGITS_AND_LOSS: float(scores)},
+        {**whole, Part.ACTIVATIONS: held + copies + sound, Part.TEMPORARIES: keys},
+        {**whole, Part.TEMPORARIES: growth, Part.LOGITS_AND_LOSS: float(scores)},
     ]
     if beams > 1:  # each goes on from another one: its caches are copied
         corners.append({**whole, Part.TEMPORARIES: max(sound, text) / d.decoder_layers / 2})

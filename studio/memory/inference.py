@@ -44,16 +44,26 @@ def self_cache_bytes(dimensions: ModelDimensions, length: int, width: int) -> in
 
 
 def generation_bytes(
-    dimensions: ModelDimensions, *, width: int, batch_size: int, num_beams: int, length: int
+    dimensions: ModelDimensions,
+    *,
+    width: int,
+    batch_size: int,
+    num_beams: int,
+    length: int,
+    beams_of_sound: int = 1,
 ) -> tuple[int, int]:
-    """Live tensors while transformers encodes, and while it decodes, without the weights."""
+    """Live tensors while transformers encodes, and while it decodes, without the weights.
+
+    `beams_of_sound`: how many keep keys and values of a window's sound (see `studio.whisper.shared_sound`).
+    """
     length = min(length, dimensions.max_target_positions)
     audio = batch_size * dimensions.max_source_positions * dimensions.d_model * width
     features = 4 * batch_size * 3000 * dimensions.num_mel_bins
     rows = batch_size * num_beams
-    caches = cross_cache_bytes(dimensions, width) + self_cache_bytes(dimensions, length, width)
-    # Beams are given the encoder's states and caches of their own; scores are float32, sorted as copies.
-    decoding = rows * caches + (num_beams + 1) * audio + 4 * 4 * rows * dimensions.vocab_size
+    sound = batch_size * beams_of_sound * cross_cache_bytes(dimensions, width)
+    caches = sound + rows * self_cache_bytes(dimensions, length, width)
+    # Beams are given the encoder's states of their own; scores are float32, sorted as copies.
+    decoding = caches + (num_beams + 1) * audio + 4 * 4 * rows * dimensions.vocab_size
     return _LAYER_STATES * audio + features, decoding + features
 
 
@@ -78,8 +88,14 @@ def _transformers(plan: InferencePlan, dimensions: ModelDimensions, length: int)
     parameters = count_parameters(dimensions)
     adapter = _adapter_parameters(plan, dimensions)
     width = _WIDTH[plan.precision]
+    beams_of_sound = 1 if plan.shares_sound else plan.num_beams
     encoding, decoding = generation_bytes(
-        dimensions, width=width, batch_size=plan.batch_size, num_beams=plan.num_beams, length=length
+        dimensions,
+        width=width,
+        batch_size=plan.batch_size,
+        num_beams=plan.num_beams,
+        length=length,
+        beams_of_sound=beams_of_sound,
     )
     packed = quantized_bytes(plan.quantization, dimensions)
     linear = sum(group.total for group in tensors(dimensions) if group.is_linear) if packed else 0
@@ -105,7 +121,7 @@ def _transformers(plan: InferencePlan, dimensions: ModelDimensions, length: int)
                 quantization=plan.quantization,
                 size=format_bytes(packed),
             ),
-            Part.ACTIVATIONS: _caches_text(plan, dimensions, length, plan.num_beams),
+            Part.ACTIVATIONS: _caches_text(plan, dimensions, length, beams_of_sound),
             **({Part.TEMPORARIES: how} if how else {}),
         },
         trainable_parameters=0,

@@ -30,6 +30,8 @@ class InferencePlan:
     """Longest text of a window, in tokens."""
     quantization: str = "none"
     """Bits of the linear layers, by bitsandbytes; of transformers alone."""
+    shares_sound: bool = True
+    """Whether beams share what they hear, as in the studio; transformers alone gives each a copy."""
 
     def __post_init__(self) -> None:
         """Refuses what cannot be computed.

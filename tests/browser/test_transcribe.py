@@ -44,9 +44,7 @@ def test_a_click_in_the_picture_plays_and_the_word_that_is_heard_lights_up(open_
     assert "kitchen light" in page.evaluate("navigator.clipboard.readText()")
     expect(page.locator(".sureness-legend")).to_contain_text("very unsure < 40 %")
     play, speed = page.locator("[data-play]"), page.locator("[data-speed]")
-    expect(
-        page.locator("#transcript-segments audio")
-    ).to_be_hidden()  # this is its player
+    expect(page.locator("#transcript-segments audio")).to_be_hidden()  # this is its player
     expect(page.locator(".played")).to_have_text("00:00 / 00:04")
     for shown in ("0.75×", "0.5×"):
         speed.click()

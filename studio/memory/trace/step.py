@@ -3,7 +3,7 @@
 import gc
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ from studio.methods import METHODS
 from studio.registry.spec import ModelDimensions
 from studio.whisper.audio_context import allow_short_audio
 from studio.whisper.loss import use_chunked_loss
+from studio.whisper.shared_sound import can_share, shared_sound
 
 _BLOCK_8BIT = 256
 _MIN_8BIT = 4096
@@ -146,31 +147,33 @@ def _write_last_word(whisper: Any, encoded: torch.Tensor, plan: TrainingPlan, d:
     from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 
     beams = plan.generation_num_beams
-    if beams > 1:
-        encoded = encoded.repeat_interleave(beams, dim=0)
     rows = plan.eval_batch_size * beams
-    cache: Any = EncoderDecoderCache(DynamicCache(), DynamicCache())
     decoder = whisper.get_decoder()
-    prompt = torch.zeros((rows, _PROMPT), dtype=torch.long, device="meta")
-    decoder(input_ids=prompt, encoder_hidden_states=encoded, past_key_values=cache, use_cache=True)
-    before = min(_PROMPT + plan.generation_max_length, d.max_target_positions) - 1
-    for layer in cache.self_attention_cache.layers:
-        for name in ("keys", "values"):
-            grown = getattr(layer, name)
-            setattr(layer, name, grown.new_empty((*grown.shape[:2], before, grown.shape[3])))
-            del grown
-    if beams > 1:
-        _choose_beams(cache, rows)
-    word = torch.zeros((rows, 1), dtype=torch.long, device="meta")
-    states = decoder(input_ids=word, encoder_hidden_states=encoded, past_key_values=cache, use_cache=True)
-    logits = whisper.proj_out(states.last_hidden_state)
-    scores = logits[:, -1, :].to(copy=True, dtype=torch.float32)
-    if beams > 1:
-        scores = functional.log_softmax(scores, dim=-1)
-        scores = scores.clone() + scores.new_empty((rows, 1))
-        torch.topk(scores.view(plan.eval_batch_size, -1), 2 * beams)
-    else:
-        torch.argmax(scores, dim=-1)
+    shares = plan.attention == "sdpa" and can_share(whisper, beams)
+    own = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    with shared_sound(whisper, encoded) if shares else nullcontext(own) as cache:
+        if beams > 1:
+            encoded = encoded.repeat_interleave(beams, dim=0)
+        prompt = torch.zeros((rows, _PROMPT), dtype=torch.long, device="meta")
+        decoder(input_ids=prompt, encoder_hidden_states=encoded, past_key_values=cache, use_cache=True)
+        before = min(_PROMPT + plan.generation_max_length, d.max_target_positions) - 1
+        for layer in cache.self_attention_cache.layers:
+            for name in ("keys", "values"):
+                grown = getattr(layer, name)
+                setattr(layer, name, grown.new_empty((*grown.shape[:2], before, grown.shape[3])))
+                del grown
+        if beams > 1:
+            _choose_beams(cache, rows)
+        word = torch.zeros((rows, 1), dtype=torch.long, device="meta")
+        states = decoder(input_ids=word, encoder_hidden_states=encoded, past_key_values=cache, use_cache=True)
+        logits = whisper.proj_out(states.last_hidden_state)
+        scores = logits[:, -1, :].to(copy=True, dtype=torch.float32)
+        if beams > 1:
+            scores = functional.log_softmax(scores, dim=-1)
+            scores = scores.clone() + scores.new_empty((rows, 1))
+            torch.topk(scores.view(plan.eval_batch_size, -1), 2 * beams)
+        else:
+            torch.argmax(scores, dim=-1)
 
 
 def _choose_beams(cache: Any, rows: int) -> None:

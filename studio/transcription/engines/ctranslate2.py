@@ -7,8 +7,8 @@ What the library decides by itself, other than torch does here:
 - One list of tokens to suppress, one length and one temperature for all windows of a batch.
 - `align` has one start sequence for all windows of a batch, and smooths the attention by itself.
 - A text's probability that nobody speaks is there whether it is asked for or not.
-- The rules of time tokens (they come in pairs, none before the one before it) are inside its search. Here only
-  what is later than a window's end is forbidden or moved to it.
+- The rules of time tokens (they come in pairs, none before the one before it) are inside its search. Here
+  only what is later than a window's end is forbidden or moved to it.
 - How likely a word is, `align` tells: the probabilities of the tokens of the text that it is given.
 """
 

@@ -7,7 +7,7 @@ generation config overrides it.
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from studio.transcription.time_tokens import WithinTheSound
 from studio.transcription.window_model import Search, TokenTimes, Written, pad_word
 from studio.whisper.audio_context import FRAMES_PER_POSITION, audio_context, positions_of
 from studio.whisper.constants import ENGLISH_VOCABULARY
+from studio.whisper.shared_sound import can_share, shared_sound
 
 
 class Forbidden:
@@ -203,13 +204,16 @@ class TransformersModel:
         forked = [device] if device.type in ("cuda", "xpu") else []  # MPS has no state a device
         with torch.random.fork_rng(forked, device_type=device.type if forked else "cuda"):
             torch.manual_seed(_SEED)
-            rows: Any = GenerationMixin.generate(
-                self.model,
-                encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
-                decoder_input_ids=prompt,
-                generation_config=config,
-                logits_processor=LogitsProcessorList([odds, *rules] if odds else rules),
-            )
+            shares = can_share(self.model, config.num_beams)
+            with shared_sound(self.model, encoded) if shares else nullcontext() as shared:
+                rows: Any = GenerationMixin.generate(
+                    self.model,
+                    encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
+                    decoder_input_ids=prompt,
+                    generation_config=config,
+                    logits_processor=LogitsProcessorList([odds, *rules] if odds else rules),
+                    past_key_values=shared,
+                )
         texts = [self._until_end(row[length:]) for row in rows.tolist()]
         averages = odds.averages(rows, length, self.tokens.end) if odds else [None] * len(texts)
         if not is_judged:

@@ -1,7 +1,7 @@
 """Memory of transcribing, against what others measured on real cards."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -16,7 +16,7 @@ from studio.memory.inference_plan import InferencePlan
 from studio.memory.plan import MemoryEstimate, Part
 from studio.registry.catalog import find_released
 from studio.registry.spec import ModelDimensions
-from studio.units import MIB
+from studio.units import GIB, MIB
 from tests.studio_process import ROOT
 
 
@@ -36,9 +36,8 @@ class Figure:
     def estimate(self) -> MemoryEstimate:
         """What the calculator says of it."""
         sizes = {"batch_size": self.batch_size, "num_beams": self.num_beams}
-        return estimate_inference(
-            InferencePlan(self.engine, self.precision, **sizes), dimensions_of(self.model)
-        )
+        plan = InferencePlan(self.engine, self.precision, shares_sound=False, **sizes)
+        return estimate_inference(plan, dimensions_of(self.model))
 
     @property
     def predicted_mib(self) -> int:
@@ -120,6 +119,15 @@ def test_caches_of_large_are_246_megabytes_a_window_and_as_long_as_the_text() ->
     large = dimensions_of("large-v2")
     assert cross_cache_bytes(large, 2) == 245_760_000
     assert self_cache_bytes(large, 400, 2) == 4 * self_cache_bytes(large, 100, 2)
+
+
+def test_beams_of_a_window_share_what_they_hear() -> None:
+    large, five = dimensions_of("large-v2"), InferencePlan(batch_size=8, num_beams=5)
+    copied = estimate_inference(replace(five, shares_sound=False), large)
+    spared = copied.allocated_bytes - estimate_inference(five, large).allocated_bytes
+    assert spared == 8 * 4 * cross_cache_bytes(large, 2) > 7 * GIB
+    one = InferencePlan(batch_size=8)
+    assert estimate_inference(one, large) == estimate_inference(replace(one, shares_sound=False), large)
 
 
 def test_parts_add_up_and_each_has_its_formula() -> None:
