@@ -30,6 +30,7 @@ from studio.settings import Settings
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.units import format_percent
 
+_LEFT_OUT_SHOWN = 5
 _SHOWN = 12
 """Words of a kind that are printed."""
 
@@ -153,7 +154,17 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             on_step=on_step(line),
             on_progress=lambda done, total: line.update(f"transcribed {done} of {total} clips"),
         )
+    _say_left_out(evaluation)
     return _answer(given, evaluation, corrections)
+
+
+def _say_left_out(evaluation: Evaluation) -> None:
+    """Rows of the test set that could not be used, and why: what is counted is without them."""
+    problems = evaluation.problems
+    for row in problems[:_LEFT_OUT_SHOWN]:
+        say(f"Left out: line {row.line}: {row.reason}")
+    if len(problems) > _LEFT_OUT_SHOWN:
+        say(f"Left out: {len(problems) - _LEFT_OUT_SHOWN:,} more; --output_file FILE.json names all.")
 
 
 def _kept(settings: Settings) -> Path | None:
@@ -221,7 +232,7 @@ def _corrections(given: argparse.Namespace, settings: Settings) -> Corrections:
     say(f"{len(found)} of {len(manifest.examples)} references are corrected.")
     if given.save_corrected:
         save_list(manifest, found, given.save_corrected)
-        say(f"Wrote {given.save_corrected}")
+        say(f"Wrote {given.save_corrected}, with the columns that the studio reads and no others.")
     return found
 
 

@@ -164,7 +164,11 @@ def tell(status: RunStatus, result: Tell = show, *, is_followed: bool = False) -
         say(f"Continue it: {PROGRAM} runs resume {status.run_id}")
 
 
-_VERDICTS = {"worse": "worse than the base", "unclear": "too few clips to tell"}
+_VERDICTS = {
+    "worse": "worse than the base",
+    "neither": "neither can",
+    "unclear": "too few clips to tell",
+}
 _ENDINGS = {
     JobState.FAILED: "failed",
     JobState.INTERRUPTED: "was interrupted",

@@ -107,8 +107,13 @@ class Capability:
 
 
 def verdict_of(check: Mapping[str, Any]) -> str:
-    """The verdict in a check's JSON; older cards say only whether it was kept."""
-    return str(check.get("verdict") or ("kept" if check["is_kept"] else "worse"))
+    """The verdict in a check's JSON, or `neither`: where the base could do nothing, nothing was kept.
+
+    Older cards say only whether it was.
+    """
+    verdict = str(check.get("verdict") or ("kept" if check["is_kept"] else "worse"))
+    is_nothing = verdict == "kept" and check.get("base") == check.get("tuned") == 0
+    return "neither" if is_nothing else verdict
 
 
 @dataclass(frozen=True)

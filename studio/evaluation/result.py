@@ -175,7 +175,7 @@ class Evaluation:
         table = csv.DictWriter(written, names, lineterminator="\n")
         table.writeheader()
         table.writerows(vars(row) for row in self.utterances)
-        return written.getvalue()
+        return written.getvalue().replace("\0", "")  # at which readers of tables give up
 
 
 def _rows(row_type: type[_Row], found: Iterable[Mapping[str, Any]]) -> tuple[_Row, ...]:

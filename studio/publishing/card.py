@@ -42,7 +42,14 @@ _MEASURED = {
     "language": ("Language detection", "clips whose language is heard"),
 }
 """What each check of `studio.evaluation.capabilities` is called, and the share that it measures."""
-_VERDICTS = {"worse": "**worse**", "better": "better", "kept": "kept", "unclear": "too few clips to tell"}
+_VERDICTS = {
+    "worse": "**worse**",
+    "better": "better",
+    "kept": "kept",
+    "neither": "neither can",
+    "unclear": "too few clips to tell",
+}
+_FEW_CLIPS = 8
 _WHY_UNCHECKED = {"time": " (no time left)", "nothing": " (nothing to listen to)"}
 _UNSAID = ("machine", "processes")
 """Groups of options that say nothing about what was learned."""
@@ -191,12 +198,13 @@ def _is_of_demo(spec: ModelSpec, facts: Mapping[str, Any]) -> bool:
 
 def _introduction(spec: ModelSpec, facts: Mapping[str, Any]) -> str:
     base = hub_base(spec)
+    how = "converted" if spec.is_export and not spec.card.get("made_of") else "tuned"
     if base:
-        of = f", tuned from [{base}]({_HUB}/{base})"
+        of = f", {how} from [{base}]({_HUB}/{base})"
     elif _is_of_demo(spec, facts):
-        of = ", tuned from the demo model of Whisper Studio"
+        of = f", {how} from the demo model of Whisper Studio"
     else:
-        of = ", tuned from a Whisper that is not on the Hub" if spec.base_model else ""
+        of = f", {how} from a Whisper that is not on the Hub" if spec.base_model else ""
     by = " with Whisper Studio" if of and spec.card else ""
     return f"{form_of(spec).what} that turns speech into text{of}{by}."
 
@@ -225,6 +233,7 @@ def _errors(spec: ModelSpec, facts: Mapping[str, Any]) -> str:
     note = " These are those of the model that it was made of." if spec.card.get("made_of") else ""
     table = _rows(("", "Before", "After"), rows)
     intervals = " In brackets: intervals (95 %) over clips." if " to " in table else ""
+    intervals += " Of so few, they tell little." if intervals and clips and clips < _FEW_CLIPS else ""
     return f"## Errors\n\n{table}\n\nOn {on}: {source}.{intervals}{note}"
 
 
@@ -290,6 +299,8 @@ def _checked(row: Mapping[str, Any], is_synthetic: bool) -> tuple[str, ...]:
     low, high = _number(row.get("low")), _number(row.get("high"))
     apart = f"{100 * low:+.1f} to {100 * high:+.1f} points" if low is not None and high is not None else "–"
     verdict = str(row.get("verdict") or ("kept" if row.get("is_kept") else "worse"))
+    if verdict == "kept" and base == tuned == 0:
+        verdict = "neither"  # as `studio.evaluation.capabilities.verdict_of`
     shares = (format_percent(base), format_percent(tuned))
     return (f"{title}: {what}", *shares, apart, _VERDICTS.get(verdict, _VERDICTS["unclear"]))
 
@@ -382,7 +393,7 @@ def _use(spec: ModelSpec, name: str) -> str:
     title, language, code = form_of(spec).use
     code = code.format(base=hub_base(spec), name=name, language=spoken(spec))
     if spec.kind is ModelKind.ADAPTER and not hub_base(spec):
-        title, language, code = "Any program, merged into its base", "bash", _MERGE_FIRST.format(name=name)
+        title, language, code = "Any program, merged into its base", "bash", _MERGE_FIRST
     parts = [(title, language, code)] if title else []
     if not spec.is_export:
         parts.append(("faster-whisper", "bash", _EXPORT_FIRST.format(name=name)))
@@ -398,7 +409,7 @@ def _use(spec: ModelSpec, name: str) -> str:
 
 
 _EXPORT_FIRST = "python -m studio export {name}  # makes a folder that faster-whisper plays"
-_MERGE_FIRST = "python -m studio export {name} --format merged  # its base is not on the Hub"
+_MERGE_FIRST = "python -m studio export MODEL --format merged  # its base is not on the Hub"
 _WITH_STUDIO = "python -m studio transcribe --model {name} speech.wav"
 
 

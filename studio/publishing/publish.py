@@ -452,8 +452,8 @@ def _status(error: Exception) -> int | None:
 
 def _taken(repo_id: str) -> ConfigError:
     return ConfigError(
-        "{name} is taken on the Hub: choose another name, or say that this may replace what is there "
-        "(--replace).",
+        "{name} is taken on the Hub: choose another name, or allow replacing what is there (on the command "
+        "line --replace).",
         name=repo_id,
     )
 

@@ -131,8 +131,7 @@ class Endpoint:
     # ------------------------------------------------------------------ models
 
     async def _list_models(self, request: Request) -> Response:
-        specs = await run_in_threadpool(self._services.registry.all)
-        shown = [spec for spec in specs if not spec.problem and _is_for_all(spec)]
+        shown = await run_in_threadpool(self._served)
         return JSONResponse({"object": "list", "data": [_row(spec) for spec in shown]})
 
     async def _show_model(self, request: Request) -> Response:
@@ -141,10 +140,24 @@ class Endpoint:
         except Refused as refused:
             return _refusal(refused, locale_of(request.headers))
 
-    def _spec(self, name: str) -> ModelSpec:
-        """The model of that id, or another of its names; never a folder, nor what nobody heard of."""
-        wanted = self._model if name in ("", DEFAULT_MODEL) else name
+    def _served(self) -> list[ModelSpec]:
+        """What every request may name, and the folder that the server was started with, if it was."""
         registry = self._services.registry
+        found = [spec for spec in registry.all() if not spec.problem and _is_for_all(spec)]
+        with suppress(ModelNotFoundError):
+            own = registry.get(self._model)
+            found += [] if any(spec.id == own.id for spec in registry.all()) else [own]
+        return found
+
+    def _spec(self, name: str) -> ModelSpec:
+        """The model of that id, or another of its names; never what nobody heard of, nor a folder but the one
+        that the server was started with.
+        """
+        registry = self._services.registry
+        wanted = self._model if name in ("", DEFAULT_MODEL) else name
+        if wanted == self._model:
+            with suppress(ModelNotFoundError):
+                return registry.get(wanted)
         rows = {spec.id: spec for spec in registry.all()}
         with suppress(ModelNotFoundError):
             if (spec := rows.get(wanted) or rows.get(registry.get(wanted).id)) is not None:

@@ -502,11 +502,12 @@ def test_an_evaluation_is_told_kept_corrected_and_told_again(
 ) -> None:
     """What is wrong, and files: the clips, corrected by hand, the report with its sounds, and all of it."""
     spoken = [{"path": str(demo_speech / "audio" / f"test-00{n}.ogg"), "text": "xylophone"} for n in (0, 1)]
-    rows = [*spoken, {"path": str(noise), "text": "<|nospeech|>"}]
+    rows = [*spoken, {"path": str(noise), "text": "<|nospeech|>"}, {"path": "gone.wav", "text": "hello"}]
     (tmp_path / "list.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     common = ["evaluate", "--models", "demo", "--errors", "--data"]
     first = run_studio(*common, "list.jsonl", "--output_file", "clips.csv")
     assert first.returncode == 0 and "Wrote clips.csv" in first.stderr, first.stderr
+    assert re.search(r"^Left out: line 4: .*gone\.wav", first.stderr, re.MULTILINE), first.stderr
     for line in ("# demo", "words right: xylophone 0/2", "clips without speech: 1, text in 0, 0 words"):
         assert line in first.stdout.splitlines(), first.stdout
     clips = (tmp_path / "clips.csv").read_text("utf-8")

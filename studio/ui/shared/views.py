@@ -38,7 +38,7 @@ SOURCE_NAMES = {
     ModelSource.DEMO: N_("Comes with the studio"),
     ModelSource.RELEASED: N_("Not downloaded"),
     ModelSource.DOWNLOADED: N_("Downloaded"),
-    ModelSource.TRAINED: N_("Trained here"),
+    ModelSource.TRAINED: N_("Made here"),
     ModelSource.LOCAL: N_("Local folder"),
 }
 DIMENSION_NAMES = {

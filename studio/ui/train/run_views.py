@@ -20,6 +20,7 @@ from studio.units import format_bytes, format_duration, format_percent
 _VERDICTS = {
     "better": (N_("better"), "good"),
     "kept": (N_("kept"), "good"),
+    "neither": (N_("neither can"), "plain"),
     "worse": (N_("worse"), "bad"),
     "unclear": (N_("too few clips to tell"), "plain"),
 }

@@ -159,6 +159,12 @@ def test_the_interval_says_what_can_be_told(low: float, high: float, verdict: st
     assert verdict_of(CapabilityReport("tuned", "base", (found,)).to_json()["checks"][0]) == verdict
 
 
+def test_where_the_base_could_do_nothing_nothing_was_kept() -> None:
+    for tuned, verdict in ((0.0, "neither"), (0.1, "kept")):
+        assert verdict_of({"verdict": "kept", "base": 0.0, "tuned": tuned}) == verdict
+    assert verdict_of({"verdict": "unclear", "base": 0.0, "tuned": 0.0}) == "unclear"
+
+
 @pytest.mark.parametrize(("check", "known"), [("language", False), ("silence", True)])
 @pytest.mark.parametrize("clips", [1, 2, 3, 4])
 @pytest.mark.parametrize("change", [-1.0, -0.05, 0.0, 0.05])

@@ -1,6 +1,7 @@
 """The card: what the Hub's library reads of it, what stands first, and what never stands in it."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,24 @@ def test_the_programs_in_it_and_in_a_space_can_be_read_by_python(kind: ModelKind
 
 def test_an_adapter_whose_base_nobody_can_load_is_merged_first() -> None:
     text = model_card(spec(base="demo", base_model="demo"))
-    assert "studio export OWNER/NAME --format merged" in text and "from_pretrained" not in text
+    assert "studio export MODEL --format merged" in text and "from_pretrained" not in text
     assert "--format merged" not in model_card(spec())
+
+
+def test_of_few_clips_and_of_what_neither_can_it_says_no_more_than_is_known() -> None:
+    text = model_card(spec(data={**FACTS["data"], "eval_samples": 2}))
+    assert "intervals (95 %) over clips. Of so few, they tell little." in text
+    assert "tell little" not in model_card(spec())
+    nothing = {**CHECK, "base": 0.0, "tuned": 0.0, "low": 0.0, "high": 0.0, "verdict": "kept"}
+    text = model_card(spec(capabilities={"checks": [nothing]}))
+    assert "| neither can |" in text and "| kept |" not in text
+
+
+def test_a_conversion_is_not_called_tuned() -> None:
+    made = ModelSpec("x", ModelKind.EXPORT, ModelSource.TRAINED, "x", base_model=BASE, card={"parity": []})
+    assert f"converted from [{BASE}]" in model_card(made) and "tuned from" not in model_card(made)
+    tuned = replace(made, card={"made_of": FACTS})
+    assert f"tuned from [{BASE}]" in model_card(tuned)
 
 
 def test_an_export_tells_how_the_model_did_that_it_was_made_of() -> None:

@@ -72,15 +72,17 @@ class ServedEndpoint:
 def served_endpoint(
     settings: Settings,
     engines: Callable[[ModelCache], Any] = lambda engines: engines,
+    model: str = "demo",
 ) -> Iterator[ServedEndpoint]:
-    """The endpoint over a home, on a free port; `engines` may put something before those that it has."""
+    """The endpoint over a home, on a free port; `engines` may put something before those that it has;
+    `model` is what it was started with."""
     services, uploads = Services.open(settings), Uploads(settings)
     asked = replace(services, engines=engines(services.engines))
     # By its protocol's number asyncio knows that small answers may not wait for each other.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     listener.listen()
-    app = endpoint_app(asked, Names(settings, "127.0.0.1"), uploads, "demo")
+    app = endpoint_app(asked, Names(settings, "127.0.0.1"), uploads, model)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
