@@ -3,6 +3,7 @@
 import json
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from studio.memory.inference_plan import InferencePlan
 from studio.memory.measure import PeakMeter
 from studio.registry.spec import ModelDimensions
 from studio.training.probe.blank import write_blank_model
+from studio.whisper.shared_sound import can_share, shared_sound
 from tests.gpu.plans import dimensions_of
 
 
@@ -43,18 +45,21 @@ def transformers_bytes(plan: InferencePlan, dimensions: ModelDimensions, folder:
     shape = (plan.batch_size, dimensions.num_mel_bins, 2 * dimensions.max_source_positions)
     with torch.no_grad():
         encoded = model.get_encoder()(torch.zeros(shape, device=device, dtype=dtype)).last_hidden_state
-        rows = transformers.GenerationMixin.generate(
-            model,
-            encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
-            decoder_input_ids=torch.ones((plan.batch_size, 1), device=device, dtype=torch.long),
-            generation_config=transformers.GenerationConfig(
-                max_length=plan.max_length,
-                num_beams=plan.num_beams,
-                do_sample=False,
-                pad_token_id=0,
-                decoder_start_token_id=1,
-            ),
-        )
+        shares = can_share(model, plan.num_beams)
+        with shared_sound(model, encoded) if shares else nullcontext() as shared:
+            rows = transformers.GenerationMixin.generate(
+                model,
+                encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
+                decoder_input_ids=torch.ones((plan.batch_size, 1), device=device, dtype=torch.long),
+                generation_config=transformers.GenerationConfig(
+                    max_length=plan.max_length,
+                    num_beams=plan.num_beams,
+                    do_sample=False,
+                    pad_token_id=0,
+                    decoder_start_token_id=1,
+                ),
+                past_key_values=shared,
+            )
     measured = meter.read()
     return {
         "tokens": int(rows.shape[1]),
