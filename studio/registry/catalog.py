@@ -98,15 +98,18 @@ _TURBO = _shape(1280, 32, 4, _V3_VOCABULARY, 128)
 _DISTIL_V3 = _shape(1280, 32, 2, _V3_VOCABULARY, 128)
 
 
-def _openai(name: str, shape: ModelDimensions, note: str, *aliases: str) -> ReleasedModel:
+def _openai(
+    name: str, shape: ModelDimensions, note: str, *aliases: str, license: str = "apache-2.0"
+) -> ReleasedModel:
     languages = _LANGUAGES_OF[shape.vocab_size]
     return ReleasedModel(
-        f"openai/whisper-{name}", f"Whisper {name}", (name, *aliases), shape, languages, note
+        f"openai/whisper-{name}", f"Whisper {name}", (name, *aliases), shape, languages, note, license
     )
 
 
 def _distil(name: str, shape: ModelDimensions, note: str) -> ReleasedModel:
-    return ReleasedModel(f"distil-whisper/{name}", f"Distil-Whisper {name}", (), shape, ("en",), note)
+    hub_id, title = f"distil-whisper/{name}", f"Distil-Whisper {name}"
+    return ReleasedModel(hub_id, title, (), shape, ("en",), note, "mit")
 
 
 def _tuned(
@@ -142,6 +145,7 @@ RELEASED: tuple[ReleasedModel, ...] = (
         "Nearly as accurate as large-v3 and several times as fast; does not translate.",
         "turbo",
         "whisper-turbo",
+        license="mit",
     ),
     _distil("distil-small.en", _shape(768, 12, 4, ENGLISH_VOCABULARY), "Small, English only."),
     _distil("distil-medium.en", _shape(1024, 24, 2, ENGLISH_VOCABULARY), "Medium, English only."),

@@ -105,6 +105,11 @@ def test_the_programs_in_it_and_in_a_space_can_be_read_by_python(kind: ModelKind
     assert (about["sdk"], about["app_file"], about["license"]) == ("gradio", "app.py", "mit")
 
 
+def test_unless_told_the_license_is_that_of_the_base() -> None:
+    for base, license in ((BASE, "apache-2.0"), ("openai/whisper-large-v3-turbo", "mit"), ("a/b", None)):
+        assert ModelCard(model_card(spec(base=base, base_model=base))).data.license == license
+
+
 def test_an_adapter_whose_base_nobody_can_load_is_merged_first() -> None:
     text = model_card(spec(base="demo", base_model="demo"))
     assert "studio export MODEL --format merged" in text and "from_pretrained" not in text
@@ -145,7 +150,7 @@ def test_a_card_that_somebody_has_written_says_nothing_it_should_not(value: Any)
     for name in FACTS:
         text = model_card(spec(**{name: value}))
         assert "<script>" not in text and "](http://x)" not in text and "\n# x" not in text, name
-        assert ModelCard(text).data.license is None
+        assert ModelCard(text).data.license in (None, "apache-2.0")
     nested = {name: dict.fromkeys(told, value) for name, told in FACTS.items() if isinstance(told, dict)}
     assert "<script>" not in model_card(spec(**nested))
     checked = {"checks": [{**CHECK, "check": value}, CHECK], "unchecked": ["silence"]}
