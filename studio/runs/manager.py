@@ -10,13 +10,14 @@ import re
 import secrets
 import shutil
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
+from filelock import Timeout
 
 from studio.errors import RunError, StorageError, StudioError
 from studio.files import storage_errors, user_path, write_json, write_text
@@ -51,7 +52,8 @@ from studio.training.warm_start import warm_started
 
 __all__ = ["EvalPoint", "JobManager", "JobState", "RunStatus"]
 
-_LOCK_SECONDS = 10.0
+_LOCK_SECONDS = 30.0
+"""A start takes a fraction of a second, on a machine that is short of memory longer."""
 _LOG_BYTES = 256 * 1024
 _MOST_REMEMBERED = 1000
 MOST_OPEN_OF_A_VISITOR, MOST_OPEN = 3, 50
@@ -414,9 +416,22 @@ class JobManager:
         found = self._registry.get(model).id if model else ""
         return found if Path(found).is_absolute() and not Path(model).is_absolute() else model
 
-    def _locked(self) -> FileLock:
-        """For changes of a run's place; a start takes a fraction of a second."""
-        return self._queue.lock(_LOCK_SECONDS)
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """For changes of a run's place.
+
+        Raises:
+            RunError: if somebody else changes one, for longer than it should take.
+        """
+        lock = self._queue.lock(_LOCK_SECONDS)
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise RunError("A run is being started, and that takes long: try again in a minute.") from error
+        try:
+            yield
+        finally:
+            lock.release()
 
 
 def _absolute_source(value: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
+from filelock import FileLock
 
 from studio.errors import ConfigError, ModelNotFoundError, RunError
 from studio.files import append_json_line, read_json, write_json
@@ -79,6 +80,17 @@ def test_a_submitted_run_waits_and_is_found_by_any_studio(
         assert (status.state, status.queue_position) == (JobState.QUEUED, 1)
         assert status.config == config and status.created
         assert status.can_stop and not status.can_resume
+
+
+def test_who_stops_a_run_while_another_one_is_started_for_long_is_told_so(
+    jobs: JobManager, settings: Settings, config: TrainingConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = jobs.submit(config)
+    monkeypatch.setattr("studio.runs.manager._LOCK_SECONDS", 0.1)
+    with FileLock(settings.home / "queue.lock"), pytest.raises(RunError, match="A run is being started"):
+        jobs.stop(run_id)
+    jobs.stop(run_id)
+    assert jobs.status(run_id).state is JobState.STOPPED
 
 
 def test_the_queue_is_first_come_first_served(jobs: JobManager, config: TrainingConfig) -> None:
