@@ -31,6 +31,7 @@ from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.units import format_percent
 
 _LEFT_OUT_SHOWN = 5
+"""Rows of a test set that cannot be used, of which the reason is printed."""
 _SHOWN = 12
 """Words of a kind that are printed."""
 
@@ -108,6 +109,7 @@ def parser() -> Parser:
 def run(arguments: Sequence[str], settings: Settings) -> int:
     """Evaluates the models one after the other."""
     given = parser().read(arguments)
+    given.max_samples = given.max_samples or None
     models, choice = names(given.models), choice_of(given)
     if given.output_file:
         if _ending(given) not in _ENDINGS:
@@ -146,7 +148,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             local_files_only=given.local_files_only,
             cache_dir=services.settings.cache,
             split=given.split,
-            max_samples=given.max_samples or None,
+            max_samples=given.max_samples,
             choice=choice,
             kept=_kept(services.settings),
             corrections=corrections,
@@ -224,7 +226,7 @@ def _corrections(given: argparse.Namespace, settings: Settings) -> Corrections:
     manifest = read_manifest(
         given.data,
         split=given.split,
-        max_rows=(given.max_samples or None) if is_of_the_hub(given.data) else None,
+        max_rows=given.max_samples if is_of_the_hub(given.data) else None,
         local_files_only=given.local_files_only,
         cache_dir=settings.cache,
     )

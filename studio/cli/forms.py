@@ -30,7 +30,7 @@ def compare(given: argparse.Namespace, settings: Settings, normalizer: str) -> i
         models[0],
         given.data,
         given.split,
-        given.max_samples or None,
+        given.max_samples,
         (given.min_audio_len, given.max_audio_len),
         TranscribeOptions(
             language=given.language, task=given.task, timestamps="none", num_beams=given.num_beams

@@ -91,14 +91,16 @@ class Capability:
 
     @property
     def verdict(self) -> str:
-        """`better`, `kept`, `worse`, or `unclear`: too few were counted to tell."""
+        """`better`, `kept`, `worse`, `neither` (the base cannot either), or `unclear`: too few to tell."""
         if self.clips < _FEW and self.check != "silence":  # its windows are always the same
             return "worse" if self.clips > 2 and self.high < _COLLAPSE else "unclear"
         if self.high < 0 and self.low < -_LEAST_LOSS:
             return "worse"
         if self.low > 0:
             return "better"
-        return "kept" if self.low >= -TOLERANCE else "unclear"
+        if self.low < -TOLERANCE:
+            return "unclear"
+        return "kept" if self.base or self.tuned else "neither"
 
     @property
     def is_kept(self) -> bool:
@@ -107,13 +109,8 @@ class Capability:
 
 
 def verdict_of(check: Mapping[str, Any]) -> str:
-    """The verdict in a check's JSON, or `neither`: where the base could do nothing, nothing was kept.
-
-    Older cards say only whether it was.
-    """
-    verdict = str(check.get("verdict") or ("kept" if check["is_kept"] else "worse"))
-    is_nothing = verdict == "kept" and check.get("base") == check.get("tuned") == 0
-    return "neither" if is_nothing else verdict
+    """The verdict in a check's JSON; older cards say only whether it was kept."""
+    return str(check.get("verdict") or ("kept" if check["is_kept"] else "worse"))
 
 
 @dataclass(frozen=True)

@@ -299,8 +299,6 @@ def _checked(row: Mapping[str, Any], is_synthetic: bool) -> tuple[str, ...]:
     low, high = _number(row.get("low")), _number(row.get("high"))
     apart = f"{100 * low:+.1f} to {100 * high:+.1f} points" if low is not None and high is not None else "–"
     verdict = str(row.get("verdict") or ("kept" if row.get("is_kept") else "worse"))
-    if verdict == "kept" and base == tuned == 0:
-        verdict = "neither"  # as `studio.evaluation.capabilities.verdict_of`
     shares = (format_percent(base), format_percent(tuned))
     return (f"{title}: {what}", *shares, apart, _VERDICTS.get(verdict, _VERDICTS["unclear"]))
 

@@ -161,8 +161,9 @@ def test_the_interval_says_what_can_be_told(low: float, high: float, verdict: st
 
 def test_where_the_base_could_do_nothing_nothing_was_kept() -> None:
     for tuned, verdict in ((0.0, "neither"), (0.1, "kept")):
-        assert verdict_of({"verdict": "kept", "base": 0.0, "tuned": tuned}) == verdict
-    assert verdict_of({"verdict": "unclear", "base": 0.0, "tuned": 0.0}) == "unclear"
+        found = Capability("long_form", 0.0, tuned, 8, 0.0, tuned)
+        assert (found.verdict, found.is_kept) == (verdict, True)
+    assert Capability("long_form", 0.0, 0.0, 2, 0.0, 0.0).verdict == "unclear"
 
 
 @pytest.mark.parametrize(("check", "known"), [("language", False), ("silence", True)])
