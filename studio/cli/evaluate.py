@@ -156,6 +156,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             on_step=on_step(line),
             on_progress=lambda done, total: line.update(f"transcribed {done} of {total} clips"),
         )
+    if evaluation.taken_up:
+        say(str(evaluation.taken_up))
     _say_left_out(evaluation)
     return _answer(given, evaluation, corrections)
 
@@ -234,7 +236,7 @@ def _corrections(given: argparse.Namespace, settings: Settings) -> Corrections:
     say(f"{len(found)} of {len(manifest.examples)} references are corrected.")
     if given.save_corrected:
         save_list(manifest, found, given.save_corrected)
-        say(f"Wrote {given.save_corrected}, with the columns that the studio reads and no others.")
+        say(f"Wrote {given.save_corrected}")
     return found
 
 

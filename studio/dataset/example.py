@@ -106,6 +106,8 @@ class Manifest:
     examples: Sequence[Example]
     """In memory if they are few; see `studio.dataset.sequences`."""
     problems: tuple[RowProblem, ...]
+    listed_in: Path | None = None
+    """The file that is the list, where there is one of text."""
 
     @cached_property
     def hash(self) -> str:

@@ -152,7 +152,8 @@ def _read_file(
     format_name: str = "",
 ) -> Manifest:
     """A list; `format_name` is what a plain one is called."""
-    return _read_listed(read_list(path, wanted), (), source, max_rows, wanted, format_name)
+    manifest = _read_listed(read_list(path, wanted), (), source, max_rows, wanted, format_name)
+    return replace(manifest, listed_in=path)
 
 
 def _read_listed(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio
-from studio.dataset.example import Example, Manifest
+from studio.dataset.example import Example, Manifest, RowProblem
 from studio.dataset.manifest import read_manifest
 from studio.dataset.shared import ends_of
 from studio.errors import ConfigError, DataError, ManifestError
@@ -28,7 +28,6 @@ from studio.evaluation.result import (
     ModelRow,
     NonSpeech,
     NormalizerRow,
-    ProblemRow,
     UtteranceRow,
 )
 from studio.evaluation.scripts import scripts_of
@@ -77,7 +76,7 @@ class _TestSet:
     examples: list[Example]
     durations: dict[int, float]
     loudnesses: dict[int, float]
-    problems: dict[int, ProblemRow]
+    problems: dict[int, RowProblem]
 
     def batches(self, done: Collection[int]) -> Iterator[list[tuple[int, NDArray[np.float32]]]]:
         """Clips that are not done, with their places, `BATCH_SIZE` at a time; one over 30 s comes alone."""
@@ -107,7 +106,7 @@ class _TestSet:
         try:
             samples = read_audio(example.audio_path, example.start_seconds, example.end_seconds)
         except DataError as error:
-            self.problems[place] = ProblemRow(example.line, str(example.audio_path), error.message())
+            self.problems[place] = RowProblem.from_error(example.line, str(example.audio_path), error)
             return None
         self.durations[place] = len(samples) / SAMPLING_RATE
         energy = float(np.dot(samples, samples)) / max(1, len(samples))
@@ -161,11 +160,12 @@ def evaluate(
     languages = [resolve_language(_language(options, clip)) for clip in clips]
     for model_id in model_ids:  # each of them before the first, which may take hours
         _require_languages(engines.look_up(model_id, choice), options.task, languages, clips, str(source))
-    problems = {-n: ProblemRow(p.line, p.audio_path, p.reason) for n, p in enumerate(manifest.problems, 1)}
+    problems = {-number: problem for number, problem in enumerate(manifest.problems, start=1)}
     tests = _TestSet(str(source), clips, {}, {}, problems)
     heard: list[_Heard] = []
     total = len(tests.examples) * len(model_ids)
     through: list[tuple[KeptTexts, str]] = []
+    before = 0
     sounds = _sounds_of(clips) if kept else ""
     asked = f"{tests.source} {Manifest(tests.source, '', clips, ()).hash}" if kept else ""
     for model_id in model_ids:
@@ -176,6 +176,7 @@ def evaluate(
         found = keeping.read() if keeping else KeptSoFar()
         heard.append(_Heard(found.model))
         _take_up(found, tests, heard[-1])
+        before += len(found.clips)
         if not found.model or len(found.clips) < len(clips) or non_speech:
             with engines.lease(model_id, choice, on_step) as engine:
                 heard[-1].model = engine.model_id
@@ -190,7 +191,7 @@ def evaluate(
                     texts = hear_non_speech(engine, _language(options, clips[0]), should_stop)
                     heard[-1].non_speech = figure_of(texts) if texts else None
         through += [(keeping, heard[-1].model)] if keeping else []
-    evaluation = _evaluation(tests, heard, normalizer)
+    evaluation = replace(_evaluation(tests, heard, normalizer), heard_before=before)
     if not (should_stop and should_stop()):
         for keeping, name in through:
             keeping.close(name)

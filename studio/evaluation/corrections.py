@@ -7,13 +7,14 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 from studio.dataset.columns import ALIASES, Wanted
 from studio.dataset.delimited import Row
 from studio.dataset.example import Example, Manifest
+from studio.dataset.formats.known import read_list
 from studio.dataset.rows import NO_SPEECH
 from studio.dataset.tables import check_text, rows_of
 from studio.errors import ConfigError, DataError
@@ -174,9 +175,14 @@ def _near(asked: Sequence[_Asked], examples: Iterable[Example]) -> dict[int | st
 # ---------------------------------------------------------------------- the new list
 
 
-def list_lines(examples: Iterable[Example], corrections: Corrections, folder: Path | None) -> Iterator[str]:
+def list_lines(
+    examples: Iterable[Example],
+    corrections: Corrections,
+    folder: Path | None,
+    others: Mapping[int, Mapping[str, Any]] | None = None,
+) -> Iterator[str]:
     """A list in JSON lines. Files in `folder`, where it will lie, are named from there, others by their whole
-    path; None: all by their name alone.
+    path; None: all by their name alone. `others` are more columns, by line.
     """
     before, told = None, ""
     for example in examples:
@@ -199,8 +205,24 @@ def list_lines(examples: Iterable[Example], corrections: Corrections, folder: Pa
                 {"start": part.start_seconds, "end": part.end_seconds, "text": part.text}
                 for part in example.segments
             ]
-        yield json.dumps({name: value for name, value in row.items() if value}, ensure_ascii=False) + "\n"
+        row = {name: value for name, value in row.items() if value}
+        yield json.dumps({**(others or {}).get(example.line, {}), **row}, ensure_ascii=False) + "\n"
         before, told = example, text
+
+
+def _other_columns(path: Path | None) -> dict[int, dict[str, Any]]:
+    """What a list has in columns that the studio does not read, by line."""
+    if path is None:
+        return {}
+    read = {"audio", *chain.from_iterable(ALIASES.values())}
+    return {
+        row.line: {
+            name: value
+            for name, value in row.values.items()
+            if name.strip().lower() not in read and value not in (None, "")
+        }
+        for row in read_list(path, Wanted(needs_text=False)).rows
+    }
 
 
 def _audio_name(path: Path, folder: Path | None) -> str:
@@ -237,7 +259,8 @@ def evaluated_clips(found: Evaluation) -> Manifest:
 
 
 def save_list(manifest: Manifest, corrections: Corrections, path: Path) -> None:
-    """Writes the list with its corrections to `path`, where nothing may be yet.
+    """Writes the list with its corrections to `path`, where nothing may be yet: the rows that can be used,
+    with all their columns.
 
     Raises:
         ConfigError: if there is something.
@@ -260,7 +283,8 @@ def save_list(manifest: Manifest, corrections: Corrections, path: Path) -> None:
         except FileExistsError as error:
             raise ConfigError("{path} is there already: name a new file.", path=path) from error
     try:
-        write_text(path, "".join(list_lines(manifest.examples, corrections, path.parent)))
+        others = _other_columns(manifest.listed_in)
+        write_text(path, "".join(list_lines(manifest.examples, corrections, path.parent, others)))
     except BaseException:
         path.unlink(missing_ok=True)
         raise

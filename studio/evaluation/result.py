@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar, get_origin, get_type_hints
 
+from studio.dataset.example import RowProblem
 from studio.evaluation.metrics import Comparison
 from studio.messages import Message
 
@@ -100,15 +101,6 @@ class UtteranceRow:
 
 
 @dataclass(frozen=True)
-class ProblemRow:
-    """A clip that was left out, for all models."""
-
-    line: int
-    audio_path: str
-    reason: Message
-
-
-@dataclass(frozen=True)
 class Evaluation:
     """What came out; clip by clip, and for each clip the models in their order."""
 
@@ -116,11 +108,23 @@ class Evaluation:
     models: tuple[ModelRow, ...]
     comparisons: tuple[ComparisonRow, ...]
     utterances: tuple[UtteranceRow, ...]
-    problems: tuple[ProblemRow, ...] = ()
+    problems: tuple[RowProblem, ...] = ()
+    """Rows that were left out, for all models."""
     reference_scripts: dict[str, int] = field(default_factory=dict)
     """The same of what was said."""
     normalizers: tuple[NormalizerRow, ...] = ()
     """All text normalisations beside each other; of each, the models in their order."""
+    heard_before: int = 0
+    """Texts that were taken from an earlier evaluation of the same clips, over all models."""
+
+    @property
+    def taken_up(self) -> Message | None:
+        """What a person is told of texts that were not heard anew."""
+        if not self.heard_before:
+            return None
+        return Message(
+            "Texts taken from an earlier evaluation of the same clips: {count}.", count=self.heard_before
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The answer of `evaluate --json`."""
@@ -155,16 +159,20 @@ class Evaluation:
             _rows(ComparisonRow, found["comparisons"]),
             utterances,
             _rows(
-                ProblemRow,
+                RowProblem,
                 ({**row, "reason": Message("{name}", name=str(row["reason"]))} for row in found["problems"]),
             ),
             _counts(found["reference_scripts"]),
             _rows(NormalizerRow, found["normalizers"]),
+            int(found.get("heard_before", 0)),
         )
 
     def figures(self) -> dict[str, Any]:
         """The same without what is said of each clip."""
-        problems = [{**asdict(row), "reason": str(row.reason)} for row in self.problems]
+        problems = [
+            {"line": row.line, "audio_path": row.audio_path, "reason": str(row.reason)}
+            for row in self.problems
+        ]
         found = asdict(replace(self, utterances=(), problems=()))
         return {"schema_version": SCHEMA_VERSION, **found, "problems": problems}
 

@@ -15,6 +15,7 @@ from studio.reports.evaluation_views import (
     clip_table,
     comparison_sentences,
     group_bars,
+    left_out_rows,
     normalizers_table,
     rates_table,
     script_note,
@@ -54,6 +55,7 @@ def evaluation_report(found: Evaluation, explorer: Explorer | None, locale: str,
     title = f"{tr('Evaluation', locale)}: {Path(found.source).name}"
     body: list[Child] = [
         tag("h1", title),
+        left_out_rows(found.problems, locale),
         rates_table(rows["models"], locale),
         comparison_sentences(rows["comparisons"], locale),
         script_note(rows, locale),

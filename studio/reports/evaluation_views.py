@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from studio.dataset.example import RowProblem
 from studio.dataset.rows import NO_SPEECH
 from studio.evaluation.corrections import LONGEST
 from studio.evaluation.explorer import Explorer, Group
@@ -14,6 +15,7 @@ from studio.evaluation.result import UtteranceRow
 from studio.evaluation.scripts import script_sentences
 from studio.evaluation.side_by_side import SideBySide
 from studio.options.choices import NORMALIZERS
+from studio.reports.data_views import problems_table
 from studio.reports.language_names import language_name
 from studio.reports.markup import Child, Html, table, tag
 from studio.translation import N_, paragraph, said, tr
@@ -101,6 +103,15 @@ def _comparison(row: Mapping[str, Any], locale: str) -> str:
     decide = N_("{b} makes fewer errors than {a} in {better} clips, more in {worse}.")
     counts = {name: row[name] for name in ("a", "b", "better", "worse")}
     return paragraph([tr(text, locale, **values), tr(decide, locale, **counts)], locale)
+
+
+def left_out_rows(problems: Sequence[RowProblem], locale: str) -> Html | None:
+    """How many rows of the test data the figures are without, and, unfolded, which and why."""
+    if not problems:
+        return None
+    told = tr("Rows left out, because they cannot be used: {count}.", locale, count=len(problems))
+    rows = problems_table(problems, locale)
+    return tag("details", tag("summary", told), rows, class_="note note-warning")
 
 
 def script_note(found: Mapping[str, Any], locale: str) -> Html:

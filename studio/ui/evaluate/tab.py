@@ -2,13 +2,14 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.dataset.example import RowProblem
 from studio.dataset.manifest import MOST_ROWS, read_manifest
 from studio.errors import ConfigError, DataError
 from studio.evaluation.compare import KEPT, evaluate, with_references
@@ -24,6 +25,7 @@ from studio.evaluation.corrections import (
 )
 from studio.evaluation.explorer import Explorer
 from studio.evaluation.result import Evaluation
+from studio.messages import Message
 from studio.options.checks import check_between
 from studio.options.choices import NORMALIZERS
 from studio.options.values import whole_number
@@ -31,6 +33,7 @@ from studio.registry.store import ModelRegistry
 from studio.reports.evaluation_report import evaluation_report
 from studio.reports.evaluation_views import (
     comparison_sentences,
+    left_out_rows,
     normalizers_table,
     rates_table,
     script_note,
@@ -44,7 +47,7 @@ from studio.serving.waiting import Line
 from studio.settings import Settings
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
-from studio.translation import N_, tr
+from studio.translation import N_, said, tr
 from studio.ui.evaluate.explorer import ExplorerView, Seen, build_explorer, remembered, shown
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, Held, compared_models, wire_work
@@ -90,6 +93,9 @@ class _Found:
     """None: nothing was heard."""
     files: dict[str, str]
     """Ending → content, as far as a page can hold them."""
+    taken_up: Message | None
+    """What was not heard anew."""
+    left_out: Sequence[RowProblem] = ()
     corrected: dict[int, str] = field(default_factory=dict)
     """What somebody has corrected in the list and has not saved."""
 
@@ -318,17 +324,21 @@ def _found(
     if sum(clip.duration_seconds for clip in packed) <= _MOST_SOUND_SECONDS:
         files["html"] = evaluation_report(found, explorer, locale, has_sound=has_sound)
     fitting = {end: text for end, text in files.items() if len(text) < _LARGEST_LINK}
-    return _Found(found.figures(), explorer, fitting, corrected or {})
+    return _Found(found.figures(), explorer, fitting, found.taken_up, found.problems, corrected or {})
 
 
 def _whole(found: _Found, was_stopped: bool, locale: str) -> list[Any]:
     """Tables and sentences of a finished evaluation."""
-    status = note(tr("Cancelled: these are the clips done so far.", locale), "warning") if was_stopped else ""
+    status = [
+        note(tr("Cancelled: these are the clips done so far.", locale), "warning") if was_stopped else None,
+        note(said(found.taken_up, locale)) if found.taken_up else None,
+        left_out_rows(found.left_out, locale),
+    ]
     result = with_names(found.evaluation, found.explorer)
     links = download_links(found.files, "evaluation", locale)
-    left_out = tr("Files of this size are written by python -m studio evaluate --output_file.", locale)
+    too_large = tr("Files of this size are written by python -m studio evaluate --output_file.", locale)
     return [
-        status,
+        join(status),
         rates_table(result["models"], locale),
         join(
             [
@@ -337,7 +347,7 @@ def _whole(found: _Found, was_stopped: bool, locale: str) -> list[Any]:
                 _normalizers(result["normalizers"], locale),
             ]
         ),
-        links if len(found.files) == _FILES else join([links, tag("p", left_out, class_="subdued")]),
+        links if len(found.files) == _FILES else join([links, tag("p", too_large, class_="subdued")]),
         *shown(found.explorer, locale, found.corrected),
     ]
 

@@ -163,6 +163,7 @@ def test_an_evaluation_that_was_cut_short_goes_on_where_it_was(
     )
     assert told[0] == 9, "the first eight of the first model are not heard again"
     assert found.utterances == whole.utterances
+    assert "same clips: 8." in str(found.taken_up) and whole.taken_up is None
 
 
 def test_the_same_clips_with_other_references_are_not_heard_again(

@@ -144,6 +144,28 @@ def test_files_beside_the_new_list_are_named_from_there(tmp_path: Path, demo_spe
     assert json.loads(line)["audio"] == {"path": "clips/a.ogg"}
 
 
+def test_columns_that_the_studio_does_not_read_stay(tmp_path: Path, demo_speech: Path) -> None:
+    sound = demo_speech / "audio" / "test-000.ogg"
+    texts = {
+        "list.csv": f"id,path,sentence,Accent,up_votes\nc1,{sound},turn on,Scots,\nc2,gone.ogg,x,,\n"
+        f"c3,{sound},good night,,2\n",
+        "list.jsonl": json.dumps({"id": "c1", "audio": str(sound), "text": "turn on", "Accent": ["Scots"]})
+        + "\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        manifest = read_manifest(tmp_path / name)
+        path = free_place(str(tmp_path / name), tmp_path)
+        save_list(manifest, {clip_of(manifest.examples[0]): "turn off"}, path)
+        first, *rest = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        assert (first["id"], first["sentence"]) == ("c1", "turn off") and "text" not in first
+        assert first["Accent"] in ("Scots", ["Scots"]) and "up_votes" not in first
+        assert [(row["id"], row["sentence"], row["up_votes"]) for row in rest] == (
+            [("c3", "good night", "2")] if name.endswith("csv") else []
+        )
+        assert read_manifest(path).examples[0].text == "turn off"
+
+
 def test_nothing_is_written_over_and_nothing_into_another_list(manifest: Manifest, tmp_path: Path) -> None:
     there = tmp_path / "there.jsonl"
     there.write_text("mine", encoding="utf-8")

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from studio.dataset.example import RowProblem
 from studio.evaluation.compare import every_normalizer
 from studio.evaluation.explorer import Explorer
 from studio.evaluation.result import Evaluation
@@ -43,6 +44,15 @@ def test_the_file_holds_all_and_runs_and_fetches_nothing(demo_speech: Path) -> N
         assert text in shown
     assert "data:audio" not in evaluation_report(made, Explorer(made), "en", has_sound=False)
     assert evaluation_report(Evaluation("list", (), (), ()), None, "en", has_sound=True).endswith("</html>\n")
+
+
+def test_rows_that_were_left_out_are_named_with_their_reason(demo_speech: Path) -> None:
+    made = found(demo_speech)
+    assert "<summary>" in (whole := evaluation_report(made, Explorer(made), "en", has_sound=False))
+    assert "left out" not in whole
+    gone = RowProblem.of(4, "/a/<b>.wav", "unusable", "There is no sound file {path}.", path="<b>.wav")
+    shown = evaluation_report(replace(made, problems=(gone,)), Explorer(made), "zh-CN", has_sound=False)
+    assert "略过" in shown and "/a/&lt;b&gt;.wav" in shown and "<b>.wav" not in shown
 
 
 def test_words_that_are_seldom_wrong_are_folded_away_and_none_is_left_out() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from studio.dataset.example import RowProblem
 from studio.dataset.manifest import read_manifest
 from studio.evaluation.corrections import clip_of
 from studio.evaluation.explorer import Explorer
@@ -72,6 +73,15 @@ def test_models_are_called_as_where_they_are_chosen_and_have_their_ids_in_files(
         assert "Demo model" in shown and "Mine" in shown
     assert model.choices == [("Demo model", "a"), ("Mine", "b")] and explorer.models == ["a", "b"]
     assert [row["id"] for row in json.loads(found.files["json"])["models"]] == ["a", "b"]
+
+
+def test_rows_that_were_left_out_and_texts_of_before_are_told(settings: Settings) -> None:
+    gone = RowProblem.of(7, "gone.wav", "unusable", "There is no sound file {path}.", path="gone.wav")
+    made = replace(evaluation(SAID, SAID), problems=(gone,), heard_before=2)
+    status = _whole(_looked_into(made, settings, "en"), False, "en")[0]
+    assert re.search(r"cannot be used: 1\..*gone\.wav.*There is no sound file", status)
+    assert "same clips: 2." in status
+    assert _whole(_looked_into(evaluation(SAID, SAID), settings, "en"), False, "en")[0] == ""
 
 
 def test_on_a_space_the_list_is_a_download_that_says_nothing_of_the_server(settings: Settings) -> None:
