@@ -118,6 +118,15 @@ class Forms:
     rows: tuple[FormRow, ...]
     recommended: str = ""
     """The name of the fastest that loses less than `MOST_LOST`; empty of too few clips."""
+    made: str = ""
+    """The export for faster-whisper that was made for it; empty where there was one."""
+
+    @property
+    def what_stays(self) -> Message | None:
+        """What is said of the export that was made."""
+        if not self.made:
+            return None
+        return Message("{model} was made for faster-whisper and stays among the models.", model=self.made)
 
     def to_json(self) -> dict[str, Any]:
         """As the card and the command have it."""
@@ -182,9 +191,12 @@ def compare_forms(
     metric = "cer" if writes_without_spaces(_language(asked, examples[0])) else "wer"
     tell = on_step or (lambda _doing, _share: None)
     services.registry.local_path(asked.model)
+    made = ""
     if any(form.program == FASTER_WHISPER for form in forms):
+        before = {spec.id for spec in services.registry.all()}
         # Made now: what it takes to make one is not what it takes to play it.
-        services.exporter.ensure(asked.model, lambda doing, _share: tell(doing, 0.0))
+        export = services.exporter.ensure(asked.model, lambda doing, _share: tell(doing, 0.0))
+        made = "" if export.id in before else export.id
     services.engines.unload_all(0.0)
     heard: list[tuple[Form, _Heard | Message]] = []
     for number, form in enumerate(forms):
@@ -200,7 +212,7 @@ def compare_forms(
         found = _refusal(form) or _beside(services.settings, asked, form, on_clip, should_stop)
         if found is not None:
             heard.append((form, found))
-    result = _compared(services, asked, heard, metric)
+    result = replace(_compared(services, asked, heard, metric), made=made)
     if result.clips and not (should_stop and should_stop()):
         spec = services.registry.get(asked.model)
         if spec.path is not None and spec.path.parent == services.registry.models:

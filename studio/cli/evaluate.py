@@ -15,14 +15,14 @@ from studio.cli.other_scripts import EVALUATION
 from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json, table
 from studio.cli.parsing import Parser, names
 from studio.dataset.manifest import read_manifest
-from studio.errors import ConfigError, DataError
+from studio.errors import ConfigError
 from studio.evaluation.compare import KEPT, evaluate
 from studio.evaluation.corrections import Corrections, clip_of, is_of_the_hub, read_corrections, save_list
 from studio.evaluation.explorer import Explorer
-from studio.evaluation.result import Evaluation
+from studio.evaluation.result import Evaluation, read_evaluation
 from studio.evaluation.scripts import script_sentences
 from studio.evaluation.side_by_side import hear_side_by_side, marked
-from studio.files import read_json, write_json, write_text
+from studio.files import write_json, write_text
 from studio.options.choices import NORMALIZERS, TASKS
 from studio.registry.store import DEMO_ID
 from studio.services import Services
@@ -186,13 +186,7 @@ def _made_before(given: argparse.Namespace) -> Evaluation:
             raise ConfigError(
                 "--result is an evaluation that was made before: leave out --{name}.", name=name
             )
-    try:
-        return Evaluation.from_json(read_json(given.result))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(
-            "{path} is no evaluation: name the .json that --output_file or the Evaluate tab has written.",
-            path=given.result,
-        ) from error
+    return read_evaluation(given.result)
 
 
 def _answer(given: argparse.Namespace, evaluation: Evaluation, corrections: Corrections) -> int:

@@ -40,6 +40,8 @@ def compare(given: argparse.Namespace, settings: Settings, normalizer: str) -> i
     )
     with Services.open(settings) as services, ProgressLine() as line:
         found = compare_forms(services, asked, on_step=on_step(line))
+    if found.what_stays:
+        say(str(found.what_stays))
     told = {"schema_version": SCHEMA_VERSION, **found.to_json()}
     if given.output_file:
         write_json(given.output_file, told)

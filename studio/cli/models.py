@@ -167,7 +167,7 @@ def forms_text(found: Any) -> str:
     rows = form_rows(found)
     if not rows:
         return ""
-    header = ("FORM", "WER", "CER", "LOSS (95 %)", "RTF", "MEMORY", "SIZE")
+    header = ("FORM", "WER", "CER", "LOSS (95 %)", "RTF", "MEMORY", "ON DISK")
     lines = [table(header, [cells for cells, problem in rows if problem is None])]
     lines += [f"{cells[0]}: {problem}" for cells, problem in rows if problem is not None]
     return "\n".join([*lines, SEARCHES, *(str(best) for best in [recommendation(found)] if best)])

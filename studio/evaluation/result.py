@@ -6,10 +6,13 @@ import math
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, TypeVar, get_origin, get_type_hints
 
 from studio.dataset.example import RowProblem
+from studio.errors import DataError
 from studio.evaluation.metrics import Comparison
+from studio.files import read_json
 from studio.messages import Message
 
 SCHEMA_VERSION = 1
@@ -184,6 +187,21 @@ class Evaluation:
         table.writeheader()
         table.writerows(vars(row) for row in self.utterances)
         return written.getvalue().replace("\0", "")  # at which readers of tables give up
+
+
+def read_evaluation(path: Path) -> Evaluation:
+    """One that was written as JSON.
+
+    Raises:
+        DataError: if it is none.
+    """
+    try:
+        return Evaluation.from_json(read_json(path))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            "{path} is no evaluation: name the .json that --output_file or the Evaluate tab has written.",
+            path=path,
+        ) from error
 
 
 def _rows(row_type: type[_Row], found: Iterable[Mapping[str, Any]]) -> tuple[_Row, ...]:

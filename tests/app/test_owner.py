@@ -197,6 +197,7 @@ def test_the_owner_publishes_from_the_page_to_the_end_and_sees_what_goes_first(
     assert hub.private == {name} and hub.names(name) >= {"model.safetensors", "README.md", "model.json"}
     assert (hub.root / name / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
     assert "license: mit" in (hub.root / name / "README.md").read_text("utf-8")
+    assert '},""],"is_generating":false' in told, "the field of the token is empty again"
     assert WRITES not in told and WRITES not in space.log()
     shutil.rmtree(folder)
 

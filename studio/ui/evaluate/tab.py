@@ -3,7 +3,8 @@
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -24,7 +25,7 @@ from studio.evaluation.corrections import (
     save_list,
 )
 from studio.evaluation.explorer import Explorer
-from studio.evaluation.result import Evaluation
+from studio.evaluation.result import Evaluation, read_evaluation
 from studio.messages import Message
 from studio.options.checks import check_between
 from studio.options.choices import NORMALIZERS
@@ -140,6 +141,13 @@ def build_evaluate_tab(
                     _("Evaluate"), variant="primary", interactive=False, elem_id="evaluate-start"
                 )
                 cancel = gr.Button(_("Cancel"), elem_id="evaluate-cancel")
+            saved = gr.UploadButton(
+                _("Open a saved evaluation (.json)"),  # type: ignore[arg-type]
+                file_types=[".json"],
+                size="sm",
+                visible=not settings.on_spaces,
+                elem_id="evaluate-open",
+            )
         with gr.Column(scale=3, min_width=320):
             status = gr.HTML(
                 _("The error rates will appear here, with every clip and its errors."),
@@ -154,7 +162,9 @@ def build_evaluate_tab(
         return _kept_corrections(settings_for(settings, request), explorer.evaluation.source)
 
     results = _Results(status, rates, comparisons, download, build_explorer(keep))
-    _wire(settings, registry, engines, tab, form, results, start, cancel)
+    tasks = Tasks(Line(at_once=1))
+    _wire(settings, registry, engines, tab, form, results, start, cancel, tasks)
+    _wire_opening(settings, registry, saved, results, tasks)
     _wire_saving(settings, registry, form, results)
     return EvaluateTab(form, results, registry)
 
@@ -213,8 +223,9 @@ def _wire(
     results: _Results,
     start: gr.Button,
     cancel: gr.Button,
+    tasks: Tasks,
 ) -> None:
-    tasks, outputs = Tasks(Line(at_once=1)), results.all()
+    outputs = results.all()
 
     def refresh(chosen: list[str] | None, request: gr.Request) -> list[Any]:
         """Models, languages, and the button that waits for them."""
@@ -350,6 +361,33 @@ def _whole(found: _Found, was_stopped: bool, locale: str) -> list[Any]:
         links if len(found.files) == _FILES else join([links, tag("p", too_large, class_="subdued")]),
         *shown(found.explorer, locale, found.corrected),
     ]
+
+
+def _wire_opening(
+    settings: Settings, registry: ModelRegistry, saved: gr.UploadButton, results: _Results, tasks: Tasks
+) -> None:
+    """An evaluation that was saved is looked into again; nothing is heard anew."""
+    outputs = results.all()
+
+    def opened(request: gr.Request, path: str) -> Task[Any, _Found]:
+        """The evaluation of an uploaded file. It names recordings, which on a Space may be anybody's."""
+        own, locale = settings_for(settings, request), request_locale(request)
+        if own.on_spaces:
+            raise ConfigError("A Space opens no saved evaluation: open it in a studio of your own.")
+        names = model_names(registry, locale)
+        return Task(
+            work=lambda _report, _should_stop: _looked_into(
+                replace(read_evaluation(Path(path)), heard_before=0), own, locale, names
+            ),
+            begun=progress_bar(None, tr("Reading the files", locale)),
+            finish=lambda found, was_stopped: _whole(found, was_stopped, locale),
+            others=len(outputs) - 1,
+            path=Path(path),
+        )
+
+    into_view = "() => document.getElementById('evaluate-status').scrollIntoView({block: 'nearest'})"
+    saved.upload(None, js=into_view, **QUIET)
+    saved.upload(**tasks.handler(opened, outputs, {"path": saved}), **QUIET)
 
 
 # ---------------------------------------------------------------------- the corrected list

@@ -14,12 +14,13 @@ from studio.options.choices import NORMALIZERS
 from studio.options.values import whole_number
 from studio.registry.spec import ModelSpec
 from studio.reports.forms_views import forms_table
+from studio.reports.markup import join
 from studio.reports.pieces import note, progress_bar
 from studio.runs.confinement import require_own_data
 from studio.services import Services
 from studio.serving.waiting import Line
 from studio.transcription.engine import TranscribeOptions
-from studio.translation import N_, tr
+from studio.translation import N_, said, tr
 from studio.ui.shared.access import require_own_models
 from studio.ui.shared.following import QUIET, UNCHECKED, follow_languages, wire_work
 from studio.ui.shared.forms import choices_of, languages_at_first
@@ -112,7 +113,11 @@ def _comparison(services: Services, asked: Asked, locale: str, *, is_filled: boo
         some = N_("Cancelled: these are the forms heard so far.")
         ended = tr(some if found.rows else N_("Cancelled."), locale)
         table = forms_table(found.to_json(), locale) if found.rows else ""
-        return [note(ended, "warning") if was_stopped else "", table, bool(found.rows)]
+        told = [
+            note(ended, "warning") if was_stopped else None,
+            note(said(found.what_stays, locale)) if found.what_stays else None,
+        ]
+        return [join(told), table, bool(found.rows)]
 
     return Task(
         work=lambda report, should_stop: compare_forms(

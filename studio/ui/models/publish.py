@@ -124,7 +124,7 @@ def wire_publish(parts: PublishParts, choice: Block, settings: Settings, registr
     outputs = [parts.status, parts.sent]
     shown = told_in(parts.status, show, outputs, form)
     parts.show.click(**shown, inputs_kwargs=form, **QUIET, **UNCHECKED)
-    work = tasks.handler(publish, outputs, {**form, "token": parts.token})
+    work = tasks.handler(publish, [*outputs, parts.token], {**form, "token": parts.token})
     wire_work([parts.start.click], parts.cancel, tasks.stops, **work, **QUIET, **UNCHECKED)
 
 
@@ -132,9 +132,13 @@ def _publish(publication: Publication, token: str, locale: str) -> Task[Any, str
     """Cancelled, it ends at once, and nothing of it is to be seen on the Hub."""
 
     def finish(address: str, _was_stopped: bool) -> list[Any]:
-        """Where it is published."""
+        """Where it is published; the token has served."""
         link = tag("a", address, href=address, target="_blank", rel="noopener")
-        return [tag("div", tr("Published:", locale), " ", link, class_="note note-good", role="status")]
+        return [
+            tag("div", tr("Published:", locale), " ", link, class_="note note-good", role="status"),
+            gr.skip(),
+            "",
+        ]
 
     name = publication.request.repo_id
     return Task(
@@ -144,7 +148,7 @@ def _publish(publication: Publication, token: str, locale: str) -> Task[Any, str
         begun=progress_bar(None, tr("Asking the Hub for {name} …", locale, name=name)),
         finish=finish,
         undone=N_("Cancelled: nothing was published."),
-        others=1,
+        others=2,
         filled=[publication_view(publication, locale)],
         outlives=True,
     )
