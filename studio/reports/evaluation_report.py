@@ -37,7 +37,7 @@ audio { width: 14rem; max-width: 100%; display: block; } .subdued { opacity: .7;
 .number { white-space: nowrap; } .group-bars td:last-child { width: 45%; } td { vertical-align: top; }
 .table-scroll { overflow-x: auto; } summary { font-weight: 600; margin-top: 1rem; }
 bdi { overflow-wrap: anywhere; }
-th.number { white-space: normal; overflow-wrap: normal; }
+th.number { white-space: normal; overflow-wrap: normal; } th:last-child { overflow-wrap: normal; }
 .utterances td:first-child, .normalizers td:first-child { min-width: 9rem; }
 .group-bars th:first-child { min-width: 7rem; }
 @media (max-width: 640px) {

@@ -42,7 +42,10 @@ def read(path):
 def transcribe(audio):
     if audio is None:
         return ""
-    samples = read(audio)
+    try:
+        samples = read(audio)
+    except (av.FFmpegError, IndexError, ValueError) as error:
+        raise gr.Error("This file has no sound that can be read: choose a recording.") from error
     heard = {"raw": samples, "sampling_rate": 16000}
     is_long = len(samples) > 30 * 16000
     return listen(heard, return_timestamps=is_long, LANGUAGE)["text"].strip()

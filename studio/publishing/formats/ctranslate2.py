@@ -21,8 +21,9 @@ _SPACE_APP = '''\
 
 from pathlib import Path
 
+import av
 import gradio as gr
-from faster_whisper import WhisperModel
+from faster_whisper import WhisperModel, decode_audio
 
 model = WhisperModel(str(Path(__file__).with_name("model")))
 
@@ -30,7 +31,11 @@ model = WhisperModel(str(Path(__file__).with_name("model")))
 def transcribe(audio):
     if audio is None:
         return ""
-    segments, _ = model.transcribe(audio)
+    try:
+        samples = decode_audio(audio)
+    except (av.FFmpegError, IndexError, ValueError) as error:
+        raise gr.Error("This file has no sound that can be read: choose a recording.") from error
+    segments, _ = model.transcribe(samples)
     return "".join(segment.text for segment in segments).strip()
 '''
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from gradio_client import Client, handle_file
+from gradio_client.exceptions import AppError
 
 from studio.dataset.audio import read_audio
 from studio.errors import ConfigError, HubUnreachableError, StudioError
@@ -309,6 +310,9 @@ def test_a_space_of_a_model_arrives_starts_and_writes_what_the_model_writes(
         heard = client.predict(
             handle_file(demo_speech / "samples" / "kitchen-light.flac"), api_name="/transcribe"
         )
+        (no_sound := tmp_path / "no-sound.wav").write_text("words alone", encoding="utf-8")
+        with pytest.raises(AppError, match="has no sound that can be read"):
+            client.predict(handle_file(no_sound), api_name="/transcribe")
     finally:
         process.kill()
         process.wait()
