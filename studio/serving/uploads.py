@@ -76,9 +76,12 @@ class Uploads:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def takes(self, size_bytes: int) -> bool:
-        """Whether there is room for so much more beside what is there and what comes in at the moment."""
+        """Whether there is room for so much more beside what is there and what comes in at the moment: of
+        what uploads may have, and on the disk.
+        """
         sizes = [size for place in self.folder.rglob("*") if (size := _size(place)) is not None]
-        return sum(sizes) + self._coming_bytes + size_bytes <= self.most_bytes and len(sizes) < _MOST_FILES
+        room_bytes = min(self.most_bytes - sum(sizes), shutil.disk_usage(self.folder).free)
+        return self._coming_bytes + size_bytes <= room_bytes and len(sizes) < _MOST_FILES
 
     def begin(self, size_bytes: int) -> None:
         """Counts what begins to come in."""

@@ -95,6 +95,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
+        """The gradients that were made with the loss, times the one of the loss."""
         scale = gradients[0] / ctx.count
         made, ctx.gradients = ctx.gradients, None
         for gradient in made:
@@ -131,6 +132,7 @@ def use_chunked_loss(model: Any, chunk_size: int, label_smoothing: float = 0.0) 
     plain = type(model).forward
 
     def forward(self: Any, input_features: Any = None, *, labels: Any = None, **options: Any) -> Any:
+        """As the model's own; given labels, with their loss and without logits."""
         from transformers.modeling_outputs import Seq2SeqLMOutput
         from transformers.models.whisper.modeling_whisper import shift_tokens_right
 

@@ -26,6 +26,7 @@ from studio.ui.shared.i18n import _
 from tests.studio_process import ROOT, StudioProcess, copy_checkout
 
 NOBODY = 65534
+DISK_BYTES = 128 * 1024 * 1024
 READS_ALL = "+dac_read_search"
 
 
@@ -39,6 +40,7 @@ def space(environ: dict[str, str]) -> Iterator[StudioProcess]:
         copy_checkout(checkout)
         make_read_only(checkout)
         own.mkdir()
+        has_disk = is_root() and mount_disk(own)
         command = [sys.executable, "app.py"]
         if is_root():
             os.chown(own, NOBODY, NOBODY)
@@ -60,6 +62,14 @@ def space(environ: dict[str, str]) -> Iterator[StudioProcess]:
             assert fingerprint(checkout) == before, "the checkout was written to"
         finally:
             make_writable(checkout)
+            if has_disk:
+                subprocess.run(["umount", "--lazy", own], check=True)
+
+
+def mount_disk(folder: Path) -> bool:
+    """A small disk of its own for a folder, where this machine's root may mount one."""
+    words = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", folder]
+    return subprocess.run(words, capture_output=True).returncode == 0
 
 
 def is_root() -> bool:
@@ -305,3 +315,25 @@ def test_a_file_that_is_too_large_is_refused(space: StudioProcess, tmp_path: Pat
     with large.open("rb") as file:
         answer = httpx.post(f"{space.url}/gradio_api/upload", files={"files": file}, timeout=120)
     assert answer.status_code == 413
+
+
+def test_what_finds_no_room_on_the_disk_is_refused_and_the_page_goes_on(
+    space: StudioProcess, client: Client, demo_speech: Path, tmp_path: Path
+) -> None:
+    if shutil.disk_usage(space.home).total != DISK_BYTES:
+        pytest.skip("needs a disk of its own, which only root can mount")
+    recording = tmp_path / "noise.wav"
+    soundfile.write(recording, np.random.default_rng(1).normal(0, 0.1, 16_000 * 60), 16_000)
+    filler = space.home.parent / "filler"
+    filler.write_bytes(bytes(shutil.disk_usage(space.home).free - 2**20))
+    with recording.open("rb") as file:
+        answer = httpx.post(f"{space.url}/gradio_api/upload", files={"files": file}, timeout=120)
+    assert answer.status_code == 413 and "no room for more uploads" in answer.text
+    speech = handle_file(demo_speech / "samples" / "kitchen-light.flac")
+    assert "kitchen" in client.predict(audio=speech, model="demo", api_name="/transcribe")["text"]
+    filler.write_bytes(bytes(shutil.disk_usage(space.home).free + filler.stat().st_size))
+    with pytest.raises(AppError):
+        client.predict(audio=speech, model="demo", api_name="/transcribe")
+    assert client.predict(base_model="demo", api_name="/estimate")
+    filler.unlink()
+    assert "kitchen" in client.predict(audio=speech, model="demo", api_name="/transcribe")["text"]

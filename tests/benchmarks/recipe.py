@@ -40,11 +40,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "usual": {"adapter_strength": 0.85},
     "seven tenths": {"adapter_strength": 0.7},
     "half": {"adapter_strength": 0.5},
+    "all weights": {"method": "full"},
+    "adalora": {"method": "adalora"},
 }
 """`before`: rate 1e-3, a tenth of the batches padded; `gentle`: the same with 3e-4; `whole`: with rehearsal,
 all that was learned is kept; `default`: as a run that names none of these, which chooses 0.85 or 0.7;
 `twice as often`: a window beside each batch of eight, as the default was before; then as much of what it
-learned as is written.
+learned as is written; and the default of other methods.
 """
 DATA = {
     "aishell": ("zh", {"num_train_epochs": 3.0}),
@@ -135,8 +137,10 @@ def _at_strength(home: Path, model: str, variant: str) -> tuple[str, float]:
 
     if variant == "base":
         return model, 0.0
-    made = float(read_json(home / "models" / model / CARD_FILE)["adapter_strength"])
-    strength = VARIANTS[variant].get("adapter_strength", made)
+    made = float(read_json(home / "models" / model / CARD_FILE).get("adapter_strength", 1))
+    if "adapter_strength" not in VARIANTS[variant]:
+        return model, made
+    strength = VARIANTS[variant]["adapter_strength"]
     copy = home / "models" / f"{model}-{round(100 * strength)}"
     if not copy.exists():
         shutil.copytree(home / "models" / model, copy)

@@ -44,6 +44,8 @@ class Disk:
     fails_at: int = -1
     steps: int = 0
     is_watched: bool = False
+    tried: int = 0
+    """Faults of all tests so far."""
     said_no: list[str] = field(default_factory=list)
 
     def asked(self, event: str, given: tuple[Any, ...]) -> None:
@@ -74,6 +76,13 @@ class Disk:
 DISK = Disk()
 
 
+@pytest.fixture(autouse=True)
+def counted(record_property: Callable[[str, object], None]) -> Iterator[None]:
+    before = DISK.tried
+    yield
+    record_property("disks without room", DISK.tried - before)
+
+
 @contextmanager
 def files_of_at_most(size_bytes: int) -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -102,6 +111,7 @@ def on_full_disks(
 
     def once(fault: Any) -> bool:
         is_done = False
+        DISK.tried += 1
         with suppress(StorageError), fault:
             do()
             is_done = True

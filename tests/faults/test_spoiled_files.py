@@ -5,6 +5,7 @@
 
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,9 @@ def answered(kind: str, path: Path) -> bool:
 
 
 @pytest.mark.parametrize("kind", READERS)
-def test_changed_bytes_are_read_or_refused(kind: str, tmp_path: Path) -> None:
+def test_changed_bytes_are_read_or_refused(
+    kind: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     chance = random.Random(kind)
     files = originals(kind, tmp_path)
     assert all(answered(kind, path) for path in files)
@@ -37,6 +40,7 @@ def test_changed_bytes_are_read_or_refused(kind: str, tmp_path: Path) -> None:
         copy.write_bytes(mutated(original.read_bytes(), chance))
         read += answered(kind, copy)
     assert read < TRIES[kind]
+    record_property("changed files", TRIES[kind])
 
 
 def test_what_was_found_once_is_a_sentence(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -90,9 +90,9 @@ def cut(folder: Path) -> Iterator[Path]:
 
 
 def test_a_file_of_a_model_that_is_cut_off_is_named_and_no_other_model_goes(
-    ask: Any, old_home: Path, demo_model: Path
+    ask: Any, old_home: Path, demo_model: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    models = old_home / "models"
+    models, tried = old_home / "models", 0
     shutil.copytree(demo_model, models / "whole")
     before = {model["id"]: model["problem"] for model in ask("models", "list")["models"]}
     for model in ("whole", "finished", "finished-ct2-int8"):
@@ -101,6 +101,8 @@ def test_a_file_of_a_model_that_is_cut_off_is_named_and_no_other_model_goes(
             shown = ask("models", "show", model)["problem"]
             assert problems == {**before, model: shown}, path
             assert (path.name in shown) is (path.name not in UNREAD), path
+            tried += 1
+    record_property("cut files", tried)
     for name in UNREAD:
         (models / "whole" / name).write_bytes(b"")
     (row,) = ask("transcribe", DEMO_SPEECH / "samples" / "kitchen-light.flac", "--model", "whole")
@@ -108,9 +110,9 @@ def test_a_file_of_a_model_that_is_cut_off_is_named_and_no_other_model_goes(
 
 
 def test_a_file_of_a_run_that_is_cut_off_hides_no_run_and_says_what_is_not_known(
-    ask: Any, run_studio: RunStudio, old_home: Path
+    ask: Any, run_studio: RunStudio, old_home: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    before = {run["run_id"]: run for run in ask("runs", "list")}
+    before, tried = {run["run_id"]: run for run in ask("runs", "list")}, 0
     for run_id, whole in before.items():
         folder, state = old_home / "runs" / run_id, whole["state"]
         without_settings = state if state == "finished" else "failed"
@@ -123,6 +125,8 @@ def test_a_file_of_a_run_that_is_cut_off_hides_no_run_and_says_what_is_not_known
             assert shown.returncode == 0 and run_id in shown.stdout, path
             if path in broken:
                 assert "without a result" in shown.stderr or str(path) in shown.stderr, path
+            tried += 1
+    record_property("cut files", tried)
 
 
 def test_a_home_that_may_only_be_read_is_listed_and_heard_with_and_a_run_in_it_is_refused_in_one_sentence(
