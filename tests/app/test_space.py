@@ -332,7 +332,7 @@ def test_what_finds_no_room_on_the_disk_is_refused_and_the_page_goes_on(
     speech = handle_file(demo_speech / "samples" / "kitchen-light.flac")
     assert "kitchen" in client.predict(audio=speech, model="demo", api_name="/transcribe")["text"]
     filler.write_bytes(bytes(shutil.disk_usage(space.home).free + filler.stat().st_size))
-    with pytest.raises(AppError):
+    with pytest.raises(httpx.HTTPStatusError, match="413"):
         client.predict(audio=speech, model="demo", api_name="/transcribe")
     assert client.predict(base_model="demo", api_name="/estimate")
     filler.unlink()
