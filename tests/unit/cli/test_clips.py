@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from studio.cli import evaluate
+from studio.dataset.example import RowProblem
 from studio.errors import ConfigError, DataError
 from studio.evaluation.explorer import Explorer
-from studio.evaluation.result import ComparisonRow, Evaluation, NonSpeech, NormalizerRow, ProblemRow
+from studio.evaluation.result import ComparisonRow, Evaluation, NonSpeech, NormalizerRow
 from studio.files import read_json, write_json
 from studio.messages import Message
 from studio.settings import Settings
@@ -21,7 +22,7 @@ WHOLE = replace(
     FOUND,
     models=tuple(replace(row, non_speech=NonSpeech(1.0, 0.0, 60.0)) for row in FOUND.models),
     comparisons=(ComparisonRow("wer", 0.1, -0.1, 0.2, False, 1, 2, "a", "b"),),
-    problems=(ProblemRow(6, "6.wav", Message("{name}", name="broken")),),
+    problems=(RowProblem(6, Message("{name}", name="broken"), "6.wav"),),
     normalizers=tuple(NormalizerRow("none", name, 0.1, 0.1, 0, 0) for name in "ab"),
 )
 """With something in every table."""
