@@ -167,7 +167,7 @@ class Evaluation:
             ),
             _counts(found["reference_scripts"]),
             _rows(NormalizerRow, found["normalizers"]),
-            int(found.get("heard_before", 0)),
+            operator.index(found.get("heard_before", 0)),
         )
 
     def figures(self) -> dict[str, Any]:
