@@ -22,15 +22,8 @@ MOST_PROCESSES = 4
 OLDEST, NEWEST = (3, 11), (3, 13)
 SLOW = tuple(f"tests/benchmarks/slow/{name}.py" for name in ("kills", "fuzz", "crowd", "notebook", "grid"))
 """Files that pytest does not find by itself."""
-CHROMIUM_NAMES = (
-    "chromium-headless-shell",
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-)
-"""The first, Chromium without a window, takes a fifth less of the processor."""
-CHROMIUM_PACKAGES = ("chromium-headless-shell", "fonts-noto-cjk")
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROMIUM_PACKAGES = ("chromium", "fonts-noto-cjk")
 
 
 def main() -> int:
