@@ -31,6 +31,7 @@ Corrections = Mapping[Clip, str]
 LONGEST = 10_000
 """Characters of a reference."""
 _TEXTS = ("reference", *ALIASES["text"])
+_HALF = re.compile("[\ud800-\udfff]")
 _SUFFIX = "-corrected"
 _WITH_SUFFIX = re.compile(rf"{_SUFFIX}(-\d+)?$")
 
@@ -206,7 +207,10 @@ def list_lines(
                 for part in example.segments
             ]
         row = {name: value for name, value in row.items() if value}
-        yield json.dumps({**(others or {}).get(example.line, {}), **row}, ensure_ascii=False) + "\n"
+        more = (others or {}).get(example.line, {})
+        # What nobody has read may hold half a surrogate, which JSON can say and UTF-8 cannot.
+        has_half = _HALF.search(json.dumps(more, ensure_ascii=False)) is not None
+        yield json.dumps({**more, **row}, ensure_ascii=has_half) + "\n"
         before, told = example, text
 
 

@@ -149,7 +149,9 @@ def test_columns_that_the_studio_does_not_read_stay(tmp_path: Path, demo_speech:
     texts = {
         "list.csv": f"id,path,sentence,Accent,up_votes\nc1,{sound},turn on,Scots,\nc2,gone.ogg,x,,\n"
         f"c3,{sound},good night,,2\n",
-        "list.jsonl": json.dumps({"id": "c1", "audio": str(sound), "text": "turn on", "Accent": ["Scots"]})
+        "list.jsonl": json.dumps(
+            {"id": "c1", "audio": str(sound), "text": "turn on", "Accent": ["Scots"], "note": "\ud800"}
+        )
         + "\n",
     }
     for name, text in texts.items():
