@@ -5,11 +5,13 @@ the English one. A value may be a message, or several of them in a row (`Joined`
 language. An error is a message that is raised (`studio.errors`).
 """
 
+import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
-Plain = str | list["Plain"] | dict[str, "Plain"]
-"""What of a message goes into JSON: texts, and messages that are values of it."""
+Plain = str | int | float | list["Plain"] | dict[str, "Plain"]
+"""What of a message goes into JSON: texts and numbers, and messages that are values of it."""
 
 
 class Message:
@@ -64,14 +66,24 @@ def from_plain(values: Mapping[str, Plain]) -> dict[str, object]:
 def _to_plain(value: object) -> Plain:
     if isinstance(value, Message):
         return {"template": value.template, "values": to_plain(value.values)}
-    return [_to_plain(item) for item in value.items] if isinstance(value, Joined) else str(value)
+    if isinstance(value, Joined):
+        return [_to_plain(item) for item in value.items]
+    # A template may want a number to be one; JSON has none that is not finite.
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return str(value)
 
 
 def message_from(template: object, values: Mapping[str, Plain] | None, text: object) -> Message:
-    """A message as a file has it: its template and values as `to_plain` wrote them, or its text alone."""
-    if not template:
-        return Message("{text}", text=str(text))
-    return Message(str(template), **from_plain(values or {}))
+    """A message as a file has it: its template and values as `to_plain` wrote them; its text alone, if it has
+    no others, or some that do not fit each other.
+    """
+    with suppress(ValueError, LookupError, TypeError, AttributeError):
+        if template:
+            message = Message(str(template), **from_plain(values or {}))
+            str(message)
+            return message
+    return Message("{text}", text=str(text))
 
 
 def _from_plain(value: Plain) -> object:

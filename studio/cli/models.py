@@ -1,7 +1,7 @@
 """`models`: what the Models tab does: list, show, rename, delete; and the card that would be published."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from studio.cli.output import say, show, show_json, table
@@ -124,8 +124,7 @@ def _description(spec: ModelSpec) -> str:
         "folder": str(spec.path or "not on this disk"),
         "base model": spec.base_model or "",
         "note": released.note if released else "",
-        "languages": ", ".join(LANGUAGES[code].title() for code in few_languages(spec))
-        or ("many" if spec.is_multilingual else "English"),
+        "languages": _languages(spec),
         "license": released.license if released else "",
         "size": format_bytes(spec.size_bytes) if spec.size_bytes else "",
         "made": spec.created,
@@ -140,6 +139,18 @@ def _description(spec: ModelSpec) -> str:
     if loss and (command := _gentler(spec)):
         say(f"Train it so: {command}")
     return "\n".join([*first, *(f"{name.ljust(width)}{value}" for name, value in lines.items())])
+
+
+def _languages(spec: ModelSpec) -> str:
+    if few := few_languages(spec):
+        return _named(few)
+    if not spec.is_multilingual:
+        return "English"
+    return f"many, tuned to {_named(spec.languages)}" if spec.languages else "many"
+
+
+def _named(codes: Iterable[str]) -> str:
+    return ", ".join(LANGUAGES[code].title() for code in codes)
 
 
 def _exports(exports: Sequence[ModelSpec]) -> str:

@@ -13,7 +13,8 @@ from studio.dataset.example import RowProblem
 from studio.errors import DataError
 from studio.evaluation.metrics import Comparison
 from studio.files import read_json
-from studio.messages import Message
+from studio.messages import Message, message_from, to_plain
+from studio.translation import catalogue
 
 SCHEMA_VERSION = 1
 _MOST = 2**53
@@ -161,10 +162,7 @@ class Evaluation:
             models,
             _rows(ComparisonRow, found["comparisons"]),
             utterances,
-            _rows(
-                RowProblem,
-                ({**row, "reason": Message("{name}", name=str(row["reason"]))} for row in found["problems"]),
-            ),
+            _rows(RowProblem, map(_problem_of, found["problems"])),
             _counts(found["reference_scripts"]),
             _rows(NormalizerRow, found["normalizers"]),
             operator.index(found.get("heard_before", 0)),
@@ -173,7 +171,13 @@ class Evaluation:
     def figures(self) -> dict[str, Any]:
         """The same without what is said of each clip."""
         problems = [
-            {"line": row.line, "audio_path": row.audio_path, "reason": str(row.reason)}
+            {
+                "line": row.line,
+                "audio_path": row.audio_path,
+                "reason": str(row.reason),
+                "template": row.reason.template,
+                "values": to_plain(row.reason.values),
+            }
             for row in self.problems
         ]
         found = asdict(replace(self, utterances=(), problems=()))
@@ -217,6 +221,13 @@ def _rows(row_type: type[_Row], found: Iterable[Mapping[str, Any]]) -> tuple[_Ro
             if not isinstance(value, kinds[name]) or (isinstance(value, int) and abs(value) > _MOST):
                 raise TypeError("a value is of another kind")
     return rows
+
+
+def _problem_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row that was left out, with its reason as it can be said in any language, if it is one of ours."""
+    known = row.get("template") if row.get("template") in catalogue("zh-CN") else None
+    reason = message_from(known, row.get("values"), row["reason"])
+    return {"line": row["line"], "audio_path": row["audio_path"], "reason": reason}
 
 
 def _accepted(kind: Any) -> Any:

@@ -21,6 +21,7 @@ from studio.options.arguments import config_to_dict
 from studio.options.training import TrainingConfig
 from tests.conftest import RunStudio
 from tests.studio_process import ROOT, command
+from tests.unit.registry.conftest import make_adapter
 from tests.unit.transcription.small_models import save_adapter
 
 
@@ -294,6 +295,9 @@ def test_models_show_lists_what_was_made_of_a_model_with_its_proof_and_what_was_
     told = "finished-ct2-int8 ctranslate2 int8 2.81 MiB 12 of 30 tokens differ (3 clips)"
     assert " ".join(shown[place + 1].split()) == told
     assert "EXPORT" not in run_studio("models", "show", "finished-ct2-int8").stdout
+    card = {"schema_version": 1, "base_model": "openai/whisper-tiny", "languages": ["zh", "cy"]}
+    make_adapter(studio_home / "models" / "tuned", "openai/whisper-tiny", card=card)
+    assert "many, tuned to Chinese, Welsh" in run_studio("models", "show", "tuned").stdout
     path = studio_home / "models" / "finished" / "model.json"
     forms = {"rows": [{"name": "ggml:q8_0", "wer": 0.125}], "recommended": "ggml:q8_0", "clips": 9}
     path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), "forms": forms}), encoding="utf-8")

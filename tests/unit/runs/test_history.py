@@ -5,6 +5,7 @@ from pathlib import Path
 from studio.messages import Message
 from studio.runs.history import Histories, History
 from studio.training.events import EventLog
+from studio.translation import said
 
 
 def write_run(log: EventLog, steps: range) -> None:
@@ -69,6 +70,18 @@ def test_evaluation_data_and_warnings_are_kept(tmp_path: Path) -> None:
     assert (history.phase, history.warnings) == ("evaluating", [Message("{text}", text="Careful.")])
     log.write("phase", phase="training")
     assert Histories().read(tmp_path / "events.jsonl").eval_progress is None
+
+
+def test_a_warning_keeps_its_numbers_and_one_that_does_not_fit_its_template_its_text(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "events.jsonl")
+    reason = Message("The duration is {duration:g} s: there is no sound.", duration=0.0)
+    log.warn(Message("Row {row:,}: {reason}", row=1200, reason=reason))
+    log.write("warning", text="As it was.", template="It lasts {seconds:g} s.", values={"seconds": "2"})
+    log.write("warning", text="Not whole.", template="It lasts {seconds:g} s.")
+    warnings = Histories().read(tmp_path / "events.jsonl").warnings
+    first = "Row 1,200: The duration is 0 s: there is no sound."
+    assert [str(warning) for warning in warnings] == [first, "As it was.", "Not whole."]
+    assert said(warnings[0], "zh-CN") != first
 
 
 def test_what_is_not_training_has_time_left_by_its_own_pace() -> None:

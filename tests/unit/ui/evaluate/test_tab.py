@@ -11,8 +11,9 @@ from studio.dataset.example import RowProblem
 from studio.dataset.manifest import read_manifest
 from studio.evaluation.corrections import clip_of
 from studio.evaluation.explorer import Explorer
-from studio.evaluation.result import ComparisonRow
+from studio.evaluation.result import ComparisonRow, Evaluation
 from studio.settings import Settings
+from studio.translation import said
 from studio.ui.evaluate.tab import _brought_down, _kept_corrections, _looked_into, _saved, _whole
 from tests.unit.evaluation.test_explorer import evaluation
 
@@ -76,11 +77,17 @@ def test_models_are_called_as_where_they_are_chosen_and_have_their_ids_in_files(
 
 
 def test_rows_that_were_left_out_and_texts_of_before_are_told(settings: Settings) -> None:
-    gone = RowProblem.of(7, "gone.wav", "unusable", "There is no sound file {path}.", path="gone.wav")
+    gone = RowProblem.of(7, "gone.wav", "unusable", "There is no audio file {path}.", path="gone.wav")
     made = replace(evaluation(SAID, SAID), problems=(gone,), heard_before=2)
     status = _whole(_looked_into(made, settings, "en"), False, "en")[0]
-    assert re.search(r"cannot be used: 1\..*gone\.wav.*There is no sound file", status)
+    assert re.search(r"cannot be used: 1\..*gone\.wav.*There is no audio file", status)
     assert "same clips: 2." in status
+    saved = json.loads(json.dumps(made.to_json()))
+    opened = _looked_into(Evaluation.from_json(saved), settings, "zh-CN")
+    assert said(gone.reason, "zh-CN") in _whole(opened, False, "zh-CN")[0], "in the reader's language"
+    saved["problems"][0] |= {"template": "{path:>99999999}"}
+    opened = _looked_into(Evaluation.from_json(saved), settings, "zh-CN")
+    assert str(gone.reason) in _whole(opened, False, "zh-CN")[0], "a sentence of another make is as it is"
     assert _whole(_looked_into(evaluation(SAID, SAID), settings, "en"), False, "en")[0] == ""
 
 
