@@ -6,8 +6,7 @@ language. An error is a message that is raised (`studio.errors`).
 """
 
 import math
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 Plain = str | int | float | list["Plain"] | dict[str, "Plain"]
@@ -58,9 +57,13 @@ def to_plain(values: Mapping[str, object]) -> dict[str, Plain]:
     return {name: _to_plain(value) for name, value in values.items()}
 
 
-def from_plain(values: Mapping[str, Plain]) -> dict[str, object]:
-    """Values as `to_plain` wrote them."""
-    return {name: _from_plain(value) for name, value in values.items()}
+def from_plain(values: Mapping[str, Plain], known: Container[object] | None = None) -> dict[str, object]:
+    """Values as `to_plain` wrote them.
+
+    Raises:
+        ValueError: if one is a message whose template is not `known`, where that is given.
+    """
+    return {name: _from_plain(value, known) for name, value in values.items()}
 
 
 def _to_plain(value: object) -> Plain:
@@ -74,22 +77,12 @@ def _to_plain(value: object) -> Plain:
     return str(value)
 
 
-def message_from(template: object, values: Mapping[str, Plain] | None, text: object) -> Message:
-    """A message as a file has it: its template and values as `to_plain` wrote them; its text alone, if it has
-    no others, or some that do not fit each other.
-    """
-    with suppress(ValueError, LookupError, TypeError, AttributeError):
-        if template:
-            message = Message(str(template), **from_plain(values or {}))
-            str(message)
-            return message
-    return Message("{text}", text=str(text))
-
-
-def _from_plain(value: Plain) -> object:
+def _from_plain(value: Plain, known: Container[object] | None) -> object:
     if isinstance(value, list):
-        return Joined(tuple(map(_from_plain, value)))
+        return Joined(tuple(_from_plain(item, known) for item in value))
     if isinstance(value, dict):
-        inner = value["values"]
-        return Message(str(value["template"]), **from_plain(inner if isinstance(inner, dict) else {}))
+        template, inner = value["template"], value["values"]
+        if known is not None and template not in known:
+            raise ValueError("a sentence of another make")
+        return Message(str(template), **from_plain(inner if isinstance(inner, dict) else {}, known))
     return value

@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from studio.messages import Joined, Message
+from studio.messages import Joined, Message, from_plain
 
 LOCALES: Mapping[str, str] = {"en": "English", "zh-CN": "简体中文", "zh-TW": "繁體中文"}
 """Locale and its name for people. These spellings are the ones that Gradio's front end knows."""
@@ -42,6 +44,19 @@ def _said(value: object, locale: str) -> object:
 def said(message: Message, locale: str) -> str:
     """A message or an error in the visitor's language."""
     return tr(message.template, locale, **message.values)
+
+
+def message_from(template: object, values: Any, text: object) -> Message:
+    """A message as a file has it: its template and values as `to_plain` wrote them, if they are ours and fit
+    each other, else its text alone: a template of another make may ask for a terabyte of blanks.
+    """
+    known = catalogue("zh-CN")
+    with suppress(ValueError, LookupError, TypeError, AttributeError):
+        if isinstance(template, str) and template in known:
+            message = Message(template, **from_plain(values or {}, known))
+            str(message)
+            return message
+    return Message("{text}", text=str(text))
 
 
 def paragraph(sentences: Iterable[str], locale: str) -> str:

@@ -25,6 +25,7 @@ from studio.messages import Message, to_plain
 from studio.options.choices import NORMALIZERS
 from studio.publishing.formats import FORMATS, exports_of
 from studio.registry.spec import ModelKind
+from studio.reports.forms_views import FEWEST_CLIPS
 from studio.runs.process import end_tree
 from studio.services import Services
 from studio.settings import Settings
@@ -47,8 +48,6 @@ PLAYED = {
 """Engine → what it may compute in; which of them this machine can, shows."""
 MOST_LOST = 0.01
 """A form is recommended if, at the far end of its interval, it makes no more errors than that in addition."""
-_FEWEST_CLIPS = 5
-"""Of fewer, an interval says nothing."""
 _MOST_TOKENS = 224
 _LONGEST = 30 * SAMPLING_RATE
 _LOOK_SECONDS = 0.5
@@ -290,7 +289,7 @@ def _compared(
                 found.memory_bytes,
             )
         )
-    is_told = len(places) >= _FEWEST_CLIPS
+    is_told = len(places) >= FEWEST_CLIPS
     safe = [row for row in rows if is_told and row.high is not None and row.high < MOST_LOST]
     best = min(safe, key=lambda row: row.real_time_factor or 0.0, default=None)
     name = services.registry.get(asked.model).id

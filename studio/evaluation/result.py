@@ -13,8 +13,8 @@ from studio.dataset.example import RowProblem
 from studio.errors import DataError
 from studio.evaluation.metrics import Comparison
 from studio.files import read_json
-from studio.messages import Message, message_from, to_plain
-from studio.translation import catalogue
+from studio.messages import Message, to_plain
+from studio.translation import message_from
 
 SCHEMA_VERSION = 1
 _MOST = 2**53
@@ -225,8 +225,7 @@ def _rows(row_type: type[_Row], found: Iterable[Mapping[str, Any]]) -> tuple[_Ro
 
 def _problem_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row that was left out, with its reason as it can be said in any language, if it is one of ours."""
-    known = row.get("template") if row.get("template") in catalogue("zh-CN") else None
-    reason = message_from(known, row.get("values"), row["reason"])
+    reason = message_from(row.get("template"), row.get("values"), row["reason"])
     return {"line": row["line"], "audio_path": row["audio_path"], "reason": reason}
 
 

@@ -3,7 +3,6 @@ measured or what the model's card kept of it.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from studio.messages import Message
@@ -11,7 +10,7 @@ from studio.publishing.formats import form_of
 from studio.registry.spec import ModelSpec
 from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import badge, note
-from studio.translation import N_, catalogue, said, tr
+from studio.translation import N_, message_from, said, tr
 from studio.units import format_bytes, format_percent
 
 COLUMNS = (
@@ -25,6 +24,9 @@ COLUMNS = (
 _PROVEN = ("different_tokens", "tokens", "clips")
 _FIGURES = ("wer", "cer", "low", "high", "real_time_factor", "memory_bytes", "size_bytes")
 
+FEWEST_CLIPS = 5
+"""Of fewer, an interval says nothing, and none is recommended."""
+_TOO_FEW = N_("Too few clips to recommend a form: take five or more.")
 SEARCHES = N_(
     "Each engine searches as it does by default: faster-whisper with five beams, the others with one."
 )
@@ -89,20 +91,16 @@ def _row(row: Mapping[str, Any]) -> tuple[list[str], Message | None]:
     told = row.get("problem")
     if not isinstance(told, Mapping):
         return cells, None
-    template, values = str(told.get("template")), told.get("values")
-    plain = {name: text for name, text in values.items() if isinstance(text, str)} if values else {}
-    problem = Message("{text}", text=str(told.get("text"))[:300])
-    if template in catalogue("zh-CN"):  # one of ours: any other may ask for a terabyte of blanks
-        with suppress(KeyError):
-            problem = Message(template, **plain)
-            str(problem)
-    return cells, problem
+    return cells, message_from(told.get("template"), told.get("values"), str(told.get("text"))[:300])
 
 
 def recommendation(found: Any) -> Message | None:
-    """Which form to deploy, and why; None where none was heard, or all lose too much."""
-    if not isinstance(found, Mapping) or not found.get("recommended"):
+    """Which form to deploy, and why; None where none was heard."""
+    if not isinstance(found, Mapping):
         return None
+    if not found.get("recommended"):
+        clips = _number(found.get("clips"))
+        return Message(_TOO_FEW) if clips is not None and clips < FEWEST_CLIPS else None
     return Message(
         "{form} is the fastest form that loses less than 1 point ({metric}, at the far end of its 95 % "
         "interval; {clips} clips).",
@@ -122,7 +120,7 @@ def forms_table(found: Any, locale: str) -> Html | None:
     for cells, problem in rows:
         if problem is None:
             words: list[Child] = [child for word in cells[0].split(":") for child in (tag("code", word), " ")]
-            is_best = best is not None and cells[0] == best.values["form"]
+            is_best = best is not None and cells[0] == best.values.get("form")
             words += [badge(tr("Recommended", locale), "good")] if is_best else []
             shown.append([tag("span", words), *cells[1:]])
     headers = [tr(column, locale) for column in COLUMNS]
@@ -134,7 +132,7 @@ def forms_table(found: Any, locale: str) -> Html | None:
     of_model = tr("Forms of {model}", locale, model=str(found.get("model"))[:60])
     return tag(
         "div",
-        note(said(best, locale), "good") if best else None,
+        note(said(best, locale), "good" if best.values else "info") if best else None,
         table(headers, shown, numeric=range(1, len(headers)), caption=of_model, class_="stacked forms-table")
         if shown
         else None,

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from studio.messages import Message, message_from
+from studio.messages import Message
 from studio.runs.kinds import EVENT, fitting
 from studio.runs.status import METRICS, EvalPoint
 from studio.training.events import RunPhase, read_events
+from studio.translation import message_from
 
 log = logging.getLogger(__name__)
 

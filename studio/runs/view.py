@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from studio.messages import Message, message_from
+from studio.messages import Message
 from studio.runs import process
 from studio.runs.disk import checkpoints_bytes, free_bytes, removable_bytes
 from studio.runs.history import History
@@ -23,6 +23,7 @@ from studio.runs.status import (
 from studio.training.checkpoints import last_checkpoint
 from studio.training.retry import read_retries
 from studio.training.run_dir import RunDir
+from studio.translation import message_from
 
 
 def view(run: RunDir, history: History | None, *, with_curves: bool = True) -> RunStatus:

@@ -249,8 +249,15 @@ def _languages(spec: ModelSpec, locale: str) -> str:
     """By name where a model knows a few."""
     if not spec.is_multilingual:
         return tr(N_("English only"), locale)
-    names = (language_name(code, locale) for code in few_languages(spec))
-    return tr(N_(", "), locale).join(names) or tr(N_("many"), locale)
+    if few := few_languages(spec):
+        return _language_names(few, locale)
+    if spec.languages:
+        return tr(N_("many, tuned to {names}"), locale, names=_language_names(spec.languages, locale))
+    return tr(N_("many"), locale)
+
+
+def _language_names(codes: Iterable[str], locale: str) -> str:
+    return tr(N_(", "), locale).join(language_name(code, locale) for code in codes)
 
 
 def _dimensions(dimensions: ModelDimensions | None, locale: str) -> Html | None:

@@ -81,3 +81,10 @@ def test_a_card_that_somebody_has_written_shows_what_can_be_read_of_it(value: An
         assert "<b>" not in str(forms_table(found, "zh-CN"))
         assert all(len(cells) == 7 and "  " not in str(problem) for cells, problem in form_rows(found))
     assert recommendation({"recommended": value, "metric": value}) is None or value
+
+
+def test_of_few_clips_no_form_is_recommended_and_that_is_said() -> None:
+    rows = [{"name": "faster-whisper:int8", "wer": 0.5, "cer": 0.2, "low": 0.0, "high": 0.0}]
+    assert "片段太少" in str(forms_table({"rows": rows, "clips": 4}, "zh-CN"))
+    assert "Too few clips" in forms_text({"rows": rows, "clips": 4})
+    assert "Too few clips" not in forms_text({"rows": rows, "clips": 5})

@@ -75,13 +75,14 @@ def test_evaluation_data_and_warnings_are_kept(tmp_path: Path) -> None:
 def test_a_warning_keeps_its_numbers_and_one_that_does_not_fit_its_template_its_text(tmp_path: Path) -> None:
     log = EventLog(tmp_path / "events.jsonl")
     reason = Message("The duration is {duration:g} s: there is no sound.", duration=0.0)
-    log.warn(Message("Row {row:,}: {reason}", row=1200, reason=reason))
-    log.write("warning", text="As it was.", template="It lasts {seconds:g} s.", values={"seconds": "2"})
-    log.write("warning", text="Not whole.", template="It lasts {seconds:g} s.")
+    log.warn(Message("Line {line} is not used: {reason}", line=12, reason=reason))
+    log.write("warning", text="As it was.", template=reason.template, values={"duration": "0"})
+    log.write("warning", text="Not whole.", template=reason.template)
+    log.write("warning", text="Of another make.", template="{blanks:>99999999}", values={"blanks": ""})
     warnings = Histories().read(tmp_path / "events.jsonl").warnings
-    first = "Row 1,200: The duration is 0 s: there is no sound."
-    assert [str(warning) for warning in warnings] == [first, "As it was.", "Not whole."]
-    assert said(warnings[0], "zh-CN") != first
+    first = "Line 12 is not used: The duration is 0 s: there is no sound."
+    assert [str(warning) for warning in warnings] == [first, "As it was.", "Not whole.", "Of another make."]
+    assert said(warnings[0], "zh-CN") == "不使用第 12 行：时长是 0 秒：没有声音。"
 
 
 def test_what_is_not_training_has_time_left_by_its_own_pace() -> None:

@@ -247,7 +247,7 @@ def test_what_is_said_within_an_error_or_a_warning_is_translated_with_it(locale:
     write_json(folder.config, config_to_dict(TrainingConfig()))
     events = EventLog(folder.events)
     lost = Joined((CHECK_NAMES["timestamps"], CHECK_NAMES["silence"]))
-    template = "The base is better at: {names}. Clips with times, longer clips or fewer epochs help."
+    template = "The base is better at: {names}. A gentler run forgets less."
     events.warn(Message(template, names=lost))
     error = nothing_left(TrainingConfig(), Shortage(OUT_OF_MEMORY, "training", 7, 2**31, 2**30))
     write_json(folder.result, Outcome(error=error).to_json({}))
