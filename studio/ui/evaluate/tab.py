@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.dataset.example import RowProblem
 from studio.dataset.manifest import MOST_ROWS, read_manifest
 from studio.errors import ConfigError, DataError
 from studio.evaluation.compare import KEPT, evaluate, with_references
@@ -26,7 +25,6 @@ from studio.evaluation.corrections import (
 )
 from studio.evaluation.explorer import Explorer
 from studio.evaluation.result import Evaluation, read_evaluation
-from studio.messages import Message
 from studio.options.checks import check_between
 from studio.options.choices import NORMALIZERS
 from studio.options.values import whole_number
@@ -88,15 +86,11 @@ class _Results:
 class _Found:
     """An evaluation, looked into, and its files: made by the thread that has done it."""
 
-    evaluation: dict[str, Any]
-    """Its figures, without the clips."""
+    evaluation: Evaluation
     explorer: Explorer | None
     """None: nothing was heard."""
     files: dict[str, str]
     """Ending → content, as far as a page can hold them."""
-    taken_up: Message | None
-    """What was not heard anew."""
-    left_out: Sequence[RowProblem] = ()
     corrected: dict[int, str] = field(default_factory=dict)
     """What somebody has corrected in the list and has not saved."""
 
@@ -335,17 +329,17 @@ def _found(
     if sum(clip.duration_seconds for clip in packed) <= _MOST_SOUND_SECONDS:
         files["html"] = evaluation_report(found, explorer, locale, has_sound=has_sound)
     fitting = {end: text for end, text in files.items() if len(text) < _LARGEST_LINK}
-    return _Found(found.figures(), explorer, fitting, found.taken_up, found.problems, corrected or {})
+    return _Found(found, explorer, fitting, corrected or {})
 
 
 def _whole(found: _Found, was_stopped: bool, locale: str) -> list[Any]:
     """Tables and sentences of a finished evaluation."""
     status = [
         note(tr("Cancelled: these are the clips done so far.", locale), "warning") if was_stopped else None,
-        note(said(found.taken_up, locale)) if found.taken_up else None,
-        left_out_rows(found.left_out, locale),
+        note(said(taken_up, locale)) if (taken_up := found.evaluation.taken_up) else None,
+        left_out_rows(found.evaluation.problems, locale),
     ]
-    result = with_names(found.evaluation, found.explorer)
+    result = with_names(found.evaluation.figures(), found.explorer)
     links = download_links(found.files, "evaluation", locale)
     too_large = tr("Files of this size are written by python -m studio evaluate --output_file.", locale)
     return [
