@@ -231,6 +231,8 @@ def _corrections(given: argparse.Namespace, settings: Settings) -> Corrections:
     if given.save_corrected:
         save_list(manifest, found, given.save_corrected)
         say(f"Wrote {given.save_corrected}")
+        if manifest.problems:
+            say(f"Rows left out of it, because they cannot be used: {len(manifest.problems)}.")
     return found
 
 

@@ -524,6 +524,7 @@ def test_an_evaluation_is_told_kept_corrected_and_told_again(
     second = run_studio(*common, "list.jsonl", *corrected, "--output_file", "report.html", "--embed_audio")
     assert second.returncode == 0, second.stderr
     assert "1 of 3 references are corrected." in second.stderr and "Wrote new.jsonl" in second.stderr
+    assert "Rows left out of it, because they cannot be used: 1." in second.stderr
     assert re.search(r"^demo: [\d,]+ words per hour of non-speech", second.stdout, re.MULTILINE)
     report = (tmp_path / "report.html").read_text("utf-8")
     assert report.count("data:audio/") == 3 and "xylophone 0/1" in second.stdout

@@ -427,6 +427,7 @@ def _saved(
     lines = {clip_of(example): number for number, example in enumerate(manifest.examples, start=1)}
     text = N_("Saved as {path}. Corrected references: {count}. The figures below are those of this list.")
     told = note(tr(text, locale, count=len(corrections), path=place), "good")
+    told = join([told, left_out_rows(manifest.problems, locale)])
     return with_references(found, corrections, str(place), lines), told, str(place)
 
 
