@@ -226,7 +226,8 @@ def _rows(row_type: type[_Row], found: Iterable[Mapping[str, Any]]) -> tuple[_Ro
 def _problem_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row that was left out, with its reason as it can be said in any language, if it is one of ours."""
     reason = message_from(row.get("template"), row.get("values"), row["reason"])
-    return {"line": row["line"], "audio_path": row["audio_path"], "reason": reason}
+    rest = {name: value for name, value in row.items() if name not in ("template", "values")}
+    return {**rest, "reason": reason}
 
 
 def _accepted(kind: Any) -> Any:

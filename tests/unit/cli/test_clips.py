@@ -122,7 +122,8 @@ def test_a_file_that_is_no_whole_evaluation_is_refused(tmp_path: Path, settings:
         for table in ("models", "comparisons", "normalizers", "utterances", "problems")
         for name, value in whole[table][0].items()
         for other in (["x"], "x" if isinstance(value, int | float | dict) else {})
-        if name != "reason" and (name, other) != ("non_speech", {})
+        # Of a reason that cannot be read in other languages the text is taken.
+        if name not in ("reason", "template", "values") and (name, other) != ("non_speech", {})
     )
     for found in (
         *others,
