@@ -57,6 +57,12 @@ def to_plain(values: Mapping[str, object]) -> dict[str, Plain]:
     return {name: _to_plain(value) for name, value in values.items()}
 
 
+def message_to_plain(message: Message) -> dict[str, Plain]:
+    """A sentence for JSON: its text for programs, template and values for whoever tells it in another
+    language (`translation.message_from`)."""
+    return {"text": str(message), "template": message.template, "values": to_plain(message.values)}
+
+
 def from_plain(values: Mapping[str, Plain], known: Container[object] | None = None) -> dict[str, object]:
     """Values as `to_plain` wrote them.
 

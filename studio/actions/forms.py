@@ -21,7 +21,7 @@ from studio.evaluation.metrics import error_rates, paired_bootstrap
 from studio.evaluation.normalize import writes_without_spaces
 from studio.lazy_imports import transformers_library
 from studio.memory.measure import PeakMeter
-from studio.messages import Message, to_plain
+from studio.messages import Message, message_to_plain
 from studio.options.choices import NORMALIZERS
 from studio.publishing.formats import FORMATS, exports_of
 from studio.registry.spec import ModelKind
@@ -129,7 +129,9 @@ class Forms:
 
     def to_json(self) -> dict[str, Any]:
         """As the card and the command have it."""
-        rows = [{**asdict(replace(row, problem=None)), "problem": _plain(row.problem)} for row in self.rows]
+        rows = [
+            {**asdict(row), "problem": row.problem and message_to_plain(row.problem)} for row in self.rows
+        ]
         return {**asdict(replace(self, rows=())), "rows": rows}
 
 
@@ -215,7 +217,8 @@ def compare_forms(
     if result.clips and not (should_stop and should_stop()):
         spec = services.registry.get(asked.model)
         if spec.path is not None and spec.path.parent == services.registry.models:
-            services.registry.annotate(spec.id, {"forms": result.to_json()})
+            # What was made is news of this comparison alone: the next time it was there before.
+            services.registry.annotate(spec.id, {"forms": replace(result, made="").to_json()})
     return result
 
 
@@ -249,12 +252,6 @@ def _language(asked: Asked, clip: Example) -> str:
     """What is said in a clip, as far as anybody says so."""
     told = asked.options.language
     return told if resolve_language(told) != AUTO else clip.language or AUTO
-
-
-def _plain(problem: Message | None) -> dict[str, Any] | None:
-    if problem is None:
-        return None
-    return {"text": str(problem), "template": problem.template, "values": to_plain(problem.values)}
 
 
 # ---------------------------------------------------------------------- side by side

@@ -1,7 +1,7 @@
 """`models`: what the Models tab does: list, show, rename, delete; and the card that would be published."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from studio.cli.output import say, show, show_json, table
@@ -12,15 +12,15 @@ from studio.options.arguments import command_line, config_from_dict
 from studio.publishing.card import model_card
 from studio.publishing.formats import exports_of, key_of
 from studio.registry.catalog import find_released
-from studio.registry.languages import LANGUAGES
-from studio.registry.listing import few_languages
 from studio.registry.spec import ModelSource, ModelSpec
 from studio.reports.forms_views import SEARCHES, form_rows, proof_of, recommendation, weights_of
+from studio.reports.language_names import languages_of
 from studio.services import Services
 from studio.serving.commands import ways_to_serve
 from studio.settings import Settings
 from studio.training.after_check import loss_of, unchecked_of
 from studio.training.learning_rate import gentler, learning_rate_for
+from studio.translation import DEFAULT_LOCALE
 from studio.units import format_bytes
 
 SCHEMA_VERSION = 1
@@ -124,7 +124,7 @@ def _description(spec: ModelSpec) -> str:
         "folder": str(spec.path or "not on this disk"),
         "base model": spec.base_model or "",
         "note": released.note if released else "",
-        "languages": _languages(spec),
+        "languages": languages_of(spec, DEFAULT_LOCALE),
         "license": released.license if released else "",
         "size": format_bytes(spec.size_bytes) if spec.size_bytes else "",
         "made": spec.created,
@@ -139,18 +139,6 @@ def _description(spec: ModelSpec) -> str:
     if loss and (command := _gentler(spec)):
         say(f"Train it so: {command}")
     return "\n".join([*first, *(f"{name.ljust(width)}{value}" for name, value in lines.items())])
-
-
-def _languages(spec: ModelSpec) -> str:
-    if few := few_languages(spec):
-        return _named(few)
-    if not spec.is_multilingual:
-        return "English"
-    return f"many, tuned to {_named(spec.languages)}" if spec.languages else "many"
-
-
-def _named(codes: Iterable[str]) -> str:
-    return ", ".join(LANGUAGES[code].title() for code in codes)
 
 
 def _exports(exports: Sequence[ModelSpec]) -> str:

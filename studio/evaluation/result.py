@@ -13,7 +13,7 @@ from studio.dataset.example import RowProblem
 from studio.errors import DataError
 from studio.evaluation.metrics import Comparison
 from studio.files import read_json
-from studio.messages import Message, to_plain
+from studio.messages import Message, message_to_plain
 from studio.translation import message_from
 
 SCHEMA_VERSION = 1
@@ -170,16 +170,11 @@ class Evaluation:
 
     def figures(self) -> dict[str, Any]:
         """The same without what is said of each clip."""
-        problems = [
-            {
-                "line": row.line,
-                "audio_path": row.audio_path,
-                "reason": str(row.reason),
-                "template": row.reason.template,
-                "values": to_plain(row.reason.values),
-            }
-            for row in self.problems
-        ]
+        problems = []
+        for row in self.problems:
+            told = message_to_plain(row.reason)
+            reason = told.pop("text")
+            problems.append({"line": row.line, "audio_path": row.audio_path, "reason": reason, **told})
         found = asdict(replace(self, utterances=(), problems=()))
         return {"schema_version": SCHEMA_VERSION, **found, "problems": problems}
 

@@ -26,7 +26,7 @@ _FIGURES = ("wer", "cer", "low", "high", "real_time_factor", "memory_bytes", "si
 
 FEWEST_CLIPS = 5
 """Of fewer, an interval says nothing, and none is recommended."""
-_TOO_FEW = N_("Too few clips to recommend a form: take five or more.")
+_TOO_FEW = N_("Too few clips to recommend a form: take {fewest} or more.")
 SEARCHES = N_(
     "Each engine searches as it does by default: faster-whisper with five beams, the others with one."
 )
@@ -100,7 +100,7 @@ def recommendation(found: Any) -> Message | None:
         return None
     if not found.get("recommended"):
         clips = _number(found.get("clips"))
-        return Message(_TOO_FEW) if clips is not None and clips < FEWEST_CLIPS else None
+        return Message(_TOO_FEW, fewest=FEWEST_CLIPS) if clips is not None and clips < FEWEST_CLIPS else None
     return Message(
         "{form} is the fastest form that loses less than 1 point ({metric}, at the far end of its 95 % "
         "interval; {clips} clips).",

@@ -1,10 +1,12 @@
 """Names of Whisper's languages, as visitors call them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 from studio.registry.languages import LANGUAGES
-from studio.translation import DEFAULT_LOCALE, tr
+from studio.registry.listing import few_languages
+from studio.registry.spec import ModelSpec
+from studio.translation import DEFAULT_LOCALE, N_, tr
 
 _BABEL_LOCALES = {"zh-CN": "zh-Hans", "zh-TW": "zh-Hant"}
 """What Babel calls a language of the page, where that is not the same."""
@@ -17,11 +19,26 @@ def language_name(code: str, locale: str) -> str:
     return _names(locale).get(code, code)
 
 
+def languages_of(spec: ModelSpec, locale: str) -> str:
+    """What a model hears: by name where it knows a few, or was tuned to some."""
+    if not spec.is_multilingual:
+        return tr(N_("English only"), locale)
+    if few := few_languages(spec):
+        return _in_a_row(few, locale)
+    if spec.languages:
+        return tr(N_("many, tuned to {names}"), locale, names=_in_a_row(spec.languages, locale))
+    return tr(N_("many"), locale)
+
+
 def language_choices(locale: str) -> list[tuple[str, str]]:
     """Every language of Whisper for a dropdown, after `auto`: by name; in Chinese, where names have no order
     that everybody knows, by how much of each Whisper has heard."""
     named = [(f"{name} ({code})", code) for code, name in _names(locale).items()]
     return [(tr("Automatic", locale), "auto"), *(named if locale.startswith("zh") else sorted(named))]
+
+
+def _in_a_row(codes: Iterable[str], locale: str) -> str:
+    return tr(N_(", "), locale).join(language_name(code, locale) for code in codes)
 
 
 @cache

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.files import append_json_line, read_json_lines
-from studio.messages import Message, to_plain
+from studio.messages import Message, message_to_plain
 
 VERSION = 1
 
@@ -68,8 +68,7 @@ class EventLog:
 
     def warn(self, sentence: Message) -> None:
         """Appends a `warning`."""
-        values = to_plain(sentence.values)
-        self.write("warning", text=str(sentence), template=sentence.template, values=values)
+        self.write("warning", **message_to_plain(sentence))
 
 
 def read_events(path: Path, offset: int = 0) -> tuple[list[Mapping[str, Any]], int]:

@@ -8,11 +8,10 @@ from studio.memory.plan import MemoryEstimate
 from studio.messages import Message
 from studio.publishing.formats import form_of
 from studio.registry.catalog import find_released
-from studio.registry.listing import few_languages
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.reports.forms_views import exports_table, forms_table
-from studio.reports.language_names import language_name
+from studio.reports.language_names import languages_of
 from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import badge, definition_list, note
 from studio.training.after_check import loss_of, unchecked_of
@@ -222,7 +221,7 @@ def model_details(
         (tr("Kind", locale), tr(form_of(spec).label, locale)),
         (tr("Source", locale), tr(SOURCE_NAMES[spec.source], locale)),
         (tr("Base model", locale), known_name(spec.base_model, locale)),
-        (tr("Languages", locale), _languages(spec, locale)),
+        (tr("Languages", locale), languages_of(spec, locale)),
         (tr("Size on disk", locale), format_bytes(spec.size_bytes) if spec.size_bytes else None),
         (tr("Folder", locale), tag("code", str(spec.path)) if spec.path and not is_public else None),
         (tr("Created", locale), spec.created[:16].replace("T", " ") or None),
@@ -243,21 +242,6 @@ def model_details(
         _card({name: value for name, value in spec.card.items() if name != "forms"}, locale),
         class_="model-details",
     )
-
-
-def _languages(spec: ModelSpec, locale: str) -> str:
-    """By name where a model knows a few."""
-    if not spec.is_multilingual:
-        return tr(N_("English only"), locale)
-    if few := few_languages(spec):
-        return _language_names(few, locale)
-    if spec.languages:
-        return tr(N_("many, tuned to {names}"), locale, names=_language_names(spec.languages, locale))
-    return tr(N_("many"), locale)
-
-
-def _language_names(codes: Iterable[str], locale: str) -> str:
-    return tr(N_(", "), locale).join(language_name(code, locale) for code in codes)
 
 
 def _dimensions(dimensions: ModelDimensions | None, locale: str) -> Html | None:
