@@ -54,6 +54,17 @@ def test_forms_hear_the_same_clips_and_what_one_cannot_do_is_its_row(services: S
     assert "推薦" in table and "faster-whisper 無法" in table
 
 
+def test_the_export_that_a_comparison_makes_is_named_and_not_kept_in_the_card(services: Services) -> None:
+    (home,) = HOMES.iterdir()
+    shutil.rmtree(services.registry.models / "mine")
+    shutil.copytree(home / "models" / "finished", services.registry.models / "finished")
+    asked = replace(MINE, model="finished", max_samples=1, forms=("faster-whisper:int8",))
+    found = compare_forms(services, asked)
+    assert services.registry.get(found.made).path == services.registry.models / found.made
+    assert f"{found.made} was made for faster-whisper and stays" in str(found.what_stays)
+    assert services.registry.get("finished").card["forms"]["made"] == ""
+
+
 def test_who_cancels_before_the_first_form_has_no_figures_and_keeps_none(services: Services) -> None:
     found = compare_forms(services, replace(MINE, forms=("faster-whisper",)), should_stop=lambda: True)
     assert (found.rows, found.clips, found.recommended) == ((), 0, "")
