@@ -14,6 +14,7 @@ from studio.cli.forms import compare
 from studio.cli.other_scripts import EVALUATION
 from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json, table
 from studio.cli.parsing import Parser, names
+from studio.dataset.example import RowProblem
 from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError
 from studio.evaluation.compare import KEPT, evaluate
@@ -158,17 +159,15 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         )
     if evaluation.taken_up:
         say(str(evaluation.taken_up))
-    _say_left_out(evaluation)
     return _answer(given, evaluation, corrections)
 
 
-def _say_left_out(evaluation: Evaluation) -> None:
+def _say_left_out(problems: Sequence[RowProblem], has_all: bool) -> None:
     """Rows of the test set that could not be used, and why: what is counted is without them."""
-    problems = evaluation.problems
     for row in problems[:_LEFT_OUT_SHOWN]:
         say(f"Left out: line {row.line}: {row.reason}")
-    if len(problems) > _LEFT_OUT_SHOWN:
-        say(f"Left out: {len(problems) - _LEFT_OUT_SHOWN:,} more; --output_file FILE.json names all.")
+    if more := len(problems[_LEFT_OUT_SHOWN:]):
+        say(f"Left out: {more:,} more; {'the file' if has_all else '--output_file FILE.json'} names all.")
 
 
 def _kept(settings: Settings) -> Path | None:
@@ -191,6 +190,7 @@ def _made_before(given: argparse.Namespace) -> Evaluation:
 
 def _answer(given: argparse.Namespace, evaluation: Evaluation, corrections: Corrections) -> int:
     """What came out: as files, and printed, with the errors and the clips that are asked for."""
+    _say_left_out(evaluation.problems, has_all=bool(given.result) or _ending(given) in (".json", ".html"))
     explorer = Explorer(evaluation) if evaluation.utterances else None
     result = evaluation.to_json()
     if given.errors and explorer:

@@ -96,7 +96,7 @@ def _summary(made: ModelSpec) -> str:
             if proof["equal"]
             else f"differs in {proof['different_tokens']} of {proof['tokens']} tokens from"
         )
-        lines.append(f"The {proof['b']} {verdict} the {proof['a']} ({proof['clips']} clips).")
+        lines.append(f"{proof['b'].capitalize()} {verdict} {proof['a']} ({proof['clips']} clips).")
     if how := form_of(made).proof_note:
         lines.append(str(how))
     if loss := loss_of(made.card.get("capabilities")):

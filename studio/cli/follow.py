@@ -185,7 +185,7 @@ def before_and_after(status: RunStatus) -> list[str]:
         f"{name.upper()}{away}: {format_percent(base[name])} → {format_percent(final[name])}"
         if base
         else f"{name.upper()}{away}: {format_percent(final[name])}"
-        for name in ("wer", "cer")
+        for name in (("cer", "wer") if status.metric == "cer" else ("wer", "cer"))
     ]
 
 

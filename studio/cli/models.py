@@ -26,6 +26,7 @@ from studio.units import format_bytes
 SCHEMA_VERSION = 1
 _ACTIONS = {"list": 0, "show": 1, "card": 1, "rename": 2, "delete": 1}
 """Action → how many names it takes."""
+_FROM = {ModelSource.TRAINED: "made here"}
 
 
 def parser() -> Parser:
@@ -103,8 +104,8 @@ def _list(specs: Sequence[ModelSpec]) -> str:
     rows = [
         (
             spec.id,
-            spec.kind.value,
-            spec.source.value,
+            key_of(spec) or spec.kind.value,
+            _FROM.get(spec.source, spec.source.value),
             spec.base_model or "",
             format_bytes(spec.size_bytes) if spec.size_bytes else "",
             str(spec.problem or ""),

@@ -7,7 +7,7 @@ from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.cli.train import finish
 from studio.errors import ConfigError
-from studio.runs.comparison import best_rates, differing_options
+from studio.runs.comparison import best_rates, change_by_metric, differing_options
 from studio.runs.disk import free_bytes
 from studio.runs.manager import JobState, RunStatus
 from studio.services import Services
@@ -75,7 +75,9 @@ def _list(services: Services, as_json: bool, most: int | None) -> None:
 
 
 def how_far(status: RunStatus) -> str:
-    """Beside its state, which it does not say again."""
+    """Beside its state, which it does not say again; of what is finished, how the errors changed."""
+    if status.state is JobState.FINISHED:
+        return change_by_metric(status)
     return progress(status).removeprefix(status.state.value).removeprefix(" · ")
 
 

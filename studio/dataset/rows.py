@@ -13,6 +13,7 @@ from studio.dataset.delimited import Row
 from studio.dataset.example import Example, RowProblem, TextSegment
 from studio.dataset.tables import number_of
 from studio.errors import DataError, ManifestError
+from studio.messages import Joined
 from studio.options.choices import TASKS
 
 NO_SPEECH = "<|nospeech|>"
@@ -101,7 +102,7 @@ def _find(audio: str, folders: Sequence[Path], within: Sequence[Path]) -> tuple[
     raise ManifestError(
         "There is no audio file {audio} (looked in {folders}).",
         audio=audio,
-        folders=" and ".join(str(folder) for folder in folders),
+        folders=Joined(tuple(str(folder) for folder in folders)),
     )
 
 

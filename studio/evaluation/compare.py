@@ -78,6 +78,11 @@ class _TestSet:
     loudnesses: dict[int, float]
     problems: dict[int, RowProblem]
 
+    @property
+    def left_out(self) -> tuple[RowProblem, ...]:
+        """Rows that cannot be used, by their line."""
+        return tuple(sorted(self.problems.values(), key=lambda row: row.line))
+
     def batches(self, done: Collection[int]) -> Iterator[list[tuple[int, NDArray[np.float32]]]]:
         """Clips that are not done, with their places, `BATCH_SIZE` at a time; one over 30 s comes alone."""
         batch: list[tuple[int, NDArray[np.float32]]] = []
@@ -156,11 +161,12 @@ def evaluate(
     _check(model_ids, normalizer)
     reading: dict[str, Any] = {"local_files_only": local_files_only, "cache_dir": cache_dir}
     manifest = read_manifest(source, split=split, max_rows=max_samples, **reading)
-    clips = _clips_of(manifest, source, seconds, corrections or {})
-    languages = [resolve_language(_language(options, clip)) for clip in clips]
+    clips, languages, unknown = _spoken(_clips_of(manifest, source, seconds, corrections or {}), options)
+    if not clips:
+        raise _none_usable(str(source), unknown[0])
     for model_id in model_ids:  # each of them before the first, which may take hours
         _require_languages(engines.look_up(model_id, choice), options.task, languages, clips, str(source))
-    problems = {-number: problem for number, problem in enumerate(manifest.problems, start=1)}
+    problems = {-number: problem for number, problem in enumerate((*manifest.problems, *unknown), 1)}
     tests = _TestSet(str(source), clips, {}, {}, problems)
     heard: list[_Heard] = []
     total = len(tests.examples) * len(model_ids)
@@ -217,6 +223,35 @@ def _clips_of(
             high=longest,
         )
     return [replace(clip, text=corrections.get(clip_of(clip), clip.text)) for clip in clips]
+
+
+def _spoken(
+    clips: Sequence[Example], options: TranscribeOptions
+) -> tuple[list[Example], list[str], list[RowProblem]]:
+    """Clips and the language of each; and those whose row names a language that Whisper has not.
+
+    Raises:
+        ConfigError: if the language for all is such a one.
+    """
+    resolve_language(options.language)
+    kept, languages, problems = [], [], []
+    for clip in clips:
+        try:
+            languages.append(resolve_language(_language(options, clip)))
+        except ConfigError as error:
+            problems.append(RowProblem.from_error(clip.line, str(clip.audio_path), error))
+        else:
+            kept.append(clip)
+    return kept, languages, problems
+
+
+def _none_usable(source: str, first: RowProblem) -> ManifestError:
+    return ManifestError(
+        "Not one clip of {source} can be used; the first problem, in line {line}: {reason}",
+        source=source,
+        line=first.line,
+        reason=first.reason,
+    )
 
 
 def _sounds_of(clips: Sequence[Example]) -> str:
@@ -319,15 +354,9 @@ def _evaluation(tests: _TestSet, reached: list[_Heard], normalizer: str) -> Eval
     heard = [model for model in reached if model.texts]
     places = [place for place in tests.durations if all(place in model.texts for model in heard)]
     if not heard and reached and not tests.durations:
-        first = next(iter(tests.problems.values()))
-        raise ManifestError(
-            "Not one clip of {source} can be used; the first problem, in line {line}: {reason}",
-            source=tests.source,
-            line=first.line,
-            reason=first.reason,
-        )
+        raise _none_usable(tests.source, tests.left_out[0])
     if not heard:
-        return Evaluation(tests.source, (), (), (), tuple(tests.problems.values()))
+        return Evaluation(tests.source, (), (), (), tests.left_out)
     return _scored(
         Evaluation(
             tests.source,
@@ -337,7 +366,7 @@ def _evaluation(tests: _TestSet, reached: list[_Heard], normalizer: str) -> Eval
             ),
             (),
             tuple(_utterance(tests, place, model) for place in places for model in heard),
-            tuple(tests.problems.values()),
+            tests.left_out,
         )
     )
 
@@ -377,15 +406,18 @@ def _scored(found: Evaluation) -> Evaluation:
 def with_references(
     found: Evaluation, corrections: Corrections, source: str, lines: Mapping[Clip, int] | None = None
 ) -> Evaluation:
-    """The same texts against corrected references, which `source` has, clips in those of its `lines`."""
-    told = lines or {}
+    """The same texts against corrected references, which `source` has, clips in those of its `lines`. Rows
+    that could not be used are in no new list.
+    """
+    told, problems = lines or {}, found.problems if source == found.source else ()
 
     def corrected(row: UtteranceRow) -> UtteranceRow:
         """The row with its corrected reference, if there is one."""
         clip = clip_of(row)
         return replace(row, reference=corrections.get(clip, row.reference), line=told.get(clip, row.line))
 
-    return _scored(replace(found, source=source, utterances=tuple(map(corrected, found.utterances))))
+    utterances = tuple(map(corrected, found.utterances))
+    return _scored(replace(found, source=source, utterances=utterances, problems=problems))
 
 
 def every_normalizer(

@@ -192,8 +192,10 @@ def read_evaluation(path: Path) -> Evaluation:
     """One that was written as JSON.
 
     Raises:
-        DataError: if it is none.
+        DataError: if it is none, or not there.
     """
+    if not path.exists():
+        raise DataError("There is no file {path}.", path=path)
     try:
         return Evaluation.from_json(read_json(path))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

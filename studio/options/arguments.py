@@ -15,13 +15,14 @@ from typing import Any
 
 from studio.errors import ConfigError, in_brief
 from studio.files import parse_yaml
+from studio.methods import METHODS
 from studio.options import dialects
 from studio.options.choices import ALL_LINEAR
 from studio.options.training import FIELDS as _FIELDS
 from studio.options.training import TrainingConfig
 from studio.options.values import BOOLEAN_WORDS, UNSET, boolean, convert, is_unset
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 _MEANT_BEFORE = (
     ("replay_share", 2, 0.0),
     ("adapter_strength", 3, 1.0),
@@ -30,6 +31,9 @@ _MEANT_BEFORE = (
 """Option, the version of the settings in which it came, and what runs of an earlier one are without it."""
 _STRENGTH_BEFORE_IT_WAS_CHOSEN = 0.85
 """Of a new adapter, in version 3."""
+_MIXED = 6
+"""The version from which a model without an adapter may be mixed with its base."""
+_WITHOUT_ADAPTER = frozenset(key for key, method in METHODS.items() if not method.is_adapter)
 
 _MOST_CHARACTERS = 50_000
 """Of a file of settings; the longest that the studio writes has 6,000."""
@@ -253,7 +257,9 @@ def _config_values(
     values: dict[str, Any] = {
         name: before for name, came, before in _MEANT_BEFORE if version is not None and version < came
     }
-    if version == 3 and not (given.get("adapter") or given.get("distill") or given.get("method") == "full"):
+    if version is not None and version < _MIXED and given.get("method") in _WITHOUT_ADAPTER:
+        values["adapter_strength"] = 1.0
+    elif version == 3 and not (given.get("adapter") or given.get("distill")):
         values["adapter_strength"] = _STRENGTH_BEFORE_IT_WAS_CHOSEN
     foreign: dict[str, Any] = {}
     notes: list[str] = []

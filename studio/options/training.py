@@ -436,15 +436,15 @@ class TrainingConfig:
     adapter_strength: float | None = option(
         None,
         "method",
-        "Adapter strength",
-        "Scale of the finished adapter. 1: unchanged; what is new to the base is learned better, other "
-        "languages lose more. Empty: 0.85 for a new adapter; 0.7 where that costs the evaluation clips at "
-        "most a tenth of their gain.",
+        "Fine-tuning strength",
+        "Share of what was learned that the finished model keeps. 1: all; what is new to the base is learned "
+        "better, other languages lose more. Empty: 0.85 for a new adapter, 1 without adapter; 0.7 where that "
+        "costs the evaluation clips at most a tenth of their gain.",
         bounds=(0.05, 1.0),
         step=0.05,
-        automatic="1 = unchanged: what is new to the base is learned better, other languages lose more. "
-        "0 = automatic: 0.85 for a new adapter; 0.7 where that costs the evaluation clips at most a tenth of "
-        "their gain.",
+        automatic="1 = all that was learned: what is new to the base is learned better, other languages lose "
+        "more. 0 = automatic: 0.85 for a new adapter, 1 without adapter; 0.7 where that costs the evaluation "
+        "clips at most a tenth of their gain.",
     )
     replay_share: float = option(
         0.0625,

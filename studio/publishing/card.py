@@ -346,9 +346,9 @@ def _settings(facts: Mapping[str, Any]) -> str:
     rate = _number(facts.get("learning_rate"))
     if rate is not None:
         chosen["learning_rate"] = f"{rate:g}"
-    said = ", ".join(f"`{name}` {_value(value)}" for name, value in chosen.items())
     if strength := _number(facts.get("adapter_strength")):
         chosen["adapter_strength"] = f"{strength:g}"
+    said = ", ".join(f"`{name}` {_value(value)}" for name, value in chosen.items())
     method = facts.get("method")
     first = f"method `{method}`" if _is_word(method) else ""
     return f"Settings: {', '.join(filter(None, (first, said)))}." if first or said else ""

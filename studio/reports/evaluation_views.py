@@ -105,11 +105,15 @@ def _comparison(row: Mapping[str, Any], locale: str) -> str:
     return paragraph([tr(text, locale, **values), tr(decide, locale, **counts)], locale)
 
 
-def left_out_rows(problems: Sequence[RowProblem], locale: str) -> Html | None:
+def left_out_rows(
+    problems: Sequence[RowProblem],
+    locale: str,
+    text: str = N_("Rows left out, because they cannot be used: {count}."),
+) -> Html | None:
     """How many rows of the test data the figures are without, and, unfolded, which and why."""
     if not problems:
         return None
-    told = tr("Rows left out, because they cannot be used: {count}.", locale, count=len(problems))
+    told = tr(text, locale, count=len(problems))
     rows = problems_table(problems, locale)
     return tag("details", tag("summary", told), rows, class_="note note-warning")
 

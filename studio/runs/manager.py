@@ -345,7 +345,7 @@ class JobManager:
         """
         if self.has(run_id):
             return RunDir(self._settings.runs / run_id)
-        raise RunError("There is no run {run!r}: the list of runs has those that there are.", run=run_id)
+        raise RunError("There is no run {run!r}: python -m studio runs lists those there are.", run=run_id)
 
     def _require_turn(self) -> None:
         """Keeps a visitor of a Space, or all of them together, from filling the queue.

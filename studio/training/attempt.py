@@ -107,7 +107,7 @@ class Attempt:
         demo = DEMO_MODEL if DEMO_MODEL.is_dir() else None
         room = Room.of(settings, MODELS)
         self.strength = 1.0
-        """How much of an adapter the model is made of."""
+        """How much of what was learned the model is made of."""
         self.registry = ModelRegistry(settings.models, demo=demo, hf_cache=settings.hf_cache, room=room)
 
     def carry_out(self) -> None:
@@ -216,35 +216,38 @@ class Attempt:
                 )
             )
         best = self.run.checkpoints / f"checkpoint-{self.outcome.metrics['best_step']}"
-        self._choose_strength(trainer, best, len(ready.data.evaluation))
+        self._choose_strength(trainer, best, ready)
         return best
 
-    def _choose_strength(self, trainer: WhisperTrainer, best: Path, clips: int) -> None:
+    def _choose_strength(self, trainer: WhisperTrainer, best: Path, ready: PreparedRun) -> None:
         """Keeps less of what was learned where the evaluation clips hardly lose by it: less is forgotten."""
-        metrics, self.strength = self.outcome.metrics, strength_of(self.config)
-        if not is_chosen(self.config, clips) or not metrics["final"]:
+        config, metrics, evaluated = self.config, self.outcome.metrics, strength_of(self.config)
+        self.strength = config.adapter_strength or evaluated
+        is_open = is_chosen(config, len(ready.data.evaluation))
+        tried = GENTLER if is_open else self.strength
+        if tried == evaluated or not metrics["final"]:
             return
         metric, usual = metrics["metric"], metrics["final"]
         base = metrics["base"][metric] if metrics["base"] else None
         trainer.go_back_to(best)
         began = time.monotonic()
-        found = trainer.errors_at(GENTLER)
+        found = trainer.errors_at(tried, ready.base_path)
         self.outcome.seconds["evaluating"] += time.monotonic() - began
-        log.info("%s %.2f %% at strength %s", metric.upper(), 100 * found[metric], GENTLER)
-        if not is_as_good(usual[metric], found[metric], base):
+        log.info("%s %.2f %% at strength %s", metric.upper(), 100 * found[metric], tried)
+        if is_open and not is_as_good(usual[metric], found[metric], base):
             return
         self._warn(
             Message(
-                "Adapter strength {strength}: {metric} {rate} on the evaluation clips, {usual_rate} with "
+                "Fine-tuning strength {strength}: {metric} {rate} on the evaluation clips, {usual_rate} with "
                 "{usual}; less is forgotten.",
-                strength=GENTLER,
+                strength=tried,
                 metric=metric.upper(),
                 rate=format_percent(found[metric]),
                 usual_rate=format_percent(usual[metric]),
-                usual=self.strength,
+                usual=evaluated,
             )
         )
-        self.strength, metrics["final"] = GENTLER, {**usual, **found}
+        self.strength, metrics["final"] = tried, {**usual, **found}
 
     def _trainer(self, model: Any, ready: PreparedRun, course: RunPlan) -> tuple[WhisperTrainer, RunCallback]:
         """The trainer of this run, and what listens to it."""
@@ -397,7 +400,7 @@ class Attempt:
                 else {}
             ),
             "metrics": self.outcome.metrics,
-            **({"adapter_strength": self.strength} if self.config.is_adapter else {}),
+            **({"adapter_strength": self.strength} if self.config.is_adapter or self.strength != 1 else {}),
             "steps": self.outcome.step,
             "learning_rate": learning_rate_of(self.run),
             "device": machine()["device"],

@@ -18,7 +18,7 @@ from studio.registry.spec import CARD_FILE, ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.training.data.clips import TrainingData
 from studio.training.data.sources import SourceData
-from studio.training.strength import weaken
+from studio.training.strength import mix_files, weaken
 
 _ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
 _MODEL_FILES = ("config.json", "model.safetensors", "model.safetensors.index.json", "model-*.safetensors")
@@ -84,7 +84,7 @@ def stage(
     strength: float,
 ) -> None:
     """Copies what makes up the model from `checkpoint` (and, for a whole model, from `base`) to `staged`; of
-    an adapter as much as `strength` says.
+    what was learned as much as `strength` says.
     """
     with storage_errors(staged):
         shutil.rmtree(staged, ignore_errors=True)
@@ -93,6 +93,8 @@ def stage(
         if not config.is_adapter:
             _copy(base, staged, _BASE_FILES)
         generation_config.save_pretrained(staged)
+    if not config.is_adapter:
+        mix_files(staged, base, strength)
     if config.is_adapter:
         weaken(staged / "adapter_model.safetensors", strength)
         adapter_config = read_json(staged / "adapter_config.json")

@@ -1,8 +1,8 @@
-"""Scaling of a finished adapter: a little less than 1 forgets far less.
+"""How much of what was learned a finished model keeps: a little less than all forgets far less.
 
 Between the base and a tuned model lie models that know nearly as much of the new and more of the old
 (Wortsman et al. 2022, Robust fine-tuning of zero-shot models). An adapter is such a line by itself: it is
-scaled.
+scaled. A model without one is mixed with its base, weight by weight.
 """
 
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.files import storage_errors
+from studio.lazy_imports import transformers_library
 from studio.options.training import TrainingConfig
 from studio.training.distributed.sharding import sharding_arguments
 
@@ -30,9 +31,9 @@ they gain more by a strong adapter than other clips do."""
 def is_chosen(config: TrainingConfig, evaluation_clips: int) -> bool:
     """Whether the strength is chosen when the training is over, by the errors on that many clips.
 
-    Not where the processes share out the weights: an adapter cannot be loaded again there.
+    Not where the processes share out the weights: a checkpoint cannot be loaded again there.
     """
-    is_automatic = config.adapter_strength is None and strength_of(config) != 1
+    is_automatic = config.adapter_strength is None and not (config.adapter or config.distill)
     return is_automatic and evaluation_clips >= _FEWEST_CLIPS and not sharding_arguments(config)
 
 
@@ -47,8 +48,8 @@ def is_as_good(usual: float, gentler: float, base: float | None) -> bool:
 def strength_of(config: TrainingConfig) -> float:
     """Share of what was learned that counts while the run trains: 1 is all of it.
 
-    A model without an adapter, one that goes on from an adapter, and one that learns from the base keep all,
-    unless told.
+    An adapter that goes on from another, and one that learns from the base, keep all unless told. A model
+    without an adapter trains whole; it is mixed with its base when it is finished.
     """
     if not config.is_adapter:
         return 1.0
@@ -71,6 +72,41 @@ def at_strength(model: Any, strength: float) -> Iterator[None]:
     finally:
         for layer, scaling in zip(layers, before, strict=True):
             layer.scaling.update(scaling)
+
+
+def mix(model: Any, base: Path, strength: float) -> None:
+    """Puts a whole model on the line between the one in the folder `base` and itself, for good."""
+    before = _weights(base)
+    for name, weight in model.named_parameters():
+        weight.data.lerp_(before[name].to(weight), 1 - strength)
+
+
+def mix_files(folder: Path, base: Path, strength: float) -> None:
+    """The same with the files of a model.
+
+    Raises:
+        StorageError: if there is no room for it.
+    """
+    if strength == 1:
+        return
+    from safetensors.torch import load_file, save_file
+
+    before = _weights(base)
+    for file in sorted(folder.glob("model*.safetensors")):
+        tensors = load_file(file)
+        mixed = {name: tensor.lerp(before[name].to(tensor), 1 - strength) for name, tensor in tensors.items()}
+        with storage_errors(file):
+            save_file(mixed, file, {"format": "pt"})
+
+
+def _weights(folder: Path) -> dict[str, Any]:
+    """Those of a model, by name, float32 on the CPU: what is trained without an adapter is float32."""
+    import torch
+
+    model = transformers_library().WhisperForConditionalGeneration.from_pretrained(
+        folder, use_safetensors=True, local_files_only=True, dtype=torch.float32
+    )
+    return {name: weight.data for name, weight in model.named_parameters()}
 
 
 def weaken(weights: Path, strength: float) -> None:

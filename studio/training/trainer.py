@@ -27,7 +27,7 @@ from studio.training.distributed.sharding import whole_weights
 from studio.training.distributed.world import World
 from studio.training.guarded_trainer import GuardedTrainer, checkpoint_folder
 from studio.training.short_audio.audio_context import padded
-from studio.training.strength import at_strength, strength_of
+from studio.training.strength import at_strength, mix, strength_of
 from studio.transcription.decoding import write
 from studio.transcription.engines.transformers import TransformersModel
 from studio.transcription.window_model import Search
@@ -302,13 +302,15 @@ class WhisperTrainer(GuardedTrainer):
         """The model is that of a checkpoint again."""
         self._load_from_checkpoint(str(checkpoint))
 
-    def errors_at(self, strength: float) -> dict[str, Any]:
-        """What the adapter gets wrong at that strength.
+    def errors_at(self, strength: float, base: Path) -> dict[str, Any]:
+        """What the model gets wrong at that strength; without an adapter it stays mixed with its `base`.
 
         Raises:
             StopRequested: if a stop is asked for meanwhile.
         """
         self._run_callback.evaluation_begins()
+        if not self._config.is_adapter:
+            mix(self.model, base, strength)
         with torch.random.fork_rng(), at_strength(self.model, strength):
             metrics = self.evaluation_loop(self.get_eval_dataloader()).metrics
         assert metrics is not None

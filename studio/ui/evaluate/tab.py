@@ -427,7 +427,8 @@ def _saved(
     lines = {clip_of(example): number for number, example in enumerate(manifest.examples, start=1)}
     text = N_("Saved as {path}. Corrected references: {count}. The figures below are those of this list.")
     told = note(tr(text, locale, count=len(corrections), path=place), "good")
-    told = join([told, left_out_rows(manifest.problems, locale)])
+    missing = N_("Rows of the old list that are not in the new one, because they cannot be used: {count}.")
+    told = join([told, left_out_rows(manifest.problems, locale, missing)])
     return with_references(found, corrections, str(place), lines), told, str(place)
 
 

@@ -134,7 +134,7 @@ def models_table(specs: Sequence[ModelSpec], locale: str) -> Html:
             N_("Kind"),
             N_("Source"),
             N_("Size on disk"),
-            N_("Word errors"),
+            N_("Errors"),
             N_("Created"),
         )
     ]
@@ -190,11 +190,12 @@ def model_names(registry: ModelRegistry, locale: str) -> Callable[[str], str]:
 
 
 def error_rate_of(spec: ModelSpec) -> str:
-    """WER of the finished model as its card has it, or nothing."""
+    """Errors of the finished model as its card has them, by the metric that counted; or nothing."""
     metrics = spec.card.get("metrics")
     final = metrics.get("final") if isinstance(metrics, Mapping) else None
-    wer = final.get("wer") if isinstance(final, Mapping) else None
-    return format_percent(wer) if isinstance(wer, (int, float)) else ""
+    metric = "cer" if isinstance(metrics, Mapping) and metrics.get("metric") == "cer" else "wer"
+    rate = final.get(metric) if isinstance(final, Mapping) else None
+    return f"{format_percent(rate)} {metric.upper()}" if isinstance(rate, (int, float)) else ""
 
 
 def loss_note(found: Mapping[str, Any] | None, locale: str) -> Html | None:

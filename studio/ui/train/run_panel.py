@@ -9,6 +9,7 @@ from gradio.blocks import Block
 from gradio.components.plot import PlotData
 
 from studio.reports.markup import Html, tag
+from studio.runs.comparison import error_change
 from studio.runs.manager import JobManager
 from studio.runs.oom import ran_out
 from studio.runs.status import ACTIVE, JobState, RunStatus
@@ -21,7 +22,6 @@ from studio.ui.shared.run_memory import memory_comparison
 from studio.ui.train.run_views import (
     MOST_LISTED,
     STATE_NAMES,
-    error_change,
     history_table,
     run_findings,
     run_status,

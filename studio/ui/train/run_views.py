@@ -7,6 +7,7 @@ from studio.evaluation.capabilities import CHECKS, verdict_of
 from studio.reports.evaluation_views import difference, difference_legend
 from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import badge, facts, note, progress_bar
+from studio.runs.comparison import change_by_metric, error_change
 from studio.runs.disk import LITTLE_SPACE_BYTES
 from studio.runs.status import ACTIVE, JobState, RunStatus
 from studio.training.after_check import name_of_check, name_of_unchecked, non_speech_of
@@ -105,23 +106,6 @@ def error_name(status: RunStatus, locale: str) -> str:
     return tr(_counted_errors(status), locale)
 
 
-def error_change(status: RunStatus) -> str:
-    """`83.0 % → 12.4 %`: errors of the base and of the result, or of the last evaluation so far."""
-    metric = status.metric or "wer"
-    ends = [status.metrics.get(name) for name in ("base", "final")]
-    rates = [end[metric] for end in ends if isinstance(end, Mapping) and metric in end]
-    if not rates:
-        rates = [getattr(point, metric) for point in (*status.eval_points[:1], *status.eval_points[1:][-1:])]
-    return " → ".join(format_percent(rate) for rate in rates)
-
-
-def _change_by_metric(status: RunStatus) -> str:
-    """How the errors changed, and which they are: of words (WER) or of characters (CER)."""
-    change = error_change(status)
-    # A distillation counts differences from its base.
-    return f"{change} {(status.metric or 'wer').upper()}" if change and not status.config.distill else change
-
-
 MOST_LISTED = 200
 """Runs, the newest; a page with thousands of rows is slow to draw."""
 
@@ -145,7 +129,7 @@ def history_table(runs: Sequence[RunStatus], count: int, selected: str, locale: 
             ),
             state_badge(run.state, locale),
             known_name(run.config.base_model, locale),
-            _change_by_metric(run),
+            change_by_metric(run),
             (run.started or run.created)[:16].replace("T", " "),
         ]
         for run in runs

@@ -100,10 +100,13 @@ def test_a_clip_that_cannot_be_used_is_left_out_for_all_and_named(
     bad = tmp_path / "bad.wav"
     bad.write_text("not a sound", encoding="utf-8")
     rows = [{"audio": str(file), "text": "turn on", "duration": 2.0} for file in (bad, good)]
-    path = write_rows(tmp_path / "test.jsonl", rows)
+    path = write_rows(tmp_path / "test.jsonl", [*rows, {**rows[1], "language": "Klingon"}])
     found = evaluate(engines, ["demo", "garbling"], str(path), options=PLAIN)
     assert [row.n for row in found.models] == [1, 1]
-    assert [(problem.line, problem.audio_path) for problem in found.problems] == [(1, str(bad))]
+    assert [(problem.line, problem.audio_path) for problem in found.problems] == [
+        (1, str(bad)),
+        (3, str(good)),
+    ]
     write_rows(path, rows[:1])
     with pytest.raises(ManifestError, match=r"bad\.wav|Not one clip"):
         evaluate(engines, ["demo"], str(path), options=PLAIN)
@@ -233,7 +236,7 @@ def test_a_model_that_cannot_hear_the_clips_is_named_before_the_first_one_hears_
     ).models
     with pytest.raises(ModelNotFoundError):
         evaluate(cache, ["demo", "nobody"], clips, options=PLAIN)
-    write_rows(tmp_path / "test.jsonl", [*rows, {**rows[0], "language": "Klingon"}])
-    with pytest.raises(ConfigError, match="'Klingon' is no language of Whisper"):
+    write_rows(tmp_path / "test.jsonl", [{**rows[0], "language": "Klingon"}])
+    with pytest.raises(ManifestError, match=r"Not one clip .* line 1: 'Klingon' is no language of Whisper"):
         evaluate(cache, ["demo"], clips, options=PLAIN)
     assert not cache.loaded()

@@ -1,4 +1,4 @@
-"""The strength of an adapter: what is evaluated is what is kept, and the training knows nothing of it."""
+"""How much of what was learned a model keeps: that is what is evaluated, and the training knows nothing of it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -42,6 +42,24 @@ def test_the_run_is_evaluated_as_its_model_is_and_trained_as_if_it_were_whole(ru
     assert all(torch.equal(tensor, half[name]) for name, tensor in whole.items())
 
 
+@pytest.mark.parametrize("method", ["full", "frozen_encoder"])
+def test_all_weights_are_mixed_with_those_of_the_base(runs: Runs, micro_model: Path, method: str) -> None:
+    found = {}
+    for name, strength in (("whole", None), ("half", 0.5)):
+        run = runs.new(name, method=method, adapter_strength=strength, num_train_epochs=1.0)
+        found[name] = runs.carry_out(run).metrics["final"]["loss"]
+    base = load_file(micro_model / "model.safetensors")
+    whole, half = (load_file(runs.registry.models / name / "model.safetensors") for name in found)
+    assert found["whole"] != found["half"] and whole.keys() == half.keys()
+    learned = load_file(runs.settings.runs / "half" / "checkpoints" / "checkpoint-3" / "model.safetensors")
+    assert all(torch.equal(tensor, whole[name]) for name, tensor in learned.items())
+    assert any((tensor != base[name]).any() for name, tensor in whole.items())
+    for name, tensor in half.items():
+        torch.testing.assert_close(tensor, (base[name].float() + whole[name]) / 2)
+    cards = [runs.registry.get(name).card for name in found]
+    assert [card.get("adapter_strength") for card in cards] == [None, 0.5]
+
+
 class StopWhileChoosing(StopSignal):
     """A stop that is asked for when the last step is evaluated and saved, and evaluated once more."""
 
@@ -75,7 +93,9 @@ def test_less_of_an_adapter_is_kept_where_the_evaluation_clips_hardly_lose_by_it
     assert model.path is not None and model.card["adapter_strength"] == kept
     for name, tensor in load_file(model.path / "adapter_model.safetensors").items():
         assert torch.equal(tensor, learned[name] * kept if "lora_B" in name else learned[name]), name
-    notes = [event["text"] for event in told(run, "warning") if event["text"].startswith("Adapter strength")]
+    notes = [
+        event["text"] for event in told(run, "warning") if event["text"].startswith("Fine-tuning strength")
+    ]
     assert [note.split()[2] for note in notes] == ([f"{gentler}:"] if is_gentler else [])
 
 
@@ -107,9 +127,9 @@ def test_only_a_new_adapter_is_weaker_unless_it_is_told() -> None:
     for config in (TrainingConfig(method="full"), replace(new, adapter="mine"), replace(new, distill=True)):
         assert strength_of(config) == 1
     assert strength_of(replace(new, adapter="mine", adapter_strength=0.7)) == 0.7
-    assert is_chosen(new, 8) and not is_chosen(new, 7)
+    for config in (new, TrainingConfig(method="full")):
+        assert is_chosen(config, 8) and not is_chosen(config, 7)
     for config in (
-        TrainingConfig(method="full"),
         replace(new, adapter="mine"),
         replace(new, distill=True),
         replace(new, adapter_strength=0.85),
@@ -134,7 +154,14 @@ def test_a_run_of_an_earlier_version_keeps_all_that_it_learns(runs: Runs) -> Non
         known = {name: value for name, value in values.items() if name != "replay_augmentation"}
         write_json(run.config, {**known, "schema_version": version})
         assert read_config(run.config).replay_augmentation == is_varied
-    for changes, strength in (({}, 0.85), ({"adapter": "mine"}, 1), ({"method": "full"}, 1)):
-        write_json(run.config, {**values, **changes, "schema_version": 3, "adapter_strength": None})
+    whole = {"method": "frozen_encoder"}
+    for version, changes, strength in (
+        (3, {}, 0.85),
+        (3, {"adapter": "mine"}, 1),
+        (3, {"method": "full"}, 1),
+        (3, whole, 1),
+        (5, whole, 1),
+    ):
+        write_json(run.config, {**values, **changes, "schema_version": version, "adapter_strength": None})
         config = read_config(run.config)
         assert strength_of(config) == strength and not is_chosen(config, 100)

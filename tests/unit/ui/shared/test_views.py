@@ -151,8 +151,9 @@ def test_a_released_model_tells_its_languages_and_what_it_is_good_for(
 
 def test_the_list_of_models_has_the_errors_that_a_card_tells() -> None:
     trained = spec(card={"metrics": {"base": {"wer": 0.8}, "final": {"wer": 0.125}}})
-    rates = [views.error_rate_of(model) for model in (trained, spec(), spec(card={"metrics": 3}))]
-    assert rates == ["12.5 %", "", ""]
+    chinese = spec(card={"metrics": {"metric": "cer", "final": {"wer": 1.0, "cer": 0.25}}})
+    rates = [views.error_rate_of(model) for model in (trained, chinese, spec(), spec(card={"metrics": 3}))]
+    assert rates == ["12.5 % WER", "25.0 % CER", "", ""]
 
 
 def test_models_on_this_disk_come_first_and_adapters_name_their_base() -> None:
