@@ -4,7 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from studio.actions.estimate import shape_of
+from studio.errors import RunError
 from studio.memory.oom import OomDiagnosis, explain
+from studio.memory.oom_text import OomKind, read_report
 from studio.memory.plan import LABEL_LENGTH
 from studio.options.arguments import command_line, config_to_dict
 from studio.options.training import TrainingConfig
@@ -67,8 +69,10 @@ def question_of_run(run_id: str, services: Services, label_length: int | None = 
     """What a run of this studio left behind: its log, its options, its longest text unless that is given.
 
     Raises:
-        RunError: if there is no such run.
+        RunError: if there is no such run, or its log says nothing of memory.
     """
     ended = ended_run(services.jobs, run_id)
+    if read_report(ended.text).kind is OomKind.UNKNOWN:
+        raise RunError("The log of the run {run} says nothing of memory that ran out.", run=run_id)
     question = OomQuestion(ended.text, ended.config, ended.label_length)
     return question if label_length is None else replace(question, label_length=label_length)

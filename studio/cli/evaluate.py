@@ -21,7 +21,7 @@ from studio.evaluation.compare import KEPT, evaluate
 from studio.evaluation.corrections import Corrections, clip_of, is_of_the_hub, read_corrections, save_list
 from studio.evaluation.explorer import Explorer
 from studio.evaluation.result import Evaluation, read_evaluation
-from studio.evaluation.scripts import script_sentences
+from studio.evaluation.scripts import counts_script, script_sentences
 from studio.evaluation.side_by_side import hear_side_by_side, marked
 from studio.files import write_json, write_text
 from studio.options.choices import NORMALIZERS, TASKS
@@ -332,8 +332,10 @@ def _summary(result: dict[str, Any]) -> str:
                 f"{row['id']}: {figure['words_per_hour']:,.0f} words per hour of non-speech, "
                 f"{format_percent(figure['loop_rate'])} of its texts are loops"
             )
+    by_script = counts_script(result)
     for row in result["comparisons"]:
         meaning = "significant" if row["significant"] else "could be chance"
+        meaning += ", other scripts count as errors" if row["significant"] and by_script else ""
         lines.append(
             f"{row['b']} against {row['a']}: {row['metric'].upper()} {100 * row['difference']:+.1f} points, "
             f"95 % interval {100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f} ({meaning}); "

@@ -120,7 +120,7 @@ def _summary(answer: FitAnswer) -> str:
         lines += ["", f"Corrected by {estimate.measurements} measurements on this card."]
     smallest = next((gpu.name for gpu, verdict in cards_for(result.elsewhere) if verdict == "fits"), None)
     if smallest:
-        lines += ["", f"The smallest card of the table that runs this: {smallest}."]
+        lines += ["", f"The smallest GPU that runs this: {smallest}."]
     if result.fits:
         lines += [f"The largest batch that fits: {result.largest_batch_size}.", "", answer.command]
     return "\n".join(lines)
@@ -143,8 +143,10 @@ def _models(answer: FitAnswer) -> str:
             "fits" if row.result.fits else "does not fit",
             row.result.plan.method,
             row.result.plan.quantization,
+            str(row.result.plan.batch_size),
+            "on" if row.result.plan.gradient_checkpointing else "off",
             format_bytes(row.result.estimate.device_bytes),
         )
         for row in answer.models
     ]
-    return table(("MODEL", "HERE", "METHOD", "BITS", "MEMORY"), rows)
+    return table(("MODEL", "HERE", "METHOD", "BITS", "BATCH", "CHECKPOINTING", "MEMORY"), rows)

@@ -88,7 +88,7 @@ class ProgressLine:
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._width = 0
-        self._last = ""
+        self._last = self._written = ""
         self._next_seconds = 0.0
 
     def __enter__(self) -> "ProgressLine":
@@ -107,6 +107,7 @@ class ProgressLine:
             self._width = len(text)
         elif time.monotonic() >= self._next_seconds:
             self._stream.write(text + "\n")
+            self._written = text
             self._next_seconds = time.monotonic() + _QUIET_SECONDS
         self._last = text
         self._stream.flush()
@@ -117,3 +118,7 @@ class ProgressLine:
             self._stream.write("\n")
             self._stream.flush()
             self._width = 0
+        elif self._written not in ("", self._last):  # a log that went on ends with how far it came
+            self._stream.write(self._last + "\n")
+            self._stream.flush()
+            self._written = self._last

@@ -274,7 +274,8 @@ def check_capabilities(
         if is_stopped() or not base:
             if not is_stopped():
                 is_late_for_it = is_over() and _has_sound(check, clips, own, foreign)
-                why[check] = "time" if is_late_for_it else "nothing"
+                without = "no_language" if check == "language" and clips else "nothing"
+                why[check] = "time" if is_late_for_it else without
             continue
         if check == "long_form" and _is_new_to_the_base(base, tuned, clip_errors):
             with engines.lease(model) as engine:

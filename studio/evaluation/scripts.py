@@ -41,10 +41,16 @@ def script_sentences(found: Mapping[str, Any]) -> list[Message]:
         )
         for row in writers
     ]
-    wanted = max(found["reference_scripts"], key=found["reference_scripts"].get)
-    if any(row["scripts"].keys() - {wanted} and row["normalizer"] != "chinese" for row in writers):
-        said.append(_CAUTION)
-    return said
+    return [*said, _CAUTION] if counts_script(found) else said
+
+
+def counts_script(found: Mapping[str, Any]) -> bool:
+    """Whether characters that are right but of another script count as errors in an evaluation, as JSON."""
+    told = found["reference_scripts"]
+    wanted = {max(told, key=told.get)} if told else set()
+    return bool(told) and any(
+        row["scripts"].keys() - wanted and row["normalizer"] != "chinese" for row in found["models"]
+    )
 
 
 _CAUTION = Message(

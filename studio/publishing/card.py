@@ -50,7 +50,11 @@ _VERDICTS = {
     "unclear": "too few clips to tell",
 }
 _FEW_CLIPS = 8
-_WHY_UNCHECKED = {"time": " (no time left)", "nothing": " (nothing to listen to)"}
+_WHY_UNCHECKED = {
+    "time": " (out of time: a minute, or a tenth of the training)",
+    "nothing": " (nothing to listen to)",
+    "no_language": " (no clip names its language)",
+}
 _UNSAID = ("machine", "processes")
 """Groups of options that say nothing about what was learned."""
 _WORD = re.compile(r"[A-Za-z0-9_.-]{1,60}")
@@ -392,6 +396,7 @@ def _use(spec: ModelSpec, name: str) -> str:
     code = code.format(base=hub_base(spec), name=name, language=spoken(spec))
     if spec.kind is ModelKind.ADAPTER and not hub_base(spec):
         title, language, code = "Any program, merged into its base", "bash", _MERGE_FIRST
+        name = "MODEL"  # it cannot be had from the Hub, and has its name in this studio alone
     parts = [(title, language, code)] if title else []
     if not spec.is_export:
         parts.append(("faster-whisper", "bash", _EXPORT_FIRST.format(name=name)))

@@ -12,7 +12,7 @@ from studio.evaluation.corrections import LONGEST
 from studio.evaluation.explorer import Explorer, Group
 from studio.evaluation.metrics import AlignedPiece, align
 from studio.evaluation.result import UtteranceRow
-from studio.evaluation.scripts import script_sentences
+from studio.evaluation.scripts import counts_script, script_sentences
 from studio.evaluation.side_by_side import SideBySide
 from studio.options.choices import NORMALIZERS
 from studio.reports.data_views import problems_table
@@ -71,12 +71,14 @@ def _figure(non_speech: Mapping[str, Any] | None) -> list[str]:
     return [f"{non_speech['words_per_hour']:,.0f}", format_percent(non_speech["loop_rate"])]
 
 
-def comparison_sentences(comparisons: Sequence[Mapping[str, Any]], locale: str) -> Html:
+def comparison_sentences(found: Mapping[str, Any], locale: str) -> Html:
     """What the difference between two models is worth, one sentence a pair and metric."""
-    return tag("ul", [tag("li", _comparison(row, locale)) for row in comparisons], class_="comparisons")
+    by_script = counts_script(found)
+    rows = [tag("li", _comparison(row, by_script, locale)) for row in found["comparisons"]]
+    return tag("ul", rows, class_="comparisons")
 
 
-def _comparison(row: Mapping[str, Any], locale: str) -> str:
+def _comparison(row: Mapping[str, Any], by_script: bool, locale: str) -> str:
     # The difference is b minus a: below zero, b makes fewer errors.
     better, worse = (row["b"], row["a"]) if row["difference"] < 0 else (row["a"], row["b"])
     low, high = row["ci_low"], row["ci_high"]
@@ -90,7 +92,12 @@ def _comparison(row: Mapping[str, Any], locale: str) -> str:
         "low": f"{100 * low:.1f}",
         "high": f"{100 * high:.1f}",
     }
-    if row["significant"]:
+    if row["significant"] and by_script:
+        text = N_(
+            "{metric}: {better} makes {points} points fewer errors than {worse} (95 % interval {low} to "
+            "{high}): more than chance, but characters of another script count as errors here."
+        )
+    elif row["significant"]:
         text = N_(
             "{metric}: {better} makes {points} points fewer errors than {worse} (95 % interval {low} to "
             "{high}): a real difference."

@@ -26,9 +26,13 @@ _FIGURES = ("wer", "cer", "low", "high", "real_time_factor", "memory_bytes", "si
 
 FEWEST_CLIPS = 5
 """Of fewer, an interval says nothing, and none is recommended."""
+MOST_WRONG = 0.5
+"""Errors of the first form, from which on no form is worth anything on these clips."""
+_UNSUITED = N_("More than half is wrong in every form: these clips do not suit the model.")
 _TOO_FEW = N_("Too few clips to recommend a form: take {fewest} or more.")
 SEARCHES = N_(
-    "Each engine searches as it does by default: faster-whisper with five beams, the others with one."
+    "Each engine searches as it does by default: faster-whisper with five beams, the others with one. "
+    "The size on disk is that of the files that are played: an int8 export is smaller."
 )
 _EXPORT_COLUMNS = (N_("Model"), N_("Form"), N_("Weights"), N_("Size"), N_("Proof"))
 
@@ -100,7 +104,9 @@ def recommendation(found: Any) -> Message | None:
         return None
     if not found.get("recommended"):
         clips = _number(found.get("clips"))
-        return Message(_TOO_FEW, fewest=FEWEST_CLIPS) if clips is not None and clips < FEWEST_CLIPS else None
+        if clips is not None and clips < FEWEST_CLIPS:
+            return Message(_TOO_FEW, fewest=FEWEST_CLIPS)
+        return Message(_UNSUITED) if _is_unsuited(found) else None
     return Message(
         "{form} is the fastest form that loses less than 1 point ({metric}, at the far end of its 95 % "
         "interval; {clips} clips).",
@@ -108,6 +114,17 @@ def recommendation(found: Any) -> Message | None:
         metric=str(found.get("metric")).upper()[:3],
         clips=found.get("clips"),
     )
+
+
+def _is_unsuited(found: Mapping[str, Any]) -> bool:
+    rows, metric = found.get("rows"), found.get("metric")
+    rates = (
+        [_number(row.get(metric)) for row in rows if isinstance(row, Mapping)]
+        if isinstance(rows, list)
+        else []
+    )
+    known = [rate for rate in rates if rate is not None]
+    return bool(known) and min(known) >= MOST_WRONG
 
 
 def forms_table(found: Any, locale: str) -> Html | None:
@@ -132,7 +149,7 @@ def forms_table(found: Any, locale: str) -> Html | None:
     of_model = tr("Forms of {model}", locale, model=str(found.get("model"))[:60])
     return tag(
         "div",
-        note(said(best, locale), "good" if best.values else "info") if best else None,
+        note(said(best, locale), "good" if "form" in best.values else "info") if best else None,
         table(headers, shown, numeric=range(1, len(headers)), caption=of_model, class_="stacked forms-table")
         if shown
         else None,

@@ -325,7 +325,10 @@ def _refusal(error: Refused | StudioError, locale: str) -> Response:
     if isinstance(error, Refused):
         return openai_error(said(error.told, locale), error.status, param=error.param, code=error.code)
     status, param, code = _kind(error)
-    return openai_error(said(error, locale), status, param=param, code=code)
+    told = error.message()
+    if (name := told.values.get("name")) in _FIELDS:
+        told = Message(told.template, **{**told.values, "name": _FIELDS[name]})
+    return openai_error(said(told, locale), status, param=param, code=code)
 
 
 _FIELDS = {"language": "language", "temperature": "temperature", "initial_prompt": "prompt"}
@@ -416,6 +419,7 @@ def _options(form: FormData, task: str) -> TranscribeOptions:
     """
     usual = TranscribeOptions().temperature
     first = parse_numbers("temperature", _text(form, "temperature"))[:1] or usual[:1]
+    check_values(TranscribeOptions(temperature=first))
     options = TranscribeOptions(
         language=_text(form, "language") or AUTO,
         task=task,

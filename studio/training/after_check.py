@@ -48,8 +48,9 @@ CHECK_NAMES = {
 """What a check is called; the keys are those of `studio.evaluation.capabilities.CHECKS`."""
 _SYNTHETIC = Message("Synthetic English like some that is rehearsed: it shows severe forgetting only")
 _WHY_UNCHECKED = {
-    "time": Message("{check} (no time left)"),
+    "time": Message("{check} (out of time: a minute, or a tenth of the training)"),
     "nothing": Message("{check} (nothing to listen to)"),
+    "no_language": Message("{check} (no clip names its language)"),
 }
 
 

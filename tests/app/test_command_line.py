@@ -324,7 +324,10 @@ def test_models_show_tells_what_a_model_has_lost_and_the_run_that_keeps_more(
         (folder / "model.json").write_text(json.dumps(card), encoding="utf-8")
         shown = run_studio("models", "show", "mine")
         assert shown.stdout.startswith("The base is better at: Long recordings. A gentler run forgets less")
-        assert "\nNot checked: No text on silence (no time left).\n" in shown.stdout
+        assert (
+            "\nNot checked: No text on silence (out of time: a minute, or a tenth of the training).\n"
+            in shown.stdout
+        )
         assert ("Train it so: " in shown.stderr) is bool(line) and line in shown.stderr
         assert "--replay_share" not in shown.stderr, "the usual rehearsal, which the run had not"
 

@@ -41,12 +41,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "seven tenths": {"adapter_strength": 0.7},
     "half": {"adapter_strength": 0.5},
     "all weights": {"method": "full"},
+    "all weights, whole": {"method": "full", "adapter_strength": 1.0},
     "adalora": {"method": "adalora"},
 }
 """`before`: rate 1e-3, a tenth of the batches padded; `gentle`: the same with 3e-4; `whole`: with rehearsal,
 all that was learned is kept; `default`: as a run that names none of these, which chooses 0.85 or 0.7;
 `twice as often`: a window beside each batch of eight, as the default was before; then as much of what it
-learned as is written; and the default of other methods.
+learned as is written; and the default of other methods, of all weights also all that was learned.
 """
 DATA = {
     "aishell": ("zh", {"num_train_epochs": 3.0}),
@@ -130,10 +131,12 @@ def _trained_with(variant: str) -> dict[str, Any]:
 
 
 def _at_strength(home: Path, model: str, variant: str) -> tuple[str, float]:
-    """A copy of the trained model with as much of its adapter as the variant keeps, and how much that is."""
+    """A copy of the trained model with as much of what was learned as the variant keeps, and how much that
+    is.
+    """
     from studio.files import read_json
     from studio.registry.spec import CARD_FILE
-    from studio.training.strength import weaken
+    from studio.training.strength import mix_files, weaken
 
     if variant == "base":
         return model, 0.0
@@ -144,7 +147,10 @@ def _at_strength(home: Path, model: str, variant: str) -> tuple[str, float]:
     copy = home / "models" / f"{model}-{round(100 * strength)}"
     if not copy.exists():
         shutil.copytree(home / "models" / model, copy)
-        weaken(copy / "adapter_model.safetensors", strength / made)
+        if (copy / "adapter_model.safetensors").is_file():
+            weaken(copy / "adapter_model.safetensors", strength / made)
+        else:
+            mix_files(copy, Path(os.environ["STUDIO_TEST_MODEL"]), strength / made)
     return copy.name, strength
 
 

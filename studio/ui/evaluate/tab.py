@@ -347,7 +347,7 @@ def _whole(found: _Found, was_stopped: bool, locale: str) -> list[Any]:
         rates_table(result["models"], locale),
         join(
             [
-                comparison_sentences(result["comparisons"], locale),
+                comparison_sentences(result, locale),
                 script_note(result, locale),
                 _normalizers(result["normalizers"], locale),
             ]

@@ -102,11 +102,23 @@ def models_view(models: Sequence[ModelFit], chosen: str, locale: str) -> Html:
                 name,
                 mark,
                 tr(METHOD_LABELS[plan.method], locale) + bits,
+                str(plan.batch_size),
+                tr(N_("on") if plan.gradient_checkpointing else N_("off"), locale),
                 format_bytes(row.result.estimate.device_bytes),
             ]
         )
-    headers = [tr(text, locale) for text in (N_("Model"), N_("Here"), N_("Method"), N_("Memory"))]
-    return table(headers, rows, numeric=[3], caption=tr("Models on this GPU", locale), class_="stacked")
+    headers = [
+        tr(text, locale)
+        for text in (
+            N_("Model"),
+            N_("Here"),
+            N_("Method"),
+            N_("Batch size"),
+            N_("Gradient checkpointing"),
+            N_("Memory"),
+        )
+    ]
+    return table(headers, rows, numeric=[3, 5], caption=tr("Models on this GPU", locale), class_="stacked")
 
 
 def cards_view(cards: Sequence[tuple[Gpu, Verdict]], locale: str) -> Html:

@@ -14,6 +14,7 @@ from studio.runs.manager import JobManager
 from studio.runs.oom import ran_out
 from studio.runs.status import ACTIVE, JobState, RunStatus
 from studio.training.after_check import loss_of
+from studio.training.events import RunPhase
 from studio.translation import N_, tr
 from studio.ui.shared.charts import error_chart, loss_chart
 from studio.ui.shared.i18n import _
@@ -239,7 +240,12 @@ def _of_run(status: RunStatus | None, locale: str) -> dict[str, Any]:
     # one that shares its row later would keep the width it had alone.
     has_curves = bool(loss or points) or (status is not None and not is_over)
     has_learned = status is not None and status.step > 0
-    stop = N_("Remove from the queue") if waits else "Stop and keep a checkpoint" if has_learned else "Stop"
+    if waits:
+        stop = N_("Remove from the queue")
+    elif status is not None and status.phase in (RunPhase.CHECKING, RunPhase.TIMING):
+        stop = N_("Skip the rest of the check")
+    else:
+        stop = "Stop and keep a checkpoint" if has_learned else "Stop"
     return {
         "notice": notice_of(status, locale),
         "status": run_status(status, locale),

@@ -148,10 +148,10 @@ def model_choice(registry: ModelRegistry, tab: gr.Tab) -> ModelChoice:
         with gr.Column(scale=3, min_width=320):
             gr.Markdown(
                 _(
-                    "Say to the demo model: “turn on the kitchen light” or “set a timer for ten minutes”. It "
-                    "is tiny, knows a few spoken commands and learned them from a speech synthesizer, so it "
-                    "may mishear you. For everyday speech choose a released model: it is downloaded at its "
-                    "first use."
+                    "Say to the demo model “turn on the kitchen light” or “set a timer for ten minutes”; to "
+                    "one that was trained on the demo speech, “reboot the airlock near mars”. They know a "
+                    "few commands of a speech synthesizer and may mishear you. For everyday speech choose a "
+                    "released model: it is downloaded at its first use."
                 ),
                 elem_classes="subdued",
             )

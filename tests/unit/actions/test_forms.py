@@ -99,3 +99,6 @@ def test_of_few_clips_no_form_is_recommended_and_that_is_said() -> None:
     assert "片段太少" in str(forms_table({"rows": rows, "clips": 4}, "zh-CN"))
     assert "Too few clips" in forms_text({"rows": rows, "clips": 4})
     assert "Too few clips" not in forms_text({"rows": rows, "clips": 5})
+    wrong = {"rows": [{**rows[0], "wer": 1.3}], "metric": "wer", "clips": 12, "recommended": ""}
+    assert "these clips do not suit the model" in forms_text(wrong)
+    assert "note-good" not in str(forms_table(wrong, "en")) and "不适合" in str(forms_table(wrong, "zh-CN"))

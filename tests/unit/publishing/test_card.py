@@ -89,7 +89,9 @@ def test_a_loss_stands_first_and_figures_have_their_intervals() -> None:
 def test_no_path_and_no_name_stands_in_it(kind: ModelKind, base: str) -> None:
     text = model_card(spec(kind, base, base_model=base))
     assert not re.search(r"eve|/home|secret|lab", text, re.IGNORECASE)
-    assert "studio transcribe --model OWNER/NAME" in text
+    is_alone = kind is ModelKind.ADAPTER and base != BASE
+    assert f"studio transcribe --model {'MODEL' if is_alone else 'OWNER/NAME'}" in text
+    assert ("OWNER/NAME" in text) is not is_alone
 
 
 @pytest.mark.parametrize("kind", [ModelKind.ADAPTER, ModelKind.MERGED, ModelKind.EXPORT, ModelKind.BASE])

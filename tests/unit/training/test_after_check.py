@@ -96,7 +96,7 @@ def test_a_model_whose_check_has_failed_is_called_unchecked(runs: Runs, tones: P
 
 def test_what_was_not_checked_is_said_where_nothing_was() -> None:
     """A model of which nothing is known must not look like one that has lost nothing."""
-    why = {"long_form": "time", "language": "nothing"}
+    why = {"long_form": "time", "language": "no_language"}
     found = {
         "checks": [],
         "lost": [],
@@ -104,9 +104,9 @@ def test_what_was_not_checked_is_said_where_nothing_was() -> None:
         "why_unchecked": why,
     }
     names = (
-        "Long recordings (no time left)",
+        "Long recordings (out of time: a minute, or a tenth of the training)",
         "No text on silence",
-        "Language detection (nothing to listen to)",
+        "Language detection (no clip names its language)",
     )
     spec = ModelSpec("x", ModelKind.BASE, ModelSource.TRAINED, "x", card={"capabilities": found})
     for said in (str(unchecked_of(found)), model_card(spec), model_details(spec, "en")):

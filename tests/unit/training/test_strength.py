@@ -1,4 +1,4 @@
-"""How much of what was learned a model keeps: that is what is evaluated, and the training knows nothing of it."""
+"""How much of what was learned a model keeps: that is what is evaluated; the training knows nothing of it."""
 
 from dataclasses import replace
 from pathlib import Path

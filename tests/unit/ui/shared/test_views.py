@@ -362,7 +362,9 @@ def test_a_download_is_the_file_itself() -> None:
 def compared(**values: Any) -> str:
     interval = {"difference": -0.2, "ci_low": -0.25, "ci_high": -0.15, "significant": True}
     row = {"a": "demo", "b": "mine", "metric": "wer", "better": 7, "worse": 2, **interval, **values}
-    return text_of(evaluation_views.comparison_sentences([row], "en"))
+    return text_of(
+        evaluation_views.comparison_sentences({"comparisons": [row], "reference_scripts": {}}, "en")
+    )
 
 
 def test_a_real_difference_is_a_sentence_with_the_better_model_first() -> None:
