@@ -20,7 +20,11 @@ def facts(pairs: Iterable[tuple[str, Child]]) -> Html:
         tag(
             "div",
             tag("span", name, class_="fact-name"),
-            tag("span", value, class_="fact-value"),
+            tag(
+                "span",
+                value.replace(" %", "\u00a0%") if isinstance(value, str) else value,
+                class_="fact-value",
+            ),
             class_="fact",
         )
         for name, value in pairs

@@ -13,7 +13,7 @@ from tests.golden.conftest import HOMES
 from tests.studio_process import StudioProcess
 from tests.unit.transcription.small_models import save_adapter
 
-RATE = re.compile(r"^\d+(\.\d+)? %$")
+RATE = re.compile(r"^\d+(\.\d+)?\s%$")
 
 
 def test_the_clips_that_the_second_model_lost_are_found_in_the_scatter_and_play_in_a_file_without_a_network(
@@ -56,7 +56,7 @@ def test_the_clips_that_the_second_model_lost_are_found_in_the_scatter_and_play_
     expect(clips).to_have_count(8)
     page.locator("#evaluate-scatter .point").first.click(force=True)
     back = page.get_by_role("button", name="Show all again")
-    expect(back).to_have_text(re.compile(r"\d+ % · (≥ )?\d+ %"))
+    expect(back).to_have_text(re.compile(r"\d+\s% · (≥ )?\d+\s%"))
     cell = [int(share) for share in re.findall(r"\d+", back.inner_text())]
     dots = page.locator("#evaluate-scatter .js-plotly-plot").evaluate("plot => plot.data[0].customdata")
     expect(clips).to_have_count(next(dot["clips"] for dot in dots if list(dot["cell"]) == cell))

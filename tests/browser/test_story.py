@@ -42,7 +42,7 @@ def moving_picture(scenes: list[bytes], path: Path) -> float:
 
 def rates_of(text: str) -> tuple[float, float]:
     """The two rates of `Word errors: 83.0 % → 12.4 %`."""
-    found = re.search(r"([\d.]+) % → ([\d.]+) %", text)
+    found = re.search(r"([\d.]+)\s% → ([\d.]+)\s%", text)
     assert found, text
     return float(found[1]), float(found[2])
 
