@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -122,3 +123,18 @@ def _fields_row(line: int, fields: list[str], names: list[str]) -> Row:
         )
         return Row(line, {}, problem)
     return Row(line, dict(zip(names, fields, strict=False)))
+
+
+_FORMULA = re.compile(r"[=+@\t\r-]")
+"""What a spreadsheet takes for the beginning of a formula, which may send data or start programs."""
+
+
+def for_spreadsheets(value: object) -> object:
+    """A text that a spreadsheet shows, and does not carry out: an apostrophe before what looks like a formula
+    (OWASP, CSV injection); anything else as it is."""
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
+
+
+def from_spreadsheet(text: str) -> str:
+    """The text as it was before `for_spreadsheets`."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text, 1) else text

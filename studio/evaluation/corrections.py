@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.dataset.columns import ALIASES, Wanted
-from studio.dataset.delimited import Row
+from studio.dataset.delimited import Row, from_spreadsheet
 from studio.dataset.example import Example, Manifest
 from studio.dataset.formats.known import read_list
 from studio.dataset.rows import NO_SPEECH
@@ -114,8 +114,12 @@ class _Asked:
         if row.error:
             raise self.wrong(row.error)
         values = {str(name).strip().lower(): value for name, value in row.values.items()}
-        self.text = str(_first(values, _TEXTS) or "")
-        self.audio = str(_first(values, ALIASES["audio"]) or "").replace("\\", "/").removeprefix("./")
+        self.text = from_spreadsheet(str(_first(values, _TEXTS) or ""))
+        self.audio = (
+            from_spreadsheet(str(_first(values, ALIASES["audio"]) or ""))
+            .replace("\\", "/")
+            .removeprefix("./")
+        )
         line = _first(values, ("line",))
         try:
             self.line = None if line is None else int(line)

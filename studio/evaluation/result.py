@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_origin, get_type_hints
 
+from studio.dataset.delimited import for_spreadsheets
 from studio.dataset.example import RowProblem
 from studio.errors import DataError
 from studio.evaluation.metrics import Comparison
@@ -184,7 +185,8 @@ class Evaluation:
         names = [one.name for one in fields(UtteranceRow)]
         table = csv.DictWriter(written, names, lineterminator="\n")
         table.writeheader()
-        table.writerows(vars(row) for row in self.utterances)
+        for row in self.utterances:
+            table.writerow({name: for_spreadsheets(value) for name, value in vars(row).items()})
         return written.getvalue().replace("\0", "")  # at which readers of tables give up
 
 

@@ -74,6 +74,19 @@ def test_the_csv_of_an_evaluation_corrected_is_such_a_file(tmp_path: Path) -> No
     assert corrections == {clip_of(found.utterances[2]): "打开 chicken 灯"}
 
 
+def test_no_text_of_a_data_set_is_a_formula_in_a_spreadsheet_and_each_comes_back_as_it_was(
+    tmp_path: Path,
+) -> None:
+    texts = ["=HYPERLINK(1)", "-2 degrees", "@all", "+1", "'tis so"]
+    found = evaluation(texts, texts)
+    rows = list(csv.DictReader(found.to_csv().splitlines()))
+    assert [row["hypothesis"] for row in rows] == ["'=HYPERLINK(1)", "'-2 degrees", "'@all", "'+1", "'tis so"]
+    path = tmp_path / "clips.csv"
+    path.write_text(found.to_csv().replace("'+1,", "'+12,"), encoding="utf-8")
+    corrections = read_corrections(path, evaluated_clips(found))
+    assert corrections == {clip_of(found.utterances[3]): "+12"}
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
