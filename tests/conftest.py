@@ -6,6 +6,7 @@ hub is one where nobody listens.
 
 import gc
 import io
+import json
 import os
 import subprocess
 import sys
@@ -153,6 +154,21 @@ def demo_model() -> Path:
 def demo_speech() -> Path:
     """Folder of the demo speech with `train.jsonl`, `validation.jsonl` and `test.jsonl`."""
     return DEMO_SPEECH
+
+
+@pytest.fixture(scope="session")
+def known_clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A list of six clips that the demo model hears well; its own test clips are of an accent."""
+    sound = str(DEMO_SPEECH / "samples" / "kitchen-light.flac")
+    said = ((0.2, 1.9, "turn on the kitchen light"), (2.0, 4.2, "set a timer for ten minutes"))
+    rows = [
+        {"audio": {"path": sound, "start_time": start - late, "end_time": end - late}, "sentence": text}
+        for late in (0.0, 0.05, 0.1)
+        for start, end, text in said
+    ]
+    path = tmp_path_factory.mktemp("known") / "test.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -438,13 +438,13 @@ class TrainingConfig:
         "method",
         "Fine-tuning strength",
         "Share of what was learned that the finished model keeps. 1: all; what is new to the base is learned "
-        "better, other languages lose more. Empty: 0.85 for a new adapter, 1 without adapter; 0.7 where that "
-        "costs the evaluation clips at most a tenth of their gain.",
+        "better, other languages lose more. Empty: 0.85, or 0.7 where that costs the evaluation clips at "
+        "most a tenth of their gain; 1 if it continues from an adapter.",
         bounds=(0.05, 1.0),
         step=0.05,
         automatic="1 = all that was learned: what is new to the base is learned better, other languages lose "
-        "more. 0 = automatic: 0.85 for a new adapter, 1 without adapter; 0.7 where that costs the evaluation "
-        "clips at most a tenth of their gain.",
+        "more. 0 = automatic: 0.85, or 0.7 where that costs the evaluation clips at most a tenth of their "
+        "gain; 1 if it continues from an adapter.",
     )
     replay_share: float = option(
         0.0625,

@@ -48,7 +48,7 @@ from studio.training.short_audio.encoder_states import EncoderStates, repeats_it
 from studio.training.short_audio.teacher_states import TeacherStates
 from studio.training.short_audio.trainer import make_trainer
 from studio.training.stop import StopRequested, StopSignal
-from studio.training.strength import GENTLER, is_as_good, is_chosen, strength_of
+from studio.training.strength import GENTLER, final_strength, is_as_good, is_chosen, strength_of
 from studio.training.trainer import TrainerParts, WhisperTrainer, ended_early
 from studio.training.trainer_arguments import training_arguments
 from studio.training.visitors_room import require_room
@@ -221,33 +221,41 @@ class Attempt:
 
     def _choose_strength(self, trainer: WhisperTrainer, best: Path, ready: PreparedRun) -> None:
         """Keeps less of what was learned where the evaluation clips hardly lose by it: less is forgotten."""
-        config, metrics, evaluated = self.config, self.outcome.metrics, strength_of(self.config)
-        self.strength = config.adapter_strength or evaluated
-        is_open = is_chosen(config, len(ready.data.evaluation))
-        tried = GENTLER if is_open else self.strength
-        if tried == evaluated or not metrics["final"]:
+        config, metrics = self.config, self.outcome.metrics
+        self.strength = final_strength(config)
+        if not metrics["final"]:
             return
-        metric, usual = metrics["metric"], metrics["final"]
+        metric = metrics["metric"]
+
+        def errors_at(strength: float) -> dict[str, Any]:
+            """What the best checkpoint gets wrong at that strength."""
+            trainer.go_back_to(best)
+            began = time.monotonic()
+            found = trainer.errors_at(strength, ready.base_path)
+            self.outcome.seconds["evaluating"] += time.monotonic() - began
+            log.info("%s %.2f %% at strength %s", metric.upper(), 100 * found[metric], strength)
+            return found
+
+        if self.strength != strength_of(config):
+            metrics["final"] = {**metrics["final"], **errors_at(self.strength)}
+        if not is_chosen(config, len(ready.data.evaluation)):
+            return
+        usual, found = metrics["final"], errors_at(GENTLER)
         base = metrics["base"][metric] if metrics["base"] else None
-        trainer.go_back_to(best)
-        began = time.monotonic()
-        found = trainer.errors_at(tried, ready.base_path)
-        self.outcome.seconds["evaluating"] += time.monotonic() - began
-        log.info("%s %.2f %% at strength %s", metric.upper(), 100 * found[metric], tried)
-        if is_open and not is_as_good(usual[metric], found[metric], base):
+        if not is_as_good(usual[metric], found[metric], base):
             return
         self._warn(
             Message(
                 "Fine-tuning strength {strength}: {metric} {rate} on the evaluation clips, {usual_rate} with "
                 "{usual}; less is forgotten.",
-                strength=tried,
+                strength=GENTLER,
                 metric=metric.upper(),
                 rate=format_percent(found[metric]),
                 usual_rate=format_percent(usual[metric]),
-                usual=evaluated,
+                usual=self.strength,
             )
         )
-        self.strength, metrics["final"] = tried, {**usual, **found}
+        self.strength, metrics["final"] = GENTLER, {**usual, **found}
 
     def _trainer(self, model: Any, ready: PreparedRun, course: RunPlan) -> tuple[WhisperTrainer, RunCallback]:
         """The trainer of this run, and what listens to it."""

@@ -33,7 +33,7 @@ def is_chosen(config: TrainingConfig, evaluation_clips: int) -> bool:
 
     Not where the processes share out the weights: a checkpoint cannot be loaded again there.
     """
-    is_automatic = config.adapter_strength is None and not (config.adapter or config.distill)
+    is_automatic = config.adapter_strength is None and final_strength(config) != 1
     return is_automatic and evaluation_clips >= _FEWEST_CLIPS and not sharding_arguments(config)
 
 
@@ -45,17 +45,23 @@ def is_as_good(usual: float, gentler: float, base: float | None) -> bool:
     return gentler <= usual + _LITTLE * max(0.0, gain)
 
 
-def strength_of(config: TrainingConfig) -> float:
-    """Share of what was learned that counts while the run trains: 1 is all of it.
+def final_strength(config: TrainingConfig) -> float:
+    """Share of what was learned that the finished model keeps, unless a smaller one is chosen.
 
-    An adapter that goes on from another, and one that learns from the base, keep all unless told. A model
-    without an adapter trains whole; it is mixed with its base when it is finished.
+    One that goes on from an adapter, and one that learns from the base, keep all unless told; and so does one
+    without an adapter whose weights the processes share out: what comes of it could not be evaluated.
     """
-    if not config.is_adapter:
-        return 1.0
     if config.adapter_strength is not None:
         return config.adapter_strength
-    return 1.0 if config.adapter or config.distill else _USUAL
+    is_shared_out = not config.is_adapter and bool(sharding_arguments(config))
+    return 1.0 if config.adapter or config.distill or is_shared_out else _USUAL
+
+
+def strength_of(config: TrainingConfig) -> float:
+    """Share of what was learned that counts while the run trains: 1 is all of it. A model without an adapter
+    trains whole; it is mixed with its base when it is finished.
+    """
+    return final_strength(config) if config.is_adapter else 1.0
 
 
 @contextmanager

@@ -140,7 +140,7 @@ def lost(clips: Locator) -> int:
 
 
 def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it(
-    open_page: OpenPage, studio_server: StudioProcess, screenshots: Path
+    open_page: OpenPage, studio_server: StudioProcess, screenshots: Path, known_clips: Path
 ) -> None:
     (home,) = HOMES.iterdir()
     # An export of the demo model: two forms play it.
@@ -149,6 +149,7 @@ def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it(
     page.locator("#models-table").get_by_role("button", name="mine").click()
     unfold(page, "Which form should I deploy?")
     clips, status = page.locator("#models-forms-clips input"), page.locator("#models-forms-status")
+    page.locator("#models-forms-data input, #models-forms-data textarea").fill(str(known_clips))
     clips.fill("-1")
     page.locator("#models-forms").click()
     expect(status).to_contain_text("Clips at most")

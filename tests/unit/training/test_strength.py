@@ -14,7 +14,7 @@ from studio.options.training import FIELDS, TrainingConfig
 from studio.training.events import read_events
 from studio.training.run_dir import RunDir
 from studio.training.stop import StopSignal
-from studio.training.strength import at_strength, is_as_good, is_chosen, strength_of
+from studio.training.strength import at_strength, final_strength, is_as_good, is_chosen, strength_of
 from studio.ui.shared.forms import field_component
 from studio.ui.shared.i18n import page_translations
 from tests.unit.training.attempts import Runs, attempt, told
@@ -45,7 +45,7 @@ def test_the_run_is_evaluated_as_its_model_is_and_trained_as_if_it_were_whole(ru
 @pytest.mark.parametrize("method", ["full", "frozen_encoder"])
 def test_all_weights_are_mixed_with_those_of_the_base(runs: Runs, micro_model: Path, method: str) -> None:
     found = {}
-    for name, strength in (("whole", None), ("half", 0.5)):
+    for name, strength in (("whole", 1.0), ("half", 0.5)):
         run = runs.new(name, method=method, adapter_strength=strength, num_train_epochs=1.0)
         found[name] = runs.carry_out(run).metrics["final"]["loss"]
     base = load_file(micro_model / "model.safetensors")
@@ -58,6 +58,20 @@ def test_all_weights_are_mixed_with_those_of_the_base(runs: Runs, micro_model: P
         torch.testing.assert_close(tensor, (base[name].float() + whole[name]) / 2)
     cards = [runs.registry.get(name).card for name in found]
     assert [card.get("adapter_strength") for card in cards] == [None, 0.5]
+
+
+def test_a_model_without_an_adapter_keeps_a_share_of_it_by_itself(
+    runs: Runs, tones: Path, micro_model: Path
+) -> None:
+    run = runs.new(method="full", test_data=str(tones), num_train_epochs=1.0)
+    final = runs.carry_out(run).metrics["final"]
+    (whole,) = told(run, "eval")[-1:]
+    kept = runs.registry.get("run").card["adapter_strength"]
+    assert kept in (0.85, 0.7) and final["loss"] != whole["loss"]
+    base = load_file(micro_model / "model.safetensors")
+    learned = load_file(run.checkpoints / "checkpoint-3" / "model.safetensors")
+    for name, tensor in load_file(runs.registry.models / "run" / "model.safetensors").items():
+        torch.testing.assert_close(tensor, kept * learned[name] + (1 - kept) * base[name].float())
 
 
 class StopWhileChoosing(StopSignal):
@@ -123,7 +137,8 @@ def test_an_adapter_is_weaker_only_while_it_is_evaluated(micro_model: Path) -> N
 
 def test_only_a_new_adapter_is_weaker_unless_it_is_told() -> None:
     new = TrainingConfig()
-    assert 0.5 < strength_of(new) < 1
+    assert 0.5 < strength_of(new) < 1 and final_strength(TrainingConfig(method="full")) == strength_of(new)
+    assert final_strength(TrainingConfig(method="full", num_processes=2, sharding="fsdp")) == 1
     for config in (TrainingConfig(method="full"), replace(new, adapter="mine"), replace(new, distill=True)):
         assert strength_of(config) == 1
     assert strength_of(replace(new, adapter="mine", adapter_strength=0.7)) == 0.7
@@ -142,7 +157,7 @@ def test_the_form_and_the_help_name_the_strength_that_is_used() -> None:
     usual = str(strength_of(TrainingConfig()))
     info = field_component("adapter_strength").info.key
     told = (FIELDS["adapter_strength"].metadata["help"], page_translations().translations["en"][info])
-    assert all(f" {usual} for a new adapter" in text for text in told)
+    assert all(f" {usual}, or 0.7 where" in text for text in told)
 
 
 def test_a_run_of_an_earlier_version_keeps_all_that_it_learns(runs: Runs) -> None:
