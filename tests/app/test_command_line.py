@@ -279,7 +279,7 @@ def test_models_show_tells_languages_and_what_a_model_is_good_for(run_studio: Ru
     assert fact("MediaTek-Research/Breeze-ASR-26", "note") == "Taiwanese Hokkien, written as Mandarin."
     assert [fact(name, "languages") for name in ("small", "small.en", "demo")] == [
         "many",
-        "English",
+        "English only",
         "English",
     ]
 
