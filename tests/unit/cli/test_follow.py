@@ -88,6 +88,14 @@ def test_rows_that_are_not_used_are_told_once_and_so_is_what_was_noted_before(tm
 
 
 def test_a_list_of_runs_says_a_state_once() -> None:
-    ended = RunStatus("mine", JobState.FINISHED, TrainingConfig(), samples_per_second=4.25)
-    assert how_far(ended) == "4.2 clips/s"
-    assert how_far(replace(ended, samples_per_second=None)) == ""
+    stopped = RunStatus("mine", JobState.STOPPED, TrainingConfig(), samples_per_second=4.25)
+    assert how_far(stopped) == "4.2 clips/s"
+    assert how_far(replace(stopped, samples_per_second=None)) == ""
+
+
+def test_a_list_of_runs_says_how_the_errors_of_a_finished_one_changed() -> None:
+    rates = {"base": {"wer": 1.0, "cer": 0.5}, "final": {"wer": 0.9, "cer": 0.125}}
+    ended = RunStatus("mine", JobState.FINISHED, TrainingConfig(), metrics=rates, samples_per_second=4.25)
+    assert how_far(ended) == "100.0 % → 90.0 % WER"
+    assert how_far(replace(ended, metric="cer")) == "50.0 % → 12.5 % CER"
+    assert how_far(replace(ended, metrics={})) == ""
