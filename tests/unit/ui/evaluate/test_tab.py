@@ -47,7 +47,8 @@ def test_a_list_is_saved_with_its_corrections_and_looked_into_at_once(
     assert "html" not in _looked_into(hours, settings, "en", has_sound=True).files, "nor is it packed in vain"
     after, told, data = _saved(found, kept.read(), settings, "en")
     assert data == str(tmp_path / "list-corrected.jsonl") == after.source and data in told
-    assert "Rows left out, because they cannot be used: 1." in told and "gone.wav" in told
+    assert "not in the new one, because they cannot be used: 1." in told and "gone.wav" in told
+    assert not after.problems, "which are those of the old list"
     assert [(row.line, row.reference) for row in after.utterances] == [
         (1, "turn on"),
         (2, "the lights"),
