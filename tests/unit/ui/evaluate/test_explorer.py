@@ -8,7 +8,7 @@ import pytest
 
 from studio.errors import DataError
 from studio.evaluation.explorer import Explorer, Query
-from studio.ui.evaluate.explorer import PAGE, Seen, _asked, _figures, _list, _listed
+from studio.ui.evaluate.explorer import PAGE, Seen, _asked, _figures, _list, _listed, _query, shown
 from tests.unit.evaluation.test_explorer import evaluation
 
 SAID = [f"clip {n}" for n in range(2 * PAGE + 3)]
@@ -40,6 +40,14 @@ def test_a_click_is_a_question_and_what_no_click_can_be_changes_nothing() -> Non
     assert _asked(EXPLORER, {"play": 10**6}, seen) == (seen, None)
     assert _asked(EXPLORER, {"forget": True}, Seen(cell=(0, 0), mistake=("", "x"))) == (Seen(), None)
     assert _asked(EXPLORER, "play", seen) == (seen, None)  # type: ignore[arg-type]
+
+
+def test_a_form_that_is_not_filled_yet_asks_what_is_shown() -> None:
+    """Who plays a clip at once goes on hearing it when the form is there."""
+    empty = dict.fromkeys(("model", "against", "by", "show", "group", "sort", "search"))
+    of_page = shown(EXPLORER, "en")[-2]
+    assert isinstance(of_page, Seen) and of_page.query is not None
+    assert _query(EXPLORER, empty, of_page) == of_page.query
 
 
 def test_a_dot_is_as_large_as_its_clips_are_many_and_asks_for_them() -> None:
