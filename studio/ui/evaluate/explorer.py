@@ -239,8 +239,8 @@ def remembered(explorer: Explorer | None) -> Explorer:
 
 
 def _query(explorer: Explorer, form: Mapping[str, Any], seen: Seen) -> Query:
-    """The form's question. A choice that is left over from another evaluation, or not there yet in a form that
-    is being filled, is that of `shown`: a click meanwhile asks the same, and is not undone by what follows.
+    """The form's question. A choice that is left over from another evaluation, or not there yet in a form
+    that is being filled, is that of `shown`: a click meanwhile asks the same, and is not undone afterwards.
     """
     place = {name: number for number, name in enumerate(explorer.models)}
     by = form["by"] if form["by"] in explorer.groupings else next(iter(explorer.groupings), "")
