@@ -25,7 +25,7 @@ from studio.messages import Message, message_to_plain
 from studio.options.choices import NORMALIZERS
 from studio.publishing.formats import FORMATS, exports_of
 from studio.registry.spec import ModelKind
-from studio.reports.forms_views import FEWEST_CLIPS, MOST_WRONG
+from studio.reports.forms_views import why_none
 from studio.runs.process import end_tree
 from studio.services import Services
 from studio.settings import Settings
@@ -287,7 +287,7 @@ def _compared(
             )
         )
     wrong = [rate for row in rows if (rate := getattr(row, metric)) is not None]
-    is_told = len(places) >= FEWEST_CLIPS and min(wrong, default=1.0) < MOST_WRONG
+    is_told = why_none(len(places), wrong) is None
     safe = [row for row in rows if is_told and row.high is not None and row.high < MOST_LOST]
     best = min(safe, key=lambda row: row.real_time_factor or 0.0, default=None)
     name = services.registry.get(asked.model).id

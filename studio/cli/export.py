@@ -92,11 +92,11 @@ def _summary(made: ModelSpec) -> str:
     lines = [f"{made.id}: {format_bytes(made.size_bytes)}, weights in {made.card['quantization']}"]
     for proof in made.card["parity"]:
         verdict = (
-            "writes the same tokens as"
+            "the same tokens"
             if proof["equal"]
-            else f"differs in {proof['different_tokens']} of {proof['tokens']} tokens from"
+            else f"{proof['different_tokens']} of {proof['tokens']} tokens differ"
         )
-        lines.append(f"{proof['b'].capitalize()} {verdict} {proof['a']} ({proof['clips']} clips).")
+        lines.append(f"{proof['b']} beside {proof['a']}: {verdict} ({proof['clips']} clips)")
     if how := form_of(made).proof_note:
         lines.append(str(how))
     if loss := loss_of(made.card.get("capabilities")):

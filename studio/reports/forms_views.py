@@ -24,10 +24,10 @@ COLUMNS = (
 _PROVEN = ("different_tokens", "tokens", "clips")
 _FIGURES = ("wer", "cer", "low", "high", "real_time_factor", "memory_bytes", "size_bytes")
 
-FEWEST_CLIPS = 5
+_FEWEST_CLIPS = 5
 """Of fewer, an interval says nothing, and none is recommended."""
-MOST_WRONG = 0.5
-"""Errors of the first form, from which on no form is worth anything on these clips."""
+_MOST_WRONG = 0.5
+"""Errors of the best form, from which on none is worth anything on these clips."""
 _UNSUITED = N_("More than half is wrong in every form: these clips do not suit the model.")
 _TOO_FEW = N_("Too few clips to recommend a form: take {fewest} or more.")
 SEARCHES = N_(
@@ -103,10 +103,10 @@ def recommendation(found: Any) -> Message | None:
     if not isinstance(found, Mapping):
         return None
     if not found.get("recommended"):
-        clips = _number(found.get("clips"))
-        if clips is not None and clips < FEWEST_CLIPS:
-            return Message(_TOO_FEW, fewest=FEWEST_CLIPS)
-        return Message(_UNSUITED) if _is_unsuited(found) else None
+        rows = found["rows"] if isinstance(found.get("rows"), list) else []
+        metric = "cer" if found.get("metric") == "cer" else "wer"
+        rates = [_number(row.get(metric)) for row in rows if isinstance(row, Mapping)]
+        return why_none(_number(found.get("clips")), [rate for rate in rates if rate is not None])
     return Message(
         "{form} is the fastest form that loses less than 1 point ({metric}, at the far end of its 95 % "
         "interval; {clips} clips).",
@@ -116,15 +116,11 @@ def recommendation(found: Any) -> Message | None:
     )
 
 
-def _is_unsuited(found: Mapping[str, Any]) -> bool:
-    rows, metric = found.get("rows"), found.get("metric")
-    rates = (
-        [_number(row.get(metric)) for row in rows if isinstance(row, Mapping)]
-        if isinstance(rows, list)
-        else []
-    )
-    known = [rate for rate in rates if rate is not None]
-    return bool(known) and min(known) >= MOST_WRONG
+def why_none(clips: float | None, rates: Sequence[float]) -> Message | None:
+    """Why no form can be recommended of so many clips, if each form has that share of them wrong."""
+    if clips is not None and clips < _FEWEST_CLIPS:
+        return Message(_TOO_FEW, fewest=_FEWEST_CLIPS)
+    return Message(_UNSUITED) if rates and min(rates) >= _MOST_WRONG else None
 
 
 def forms_table(found: Any, locale: str) -> Html | None:

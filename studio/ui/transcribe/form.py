@@ -150,8 +150,8 @@ def model_choice(registry: ModelRegistry, tab: gr.Tab) -> ModelChoice:
                 _(
                     "Say to the demo model “turn on the kitchen light” or “set a timer for ten minutes”; to "
                     "one that was trained on the demo speech, “reboot the airlock near mars”. They know a "
-                    "few commands of a speech synthesizer and may mishear you. For everyday speech choose a "
-                    "released model: it is downloaded at its first use."
+                    "few commands, learned from a speech synthesizer, and may mishear you. For everyday "
+                    "speech choose a released model: it is downloaded at its first use."
                 ),
                 elem_classes="subdued",
             )

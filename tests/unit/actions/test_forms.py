@@ -92,6 +92,8 @@ def test_what_is_no_form_of_the_model_is_answered_with_those_there_are(services:
 def test_a_card_that_somebody_has_written_shows_what_can_be_read_of_it(value: Any) -> None:
     for found in (value, {"rows": value}, {"rows": [{"name": value, "wer": value, "problem": value}]}):
         assert "<b>" not in str(forms_table(found, "zh-CN"))
+        of_it = {"rows": [{"wer": value}, value], "metric": value, "clips": value}
+        assert "<b>" not in str(recommendation(of_it))
         assert all(len(cells) == 7 and "  " not in str(problem) for cells, problem in form_rows(found))
     assert recommendation({"recommended": value, "metric": value}) is None or value
 
