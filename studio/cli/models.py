@@ -121,7 +121,7 @@ def _description(spec: ModelSpec) -> str:
         "id": spec.id,
         "title": spec.title,
         "kind": spec.kind.value,
-        "from": spec.source.value,
+        "from": _FROM.get(spec.source, spec.source.value),
         "folder": str(spec.path or "not on this disk"),
         "base model": spec.base_model or "",
         "note": released.note if released else "",
