@@ -3,6 +3,7 @@
 import re
 
 from studio.errors import ConfigError
+from studio.messages import Message
 
 KIB = 1024
 MIB = 1024**2
@@ -48,18 +49,18 @@ def parse_bytes(text: str) -> int:
     return int(float(match[1]) * factor)
 
 
-def format_duration(seconds: float) -> str:
-    """`4000` → `1 h 06 min`, `75` → `1 min 15 s`, `4.25` → `4.2 s`."""
+def duration_message(seconds: float) -> Message:
+    """`4000` → `1 h 06 min`, `75` → `1 min 15 s`, `4.25` → `4.2 s`; Chinese has its own words for them."""
     if seconds < 10:
-        return f"{seconds:.1f} s"
+        return Message("{seconds:.1f} s", seconds=seconds)
     whole = round(seconds)
     if whole < 60:
-        return f"{whole} s"
+        return Message("{seconds} s", seconds=whole)
     minutes, rest = divmod(whole, 60)
     if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
+        return Message("{minutes} min {seconds:02d} s", minutes=minutes, seconds=rest)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min"
+    return Message("{hours} h {minutes:02d} min", hours=hours, minutes=minutes)
 
 
 def format_clock(seconds: float, *, separator: str = ".", always_hours: bool = True) -> str:

@@ -25,7 +25,7 @@ from studio.training.data.sources import read_list, row_judge
 from studio.training.plan import training_plan
 from studio.training.preflight import shared_by_lists
 from studio.training.schedule import Schedule
-from studio.units import format_bytes, format_duration
+from studio.units import duration_message, format_bytes
 
 Found = TypeVar("Found")
 _MOST_CLIPS = 20_000
@@ -98,7 +98,7 @@ class RunForecast:
         if (memory := self._memory()) is not None:
             told.append((Message("Memory needed"), memory))
         if self.seconds is not None:
-            taken = Message("about {time} (by a similar run)", time=format_duration(self.seconds))
+            taken = Message("about {time} (by a similar run)", time=duration_message(self.seconds))
             told.append((Message("Time"), taken))
         return told
 

@@ -13,7 +13,7 @@ from studio.files import write_text
 from studio.options.choices import NORMALIZERS
 from studio.services import Services
 from studio.settings import Settings
-from studio.units import format_duration, format_percent
+from studio.units import duration_message, format_percent
 from studio.whisper.constants import TEXT_POSITIONS
 
 _SHOWN_LABELS = 10
@@ -110,7 +110,7 @@ def _answer(question: CheckQuestion, settings: Settings, quarantine: Path | None
         """Says how far it is, and how long it will take."""
         seconds = time.monotonic() - began.setdefault(kind, time.monotonic())
         doing = "transcribed" if kind == TRANSCRIBING else "checked"
-        left = f", {format_duration(seconds / done * (total - done))} left" if seconds > 1 else ""
+        left = f", {duration_message(seconds / done * (total - done))} left" if seconds > 1 else ""
         line.update(f"{doing} {done} of {total} clips{left}")
 
     with Services.open(settings) as services, ProgressLine() as line:

@@ -17,7 +17,7 @@ from studio.training.after_check import loss_of, name_of_check, non_speech_of, u
 from studio.training.events import RunPhase
 from studio.training.learning_rate import gentler
 from studio.training.run_dir import RunDir
-from studio.units import format_bytes, format_duration, format_percent
+from studio.units import duration_message, format_bytes, format_percent
 
 Tell = Callable[[str], None]
 
@@ -115,7 +115,7 @@ def progress(status: RunStatus) -> str:
     if status.memory_bytes:
         parts.append(format_bytes(status.memory_bytes))
     if status.eta_seconds is not None and status.state is JobState.RUNNING:
-        parts.append(f"{format_duration(status.eta_seconds)} left")
+        parts.append(f"{duration_message(status.eta_seconds)} left")
     if status.disk_free_bytes is not None and status.disk_free_bytes < LITTLE_SPACE_BYTES:
         parts.append(f"only {format_bytes(status.disk_free_bytes)} of disk free")
     return " · ".join(parts)

@@ -28,7 +28,7 @@ from studio.transcription.model_cache import ModelCache
 from studio.transcription.ranks import gather
 from studio.transcription.results import ResultsFile, asked_mark
 from studio.transcription.transcription_jobs import distinct_stems, recordings_named, transcribe_many
-from studio.units import format_duration
+from studio.units import duration_message
 
 _LAYOUT = captions.DEFAULT_LAYOUT
 
@@ -178,7 +178,7 @@ class _Report:
     def progress(self, progress: Progress) -> None:
         """How far the recording at hand is."""
         self._heard = progress
-        done, total = format_duration(progress.done_seconds), format_duration(progress.total_seconds)
+        done, total = duration_message(progress.done_seconds), duration_message(progress.total_seconds)
         self.line.update(f"{self.paths[self._done].name}: {done} of {total}")
 
     def interrupted(self, model_id: str) -> None:
@@ -187,7 +187,7 @@ class _Report:
         if self._given.json or self._heard is None or not self._heard.segments:
             return
         path, until = self.paths[self._done], self._heard.done_seconds
-        say(f"{path} was transcribed up to {format_duration(until)}; its text so far:")
+        say(f"{path} was transcribed up to {duration_message(until)}; its text so far:")
         text = "\n".join(segment.text for segment in self._heard.segments)
         so_far = Transcript(text, self._heard.segments, "", until, model_id, "", audio_path=str(path))
         show(captions.render(so_far, self._formats[0], self._layout).rstrip("\n"))

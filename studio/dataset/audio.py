@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from studio.dataset.decoders import open_sound
 from studio.errors import AudioError
 from studio.files import storage_errors
-from studio.units import format_duration
+from studio.messages import Message
+from studio.units import duration_message
 
 SAMPLING_RATE = 16_000
 """Samples a second that Whisper takes."""
@@ -52,7 +53,7 @@ def read_audio(
             raise AudioError(
                 "{path} is longer than {most}, too long for a clip: cut it.",
                 path=path,
-                most=format_duration(_MOST_WHOLE_SECONDS),
+                most=duration_message(_MOST_WHOLE_SECONDS),
             )
         if end_seconds is None and held > _UNDOUBTED_SECONDS:
             told = audio_duration(path) if math.isinf(told) else told
@@ -147,7 +148,7 @@ def too_long(path: str | Path, most_seconds: float) -> AudioError:
         "{path} is too long: here a recording may last {most}. Cut it, or run the studio on your own "
         "machine, where there is no such limit.",
         path=path,
-        most=format_duration(most_seconds),
+        most=duration_message(most_seconds),
     )
 
 
@@ -267,7 +268,9 @@ def _resampled(path: Path, start_seconds: float, end_seconds: float | None) -> I
                 path=path,
                 duration=sound.duration_seconds,
                 start=start_seconds,
-                end="the end" if end_seconds is None else f"{end_seconds:.2f} s",
+                end=Message("its end")
+                if end_seconds is None
+                else Message("{seconds:.2f} s", seconds=end_seconds),
             )
     if is_empty:
         raise _no_sound(path)

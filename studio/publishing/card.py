@@ -19,7 +19,7 @@ from studio.registry.hub import HUB_ID
 from studio.registry.languages import LANGUAGES
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import DEMO_ID
-from studio.units import format_bytes, format_duration, format_percent
+from studio.units import duration_message, format_bytes, format_percent
 
 README = "README.md"
 PLACEHOLDER = "OWNER/NAME"
@@ -313,7 +313,7 @@ def _training(facts: Mapping[str, Any]) -> str:
     lines = []
     if clips:
         source = _speech(facts, "datasets", "source")
-        long = f" ({format_duration(3600 * hours)})" if hours else ""
+        long = f" ({duration_message(3600 * hours)})" if hours else ""
         lines.append(f"Data: {source}, {clips:,.0f} clips{long}.")
     seconds = _number(_table(facts.get("seconds")).get("training"))
     steps, best = _number(facts.get("steps")), _number(metrics.get("best_step"))
@@ -322,7 +322,7 @@ def _training(facts: Mapping[str, Any]) -> str:
     where = f" on {card}" if card else ""
     if seconds and (steps or best):
         kept = f", of which the best, at step {best:,.0f}, was kept" if steps and best else ""
-        lines.append(f"Time: {format_duration(seconds)}{where}, {steps or best:,.0f} steps{kept}.")
+        lines.append(f"Time: {duration_message(seconds)}{where}, {steps or best:,.0f} steps{kept}.")
     lines += [line for line in (_memory(memory), _settings(facts)) if line]
     return "## Training\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
 

@@ -15,7 +15,7 @@ def manifest_preview(manifest: Manifest, locale: str, rows: int = 5) -> Html:
     headers = [
         tr(text, locale) for text in (N_("Line"), N_("Audio"), N_("Text"), N_("Language"), N_("Length"))
     ]
-    shown = [_example_row(example) for example in manifest.examples[:rows]]
+    shown = [_example_row(example, locale) for example in manifest.examples[:rows]]
     summary = tr(
         "Usable rows: {good}, unusable: {bad}. Format: {format}.",
         locale,
@@ -31,12 +31,13 @@ def manifest_preview(manifest: Manifest, locale: str, rows: int = 5) -> Html:
     )
 
 
-def _example_row(example: Example) -> list[Child]:
+def _example_row(example: Example, locale: str) -> list[Child]:
     seconds = example.duration_seconds
     name = example.audio_path.name
     if example.start_seconds:
         name += f" @ {format_clock(example.start_seconds, always_hours=False)}"
-    return [example.line, name, example.text, example.language or "", f"{seconds:.1f} s" if seconds else ""]
+    length = tr("{seconds:.1f} s", locale, seconds=seconds) if seconds else ""
+    return [example.line, name, example.text, example.language or "", length]
 
 
 def problems_table(problems: Sequence[RowProblem], locale: str, limit: int = 20) -> Html:

@@ -285,7 +285,8 @@ def clip_table(
             ]
             for model, texts in enumerate(explorer.texts)
         ]
-        about = [clip.speaker or "", language_name(clip.language or "", locale)]
+        length = tr("{seconds:.1f} s", locale, seconds=clip.duration_seconds)
+        about = [length, clip.speaker or "", language_name(clip.language or "", locale)]
         rows.append(
             [
                 [_sound(place, sounds.get(place), clip, locale, is_live=is_live)],
@@ -293,7 +294,7 @@ def clip_table(
                 if is_live
                 else tag("span", reference, dir="auto"),
                 *written,
-                tag("span", " · ".join([f"{clip.duration_seconds:.1f} s", *filter(None, about)])),
+                tag("span", " · ".join(filter(None, about))),
             ]
         )
     return tag("div", difference_legend(locale), table(headers, rows, class_="utterances stacked"))

@@ -28,7 +28,7 @@ from studio.transcription.model_cache import ModelCache
 from studio.translation import said, tr
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.i18n import request_locale
-from studio.units import format_duration
+from studio.units import duration_message
 
 Shown = list[Any]
 """Values of a section's outputs; the first of them is its status."""
@@ -205,7 +205,7 @@ def tells_steps(report: Callable[[Any], None], should_stop: Callable[[], bool] =
 def paced_bar(doing: str, done: float, total: float, pace: "Pace", locale: str) -> Html:
     """How far it is, and how long it will take as far as that is known."""
     left = pace.left_seconds(total, time.monotonic())
-    amount = tr("about {left} left", locale, left=format_duration(left)) if left is not None else ""
+    amount = tr("about {left} left", locale, left=duration_message(left)) if left is not None else ""
     return progress_bar(done / total if total else 0.0, doing, amount)
 
 

@@ -10,9 +10,9 @@ from studio.reports.language_names import language_name
 from studio.reports.markup import Child, Html, tag
 from studio.reports.pieces import facts
 from studio.transcription.engine import Segment, Transcript, Word
-from studio.translation import N_, tr
+from studio.translation import N_, said, tr
 from studio.ui.shared.views import known_name
-from studio.units import format_clock, format_duration, format_percent
+from studio.units import duration_message, format_clock, format_percent
 
 SURENESS = (0.9, 0.7, 0.4)
 """At least so likely: sure, fairly sure, unsure; below: very unsure."""
@@ -26,8 +26,8 @@ def transcript_facts(transcript: Transcript, locale: str) -> Html:
     return facts(
         [
             (tr("Language", locale), _languages_weighed(transcript, locale)),
-            (tr("Length", locale), format_duration(transcript.duration_seconds)),
-            (tr("Processing time", locale), format_duration(transcript.processing_seconds)),
+            (tr("Length", locale), said(duration_message(transcript.duration_seconds), locale)),
+            (tr("Processing time", locale), said(duration_message(transcript.processing_seconds), locale)),
             (tr("Real-time factor", locale), f"{transcript.real_time_factor:.2f}"),
             (tr("Model", locale), known_name(transcript.model, locale)),
         ]

@@ -16,7 +16,7 @@ from studio.training.retry import Retry
 from studio.translation import N_, paragraph, said, tr
 from studio.ui.shared.short_audio_views import short_audio_table
 from studio.ui.shared.views import known_name, loss_note
-from studio.units import format_bytes, format_duration, format_percent
+from studio.units import duration_message, format_bytes, format_percent
 
 _VERDICTS = {
     "better": (N_("better"), "good"),
@@ -232,7 +232,7 @@ def _figures(status: RunStatus, locale: str) -> list[tuple[str, Child]]:
     """
     is_open = status.state in ACTIVE
     figures: list[tuple[str, Any, Callable[[Any], str]]] = [
-        (N_("Time left"), status.eta_seconds, format_duration)
+        (N_("Time left"), status.eta_seconds, lambda seconds: said(duration_message(seconds), locale))
         if is_open
         else (N_("Epoch"), status.epoch or None, "{:.1f}".format),
         (N_("Loss"), status.loss_points[-1][1] if status.loss_points else None, "{:.3f}".format),
@@ -267,7 +267,7 @@ def _data(status: RunStatus, locale: str) -> Html | None:
         "{train} clips to train on ({hours}), {evaluation} to evaluate.",
         locale,
         train=data.get("train_samples", 0),
-        hours=format_duration(3600 * float(data.get("train_hours") or 0)),
+        hours=duration_message(3600 * float(data.get("train_hours") or 0)),
         evaluation=data.get("eval_samples", 0),
     )
     skipped = data.get("skipped") or []

@@ -44,7 +44,7 @@ from studio.ui.transcribe.form import (
 )
 from studio.ui.transcribe.results import KEPT_SECONDS as SHOWN_SECONDS
 from studio.ui.transcribe.results import layout_fields
-from studio.units import format_duration
+from studio.units import duration_message
 
 MOST_ROWS = 200
 """A longer list shows those that failed, those at work, and the latest of the others."""
@@ -110,7 +110,7 @@ def _cells(
     batch: Batch, path: Path, row: dict[str, Any] | None, is_at_work: bool, locale: str
 ) -> list[Child]:
     seconds, error = batch.seconds[path], batch.errors.get(str(path))
-    length = format_duration(seconds) if seconds else "–"
+    length = said(duration_message(seconds), locale) if seconds else "–"
     if row is None and is_at_work:
         return [path.name, badge(tr("at work", locale), "busy"), length, ""]
     if row is None:

@@ -43,7 +43,7 @@ from studio.ui.transcribe.results import (
     shown,
     wire_corrections,
 )
-from studio.units import format_duration
+from studio.units import duration_message
 
 _WAVE_COLUMNS = 600
 
@@ -196,7 +196,7 @@ def heard_bar(progress: Progress, pace: Pace, locale: str) -> Html:
     """How much of a recording has been heard."""
     done, total = progress.done_seconds, progress.total_seconds
     text = tr(
-        "Transcribed {done} of {total}", locale, done=format_duration(done), total=format_duration(total)
+        "Transcribed {done} of {total}", locale, done=duration_message(done), total=duration_message(total)
     )
     return paced_bar(text, done, total, pace, locale)
 

@@ -179,6 +179,8 @@ def test_a_running_run_shows_steps_time_left_and_speed() -> None:
     assert 'aria-valuenow="25.0"' in shown
     for words in ("step 30 of 120", "1 min 15 s", "33.2", "4.2 ×", "1.00 GiB", "Running"):
         assert words in text_of(shown)
+    in_chinese = run_views.run_status(run(phase="training", step=30, max_steps=120, **paces), "zh-CN")
+    assert "1 分 15 秒" in text_of(in_chinese)
 
 
 @pytest.mark.parametrize(
