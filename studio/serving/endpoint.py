@@ -426,6 +426,7 @@ def _options(form: FormData, task: str) -> TranscribeOptions:
         # Words are aligned in any case: they say where captions may end, and how sure the model is.
         timestamps="word",
         initial_prompt=_text(form, "prompt"),
+        truncate_prompt=True,
         # As Whisper's own: warmer each time that a text repeats itself or is unsure.
         temperature=(*first, *(value for value in usual if value > first[0])),
     )

@@ -146,6 +146,8 @@ class TranscribeOptions:
     """The first is used; the next each time that a text repeats itself or is unsure. 0: no sampling."""
     initial_prompt: str = ""
     """Text that came before the recording: style, and names as they are spelled."""
+    truncate_prompt: bool = False
+    """Whether the end of a too long `initial_prompt` is taken, as OpenAI does, and it is not refused."""
     hotwords: str = ""
     """Words to expect in every window."""
     condition_on_prev_tokens: bool = True

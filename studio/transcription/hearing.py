@@ -285,7 +285,7 @@ def _prompt(
     recording = stretch.recording
     steer = model.tokens.prompt(language, options.task, with_times=stretch.with_times)
     hotwords = hint_tokens(model, options.hotwords)
-    hint = hint_tokens(model, options.initial_prompt) if is_first else []
+    hint = initial_tokens(model, options) if is_first else []
     room = prompt_room(model) - len(hotwords) - len(hint)
     context = recording.said_before(stretch.window_seconds)
     before = [*hotwords, *hint, *context[len(context) - min(len(context), room) :]]
@@ -295,6 +295,13 @@ def _prompt(
 def hint_tokens(model: WindowModel, text: str) -> list[int]:
     """Tokens of text that comes before; it begins with a space, as in Whisper's own decoding."""
     return model.tokens_of(f" {text.strip()}") if text.strip() else []
+
+
+def initial_tokens(model: WindowModel, options: TranscribeOptions) -> list[int]:
+    """Tokens of the initial prompt, or of the end of it that has room beside the hotwords."""
+    tokens = hint_tokens(model, options.initial_prompt)
+    room = max(0, prompt_room(model) - len(hint_tokens(model, options.hotwords)))
+    return tokens[max(0, len(tokens) - room) :] if options.truncate_prompt else tokens
 
 
 def prompt_room(model: WindowModel) -> int:

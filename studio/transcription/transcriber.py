@@ -45,7 +45,7 @@ from studio.transcription.engine import (
     TranscribeOptions,
     Transcript,
 )
-from studio.transcription.hearing import hear, hint_tokens, prompt_room
+from studio.transcription.hearing import hear, hint_tokens, initial_tokens, prompt_room
 from studio.transcription.languages import AUTO, join_texts, resolve_language
 from studio.transcription.lasting import lasting
 from studio.transcription.options import check_prompt, check_suppressed, check_values
@@ -520,7 +520,7 @@ class Transcriber:
         model.tokens.checked_task(options.task)
         language = resolve_language(options.language, self.languages)
         check_suppressed(options, model.vocabulary)
-        length = len(hint_tokens(model, options.initial_prompt)) + len(hint_tokens(model, options.hotwords))
+        length = len(initial_tokens(model, options)) + len(hint_tokens(model, options.hotwords))
         check_prompt(options, length, prompt_room(model), has_place=model.tokens.previous is not None)
         return "" if language == AUTO else language
 

@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from studio.dataset.audio import read_audio
+from studio.errors import ConfigError
 from studio.transcription.engine import TranscribeOptions
 from studio.transcription.transcriber import Transcriber
 from studio.transcription.window_model import Search, TokenTimes, Written
@@ -42,6 +43,18 @@ def test_text_before_is_told_once_and_hotwords_each_time() -> None:
         Transcriber(Lent(model), "mine").transcribe_samples([sound(60)], 60.0, untold)
         assert model.prompts.count(first) == 1
         assert all(prompt == later for prompt in model.prompts if prompt != first)
+
+
+def test_of_a_prompt_that_is_too_long_the_end_is_told_where_that_is_wished() -> None:
+    model = ScriptedModel(two_sentences)
+    options = replace(OPTIONS, initial_prompt="one " * 300 + "five", hotwords="four")
+    with pytest.raises(ConfigError, match="302 tokens together, and this model takes 223"):
+        Transcriber(Lent(model), "mine").transcribe_samples([sound(20)], 20.0, options)
+    Transcriber(Lent(model), "mine").transcribe_samples(
+        [sound(20)], 20.0, replace(options, truncate_prompt=True)
+    )
+    steer = TOKENS.prompt("en", "transcribe", with_times=True)
+    assert model.prompts == [[TOKENS.previous, 3, *[0] * 221, 4, *steer]]
 
 
 def test_a_text_that_was_hard_to_find_is_not_told_to_the_next_window() -> None:
