@@ -97,7 +97,9 @@ def check_prompt(options: TranscribeOptions, tokens: int, limit: int, *, has_pla
         ConfigError: if they have not.
     """
     if tokens and not has_place:
-        raise ConfigError("This model takes no prompt: leave initial_prompt and hotwords empty.")
+        raise ConfigError(
+            "This model takes no {name} and no hotwords: leave them empty.", name="initial_prompt"
+        )
     if tokens > limit:
         raise ConfigError(
             "{name} and hotwords have {tokens} tokens together, and this model takes {limit}: shorten them.",

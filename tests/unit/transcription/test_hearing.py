@@ -57,6 +57,14 @@ def test_of_a_prompt_that_is_too_long_the_end_is_told_where_that_is_wished() -> 
     assert model.prompts == [[TOKENS.previous, 3, *[0] * 221, 4, *steer]]
 
 
+def test_a_model_that_cannot_be_told_what_came_before_says_so() -> None:
+    model = ScriptedModel(two_sentences)
+    model.tokens = replace(TOKENS, previous=None)
+    options = replace(OPTIONS, initial_prompt="five")
+    with pytest.raises(ConfigError, match="takes no initial_prompt and no hotwords"):
+        Transcriber(Lent(model), "mine").transcribe_samples([sound(20)], 20.0, options)
+
+
 def test_a_text_that_was_hard_to_find_is_not_told_to_the_next_window() -> None:
     def write(samples: NDArray[np.float32], prompt: list[int], search: Search) -> Written:
         found = two_sentences(samples, prompt, search)
