@@ -149,6 +149,8 @@ def launch_options(
         "favicon_path": LOGO,
         "footer_links": ["api"],
         "run_history": False,
+        # Gradio would tell every visitor what others ask, and how often.
+        "enable_monitoring": False,
         "ssr_mode": False,
         "state_session_capacity": VISITORS_KEPT,
         # None: Gradio's own variable decides.

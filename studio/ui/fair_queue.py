@@ -4,6 +4,7 @@ Gradio answers in the order of asking. Here a question goes before those of visi
 waiting; its place among their own is kept. Who has too many is asked to wait.
 """
 
+import sys
 from typing import Any
 
 from gradio.blocks import Blocks
@@ -16,6 +17,8 @@ MOST = 600
 """Questions of all visitors that wait."""
 _LOOKS_EVERY_SECONDS = 0.01
 """Gradio looks a thousand times a second for questions: a studio that nobody asks would never rest."""
+_COUNTS_EVERY_QUESTIONS = sys.maxsize
+"""Gradio sums up its last 10,000 questions after each, for its page of monitoring, which is closed."""
 
 
 def make_fair(app: Blocks) -> None:
@@ -23,6 +26,7 @@ def make_fair(app: Blocks) -> None:
     app.queue()
     queue = app._queue
     queue.sleep_when_free = _LOOKS_EVERY_SECONDS
+    queue.ANAYLTICS_CACHE_FREQUENCY = _COUNTS_EVERY_QUESTIONS
     push = queue.push
 
     async def in_turn(body: Any, request: Any, username: str | None) -> Any:

@@ -89,3 +89,17 @@ def test_new_sessions_do_not_help_who_comes_through_a_proxy() -> None:
     asked = SimpleNamespace(headers={"x-forwarded-for": "203.0.113.7, 10.0.0.1"}, client=None)
     assert visitor_of(asked, "one") == visitor_of(asked, "two") == "203.0.113.7"
     assert visitor_of(None, "one") == "one"
+
+
+def test_questions_are_not_counted_anew_after_each(slow: Slow) -> None:
+    slow.goes_on.set()
+    for number in range(3):
+        assert slow.ask(f"{number}", "a").status_code == 200
+    deadline = time.monotonic() + 60
+    while len(slow.answered) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    queue = slow.app._queue
+    assert queue.events_recorded == len(slow.answered) == 3
+    assert queue.event_count_at_last_cache == 0, (
+        "one line each: the third is asked when the second was counted"
+    )

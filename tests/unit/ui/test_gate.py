@@ -303,3 +303,8 @@ def test_passwords_are_not_shown_with_the_settings(tmp_path: Path) -> None:
     settings = Settings.from_env({"STUDIO_HOME": str(tmp_path), "STUDIO_AUTH": text})
     assert settings.auth == {"ada": "difference engine", "bob": "a:colon in it"}
     assert "difference" not in repr(settings)
+
+
+def test_what_others_ask_and_how_often_is_told_to_nobody(page: Served) -> None:
+    for path in ("/monitoring", "/monitoring/summary", "/monitoring/any-key"):
+        assert page.client.get(path).status_code == 403
