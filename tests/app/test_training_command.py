@@ -18,7 +18,7 @@ from tests.studio_process import command, words_of
 UNEVALUATED = ["--eval_strategy", "no", "--eval_on_start", "False", "--max_eval_samples", "2"]
 ALONE = ["--replay_share", "0"]
 SHORT = ["--max_steps", "2", *ALONE, *UNEVALUATED]
-STEPS = 400
+STEPS = 200
 LONG = [
     "--max_steps",
     str(STEPS),
@@ -141,10 +141,10 @@ def test_sounds_named_from_the_working_directory_are_found_by_the_check_and_the_
 
 
 def test_a_command_of_whisper_finetune_runs_as_it_is(
-    run_studio: RunStudio, demo_model: Path, demo_speech: Path, tmp_path: Path
+    run_studio: RunStudio, mute_model: Path, demo_speech: Path, tmp_path: Path
 ) -> None:
     done = run_studio(
-        *("train", f"--base_model={demo_model}", "--train_data", demo_speech / "train.jsonl"),
+        *("train", f"--base_model={mute_model}", "--train_data", demo_speech / "train.jsonl"),
         *("--test_data", demo_speech / "validation.jsonl", "--output_dir", tmp_path / "out"),
         *("--warmup_steps=1", "--logging_steps", "1", "--eval_steps", "1000", "--save_steps", "1000"),
         *("--num_workers", "0", "--learning_rate", "1e-3", "--min_audio_len", "0.5", "--max_audio_len", "30"),

@@ -102,14 +102,14 @@ def test_two_processes_stop_in_the_same_step_and_die_together_and_go_on_with_les
     settings: Settings, pair: TrainingConfig, new_studio: NewStudio
 ) -> None:
     jobs = new_studio(settings, truly=2)
-    config = TrainingConfig(**{**vars(pair), "max_steps": 30, "save_steps": 3, "eval_strategy": "no"})
+    config = TrainingConfig(**{**vars(pair), "max_steps": 16, "save_steps": 3, "eval_strategy": "no"})
     config = replace(config, per_device_train_batch_size=1)  # of which nothing is left to be halved
     run = RunDir(settings.runs / jobs.submit(config))
     wait_for(jobs, run.run_id, after_step(2))
     jobs.stop(run.run_id)
     stopped = wait_for(jobs, run.run_id, until(JobState.STOPPED))
     checkpoint = run.checkpoints / f"checkpoint-{stopped.step}"
-    assert 0 < stopped.step < 30 and (checkpoint / "trainer_state.json").is_file()
+    assert 0 < stopped.step < 16 and (checkpoint / "trainer_state.json").is_file()
     assert {path.name for path in checkpoint.glob("rng_state*")} == {"rng_state_0.pth", "rng_state_1.pth"}
 
     jobs.resume(run.run_id)
@@ -124,11 +124,11 @@ def test_two_processes_stop_in_the_same_step_and_die_together_and_go_on_with_les
     unbroken = RunDir(settings.runs / jobs.submit(config))
     finished(jobs, unbroken.run_id)
     weights = [
-        load_file(each.checkpoints / "checkpoint-30" / "adapter_model.safetensors")
+        load_file(each.checkpoints / "checkpoint-16" / "adapter_model.safetensors")
         for each in (run, unbroken)
     ]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
-    assert [step for step, _ in jobs.status(run.run_id).loss_points] == list(range(1, 31))
+    assert [step for step, _ in jobs.status(run.run_id).loss_points] == list(range(1, 17))
 
 
 def test_what_one_process_cannot_read_ends_all_with_its_sentence(

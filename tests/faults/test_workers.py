@@ -115,7 +115,7 @@ def test_a_killed_worker_is_followed_by_one_that_takes_less_and_the_queue_goes_o
     settings: Settings, long_run: TrainingConfig, new_studio: NewStudio
 ) -> None:
     jobs = new_studio(settings, truly=2)
-    slow = replace(long_run, per_device_train_batch_size=1, gradient_accumulation_steps=12, max_steps=12)
+    slow = replace(long_run, per_device_train_batch_size=1, gradient_accumulation_steps=6, max_steps=12)
     killed = jobs.submit(slow)
     following = jobs.submit(replace(long_run, max_steps=2))
     for attempt, step in ((1, 3), (2, 7)):

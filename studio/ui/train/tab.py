@@ -43,7 +43,7 @@ def build_distill_section(*, is_off: bool) -> Start:
         return Start(button, gr.HTML(elem_id="distill-refused"))
 
 
-_POLL_SECONDS = 1.5
+_POLL_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
