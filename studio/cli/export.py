@@ -11,11 +11,11 @@ from studio.cli.parsing import Parser
 from studio.errors import ConfigError
 from studio.files import storage_errors
 from studio.messages import Message
+from studio.publishing.findings import loss_of
 from studio.publishing.formats import FORMATS, USUAL_FORMAT, form_of
 from studio.registry.spec import ModelSpec
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.after_check import loss_of
 from studio.units import format_bytes
 
 SCHEMA_VERSION = 1

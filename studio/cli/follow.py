@@ -10,10 +10,10 @@ from studio.cli.output import ProgressLine, say, show
 from studio.cli.parsing import PROGRAM
 from studio.evaluation.capabilities import verdict_of
 from studio.options.arguments import command_line
+from studio.publishing.findings import loss_of, name_of_check, non_speech_of, unchecked_of
 from studio.runs import process
 from studio.runs.disk import LITTLE_SPACE_BYTES
 from studio.runs.manager import JobManager, JobState, RunStatus
-from studio.training.after_check import loss_of, name_of_check, non_speech_of, unchecked_of
 from studio.training.events import RunPhase
 from studio.training.learning_rate import gentler
 from studio.training.run_dir import RunDir

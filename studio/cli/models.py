@@ -10,6 +10,7 @@ from studio.cli.serve import serving_script
 from studio.errors import ConfigError
 from studio.options.arguments import command_line, config_from_dict
 from studio.publishing.card import model_card
+from studio.publishing.findings import loss_of, unchecked_of
 from studio.publishing.formats import exports_of, key_of
 from studio.registry.catalog import find_released
 from studio.registry.spec import ModelSource, ModelSpec
@@ -18,7 +19,6 @@ from studio.reports.language_names import languages_of
 from studio.services import Services
 from studio.serving.commands import ways_to_serve
 from studio.settings import Settings
-from studio.training.after_check import loss_of, unchecked_of
 from studio.training.learning_rate import gentler, learning_rate_for
 from studio.translation import DEFAULT_LOCALE
 from studio.units import format_bytes

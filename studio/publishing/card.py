@@ -7,12 +7,20 @@ machine is among them, nor what a run or a file was called.
 
 import re
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from studio.files import write_text
+from studio.messages import Joined
 from studio.options.sources import DEMO, is_on_hub, sources_of
 from studio.options.training import FIELDS
+from studio.publishing.findings import (
+    CHECK_NAMES,
+    as_number,
+    as_table,
+    lost_in,
+    non_speech_of,
+    unchecked_of,
+)
 from studio.publishing.formats import form_of
 from studio.registry.catalog import find_released
 from studio.registry.hub import HUB_ID
@@ -35,13 +43,13 @@ _CODES = {"jw": "jv"}
 """Whisper has kept a code that was withdrawn in 2001."""
 _METRICS = {"wer": "Word error rate", "cer": "Character error rate"}
 _MEASURED = {
-    "long_form": ("Long recordings", "words right in a minute of the tuned speech"),
-    "other_languages": ("Other languages or styles", "words right in a minute of other speech"),
-    "timestamps": ("Timestamps", "clips with plausible times"),
-    "silence": ("No text on silence", "windows without speech that stay empty"),
-    "language": ("Language detection", "clips whose language is heard"),
+    "long_form": "words right in a minute of the tuned speech",
+    "other_languages": "words right in a minute of other speech",
+    "timestamps": "clips with plausible times",
+    "silence": "windows without speech that stay empty",
+    "language": "clips whose language is heard",
 }
-"""What each check of `studio.evaluation.capabilities` is called, and the share that it measures."""
+"""The share that each check measures."""
 _VERDICTS = {
     "worse": "**worse**",
     "better": "better",
@@ -50,11 +58,6 @@ _VERDICTS = {
     "unclear": "too few clips to tell",
 }
 _FEW_CLIPS = 8
-_WHY_UNCHECKED = {
-    "time": " (out of time: a minute, or a tenth of the training)",
-    "nothing": " (nothing to listen to)",
-    "no_language": " (no clip names its language)",
-}
 _UNSAID = ("machine", "processes")
 """Groups of options that say nothing about what was learned."""
 _WORD = re.compile(r"[A-Za-z0-9_.-]{1,60}")
@@ -95,7 +98,7 @@ def write_card(spec: ModelSpec) -> None:
 
 def facts_of(spec: ModelSpec) -> Mapping[str, Any]:
     """How a model came about: of an export, how the model did that it was made of."""
-    return _table(spec.card.get("made_of")) or spec.card
+    return as_table(spec.card.get("made_of")) or spec.card
 
 
 def hub_base(spec: ModelSpec) -> str:
@@ -138,20 +141,20 @@ def _results(facts: Mapping[str, Any]) -> list[Any]:
     """Error rates in percent, as the Hub's boards have them."""
     from huggingface_hub import EvalResult
 
-    final = _table(_table(facts.get("metrics")).get("final"))
+    final = as_table(as_table(facts.get("metrics")).get("final"))
     source = next(iter(_datasets(facts, "eval_datasets")), "")
     return [
         EvalResult(
             task_type=_TASK,
             task_name="Automatic Speech Recognition",
             dataset_type=source or "own",
-            dataset_name=source or _own_speech(_table(facts.get("data")).get("eval_source")),
+            dataset_name=source or _own_speech(as_table(facts.get("data")).get("eval_source")),
             metric_type=metric,
             metric_name=title,
             metric_value=round(100 * rate, 2),
         )
         for metric, title in _METRICS.items()
-        if (rate := _number(final.get(metric))) is not None
+        if (rate := as_number(final.get(metric))) is not None
     ]
 
 
@@ -166,7 +169,7 @@ def hub_datasets(source: str) -> list[str]:
 
 def _datasets(facts: Mapping[str, Any], key: str) -> list[str]:
     """Those that a run has noted."""
-    said = _table(facts.get("data")).get(key)
+    said = as_table(facts.get("data")).get(key)
     names = said if isinstance(said, list) else ()
     return [name for name in names if isinstance(name, str) and HUB_ID.fullmatch(name)]
 
@@ -215,23 +218,23 @@ def _introduction(spec: ModelSpec, facts: Mapping[str, Any]) -> str:
 
 def _loss(card: Mapping[str, Any]) -> str:
     """Stands first: who takes the model should know it."""
-    names = _named(_table(card.get("capabilities")).get("lost"))
-    return f"> **The base is better at:** {', '.join(names)}." if names else ""
+    lost = lost_in(as_table(card.get("capabilities")))
+    return f"> **The base is better at:** {Joined(lost)}." if lost else ""
 
 
 def _errors(spec: ModelSpec, facts: Mapping[str, Any]) -> str:
-    metrics, data = _table(facts.get("metrics")), _table(facts.get("data"))
-    base, final = _table(metrics.get("base")), _table(metrics.get("final"))
+    metrics, data = as_table(facts.get("metrics")), as_table(facts.get("data"))
+    base, final = as_table(metrics.get("base")), as_table(metrics.get("final"))
     rows = []
     for metric, title in _METRICS.items():
-        if (rate := _number(final.get(metric))) is None:
+        if (rate := as_number(final.get(metric))) is None:
             continue
-        before = _number(base.get(metric))
+        before = as_number(base.get(metric))
         first = "–" if before is None else _rate(before, base, metric)
         rows.append((title, first, _rate(rate, final, metric)))
     if not rows:
         return ""
-    clips = _number(data.get("eval_samples"))
+    clips = as_number(data.get("eval_samples"))
     on = f"{clips:,.0f} clips" if clips else "clips"
     source = _speech(facts, "eval_datasets", "eval_source")
     note = " These are those of the model that it was made of." if spec.card.get("made_of") else ""
@@ -243,15 +246,15 @@ def _errors(spec: ModelSpec, facts: Mapping[str, Any]) -> str:
 
 def _rate(rate: float, point: Mapping[str, Any], metric: str) -> str:
     """With its interval, where the run has told one."""
-    interval = _table(point.get("intervals")).get(metric)
-    if not isinstance(interval, list) or len(interval) != 2 or None in map(_number, interval):
+    interval = as_table(point.get("intervals")).get(metric)
+    if not isinstance(interval, list) or len(interval) != 2 or None in map(as_number, interval):
         return format_percent(rate)
     low, high = (format_percent(bound) for bound in interval)
     return f"{format_percent(rate)} ({low} to {high})"
 
 
 def _capabilities(card: Mapping[str, Any]) -> str:
-    found = _table(card.get("capabilities"))
+    found = as_table(card.get("capabilities"))
     checks = found.get("checks")
     rows = [
         _checked(row, bool(found.get("is_synthetic")))
@@ -260,63 +263,39 @@ def _capabilities(card: Mapping[str, Any]) -> str:
     ]
     rows = [row for row in rows if row]
     head = ("Can it still", "Base", "This model", "Difference (95 %)", "Verdict")
-    said = [_rows(head, rows), _non_speech(found)] if rows else []
-    if left := _named(found.get("unchecked"), _table(found.get("why_unchecked"))):
-        said.append(f"Not checked: {', '.join(left)}.")
-    said = [part for part in said if part]
+    told = [_rows(head, rows), non_speech_of(found)] if rows else []
+    said = [str(part) for part in (*told, unchecked_of(found)) if part]
     return "\n\n".join(["## What it kept of its base", *said]) if said else ""
 
 
-def _non_speech(found: Mapping[str, Any]) -> str:
-    """What it makes up, as a figure."""
-    said = []
-    for name in ("tuned", "base"):
-        one = _table(_table(found.get("non_speech")).get(name))
-        words, loops = _number(one.get("words_per_hour")), _number(one.get("loop_rate"))
-        if words is None or loops is None:
-            return ""
-        said.append((f"{words:,.0f}", format_percent(loops)))
-    (words_now, loops_now), (words_before, loops_before) = said
-    figure = f"Words per hour of non-speech: {words_now} (base {words_before})"
-    return f"{figure}; texts that are loops: {loops_now} (base {loops_before})."
-
-
-def _named(checks: Any, why: Mapping[str, Any] = MappingProxyType({})) -> list[str]:
-    """Checks in words, with the reason where there is a known one."""
-    return [
-        title + _WHY_UNCHECKED.get(str(why.get(key)), "")
-        for key, (title, _) in _MEASURED.items()
-        if isinstance(checks, list) and key in checks
-    ]
-
-
 def _checked(row: Mapping[str, Any], is_synthetic: bool) -> tuple[str, ...]:
-    title, what = _MEASURED[str(row["check"])]
-    base, tuned = _number(row.get("base")), _number(row.get("tuned"))
+    check = str(row["check"])
+    what = _MEASURED[check]
+    base, tuned = as_number(row.get("base")), as_number(row.get("tuned"))
     if base is None or tuned is None:
         return ()
-    if row["check"] == "other_languages" and is_synthetic:
+    if check == "other_languages" and is_synthetic:
         what = (
             "words right in a minute of synthetic English like some that is rehearsed: it shows severe "
             "forgetting only"
         )
-    low, high = _number(row.get("low")), _number(row.get("high"))
+    low, high = as_number(row.get("low")), as_number(row.get("high"))
     apart = f"{100 * low:+.1f} to {100 * high:+.1f} points" if low is not None and high is not None else "–"
     verdict = str(row.get("verdict") or ("kept" if row.get("is_kept") else "worse"))
     shares = (format_percent(base), format_percent(tuned))
-    return (f"{title}: {what}", *shares, apart, _VERDICTS.get(verdict, _VERDICTS["unclear"]))
+    return (f"{CHECK_NAMES[check]}: {what}", *shares, apart, _VERDICTS.get(verdict, _VERDICTS["unclear"]))
 
 
 def _training(facts: Mapping[str, Any]) -> str:
-    data, metrics, memory = (_table(facts.get(name)) for name in ("data", "metrics", "memory"))
-    clips, hours = _number(data.get("train_samples")), _number(data.get("train_hours"))
+    data, metrics, memory = (as_table(facts.get(name)) for name in ("data", "metrics", "memory"))
+    clips, hours = as_number(data.get("train_samples")), as_number(data.get("train_hours"))
     lines = []
     if clips:
         source = _speech(facts, "datasets", "source")
         long = f" ({duration_message(3600 * hours)})" if hours else ""
         lines.append(f"Data: {source}, {clips:,.0f} clips{long}.")
-    seconds = _number(_table(facts.get("seconds")).get("training"))
-    steps, best = _number(facts.get("steps")), _number(metrics.get("best_step"))
+    seconds = as_number(as_table(facts.get("seconds")).get("training"))
+    steps, best = as_number(facts.get("steps")), as_number(metrics.get("best_step"))
     device = facts.get("device")
     card = "the processor" if device == "cpu" else _escaped(device) if isinstance(device, str) else ""
     where = f" on {card}" if card else ""
@@ -328,16 +307,16 @@ def _training(facts: Mapping[str, Any]) -> str:
 
 
 def _memory(memory: Mapping[str, Any]) -> str:
-    planned, measured = _table(memory.get("predicted")), _table(memory.get("measured"))
+    planned, measured = as_table(memory.get("predicted")), as_table(memory.get("measured"))
     for key, what in (
         ("device_bytes", "on the card"),
         ("reserved_bytes", "reserved on the card"),
         ("allocated_bytes", "of tensors on the card"),
     ):
-        before, after = _number(planned.get(key)), _number(measured.get(key))
+        before, after = as_number(planned.get(key)), as_number(measured.get(key))
         if before and after:
             return f"Memory {what}: {format_bytes(before)} predicted, {format_bytes(after)} measured."
-    tensors, process = _number(planned.get("tensor_bytes")), _number(measured.get("process_bytes"))
+    tensors, process = as_number(planned.get("tensor_bytes")), as_number(measured.get("process_bytes"))
     told = f"{format_bytes(tensors)} of tensors predicted" if tensors else ""
     grown = f"{format_bytes(process)} measured for the whole process, libraries included" if process else ""
     return f"Memory: {', '.join(filter(None, (told, grown)))}." if told or grown else ""
@@ -345,12 +324,12 @@ def _memory(memory: Mapping[str, Any]) -> str:
 
 def _settings(facts: Mapping[str, Any]) -> str:
     """Those that are not as they usually are: numbers, switches and words of a list, never free text."""
-    config = _table(facts.get("config"))
+    config = as_table(facts.get("config"))
     chosen = {name: value for name, value in config.items() if _is_said(name, value)}
-    rate = _number(facts.get("learning_rate"))
+    rate = as_number(facts.get("learning_rate"))
     if rate is not None:
         chosen["learning_rate"] = f"{rate:g}"
-    if strength := _number(facts.get("adapter_strength")):
+    if strength := as_number(facts.get("adapter_strength")):
         chosen["adapter_strength"] = f"{strength:g}"
     said = ", ".join(f"`{name}` {_value(value)}" for name, value in chosen.items())
     method = facts.get("method")
@@ -380,8 +359,8 @@ def _value(value: Any) -> str:
 def _proof(spec: ModelSpec) -> str:
     card = spec.card
     rows = card.get("parity")
-    last = _table(rows[-1]) if isinstance(rows, list) and rows else {}
-    clips, tokens, apart = (_number(last.get(name)) for name in ("clips", "tokens", "different_tokens"))
+    last = as_table(rows[-1]) if isinstance(rows, list) and rows else {}
+    clips, tokens, apart = (as_number(last.get(name)) for name in ("clips", "tokens", "different_tokens"))
     if clips is None or tokens is None or apart is None:
         return ""
     kept = card.get("quantization")
@@ -427,7 +406,7 @@ def _own_speech(source: Any) -> str:
 
 def _speech(facts: Mapping[str, Any], datasets: str, source: str) -> str:
     links = [f"[{name}]({_HUB}/datasets/{name})" for name in _datasets(facts, datasets)]
-    return ", ".join(links) or _own_speech(_table(facts.get("data")).get(source))
+    return ", ".join(links) or _own_speech(as_table(facts.get("data")).get(source))
 
 
 def _rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -439,15 +418,6 @@ def _rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _escaped(text: str) -> str:
     """As Markdown shows it, whatever is in it."""
     return re.sub(r"([\\`*_{}\[\]()<>#+\-.!|~$&:])", r"\\\1", " ".join(text.split())[:200])
-
-
-def _table(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _number(value: Any) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and abs(value) < 10**15 else None  # a NaN is below nothing
 
 
 def _is_word(value: Any) -> bool:

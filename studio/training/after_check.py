@@ -10,9 +10,9 @@ from typing import Any
 
 from studio.dataset.example import Example
 from studio.errors import StudioError, in_brief
-from studio.evaluation.capabilities import CHECKS, CapabilityReport, KeptReadings, check_capabilities
+from studio.evaluation.capabilities import CapabilityReport, KeptReadings, check_capabilities
 from studio.evaluation.reading_short import measure_short, ways_of
-from studio.messages import Joined, Message
+from studio.messages import Message
 from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelSpec
 from studio.registry.store import ModelRegistry
@@ -24,7 +24,6 @@ from studio.training.stop import StopSignal
 from studio.transcription.languages import AUTO
 from studio.transcription.loading import Load
 from studio.transcription.model_cache import ModelCache
-from studio.units import format_percent
 from studio.whisper.audio_context import SHORT
 
 log = logging.getLogger("studio.training")
@@ -38,68 +37,6 @@ _LEAST_CLIP_SECONDS = 4.0
 """Models of shorter ones always read long recordings in whole windows."""
 _KEPT_SECONDS = 3600.0
 """No model leaves between two measures."""
-CHECK_NAMES = {
-    "timestamps": Message("Timestamps"),
-    "long_form": Message("Long recordings"),
-    "silence": Message("No text on silence"),
-    "language": Message("Language detection"),
-    "other_languages": Message("Other languages or styles"),
-}
-"""What a check is called; the keys are those of `studio.evaluation.capabilities.CHECKS`."""
-_SYNTHETIC = Message("Synthetic English like some that is rehearsed: it shows severe forgetting only")
-_WHY_UNCHECKED = {
-    "time": Message("{check} (out of time: a minute, or a tenth of the training)"),
-    "nothing": Message("{check} (nothing to listen to)"),
-    "no_language": Message("{check} (no clip names its language)"),
-}
-
-
-def name_of_check(check: str, found: Mapping[str, Any]) -> Message:
-    """What one of the checks in `found`, their JSON, listened to."""
-    if check == "other_languages" and found.get("is_synthetic"):
-        return _SYNTHETIC
-    return CHECK_NAMES.get(check) or Message(check)
-
-
-def name_of_unchecked(check: str, found: Mapping[str, Any]) -> Message:
-    """One of the checks that were not made, with the reason where `found` knows it."""
-    why = found.get("why_unchecked")
-    told = _WHY_UNCHECKED.get(str(why.get(check))) if isinstance(why, Mapping) else None
-    name = CHECK_NAMES[check]
-    return Message(told.template, check=name) if told else name
-
-
-def unchecked_of(found: Mapping[str, Any] | None) -> Message | None:
-    """Which checks were not made, by a check's JSON (of a run or a card); None if all were, or none was asked
-    for.
-    """
-    left = (found or {}).get("unchecked")
-    checks = [check for check in CHECKS if isinstance(left, list) and check in left]
-    names = tuple(name_of_unchecked(check, found or {}) for check in checks)
-    return Message("Not checked: {names}.", names=Joined(names)) if names else None
-
-
-def non_speech_of(found: Mapping[str, Any] | None) -> Message | None:
-    """What a model and its base write where nobody speaks, by a check's JSON; None if that is not known."""
-    both = (found or {}).get("non_speech")
-    if not both:
-        return None
-    return Message(
-        "Words per hour of non-speech: {base} → {tuned}; texts that are loops: {was} → {stuck}.",
-        base=f"{both['base']['words_per_hour']:,.0f}",
-        tuned=f"{both['tuned']['words_per_hour']:,.0f}",
-        was=format_percent(both["base"]["loop_rate"]),
-        stuck=format_percent(both["tuned"]["loop_rate"]),
-    )
-
-
-def loss_of(found: Mapping[str, Any] | None) -> Message | None:
-    """What a model has lost by a check's JSON (of a run or a card); None if nothing, as far as is known."""
-    lost = (found or {}).get("lost") or ()
-    names = tuple(CHECK_NAMES[check] for check in CHECKS if check in lost)
-    if not names:
-        return None
-    return Message("The base is better at: {names}. A gentler run forgets less.", names=Joined(names))
 
 
 @dataclass(frozen=True)

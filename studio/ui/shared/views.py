@@ -6,6 +6,7 @@ from typing import Any
 
 from studio.memory.plan import MemoryEstimate
 from studio.messages import Message
+from studio.publishing.findings import loss_of, unchecked_of
 from studio.publishing.formats import form_of
 from studio.registry.catalog import find_released
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
@@ -14,7 +15,6 @@ from studio.reports.forms_views import exports_table, forms_table
 from studio.reports.language_names import languages_of
 from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import badge, definition_list, note
-from studio.training.after_check import loss_of, unchecked_of
 from studio.translation import N_, said, tr
 from studio.ui.shared.short_audio_views import short_audio_table
 from studio.units import format_bytes, format_percent

@@ -8,12 +8,12 @@ import gradio as gr
 from gradio.blocks import Block
 from gradio.components.plot import PlotData
 
+from studio.publishing.findings import loss_of
 from studio.reports.markup import Html, tag
 from studio.runs.comparison import error_change
 from studio.runs.manager import JobManager
 from studio.runs.oom import ran_out
 from studio.runs.status import ACTIVE, JobState, RunStatus
-from studio.training.after_check import loss_of
 from studio.training.events import RunPhase
 from studio.translation import N_, tr
 from studio.ui.shared.charts import error_chart, loss_chart

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from studio.evaluation.capabilities import CHECKS, verdict_of
+from studio.publishing.findings import name_of_check, name_of_unchecked, non_speech_of
 from studio.reports.evaluation_views import difference, difference_legend
 from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import badge, facts, note, progress_bar
 from studio.runs.comparison import change_by_metric, error_change
 from studio.runs.disk import LITTLE_SPACE_BYTES
 from studio.runs.status import ACTIVE, JobState, RunStatus
-from studio.training.after_check import name_of_check, name_of_unchecked, non_speech_of
 from studio.training.events import RunPhase
 from studio.training.retry import Retry
 from studio.translation import N_, paragraph, said, tr

@@ -78,7 +78,7 @@ def test_a_loss_stands_first_and_figures_have_their_intervals() -> None:
     assert "| Word error rate | 24.7 % | 18.8 % (15.0 % to 22.0 %) |" in text
     assert "| 90.0 % | 60.0 % | -40.0 to -20.0 points | **worse** |" in text
     assert "Not checked: Language detection." in text
-    assert "Words per hour of non-speech: 0 (base 1,240); texts that are loops: 0.0 % (base 16.7 %)." in text
+    assert "Words per hour of non-speech: 1,240 → 0; texts that are loops: 16.7 % → 0.0 %." in text
     assert "1,300 clips (1 h 30 min)" in text and "11 min 40 s on NVIDIA\\_X\\|\\*, 200 steps" in text
     assert "2.00 GiB predicted, 2.25 GiB measured" in text
     assert "`lora_r` 16" in text and "`learning_rate` 0.0005" in text

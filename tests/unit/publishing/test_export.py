@@ -10,9 +10,9 @@ import pytest
 from studio.errors import ConfigError, ModelBrokenError, ModelError
 from studio.messages import Message
 from studio.publishing.export import STAGING, Exporter, ExportRequest
+from studio.publishing.findings import loss_of
 from studio.registry.spec import ModelKind
 from studio.registry.store import ModelRegistry
-from studio.training.after_check import loss_of
 from studio.ui.models.export import proof
 from tests.unit.transcription.small_models import save_adapter
 

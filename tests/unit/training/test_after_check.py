@@ -9,18 +9,14 @@ from studio.cli.follow import short_audio_lines
 from studio.errors import ManifestError
 from studio.evaluation.capabilities import CHECKS
 from studio.files import read_json
-from studio.publishing.card import model_card
-from studio.registry.spec import ModelKind, ModelSource, ModelSpec
 from studio.settings import Settings
 from studio.training import after_check
-from studio.training.after_check import MadeModel, measure_after, name_of_check, unchecked_of
+from studio.training.after_check import MadeModel, measure_after
 from studio.training.attempt import Attempt
 from studio.training.events import read_events
 from studio.training.outcome import Outcome
 from studio.training.stop import StopSignal
 from studio.ui.shared.short_audio_views import short_audio_table
-from studio.ui.shared.views import model_details
-from studio.ui.train.run_views import capabilities_table
 from tests.micro import make_tones
 from tests.unit.training.attempts import Runs
 
@@ -92,37 +88,6 @@ def test_a_model_whose_check_has_failed_is_called_unchecked(runs: Runs, tones: P
     found = made.spec.card["capabilities"]
     assert found == work.outcome.capabilities and (found["checks"], found["unchecked"]) == ([], list(CHECKS))
     assert "no memory for another model" in str(read_events(work.run.events)[0])
-
-
-def test_what_was_not_checked_is_said_where_nothing_was() -> None:
-    """A model of which nothing is known must not look like one that has lost nothing."""
-    why = {"long_form": "time", "language": "no_language"}
-    found = {
-        "checks": [],
-        "lost": [],
-        "unchecked": ["long_form", "silence", "language"],
-        "why_unchecked": why,
-    }
-    names = (
-        "Long recordings (out of time: a minute, or a tenth of the training)",
-        "No text on silence",
-        "Language detection (no clip names its language)",
-    )
-    spec = ModelSpec("x", ModelKind.BASE, ModelSource.TRAINED, "x", card={"capabilities": found})
-    for said in (str(unchecked_of(found)), model_card(spec), model_details(spec, "en")):
-        assert f"Not checked: {', '.join(names)}." in said
-    table = str(capabilities_table(found, "en"))
-    assert all(name in table for name in names) and table.count("not checked") == 3
-    assert unchecked_of({"checks": [], "unchecked": []}) is capabilities_table({"checks": []}, "en") is None
-
-
-def test_english_that_was_made_by_a_program_is_called_so() -> None:
-    row = {"check": "other_languages", "base": 0.9, "tuned": 0.2, "verdict": "worse"}
-    found: dict[str, Any] = {"checks": [row], "lost": ["other_languages"], "is_synthetic": True}
-    assert "Synthetic English" in str(capabilities_table(found, "en"))
-    assert "Synthetic English" in str(name_of_check("other_languages", found))
-    assert "Other languages" in str(name_of_check("other_languages", {**found, "is_synthetic": False}))
-    assert "future" in str(capabilities_table({"checks": [{**row, "check": "future"}]}, "en"))
 
 
 @pytest.mark.usefixtures("unhurried")

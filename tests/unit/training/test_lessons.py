@@ -12,9 +12,10 @@ from peft import AdaLoraModel
 from studio.dataset.example import Example
 from studio.methods import METHODS
 from studio.options.training import TrainingConfig
+from studio.publishing.findings import CHECK_NAMES
 from studio.settings import Settings
 from studio.training import adapters
-from studio.training.after_check import CHECK_NAMES, MadeModel, measure_after
+from studio.training.after_check import MadeModel, measure_after
 from studio.training.attempt import Attempt
 from studio.training.callback import RunCallback
 from studio.training.data.clips import Clip, TrainingData

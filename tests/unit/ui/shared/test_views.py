@@ -15,6 +15,7 @@ from studio.memory.training import estimate_training
 from studio.messages import Joined, Message
 from studio.options.arguments import config_to_dict
 from studio.options.training import TrainingConfig
+from studio.publishing.findings import CHECK_NAMES
 from studio.publishing.formats import FORMS
 from studio.registry.catalog import RELEASED, find_released
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
@@ -23,7 +24,6 @@ from studio.reports.markup import Html
 from studio.runs.history import Histories
 from studio.runs.status import EvalPoint, JobState, RunStatus
 from studio.runs.view import view
-from studio.training.after_check import CHECK_NAMES
 from studio.training.events import EventLog, RunPhase
 from studio.training.outcome import Outcome
 from studio.training.retry import OUT_OF_MEMORY, Shortage, nothing_left
