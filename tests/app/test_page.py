@@ -1,5 +1,6 @@
 """The page's server: where it listens, how it ends, and what it answers programs."""
 
+import json
 import re
 import socket
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -96,6 +98,27 @@ def test_fifty_who_never_end_what_they_ask_keep_nobody_else_waiting(studio_serve
         with httpx.Client(base_url=studio_server.url, timeout=10) as visitor:
             assert "Whisper Studio" in visitor.get("/").text
             assert visitor.post("/gradio_api/upload", files={"files": b"a small file"}).json()
+
+
+def test_a_hundred_callers_at_once_are_each_told_what_they_asked(
+    studio_server: StudioProcess, client: Client
+) -> None:
+    told = client.view_api(return_format="dict", print_info=False)["named_endpoints"]["/estimate"]
+    values = {one["parameter_name"]: one["parameter_default"] for one in told["parameters"]}
+    batches = [1 + number % 10 for number in range(100)]
+
+    def ask(batch: int) -> object:
+        """Each call is a visitor of its own."""
+        asked = {**values, "base_model": "small", "per_device_train_batch_size": batch}
+        with httpx.Client(base_url=f"{studio_server.url}/gradio_api/call/estimate", timeout=300) as http:
+            event = http.post("", json={"data": [*asked.values()]}).raise_for_status().json()["event_id"]
+            (answer,) = re.findall("^event: complete\ndata: (.*)$", http.get(f"/{event}").text, re.MULTILINE)
+        return json.loads(answer)[0]["device_bytes"]
+
+    with ThreadPoolExecutor(max_workers=100) as callers:
+        found = list(callers.map(ask, batches))
+    assert found == [ask(batch) for batch in range(1, 11)] * 10
+    assert len(set(found)) == 10
 
 
 def test_the_demo_model_is_listed(client: Client) -> None:
