@@ -126,7 +126,9 @@ def options_of(given: argparse.Namespace) -> TranscribeOptions:
     Raises:
         ConfigError: for a value that cannot be used, or that the engine lacks.
     """
-    values = {option.name: getattr(given, option.name) for option in fields(TranscribeOptions)}
+    # Whoever types a prompt is told that it is too long; only programs have its end taken.
+    names = [option.name for option in fields(TranscribeOptions) if option.name != "truncate_prompt"]
+    values = {name: getattr(given, name) for name in names}
     values["timestamps"] = given.timestamps or ("segment" if given.return_timestamps else "none")
     values["temperature"] = parse_numbers("temperature", given.temperature)
     values["suppress_tokens"] = parse_tokens(given.suppress_tokens)
