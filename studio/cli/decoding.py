@@ -58,6 +58,7 @@ def add_decoding_options(made: Parser) -> None:
         default=",".join(f"{value:g}" for value in usual.temperature),
     )
     made.option("initial_prompt", "Prompt: shows the style, and how names are spelled.", default="")
+    made.flag("truncate_prompt", "Use the end of a prompt that is too long, instead of refusing it.")
     made.option("hotwords", "Words to expect in every window.", default="")
     made.flag(
         "condition_on_prev_tokens",
@@ -126,9 +127,7 @@ def options_of(given: argparse.Namespace) -> TranscribeOptions:
     Raises:
         ConfigError: for a value that cannot be used, or that the engine lacks.
     """
-    # Whoever types a prompt is told that it is too long; only programs have its end taken.
-    names = [option.name for option in fields(TranscribeOptions) if option.name != "truncate_prompt"]
-    values = {name: getattr(given, name) for name in names}
+    values = {option.name: getattr(given, option.name) for option in fields(TranscribeOptions)}
     values["timestamps"] = given.timestamps or ("segment" if given.return_timestamps else "none")
     values["temperature"] = parse_numbers("temperature", given.temperature)
     values["suppress_tokens"] = parse_tokens(given.suppress_tokens)

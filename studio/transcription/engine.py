@@ -147,7 +147,7 @@ class TranscribeOptions:
     initial_prompt: str = ""
     """Text that came before the recording: style, and names as they are spelled."""
     truncate_prompt: bool = False
-    """Whether the end of a too long `initial_prompt` is taken, as OpenAI does, and it is not refused."""
+    """Use the end of an `initial_prompt` that is too long, as OpenAI does, instead of refusing it."""
     hotwords: str = ""
     """Words to expect in every window."""
     condition_on_prev_tokens: bool = True

@@ -298,10 +298,12 @@ def hint_tokens(model: WindowModel, text: str) -> list[int]:
 
 
 def initial_tokens(model: WindowModel, options: TranscribeOptions) -> list[int]:
-    """Tokens of the initial prompt, or of the end of it that has room beside the hotwords."""
+    """Tokens of the initial prompt; if it may be truncated, the last that have room beside the hotwords."""
     tokens = hint_tokens(model, options.initial_prompt)
+    if not options.truncate_prompt:
+        return tokens
     room = max(0, prompt_room(model) - len(hint_tokens(model, options.hotwords)))
-    return tokens[max(0, len(tokens) - room) :] if options.truncate_prompt else tokens
+    return tokens[max(0, len(tokens) - room) :]
 
 
 def prompt_room(model: WindowModel) -> int:

@@ -17,8 +17,8 @@ MOST = 600
 """Questions of all visitors that wait."""
 _LOOKS_EVERY_SECONDS = 0.01
 """Gradio looks a thousand times a second for questions: a studio that nobody asks would never rest."""
-_COUNTS_EVERY_QUESTIONS = sys.maxsize
-"""Gradio sums up its last 10,000 questions after each, for its page of monitoring, which is closed."""
+_SUMS_UP_AFTER = sys.maxsize
+"""Questions. Gradio sums up the last 10,000 after each, for its page of monitoring, which is closed here."""
 
 
 def make_fair(app: Blocks) -> None:
@@ -26,7 +26,7 @@ def make_fair(app: Blocks) -> None:
     app.queue()
     queue = app._queue
     queue.sleep_when_free = _LOOKS_EVERY_SECONDS
-    queue.ANAYLTICS_CACHE_FREQUENCY = _COUNTS_EVERY_QUESTIONS
+    queue.ANAYLTICS_CACHE_FREQUENCY = _SUMS_UP_AFTER
     push = queue.push
 
     async def in_turn(body: Any, request: Any, username: str | None) -> Any:
