@@ -29,15 +29,18 @@ def name_of_check(check: str, found: Mapping[str, Any]) -> Message:
     return CHECK_NAMES.get(check) or Message(check)
 
 
-def name_of_unchecked(check: str, found: Mapping[str, Any]) -> Message:
-    """One of the checks that were not made, with the reason where `found` knows it."""
-    told = _WHY_UNCHECKED.get(str(as_table(found.get("why_unchecked")).get(check)))
-    return Message(told.template, check=CHECK_NAMES[check]) if told else CHECK_NAMES[check]
+def unchecked_in(found: Mapping[str, Any] | None) -> tuple[Message, ...]:
+    """The checks that were not made, each with the reason where it is known."""
+    why = as_table(as_table(found).get("why_unchecked"))
+    told = (
+        (CHECK_NAMES[check], _WHY_UNCHECKED.get(str(why.get(check)))) for check in _named(found, "unchecked")
+    )
+    return tuple(Message(reason.template, check=name) if reason else name for name, reason in told)
 
 
 def unchecked_of(found: Mapping[str, Any] | None) -> Message | None:
     """Which checks were not made; None if all were, or none was asked for."""
-    left = tuple(name_of_unchecked(check, found or {}) for check in _named(found, "unchecked"))
+    left = unchecked_in(found)
     return Message("Not checked: {names}.", names=Joined(left)) if left else None
 
 

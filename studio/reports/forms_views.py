@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from studio.messages import Message
+from studio.publishing.findings import as_number
 from studio.publishing.formats import form_of
 from studio.registry.spec import ModelSpec
 from studio.reports.markup import Child, Html, table, tag
@@ -41,7 +42,7 @@ def proof_of(spec: ModelSpec) -> Message | None:
     """How an export compares with its model; None where its card does not say."""
     rows = spec.card.get("parity")  # each step on the way, and last the model with what was made
     last = rows[-1] if isinstance(rows, list) and rows else None
-    figures = {name: _number(last.get(name)) for name in _PROVEN} if isinstance(last, Mapping) else {}
+    figures = {name: as_number(last.get(name)) for name in _PROVEN} if isinstance(last, Mapping) else {}
     if not figures or None in figures.values():
         return None
     if not figures["different_tokens"]:
@@ -82,7 +83,7 @@ def form_rows(found: Any) -> list[tuple[list[str], Message | None]]:
 
 
 def _row(row: Mapping[str, Any]) -> tuple[list[str], Message | None]:
-    wer, cer, low, high, factor, memory, size = (_number(row.get(name)) for name in _FIGURES)
+    wer, cer, low, high, factor, memory, size = (as_number(row.get(name)) for name in _FIGURES)
     cells = [
         str(row.get("name"))[:60],
         "" if wer is None else format_percent(wer),
@@ -105,8 +106,8 @@ def recommendation(found: Any) -> Message | None:
     if not found.get("recommended"):
         rows = found["rows"] if isinstance(found.get("rows"), list) else []
         metric = "cer" if found.get("metric") == "cer" else "wer"
-        rates = [_number(row.get(metric)) for row in rows if isinstance(row, Mapping)]
-        return why_none(_number(found.get("clips")), [rate for rate in rates if rate is not None])
+        rates = [as_number(row.get(metric)) for row in rows if isinstance(row, Mapping)]
+        return why_none(as_number(found.get("clips")), [rate for rate in rates if rate is not None])
     return Message(
         "{form} is the fastest form that loses less than 1 point ({metric}, at the far end of its 95 % "
         "interval; {clips} clips).",
@@ -152,8 +153,3 @@ def forms_table(found: Any, locale: str) -> Html | None:
         tag("p", tr(SEARCHES, locale), class_="subdued") if shown else None,
         tag("ul", reasons, class_="comparisons") if reasons else None,
     )
-
-
-def _number(value: Any) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and abs(value) < 10**15 else None  # a NaN is below nothing

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from studio.evaluation.capabilities import CHECKS, verdict_of
-from studio.publishing.findings import name_of_check, name_of_unchecked, non_speech_of
+from studio.evaluation.capabilities import verdict_of
+from studio.publishing.findings import name_of_check, non_speech_of, unchecked_in
 from studio.reports.evaluation_views import difference, difference_legend
 from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import badge, facts, note, progress_bar
@@ -30,7 +30,7 @@ _VERDICTS = {
 def capabilities_table(found: Mapping[str, Any] | None, locale: str) -> Html | None:
     """What tuning may have broken, before and after."""
     checks = (found or {}).get("checks") or ()
-    left = (found or {}).get("unchecked") or ()
+    left = unchecked_in(found)
     if not checks and not left:
         return None
     rows: list[list[Child]] = []
@@ -44,9 +44,8 @@ def capabilities_table(found: Mapping[str, Any] | None, locale: str) -> Html | N
                 badge(tr(word, locale), kind),
             ]
         )
-    for unchecked in (check for check in CHECKS if check in left):
-        title = said(name_of_unchecked(unchecked, found or {}), locale)
-        rows.append([title, "", "", badge(tr(N_("not checked"), locale), "plain")])
+    for unchecked in left:
+        rows.append([said(unchecked, locale), "", "", badge(tr(N_("not checked"), locale), "plain")])
     headers = [tr(text, locale) for text in (N_("Capability check"), N_("Base"), N_("Tuned"), N_("State"))]
     checked = table(headers, rows, numeric=[1, 2], class_="capabilities")
     figure = non_speech_of(found)
