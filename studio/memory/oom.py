@@ -119,7 +119,8 @@ def explain(
     repaired = None
     if plan is not None and dimensions is not None and is_gpu:
         repaired = _repaired(report, others or 0, plan, dimensions)
-    return OomDiagnosis(report, tuple(_sentences(report, others, part, repaired)), others, part, repaired)
+    sentences = [*_sentences(report, others, part), *_doubts(report, repaired)]
+    return OomDiagnosis(report, (*sentences, *_advice(report, others, repaired)), others, part, repaired)
 
 
 def _others(report: OomReport) -> int | None:
@@ -149,12 +150,10 @@ def _repaired(report: OomReport, others: int, plan: TrainingPlan, dimensions: Mo
     return fit(dimensions, max(0, min(limits)), plan)
 
 
-def _sentences(
-    report: OomReport, others: int | None, part: Part | None, repaired: FitResult | None
-) -> list[Message]:
+def _sentences(report: OomReport, others: int | None, part: Part | None) -> list[Message]:
     if report.kind is not OomKind.GPU:
-        return [*_OTHER_KINDS[report.kind], *_advice(report, others, repaired)]
-    return [_happened(report), *_who(report, others), *_where(part), *_advice(report, others, repaired)]
+        return [*_OTHER_KINDS[report.kind]]
+    return [_happened(report), *_who(report, others), *_where(part)]
 
 
 def _happened(report: OomReport) -> Message:
@@ -220,6 +219,20 @@ def _where(part: Part | None) -> list[Message]:
     return [] if part is None else [_WANTED[part]]
 
 
+def _doubts(report: OomReport, repaired: FitResult | None) -> list[Message]:
+    """A plan that takes less than the tensors that were there is not that of the run."""
+    held, plan = report.allocated_bytes, repaired.wished if repaired else None
+    if held is None or plan is None or plan.high_bytes >= held:
+        return []
+    return [
+        Message(
+            "With these settings a run takes about {size}, and this process held more: check that model, "
+            "method and batch size are those of the run.",
+            size=format_bytes(plan.device_bytes),
+        )
+    ]
+
+
 def _advice(report: OomReport, others: int | None, repaired: FitResult | None) -> list[Message]:
     said = []
     if others and others > GIB:
@@ -235,8 +248,9 @@ def _advice(report: OomReport, others: int | None, repaired: FitResult | None) -
     elif _has_much_kept(report):
         said.append(
             Message(
-                "Much reserved memory was fragmented: set PYTORCH_CUDA_ALLOC_CONF to "
-                "expandable_segments:True before starting."
+                "Much reserved memory was fragmented: set {variable} to expandable_segments:True before "
+                "starting.",
+                variable=report.allocator_setting,
             )
         )
     if repaired is None:

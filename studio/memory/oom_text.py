@@ -62,6 +62,8 @@ class OomReport:
     gpu_index: int | None = None
     gpus: tuple[int, ...] = ()
     """All that ran out, where there are several messages."""
+    allocator_setting: str = "PYTORCH_CUDA_ALLOC_CONF"
+    """The variable that sets the allocator: torch has renamed it, and builds for other GPUs have one."""
     words: str = ""
     """The line that was recognised."""
     trace: str = field(default="", repr=False)
@@ -178,12 +180,14 @@ def _gpu_report(text: str, messages: list[re.Match[str]]) -> OomReport:
         holders = tuple(holder for holder in holders if holder is not ours)
     gpus = sorted({int(number) for number in re.findall(r"\bGPU (\d+)(?:;| has)", text)})
     index = re.search(r"\bGPU (\d+)", whole)
+    setting = re.search(r"PYTORCH_(?:[A-Z]+_)?ALLOC_CONF", whole)
     return OomReport(
         kind=OomKind.GPU,
         asked_bytes=_bytes(first[1], first[2]),
         holders=holders,
         gpu_index=int(index[1]) if index else None,
         gpus=tuple(gpus),
+        allocator_setting=setting[0] if setting else OomReport.allocator_setting,
         words=_line(text, first.start()),
         trace=_trace(text, first.start()),
         **figures,

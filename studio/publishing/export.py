@@ -5,11 +5,12 @@ Its card names what it was made from and the hash of that: a model that changed 
 """
 
 import hashlib
+import json
 import re
 import shutil
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from studio.messages import Message
 from studio.publishing.card import OF_SOURCE, write_card
 from studio.publishing.companions import copy_companions
 from studio.publishing.formats import FORMATS, USUAL_FORMAT
+from studio.publishing.formats.export_format import ExportFormat
 from studio.publishing.parity import Decoded, Parity, compare, decode_with, proof_clips
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
@@ -106,7 +108,8 @@ class Exporter:
                 return self.find(spec) or self._make(ExportRequest(spec.id), on_step, is_automatic=True)
 
     def export(self, request: ExportRequest, on_step: OnStep | None = None) -> ModelSpec:
-        """Makes the new form; `on_step` is told how far it is.
+        """Makes the new form; `on_step` is told how far it is. Without a name for it, one that is there
+        already and would become the same again is given back.
 
         Raises:
             ConfigError: if there is no such form, or it makes no sense for this model.
@@ -162,16 +165,30 @@ class Exporter:
             spec = self._registry.fetched(spec.id)
             _check(request, spec)
         base_folder = self._base_folder(spec, folder)
+        form = FORMATS[request.format]
+        as_stored = form.stored(stored_dtype(base_folder))
+        quantization = as_stored if request.quantization == "auto" else request.quantization
+        told = self._told(spec, form, quantization)
+        if not request.name and (found := self._told_so(told)) is not None:
+            if not is_automatic:
+                self._registry.annotate(found.id, {"is_automatic": False})
+            return self._registry.get(found.id)
         require_free_space(self._registry.models, 2 * _weights_bytes(base_folder))
         self._sweep()
         staged = self._registry.models / f"{STAGING}{uuid.uuid4().hex[:8]}"
         try:
             with storage_errors(staged):
                 staged.mkdir(parents=True)
-            quantization, proofs = _write(request, spec, folder, base_folder, staged, tell)
+            proofs = _write(form, spec, folder, base_folder, staged, quantization, tell)
             tell(Message("Adding it to the models …"), 0.95)
-            card = self._card(spec, request, quantization, proofs, is_automatic=is_automatic)
-            if weights := FORMATS[request.format].weights:
+            card: dict[str, Any] = {
+                **told,
+                "is_exact": quantization == as_stored,
+                "is_automatic": is_automatic,
+                "parity": [proof.to_json() for proof in proofs],
+                "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            }
+            if weights := form.weights:
                 with storage_errors(staged):
                     card |= {"weights": weights, "weights_bytes": (staged / weights).stat().st_size}
             made = self._registry.add(export_name(request, spec, quantization), staged, card)
@@ -185,17 +202,14 @@ class Exporter:
     def _base_folder(self, spec: ModelSpec, folder: Path) -> Path:
         return self._registry.local_path(spec.base_model or "") if spec.kind is ModelKind.ADAPTER else folder
 
-    def _card(
-        self,
-        spec: ModelSpec,
-        request: ExportRequest,
-        quantization: str,
-        proofs: list[Parity],
-        *,
-        is_automatic: bool,
-    ) -> dict[str, Any]:
-        source = self._fingerprint(spec)
-        form = FORMATS[request.format]
+    def _told_so(self, told: Mapping[str, Any]) -> ModelSpec | None:
+        """A whole export whose card tells the same."""
+        wanted = json.loads(json.dumps(told))  # as a card has it
+        rows = (row for row in self._registry.all() if not row.problem)
+        return next((row for row in rows if wanted.items() <= row.card.items()), None)
+
+    def _told(self, spec: ModelSpec, form: ExportFormat, quantization: str) -> dict[str, Any]:
+        """What the card of that form tells of it and of the model."""
         inherited = {name: spec.card[name] for name in _INHERITED if name in spec.card}
         return {
             **inherited,
@@ -204,15 +218,10 @@ class Exporter:
             "title": f"{spec.card.get('title') or spec.title}, {form.title}",
             "base_model": spec.base_model if spec.kind is ModelKind.ADAPTER else spec.id,
             "source": spec.id,
-            "source_hash": source.hash,
+            "source_hash": self._fingerprint(spec).hash,
             **({"visitor": spec.card["visitor"]} if "visitor" in spec.card else {}),
             "made_of": {name: spec.card[name] for name in OF_SOURCE if name in spec.card},
             "quantization": quantization,
-            "is_exact": request.quantization in ("auto", quantization)
-            and not quantization.startswith("int8"),
-            "is_automatic": is_automatic,
-            "parity": [proof.to_json() for proof in proofs],
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
         }
 
     def _fingerprint(self, spec: ModelSpec) -> Fingerprint:
@@ -261,12 +270,15 @@ def _check(request: ExportRequest, spec: ModelSpec) -> None:
 
 
 def _write(
-    request: ExportRequest, spec: ModelSpec, folder: Path, base_folder: Path, staged: Path, tell: OnStep
-) -> tuple[str, list[Parity]]:
-    """The new form in `staged`; gives how its weights are kept, and how it compares."""
-    form = FORMATS[request.format]
-    as_stored = form.stored(stored_dtype(base_folder))
-    quantization = as_stored if request.quantization == "auto" else request.quantization
+    form: ExportFormat,
+    spec: ModelSpec,
+    folder: Path,
+    base_folder: Path,
+    staged: Path,
+    quantization: str,
+    tell: OnStep,
+) -> list[Parity]:
+    """The new form in `staged`; gives how it compares."""
     clips = proof_clips()
     tell(Message("Loading {model} …", model=spec.id), 0.05)
     base = load_base(base_folder, device="cpu", precision="float32")
@@ -287,7 +299,7 @@ def _write(
             if forms[-1].form == name:
                 del forms[-1]  # it counts as it comes from the disk
             forms.append(decode_with(made, clips, name))
-    return quantization, [compare(forms[0], form) for form in forms[1:]]
+    return [compare(forms[0], form) for form in forms[1:]]
 
 
 def stored_dtype(folder: Path) -> str:

@@ -60,7 +60,7 @@ def exports_table(exports: Sequence[ModelSpec], locale: str) -> Html | None:
                 tag("code", spec.id),
                 tr(form_of(spec).label, locale),
                 weights_of(spec),
-                format_bytes(spec.size_bytes),
+                format_bytes(spec.size_bytes).replace(" ", "\N{NO-BREAK SPACE}"),
                 said(proof, locale) if proof else "",
             ]
         )

@@ -176,4 +176,5 @@ def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it(
     page.screenshot(path=screenshots / "forms-telephone.png", full_page=True)
     page = open_page("models")
     page.locator("#models-table").get_by_role("button", name="mine").click()
+    page.get_by_text("Comparison of its forms").click()
     expect(page.locator("#models-details .forms-table tbody tr").first).to_be_visible()

@@ -272,6 +272,9 @@ def test_an_export_offers_its_own_weights_and_can_be_cancelled(
         expect(page.locator("#models-export-status")).to_contain_text("Waiting for another export to end")
         page.locator("#models-export-cancel").click()
         expect(page.locator("#models-export-status")).to_contain_text("Cancelled: nothing was exported.")
+    page.locator("#models-table .link-button").first.click()
+    expect(page.locator("#models-choice input")).to_have_value("Demo model")
+    expect(page.locator("#models-export-status")).to_be_empty()
     assert {path.name for path in models.iterdir()} == before
 
 

@@ -26,7 +26,7 @@ from studio.ui.models.publish import (
 from studio.ui.models.serving import serving_commands, serving_parts
 from studio.ui.shared.access import has_foreign_models, require_own_models
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import UNCHECKED, offered
+from studio.ui.shared.following import AT_ONCE, UNCHECKED, offered
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.picking import picked_id, picking_table
 from studio.ui.shared.views import model_choices, model_details, models_table
@@ -140,6 +140,13 @@ def _wire(
         registry.remove(chosen)
         return _show(settings, registry, None, request)
 
+    def clear() -> list[object]:
+        """What was done with another model is not shown of this one."""
+        return ["", "", "", "", "", False]
+
+    export, publish, forms = parts.export, parts.publish, parts.forms
+    done = [export.status, publish.status, publish.sent, forms.status, forms.table, forms.is_filled]
+    parts.choice.change(clear, None, done, **AT_ONCE)
     private = {"api_visibility": "private", "show_progress": "hidden", **UNCHECKED}
     reading = {**private, "concurrency_limit": None}
     tab.select(show_again, parts.choice, everything, **reading)

@@ -237,12 +237,18 @@ def model_details(
         unchecked_note(spec.card.get("capabilities"), locale),
         definition_list(pairs),
         exports_table(exports, locale),
-        forms_table(spec.card.get("forms"), locale),
+        _forms(spec, locale),
         _dimensions(spec.dimensions, locale),
         short_audio_table(spec.card.get("short_audio"), locale),
         _card({name: value for name, value in spec.card.items() if name != "forms"}, locale),
         class_="model-details",
     )
+
+
+def _forms(spec: ModelSpec, locale: str) -> Html | None:
+    """What a comparison of its forms has left, folded away: below the form it stands when it is made."""
+    table = forms_table(spec.card.get("forms"), locale)
+    return tag("details", tag("summary", tr("Comparison of its forms", locale)), table) if table else None
 
 
 def _dimensions(dimensions: ModelDimensions | None, locale: str) -> Html | None:

@@ -88,7 +88,9 @@ def measured_peak_bytes(plan: TrainingPlan, dimensions: ModelDimensions) -> int:
     kept = [*step.model.parameters(), *step.optimizer.states()]
     there = sum({t.data_ptr(): t.untyped_storage().nbytes() for t in kept}.values())
     gc.collect()
-    with cpu_kernels(), profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+    # oneDNN copies tensors into layouts of the processor's, other ones with AVX-512 than without.
+    plain = torch.backends.mkldnn.flags(enabled=False)
+    with plain, cpu_kernels(), profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         step.run(lambda _phase, _part: None)
     now = peak = there
     for event in profiler.profiler.kineto_results.events():

@@ -257,6 +257,24 @@ def test_a_lot_kept_back_is_answered_with_the_setting_that_helps() -> None:
     assert not any("expandable_segments" in str(sentence) for sentence in explain(PYTORCH_1_12).sentences)
 
 
+def test_the_setting_is_called_as_the_message_calls_it() -> None:
+    text = PYTORCH_2_6_IN_A_CONTAINER.replace("200.35 MiB", "2.35 GiB")
+    assert any("set PYTORCH_CUDA_ALLOC_CONF to" in str(sentence) for sentence in explain(text).sentences)
+    renamed = explain(text.replace("PYTORCH_CUDA_ALLOC", "PYTORCH_ALLOC"))
+    assert any("set PYTORCH_ALLOC_CONF to" in str(sentence) for sentence in renamed.sentences)
+
+
+def test_settings_that_take_less_than_there_was_are_doubted() -> None:
+    small = find_released("small")
+    assert small is not None
+    for plan, dimensions, are_doubted in (
+        (LORA, small.dimensions, True),
+        (replace(LORA, batch_size=16), LARGE, False),
+    ):
+        sentences = [str(one) for one in explain(PYTORCH_2_1, plan, dimensions).sentences]
+        assert any("this process held more" in one for one in sentences) == are_doubted
+
+
 def test_a_kill_is_not_blamed_on_the_gpu() -> None:
     diagnosis = explain(OOM_KILLER, LORA, LARGE)
     assert diagnosis.repaired is None and diagnosis.part is None

@@ -11,6 +11,7 @@ from studio.errors import ConfigError, ModelBrokenError, ModelError
 from studio.messages import Message
 from studio.publishing.export import STAGING, Exporter, ExportRequest
 from studio.publishing.findings import loss_of
+from studio.publishing.formats import USUAL_FORMAT
 from studio.registry.spec import ModelKind
 from studio.registry.store import ModelRegistry
 from studio.ui.models.export import proof
@@ -61,6 +62,16 @@ def test_an_export_is_made_once_and_again_when_its_model_has_changed(
     assert Exporter(registry).find(registry.get("dialect")) is None, "a broken one is made again"
 
 
+def test_an_export_that_would_become_the_same_is_given_back(registry: ModelRegistry) -> None:
+    exporter = Exporter(registry)
+    made = exporter.ensure("accent")
+    asked = exporter.export(ExportRequest("accent"))
+    assert (made.id, made.card["is_automatic"]) == (asked.id, True)
+    assert asked.card == {**made.card, "is_automatic": False}, "it stays when the model changes"
+    registry.annotate("accent", {"capabilities": {"lost": []}})
+    assert exporter.export(ExportRequest("accent")).id == "accent-ct2-2", "its card tells more"
+
+
 def test_a_merged_model_stands_alone_and_writes_the_same(registry: ModelRegistry) -> None:
     made = Exporter(registry).export(ExportRequest("accent", "merged", name="whole"))
     assert (made.id, made.kind, made.problem) == ("whole", ModelKind.MERGED, None)
@@ -101,7 +112,7 @@ def test_an_export_that_is_interrupted_leaves_nothing(registry: ModelRegistry) -
     assert [path.name for path in registry.models.iterdir()] == ["accent"]
 
 
-def _export(models: Path, demo: Path, mine: Path, other: Path) -> None:
+def _export(models: Path, demo: Path, mine: Path, other: Path, form: str = USUAL_FORMAT) -> None:
     """Tells with the file `mine` that it is at work, and writes only when there is the file `other`."""
 
     def tell(step: Message, share: float) -> None:
@@ -110,7 +121,7 @@ def _export(models: Path, demo: Path, mine: Path, other: Path) -> None:
         while share > 0.4 and not other.exists():
             time.sleep(0.02)
 
-    Exporter(ModelRegistry(models, demo=demo, hf_cache=None)).export(ExportRequest("accent"), tell)
+    Exporter(ModelRegistry(models, demo=demo, hf_cache=None)).export(ExportRequest("accent", form), tell)
 
 
 def test_processes_that_export_at_once_spare_each_other_and_sweep_what_a_killed_one_left(
@@ -130,10 +141,10 @@ def test_processes_that_export_at_once_spare_each_other_and_sweep_what_a_killed_
     assert {spec.path.name for spec in registry.all() if spec.path} == {"accent", demo_model.name}
     assert any(registry.models.glob(f"{STAGING}*"))
     other = begin("first", "second")
-    _export(registry.models, demo_model, tmp_path / "second", tmp_path / "first")
+    _export(registry.models, demo_model, tmp_path / "second", tmp_path / "first", "merged")
     other.join()
     assert other.exitcode == 0
-    assert {path.name for path in registry.models.iterdir()} == {"accent", "accent-ct2", "accent-ct2-2"}
+    assert {path.name for path in registry.models.iterdir()} == {"accent", "accent-ct2", "accent-merged"}
 
 
 def test_what_cannot_be_exported_is_refused(registry: ModelRegistry, tmp_path: Path) -> None:
