@@ -183,7 +183,7 @@ class Exporter:
             tell(Message("Adding it to the models …"), 0.95)
             card: dict[str, Any] = {
                 **told,
-                "is_exact": quantization == as_stored,
+                "is_exact": quantization in (as_stored, "float32"),  # which holds every value of the others
                 "is_automatic": is_automatic,
                 "parity": [proof.to_json() for proof in proofs],
                 "created": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -30,7 +30,7 @@ def test_an_adapter_its_merged_model_and_its_export_write_the_same_tokens(regist
     request = ExportRequest("accent", quantization="float32")
     made = Exporter(registry).export(request, lambda step, share: steps.append((str(step), share)))
     assert (made.kind, made.base_model, made.problem) == (ModelKind.EXPORT, "demo", None)
-    assert made.card["source"] == "accent"
+    assert made.card["source"] == "accent" and made.card["is_exact"]
     assert [(row["a"], row["b"], row["equal"]) for row in made.card["parity"]] == [
         ("adapter", "merged", True),
         ("adapter", "export", True),
@@ -70,6 +70,8 @@ def test_an_export_that_would_become_the_same_is_given_back(registry: ModelRegis
     assert asked.card == {**made.card, "is_automatic": False}, "it stays when the model changes"
     registry.annotate("accent", {"capabilities": {"lost": []}})
     assert exporter.export(ExportRequest("accent")).id == "accent-ct2-2", "its card tells more"
+    rounded = exporter.export(ExportRequest("accent", "merged", "bfloat16"))
+    assert rounded.id == "accent-merged-bfloat16" and not rounded.card["is_exact"]
 
 
 def test_a_merged_model_stands_alone_and_writes_the_same(registry: ModelRegistry) -> None:
