@@ -1,6 +1,7 @@
 """transformers and PEFT, for threads that need them at the same moment, and no later than need be."""
 
 import importlib
+import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -31,6 +32,8 @@ def peft_library() -> Any:
     transformers_library()
     with _LOCK:
         if "bitsandbytes" not in sys.modules:
+            # It says in one line that a kernel nobody needs here is not installed.
+            logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
             with _compiled_when_called(), suppress(ImportError):  # without it, PEFT does without it
                 importlib.import_module("bitsandbytes")
         return importlib.import_module("peft")

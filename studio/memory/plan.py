@@ -67,7 +67,7 @@ class TrainingPlan:
     lora_r: int = 32
     """Rank of the adapter as it is built; for AdaLoRA the rank it starts from."""
     target_modules: tuple[str, ...] = ALL_LINEAR
-    lora_dropout: float = 0.05
+    lora_dropout: float = 0.0
     quantization: str = "none"
     """Bits of the frozen linear layers."""
     precision: str = "bf16"

@@ -325,7 +325,11 @@ class TrainingConfig:
         in_plan=True,
     )
     lora_dropout: float = option(
-        0.05, "method", "LoRA dropout", "Dropout before the adapter.", bounds=(0.0, 0.9)
+        0.0,
+        "method",
+        "LoRA dropout",
+        "Dropout before the adapter; it costs time and memory.",
+        bounds=(0.0, 0.9),
     )
     target_modules: tuple[str, ...] = option(
         ALL_LINEAR,

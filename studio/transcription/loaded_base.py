@@ -1,6 +1,5 @@
 """A base model of transformers in memory, and its adapters, switched without loading the base again."""
 
-import logging
 import threading
 import warnings
 from collections.abc import Iterator
@@ -76,8 +75,6 @@ class LoadedBase:
             self._adapters[adapter_id] = state
 
     def _load_adapter(self, adapter_id: str, folder: Path) -> None:
-        # It says in one line that a kernel nobody needs here is not installed.
-        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
         peft = peft_library()
         from safetensors import SafetensorError
 
@@ -187,8 +184,6 @@ def _weights(precision: str, place: str) -> dict[str, Any]:
     import torch
 
     if precision in _BITS:
-        # It says in one line that a kernel nobody needs here is not installed.
-        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
         peft_library()
         from transformers import BitsAndBytesConfig
 

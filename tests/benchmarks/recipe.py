@@ -36,7 +36,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "gentle": {"learning_rate": 3e-4, "replay_share": 0.0, "padded_share": 0.1, "adapter_strength": 1.0},
     "whole": {"adapter_strength": 1.0},
     "default": {},
-    "twice as often": {"replay_share": 0.125},
+    "with dropout": {"lora_dropout": 0.05},
+    "twice as often": {"replay_share": 0.125, "lora_dropout": 0.05},
     "usual": {"adapter_strength": 0.85},
     "seven tenths": {"adapter_strength": 0.7},
     "half": {"adapter_strength": 0.5},
@@ -47,9 +48,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "adalora": {"method": "adalora"},
 }
 """`before`: rate 1e-3, a tenth of the batches padded; `gentle`: the same with 3e-4; `whole`: with rehearsal,
-all that was learned is kept; `default`: as a run that names none of these, which chooses 0.85 or 0.7;
-`twice as often`: a window beside each batch of eight, as the default was before; then as much of what it
-learned as is written; and the default of other methods, of all weights also at each strength.
+all that was learned is kept; `default`: as a run that names none of these, which chooses 0.85 or 0.7; `with
+dropout`: as the default was until then; `twice as often`: a window beside each batch of eight, as the default
+was before that; then as much of what it learned as is written; and the default of other methods, of all
+weights also at each strength.
 """
 DATA = {
     "aishell": ("zh", {"num_train_epochs": 3.0}),
