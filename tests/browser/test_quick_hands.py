@@ -136,14 +136,15 @@ def test_no_run_starts_with_the_old_settings_when_the_file_on_its_way_is_refused
 def test_what_an_answer_will_change_says_at_once_that_it_is_under_way(open_page: OpenPage) -> None:
     page = open_page("memory")
     verdict = page.locator("#memory-verdict")
-    expect(verdict).to_contain_text("8.40 GiB")
+    expect(verdict).to_contain_text("GiB")
     expect(verdict).not_to_have_attribute("aria-busy", "true")
+    before = str(verdict.text_content())
     let_go = held(page, "run/predict")
     page.get_by_label("8 bits", exact=True).first.check()
     expect(verdict).to_have_attribute("aria-busy", "true")
     let_go()
     expect(verdict).not_to_have_attribute("aria-busy", "true")
-    expect(verdict).not_to_contain_text("8.40 GiB")
+    expect(verdict).not_to_have_text(before)
 
 
 def test_a_precision_stays_that_was_chosen_before_the_list_of_them_arrived(open_page: OpenPage) -> None:
