@@ -40,7 +40,7 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("tiny", {"method": "full", "attention": "eager", "gradient_accumulation_steps": 2}),
     ("tiny", {"method": "frozen_encoder", "optimizer": "adamw_torch", "label_length": 128}),
     ("tiny", {"method": "lora", "base_dtype": "bf16"}),
-    ("tiny", {"method": "dora", "precision": "fp32", "target_modules": _QUERY_VALUE}),
+    ("tiny", {"method": "dora", "precision": "fp32", "target_modules": _QUERY_VALUE, "lora_dropout": 0.05}),
     (
         "tiny",
         {"method": "adalora", "precision": "fp32", "gradient_checkpointing": True, "optimizer": "adafactor"},
@@ -51,7 +51,7 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("base", {"method": "lora", "quantization": "4bit", "target_modules": _QUERY_VALUE}),
     ("base", {"method": "full", "precision": "fp32", "optimizer": "adafactor"}),
     ("small", {"method": "full", "precision": "fp32", "gradient_checkpointing": True}),
-    ("small", {"method": "lora", "precision": "bf16"}),
+    ("small", {"method": "lora", "precision": "bf16", "lora_dropout": 0.1}),
     ("tiny", {"method": "lora", "precision": "fp32", "loss_chunk_size": 8, "audio_positions": 96}),
     ("tiny", {"method": "full", "base_dtype": "fp32", "loss_chunk_size": 16, "audio_positions": 48}),
     ("base", {"method": "full", "precision": "fp32", "loss_chunk_size": 24, "label_smoothing_factor": 0.1}),
