@@ -228,7 +228,7 @@ def test_batches_cards_a_traced_step_and_parts_follow_the_form(open_page: OpenPa
     expect(page.locator("#memory-step-said")).to_be_hidden()
 
     choose_label(page, "Method", "All weights")
-    page.locator("#memory-more button").first.click()
+    unfold(page, "More options")
     page.locator("#memory-num_gpus input[type=number]").fill("8")
     choose(page, "memory-sharding", "ZeRO-3: and weights")
     parts = page.locator("#memory-parts")
@@ -260,7 +260,7 @@ def test_options_that_contradict_each_other_are_refused_at_their_field_and_in_wo
     page = open_page(width=390)
     page.get_by_label("fp32", exact=True).first.check()
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--precision fp32"))
-    page.locator("#memory-more button").first.click()
+    unfold(page, "More options")
     choose(page, "memory-attn_implementation", "flash_attention_2")
     sentence = "Flash attention needs half precision: give precision bf16 or fp16, or sdpa."
     expect(page.locator("#memory-verdict")).to_contain_text(sentence)
