@@ -63,7 +63,7 @@ class OomReport:
     gpus: tuple[int, ...] = ()
     """All that ran out, where there are several messages."""
     allocator_setting: str = "PYTORCH_CUDA_ALLOC_CONF"
-    """The variable that sets the allocator: torch has renamed it, and builds for other GPUs have one."""
+    """The variable that sets the allocator, as the message calls it: its name depends on version and GPU."""
     words: str = ""
     """The line that was recognised."""
     trace: str = field(default="", repr=False)

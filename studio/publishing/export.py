@@ -168,11 +168,10 @@ class Exporter:
         form = FORMATS[request.format]
         as_stored = form.stored(stored_dtype(base_folder))
         quantization = as_stored if request.quantization == "auto" else request.quantization
-        told = self._told(spec, form, quantization)
-        if not request.name and (found := self._told_so(told)) is not None:
-            if not is_automatic:
-                self._registry.annotate(found.id, {"is_automatic": False})
-            return self._registry.get(found.id)
+        described = self._described(spec, form, quantization)
+        if not (request.name or is_automatic) and (same := self._made_before(described)) is not None:
+            self._registry.annotate(same.id, {"is_automatic": False})
+            return self._registry.get(same.id)
         require_free_space(self._registry.models, 2 * _weights_bytes(base_folder))
         self._sweep()
         staged = self._registry.models / f"{STAGING}{uuid.uuid4().hex[:8]}"
@@ -182,7 +181,7 @@ class Exporter:
             proofs = _write(form, spec, folder, base_folder, staged, quantization, tell)
             tell(Message("Adding it to the models …"), 0.95)
             card: dict[str, Any] = {
-                **told,
+                **described,
                 "is_exact": quantization in (as_stored, "float32"),  # which holds every value of the others
                 "is_automatic": is_automatic,
                 "parity": [proof.to_json() for proof in proofs],
@@ -202,14 +201,14 @@ class Exporter:
     def _base_folder(self, spec: ModelSpec, folder: Path) -> Path:
         return self._registry.local_path(spec.base_model or "") if spec.kind is ModelKind.ADAPTER else folder
 
-    def _told_so(self, told: Mapping[str, Any]) -> ModelSpec | None:
-        """A whole export whose card tells the same."""
-        wanted = json.loads(json.dumps(told))  # as a card has it
+    def _made_before(self, described: Mapping[str, Any]) -> ModelSpec | None:
+        """An export with the same card that nothing is wrong with; None if there is none."""
+        wanted = json.loads(json.dumps(described))  # a card has lists where this may have tuples
         rows = (row for row in self._registry.all() if not row.problem)
         return next((row for row in rows if wanted.items() <= row.card.items()), None)
 
-    def _told(self, spec: ModelSpec, form: ExportFormat, quantization: str) -> dict[str, Any]:
-        """What the card of that form tells of it and of the model."""
+    def _described(self, spec: ModelSpec, form: ExportFormat, quantization: str) -> dict[str, Any]:
+        """What the card of an export says before it is made: the model in its state of now, and the form."""
         inherited = {name: spec.card[name] for name in _INHERITED if name in spec.card}
         return {
             **inherited,

@@ -60,12 +60,14 @@ def exports_table(exports: Sequence[ModelSpec], locale: str) -> Html | None:
                 tag("code", spec.id),
                 tr(form_of(spec).label, locale),
                 weights_of(spec),
-                format_bytes(spec.size_bytes).replace(" ", "\N{NO-BREAK SPACE}"),
+                format_bytes(spec.size_bytes),
                 said(proof, locale) if proof else "",
             ]
         )
     headers = [tr(column, locale) for column in _EXPORT_COLUMNS]
-    return table(headers, rows, caption=tr("Exports", locale), class_="stacked forms-table") if rows else None
+    if not rows:
+        return None
+    return table(headers, rows, numeric=[3], caption=tr("Exports", locale), class_="stacked forms-table")
 
 
 def weights_of(spec: ModelSpec) -> str:
