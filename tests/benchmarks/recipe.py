@@ -49,9 +49,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 """`before`: rate 1e-3, a tenth of the batches padded; `gentle`: the same with 3e-4; `whole`: with rehearsal,
 all that was learned is kept; `default`: as a run that names none of these, which chooses 0.85 or 0.7; `with
-dropout`: as the default was when adapters had dropout; `twice as often`: a window beside each batch of eight, as
-the default was still earlier; then as much of what it learned as is written; and the default of other methods, of all
-weights also at each strength.
+dropout`: as the default was when adapters had dropout; `twice as often`: a window beside each batch of eight,
+as the default was still earlier; then as much of what it learned as is written; and the default of other
+methods, of all weights also at each strength.
 """
 DATA = {
     "aishell": ("zh", {"num_train_epochs": 3.0}),
