@@ -11,7 +11,6 @@ STORIES = {
     "app.py": "app/test_page app/test_space",
     "assets/": "app/test_page app/test_space browser/test_tabs",
     "assets/arrow_keys": "browser/test_accessibility",
-    "assets/charts": "browser/test_memory browser/test_story",
     "assets/come_back": "browser/test_come_back",
     "assets/copied": "browser/test_memory",
     "assets/explorer": "browser/test_tabs",

@@ -28,7 +28,7 @@ def fill(page: Page, tab: str) -> None:
     """Has the tab show what it is for."""
     if tab == "memory":
         page.locator("#memory-chart").scroll_into_view_if_needed()
-        expect(page.locator("#memory-chart .js-plotly-plot")).to_be_visible()
+        expect(page.locator("#memory-chart figure")).to_be_visible()
     elif tab == "train":
         expect(page.locator("#run-samples table").first).to_be_visible()
         expect(page.locator("#run-loss .js-plotly-plot")).to_be_visible()

@@ -55,7 +55,7 @@ def test_a_stranger_learns_in_three_choices_how_to_tune_large_v3_on_a_3060(open_
 
 def test_gpu_model_method_and_longest_text_are_those_of_the_other_section(open_page: OpenPage) -> None:
     page = open_page()
-    expect(page.locator("#memory-chart .js-plotly-plot")).to_be_visible()
+    expect(page.locator("#memory-chart figure")).to_be_visible()
     show_section(page, "fit")
     expect(page.locator("#fit-verdict")).to_contain_text("Fits")
     expect(page.locator("#fit-base_model input")).to_have_value(re.compile("Automatic"))
@@ -200,23 +200,25 @@ def test_a_telephone_keeps_the_verdict_in_sight_while_the_form_is_changed_and_ha
     expect(page.locator("#fit-more td[data-label=Question]").first).to_have_css("display", "block")
 
 
-def test_charts_are_drawn_when_somebody_looks_at_them(open_page: OpenPage) -> None:
-    page = open_page("train", width=390)
-    expect(page.locator("#train-plan")).to_contain_text(re.compile("[MG]iB"))
-    library = "performance.getEntriesByType('resource').filter((one) => one.name.includes('Plotly')).length"
-    assert page.evaluate(library) == 0, "they are below what a telephone shows"
-    show_tab(page, "memory")
+def test_charts_are_there_without_plotly_and_say_what_is_pointed_at(open_page: OpenPage) -> None:
+    page = open_page(width=390)
     page.get_by_label("Batch size").first.fill("16")
-    page.locator("#memory-chart").scroll_into_view_if_needed()
-    batches = page.locator("#memory-batches .js-plotly-plot")
+    batches = page.locator("#memory-batches figure")
     expect(batches).to_contain_text(re.compile(r"Largest batch that fits: \d"))
-    assert 16 in batches.evaluate("plot => plot.data.flatMap((line) => [...line.x])")
+    sixteen = batches.locator("[data-said^='Batch size 16: ']")
+    sixteen.hover()
+    said = sixteen.evaluate("node => getComputedStyle(node, '::after').content")
+    assert re.fullmatch(r'"Batch size 16: [\d.]+ GiB"', said)
+    library = "performance.getEntriesByType('resource').filter((one) => one.name.includes('Plotly')).length"
+    assert page.evaluate(library) == 0
+    page.locator("#memory-trace").click()
+    expect(page.locator("#memory-step .js-plotly-plot")).to_be_visible()
     assert page.evaluate(library) > 0
 
 
 def test_batches_cards_a_traced_step_and_parts_follow_the_form(open_page: OpenPage) -> None:
     page = open_page()
-    batches, cards = page.locator("#memory-batches .js-plotly-plot"), page.locator("#memory-cards summary")
+    batches, cards = page.locator("#memory-batches figure b"), page.locator("#memory-cards summary")
     expect(batches).to_contain_text(re.compile(r"Largest batch that fits: \d"))
     drawn, counted = batches.inner_text(), cards.inner_text()
     page.locator("#memory-trace").click()

@@ -51,7 +51,7 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     open_page: OpenPage, spoken: tuple[Path, str], screenshots: Path, tmp_path: Path
 ) -> None:
     page = open_page(hears=spoken[0])
-    expect(page.locator("#memory-chart .js-plotly-plot")).to_be_visible()
+    expect(page.locator("#memory-chart figure")).to_be_visible()
     page.screenshot(path=screenshots / "memory.png", full_page=True)
     scenes = [page.screenshot()]
 

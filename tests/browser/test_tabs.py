@@ -35,7 +35,7 @@ def test_the_memory_answer_follows_the_form(open_page: OpenPage) -> None:
     page = open_page()
     verdict = page.locator("#memory-verdict")
     expect(verdict).to_contain_text("Fits on GeForce RTX 4090")
-    expect(page.locator("#memory-chart .js-plotly-plot")).to_be_visible()
+    expect(page.locator("#memory-chart figure")).to_be_visible()
     use = page.get_by_role("button", name="Use in Train").first
     expect(use).to_have_class(re.compile("primary"))
     choose(page, "Model", "Whisper large-v3 ")

@@ -1,137 +1,152 @@
-"""Figures of memory over the batch size, and over one training step."""
+"""Memory as drawings: the parts of an estimate beside the sizes of cards, and the peak over the batch size.
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+They are HTML and SVG, so that the first view of the page does not wait for plotly, which is two thirds of
+what a browser would have to load for it.
+"""
 
-from gradio.components.plot import PlotData
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from math import floor, log2, log10
 
-from studio.memory.trace.ledger import PARTS
-from studio.reports.pieces import BLUE, GREY, ROSE, TEAL
+from studio.reports.markup import Html, tag
+from studio.reports.pieces import GREY, TEAL
 from studio.translation import tr
-from studio.ui.shared.charts import PART_COLOURS, axis, figure
+from studio.ui.shared.charts import PART_COLOURS
 from studio.units import GIB
 
 Point = tuple[int, int, int, int]
 """Batch size, and low, middle and high end of the range in bytes."""
+_LEAST_SEEN = 0.01
+"""Of a bar's reach; what is narrower has no colour that anybody would look up."""
+
+
+def parts_chart(
+    parts: Mapping[str, int],
+    part_names: Mapping[str, str],
+    gpu_sizes: Iterable[int],
+    chosen_bytes: int,
+    locale: str,
+) -> Html:
+    """One bar of the parts of an estimate (bytes) against the sizes of common GPUs.
+
+    Its legend names the parts that can be seen; the table of parts has the same colours.
+    `chosen_bytes` is the size of the GPU that was asked about; its line is drawn bold.
+    """
+    total_gib = sum(parts.values()) / GIB
+    reach = max(total_gib * 1.15, chosen_bytes / GIB * 1.05)
+    seen = {part: size / GIB for part, size in parts.items() if size > 0}
+    segments, legend, end = [], [], 0.0
+    for part, size in seen.items():
+        name, colour = part_names.get(part, part), f"background:{PART_COLOURS[part]}"
+        place = f"width:{size / reach:.3%};{colour}"
+        end += size
+        said = f"{name}: {size:.2f} GiB"
+        segments.append(tag("span", class_=_pointed(end / reach), style=place, data_said=said))
+        if size > reach * _LEAST_SEEN:
+            legend.append(tag("li", tag("i", style=colour), name))
+    chosen_gib = round(chosen_bytes / GIB)
+    lines = [
+        _mark(size / reach, f"{size} GiB", "plot-chosen") if size == chosen_gib else _mark(size / reach, size)
+        for size in _thinned(sorted({round(size / GIB) for size in gpu_sizes} | {chosen_gib}), reach)
+    ]
+    ticks = [_upright(tick / reach, f"{tick:g}") for tick in _ticks(reach)]
+    area = tag("div", ticks, tag("div", segments, class_="plot-bar"), lines, class_="plot-area")
+    return tag("figure", area, tag("div", tr("GiB of GPU memory", locale)), tag("ul", legend), class_="plot")
+
+
+def _thinned(sizes: Sequence[int], reach: float) -> list[int]:
+    """Sizes within reach whose labels do not touch; the largest stays."""
+    kept: list[int] = []
+    for size in reversed([size for size in sizes if size <= reach]):
+        if not kept or kept[-1] - size > reach * 0.09:
+            kept.append(size)
+    return kept
 
 
 def batch_chart(
     points: Sequence[Point], usable_bytes: int, gpu: str, chosen: int, largest: int, locale: str
-) -> PlotData:
+) -> Html:
     """Peak against batch size: the middle as a line, the range as a band, the card as a line across.
 
     `largest` is the largest batch whose whole range is below the card's line, 0 if none is; it and the
     `chosen` one are dots.
     """
     usable = usable_bytes / GIB
+    top = max(usable * 1.15, points[0][2] / GIB * 1.5)
+    across = {size: log2(size) / log2(points[-1][0]) for size, *_range in points}
+    heights = {size: [each / GIB / top for each in its] for size, *its in points}
+    low, middle, high = ([(across[size], its[k]) for size, its in heights.items()] for k in range(3))
+    dots = [
+        tag("span", class_="plot-dot", style=f"{_at(across[size], heights[size][1])};background:{colour}")
+        for size, colour in ((chosen, GREY), (largest, TEAL))
+        if size in across and heights[size][1] <= 1
+    ]
     said = tr("Largest batch that fits: {size}", locale, size=largest)
     title = said if largest else tr("No batch fits", locale)
-    ticks = [size for size, *_range in points if size & (size - 1) == 0]
-    line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": usable, "y1": usable}
-    top = max(usable * 1.15, points[0][2] / GIB * 1.5)
-    return figure(
-        [*_curve(points, tr("Batch size", locale)), *_dots(points, ((chosen, GREY), (largest, TEAL)))],
-        height=260,
-        showlegend=False,
-        margin={"l": 8, "r": 16, "t": 34, "b": 8},
-        xaxis=axis(tr("Batch size", locale), type="log", tickvals=ticks, ticktext=ticks),
-        yaxis=axis(tr("GiB of GPU memory", locale), range=[0, top]),
-        shapes=[{**line, "line": {"color": ROSE, "width": 2.5}}],
-        annotations=[_text(gpu, usable), _text(f"<b>{title}</b>", 1.02, yref="paper")],
+    area = tag(
+        "div",
+        [_upright(place, size) for size, place in across.items() if size & (size - 1) == 0],
+        [tag("span", tag("i", f"{t:g}"), class_="plot-y", style=_at(0, t / top)) for t in _ticks(top)],
+        tag(
+            "svg",
+            tag("polygon", points=_drawn([*high, *reversed(low)])),
+            tag("polyline", points=_drawn(middle), vector_effect="non-scaling-stroke"),
+            viewBox="0 0 100 100",
+            preserveAspectRatio="none",
+            aria_hidden="true",
+        ),
+        tag("span", tag("i", gpu), class_="plot-y plot-chosen", style=_at(0, usable / top)),
+        dots,
+        _columns(points, across, tr("Batch size", locale)),
+        class_="plot-area",
     )
+    upright = tag("span", tr("GiB of GPU memory", locale), class_="plot-upright")
+    below = tag("div", tr("Batch size", locale))
+    return tag("figure", tag("b", title), upright, area, below, class_="plot plot-high")
 
 
-def _curve(points: Sequence[Point], name: str) -> list[dict[str, Any]]:
-    sizes = [size for size, *_range in points]
-    low, middle, high = ([round(row[k] / GIB, 3) for row in points] for k in (1, 2, 3))
-    edge = {"type": "scatter", "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "x": sizes}
+def _columns(points: Sequence[Point], across: Mapping[int, float], name: str) -> list[Html]:
+    """What is said of each batch size where the pointer is nearest to it."""
+    places = list(across.values())
+    borders = [0.0, *((left + right) / 2 for left, right in pairwise(places)), 1.0]
     return [
-        {**edge, "y": high},
-        {**edge, "y": low, "fill": "tonexty", "fillcolor": "rgba(59,130,196,0.18)"},
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "x": sizes,
-            "y": middle,
-            "line": {"color": BLUE, "width": 2.5},
-            "hovertemplate": f"{name} %{{x}}: %{{y:.2f}} GiB<extra></extra>",
-        },
+        tag(
+            "span",
+            class_=_pointed(right),
+            style=f"left:{left:.2%};width:{right - left:.2%}",
+            data_said=f"{name} {size}: {middle / GIB:.2f} GiB",
+        )
+        for (size, _low, middle, _high), (left, right) in zip(points, pairwise(borders), strict=True)
     ]
 
 
-def _dots(points: Sequence[Point], marked: Sequence[tuple[int, str]]) -> list[dict[str, Any]]:
-    middles = {size: middle / GIB for size, _low, middle, _high in points}
-    return [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "x": [size],
-            "y": [round(middles[size], 3)],
-            "marker": {"size": 11, "color": colour},
-            "hovertemplate": "%{x}: %{y:.2f} GiB<extra></extra>",
-        }
-        for size, colour in marked
-        if size in middles
-    ]
+def _pointed(end: float) -> str:
+    """What says something when pointed at, to the side where there is room."""
+    return "plot-said plot-said-left" if end > 0.6 else "plot-said"
 
 
-def _text(text: str, y: float, **more: Any) -> dict[str, Any]:
-    left = {"x": 0.01, "xref": "paper", "xanchor": "left", "yanchor": "bottom", "showarrow": False}
-    return {**left, "y": y, "text": text, **more}
+def _mark(place: float, label: object, class_: str = "") -> Html:
+    """A line across the area, with its name above it."""
+    return tag("span", tag("i", str(label)), class_=f"plot-mark {class_}".strip(), style=_at(place, 0))
 
 
-def step_chart(
-    samples: Sequence[tuple[str, Sequence[int]]],
-    part_names: Mapping[str, str],
-    phase_names: Mapping[str, str],
-    locale: str,
-) -> PlotData:
-    """Live bytes over a training step, stacked by part; samples: phase and sizes, in the order of `PARTS`."""
-    places = list(range(len(samples)))
-    data = []
-    for index, part in enumerate(PARTS):
-        sizes = [round(sample[index] / GIB, 4) for _phase, sample in samples]
-        if not any(sizes):
-            continue
-        name = part_names.get(part, part)
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "stackgroup": "parts",
-                "x": places,
-                "y": sizes,
-                "name": name,
-                "line": {"width": 0.5, "color": PART_COLOURS[part]},
-                "fillcolor": PART_COLOURS[part],
-                "hovertemplate": f"{name}: %{{y:.2f}} GiB<extra></extra>",
-            }
-        )
-    shapes, notes = _phase_marks([phase for phase, _sizes in samples], phase_names)
-    return figure(
-        data,
-        height=300,
-        showlegend=False,
-        hovermode="x unified",
-        margin={"l": 8, "r": 16, "t": 30, "b": 8},
-        xaxis=axis(tr("One training step", locale), showticklabels=False),
-        yaxis=axis(tr("GiB of tensors", locale), rangemode="tozero"),
-        shapes=shapes,
-        annotations=notes,
-    )
+def _upright(place: float, label: object) -> Html:
+    """A line of the grid, with its number below it."""
+    return tag("span", tag("i", str(label)), class_="plot-x", style=_at(place, 0))
 
 
-def _phase_marks(
-    phases: Sequence[str], names: Mapping[str, str]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """A line across where a phase begins, and its name above it."""
-    shapes, notes = [], []
-    for place, phase in enumerate(phases):
-        if place and phases[place - 1] == phase:
-            continue
-        line = {"color": GREY, "width": 1, "dash": "dot"}
-        shapes.append(
-            {"type": "line", "x0": place, "x1": place, "y0": 0, "y1": 1, "yref": "paper", "line": line}
-        )
-        notes.append(_text(names.get(phase, phase), 1.02, x=place, xref="x", yref="paper"))
-    return shapes, notes
+def _at(across: float, up: float) -> str:
+    return f"left:{across:.2%};bottom:{up:.2%}"
+
+
+def _drawn(points: Iterable[tuple[float, float]]) -> str:
+    """Shares of the area as an SVG of 100 by 100 wants them, y from the top."""
+    return " ".join(f"{100 * across:.2f},{100 * (1 - up):.2f}" for across, up in points)
+
+
+def _ticks(reach: float) -> list[float]:
+    """At most six round numbers from 0 to `reach`."""
+    rough = reach / 6
+    ten = 10.0 ** floor(log10(rough))
+    step = next(ten * times for times in (1, 2, 5, 10) if ten * times >= rough)
+    return [round(step * count, 6) for count in range(int(reach / step) + 1)]

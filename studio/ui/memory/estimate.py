@@ -28,12 +28,11 @@ from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html, join, tag
 from studio.services import Services
 from studio.settings import Settings
-from studio.ui.memory.charts import batch_chart
+from studio.ui.memory.charts import batch_chart, parts_chart
 from studio.ui.memory.form import build_form, share_choices, wire_fields
 from studio.ui.memory.probe import ProbeSection, build_probe, wire_probe
 from studio.ui.memory.step import StepSection, build_step, wire_step
 from studio.ui.memory.views import cards_view, phases_view, savings_view
-from studio.ui.shared.charts import memory_chart
 from studio.ui.shared.errors import fields_of, refusal
 from studio.ui.shared.following import AT_ONCE, changes_of, copyable, follow_form, follow_models
 from studio.ui.shared.handover import Handover, handed, handover
@@ -48,20 +47,24 @@ class _Answers:
     """Components on the right."""
 
     verdict: gr.HTML
-    chart: gr.Plot
-    batches: gr.Plot
+    chart: gr.HTML
+    batches: gr.HTML
     cards: gr.HTML
     parts: gr.HTML
     command: gr.Textbox
     link: gr.HTML
 
-    def words(self) -> list[Block]:
-        """In the order in which the first handler gives them."""
-        return [self.verdict, self.cards, self.parts, self.command, self.link]
-
-    def charts(self) -> list[Block]:
-        """In the order in which the second handler gives them."""
-        return [self.chart, self.batches]
+    def all(self) -> list[Block]:
+        """In the order in which the handler gives them."""
+        return [
+            self.verdict,
+            self.chart,
+            self.batches,
+            self.cards,
+            self.parts,
+            self.command,
+            self.link,
+        ]
 
 
 @dataclass(frozen=True)
@@ -83,8 +86,8 @@ def build_estimate(services: Services, tab: gr.Tab, section: gr.Tab) -> Estimate
             use = handover("memory-to-train")
             answers = _Answers(
                 verdict,
-                gr.Plot(show_label=False, elem_id="memory-chart"),
-                gr.Plot(show_label=False, elem_id="memory-batches"),
+                gr.HTML(elem_id="memory-chart"),
+                gr.HTML(elem_id="memory-batches"),
                 gr.HTML(elem_id="memory-cards"),
                 gr.HTML(elem_id="memory-parts"),
                 copyable(_("Same on the command line"), "memory-command", lines=2),
@@ -131,22 +134,13 @@ def _wire(
     fields = fields_of(form)
 
     def show(request: gr.Request, **values: Any) -> list[Any]:
-        """The answer in words, or what is wrong with the question."""
+        """The answer, or what is wrong with the question."""
         try:
-            return _words(Question(**values), registry, settings.calibration, request)
+            return _answered(Question(**values), registry, settings.calibration, request)
         except StudioError as error:  # nothing may stand there as if it were the answer
-            return [refusal(error, fields, request_locale(request)), *[""] * 4, *handed(None)]
+            return [refusal(error, fields, request_locale(request)), *[""] * 6, *handed(None)]
 
-    def draw(request: gr.Request, **values: Any) -> list[Any]:
-        """The charts, if there is an answer."""
-        try:
-            return _charts(Question(**values), registry, settings.calibration, request_locale(request))
-        except StudioError:  # the words say what is wrong
-            return [None, None]
-
-    shown = follow_form(form, show, [*answers.words(), *use.all()], tab.select, **AT_ONCE)
-    # A browser takes longer to draw than to write: the verdict does not wait for the charts.
-    shown.success(draw, inputs_kwargs=form, outputs=answers.charts(), trigger_mode="always_last", **AT_ONCE)
+    follow_form(form, show, [*answers.all(), *use.all()], tab.select, **AT_ONCE)
     follow_models(registry, tab, form["base_model"])
 
 
@@ -158,10 +152,10 @@ def _is_changing(question: Question) -> bool:
     return is_ours or (question.precision in INTEGERS and question.engine != "faster-whisper")
 
 
-def _words(question: Question, registry: ModelRegistry, receipts: Path, request: gr.Request) -> list[Any]:
-    """Verdict, cards, parts, command and links, and what goes to the Train tab."""
+def _answered(question: Question, registry: ModelRegistry, receipts: Path, request: gr.Request) -> list[Any]:
+    """Verdict, charts, cards, parts, command and links, and what goes to the Train tab."""
     if _is_changing(question):
-        return [gr.skip()] * 7
+        return [gr.skip()] * 9
     locale = request_locale(request)
     found = answer(question, registry, receipts)
     estimate = found.estimate
@@ -169,6 +163,8 @@ def _words(question: Question, registry: ModelRegistry, receipts: Path, request:
     parts = {str(part): size for part, size in estimate.parts.items()}
     formulas = {str(part): text for part, text in estimate.formulas.items()}
     phases = {str(phase): size for phase, size in estimate.phases.items()}
+    points, largest = batch_curve(question, found)
+    chosen, sizes = question.per_device_train_batch_size, [gpu.memory_bytes for gpu in GPUS]
     return [
         memory_verdict(
             found.verdict,
@@ -178,6 +174,8 @@ def _words(question: Question, registry: ModelRegistry, receipts: Path, request:
             remedies(question.per_device_train_batch_size, run),
             locale,
         ),
+        parts_chart(parts, part_names(locale), sizes, found.gpu.memory_bytes, locale),
+        batch_chart(points, found.usable_bytes, found.gpu.name, chosen, largest, locale),
         cards_view(cards_for(found.elsewhere), locale),
         join(
             [
@@ -189,21 +187,6 @@ def _words(question: Question, registry: ModelRegistry, receipts: Path, request:
         estimate_command(question),
         _links(question, found, request, locale),
         *handed(run, fits=found.verdict != "does_not_fit"),
-    ]
-
-
-def _charts(question: Question, registry: ModelRegistry, receipts: Path, locale: str) -> list[Any]:
-    """Stacked parts against common GPUs, and the peak against the batch."""
-    if _is_changing(question):
-        return [gr.skip()] * 2
-    found = answer(question, registry, receipts)
-    parts = {str(part): size for part, size in found.estimate.parts.items()}
-    points, largest = batch_curve(question, found)
-    chosen = question.per_device_train_batch_size
-    sizes = [gpu.memory_bytes for gpu in GPUS]
-    return [
-        memory_chart(parts, part_names(locale), sizes, found.gpu.memory_bytes, locale),
-        batch_chart(points, found.usable_bytes, found.gpu.name, chosen, largest, locale),
     ]
 
 

@@ -1,29 +1,32 @@
 """One training step as a picture: the memory of each moment by part, from a trace of the real code."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
 from gradio.blocks import Block
+from gradio.components.plot import PlotData
 
 from studio.actions.estimate import TRAIN, Question, shape_of, training_plan_of
 from studio.errors import ConfigError
 from studio.memory.plan import TrainingPlan
+from studio.memory.trace.ledger import PARTS
 from studio.memory.trace.result import Trace
 from studio.memory.trace.store import traced
 from studio.memory.training import estimate_training
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html
-from studio.reports.pieces import note
+from studio.reports.pieces import GREY, note
 from studio.settings import Settings
 from studio.translation import tr
-from studio.ui.memory.charts import step_chart
 from studio.ui.memory.views import STEP_PHASES
+from studio.ui.shared.charts import PART_COLOURS, axis, figure
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.views import part_names
-from studio.units import format_bytes
+from studio.units import GIB, format_bytes
 
 
 @dataclass(frozen=True)
@@ -97,3 +100,63 @@ def _said(plan: TrainingPlan, dimensions: ModelDimensions, trace: Trace, locale:
             off=f"{off:+.2%}",
         )
     )
+
+
+def step_chart(
+    samples: Sequence[tuple[str, Sequence[int]]],
+    part_names: Mapping[str, str],
+    phase_names: Mapping[str, str],
+    locale: str,
+) -> PlotData:
+    """Live bytes over a training step, stacked by part; samples: phase and sizes, in the order of `PARTS`."""
+    places = list(range(len(samples)))
+    data = []
+    for index, part in enumerate(PARTS):
+        sizes = [round(sample[index] / GIB, 4) for _phase, sample in samples]
+        if not any(sizes):
+            continue
+        name = part_names.get(part, part)
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "stackgroup": "parts",
+                "x": places,
+                "y": sizes,
+                "name": name,
+                "line": {"width": 0.5, "color": PART_COLOURS[part]},
+                "fillcolor": PART_COLOURS[part],
+                "hovertemplate": f"{name}: %{{y:.2f}} GiB<extra></extra>",
+            }
+        )
+    shapes, notes = _phase_marks([phase for phase, _sizes in samples], phase_names)
+    return figure(
+        data,
+        height=300,
+        showlegend=False,
+        hovermode="x unified",
+        margin={"l": 8, "r": 16, "t": 30, "b": 8},
+        xaxis=axis(tr("One training step", locale), showticklabels=False),
+        yaxis=axis(tr("GiB of tensors", locale), rangemode="tozero"),
+        shapes=shapes,
+        annotations=notes,
+    )
+
+
+_ABOVE = {"y": 1.02, "yref": "paper", "xanchor": "left", "yanchor": "bottom", "showarrow": False}
+
+
+def _phase_marks(
+    phases: Sequence[str], names: Mapping[str, str]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """A line across where a phase begins, and its name above it."""
+    shapes, notes = [], []
+    for place, phase in enumerate(phases):
+        if place and phases[place - 1] == phase:
+            continue
+        line = {"color": GREY, "width": 1, "dash": "dot"}
+        shapes.append(
+            {"type": "line", "x0": place, "x1": place, "y0": 0, "y1": 1, "yref": "paper", "line": line}
+        )
+        notes.append({**_ABOVE, "x": place, "text": names.get(phase, phase)})
+    return shapes, notes

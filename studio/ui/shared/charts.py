@@ -5,7 +5,7 @@ colours of text and grid come from the page's style sheet, so that they follow l
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gradio.components.plot import PlotData
@@ -13,7 +13,6 @@ from gradio.components.plot import PlotData
 from studio.reports.pieces import AMBER, BLUE, GREY, ROSE, TEAL, VIOLET
 from studio.runs.status import RunStatus
 from studio.translation import tr
-from studio.units import GIB
 
 PART_COLOURS = {
     "weights_trainable": "#1f5f99",
@@ -58,92 +57,6 @@ def _title(text: str) -> dict[str, Any]:
 
 _BELOW = {"orientation": "h", "yanchor": "top", "traceorder": "normal"}
 _LEGEND = {**_BELOW, "x": 0, "xanchor": "left", "y": -0.28}
-
-
-_LEAST_SEEN = 0.01
-"""Of a bar's reach; what is narrower has no colour that anybody would look up."""
-
-
-def memory_chart(
-    parts: Mapping[str, int],
-    part_names: Mapping[str, str],
-    gpu_sizes: Iterable[int],
-    chosen_bytes: int,
-    locale: str,
-) -> PlotData:
-    """One bar of the parts of an estimate (bytes) against the sizes of common GPUs.
-
-    Its legend names the parts that can be seen; the table of parts has the same colours.
-    `chosen_bytes` is the size of the GPU that was asked about; its line is drawn bold.
-    """
-    total_gib = sum(parts.values()) / GIB
-    reach = max(total_gib * 1.15, chosen_bytes / GIB * 1.05)
-    bars = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "y": [""],
-            "x": [round(size / GIB, 4)],
-            "name": part_names.get(part, part),
-            "marker": {"color": PART_COLOURS.get(part, GREY)},
-            "hovertemplate": f"{part_names.get(part, part)}: %{{x:.2f}} GiB<extra></extra>",
-            "showlegend": size / GIB > reach * _LEAST_SEEN,
-        }
-        for part, size in parts.items()
-        if size > 0
-    ]
-    shapes, notes = _gpu_lines(gpu_sizes, chosen_bytes, reach)
-    return figure(
-        bars,
-        barmode="stack",
-        height=240,
-        showlegend=True,
-        legend={**_BELOW, "y": -0.45, "font": {"size": 12}},
-        bargap=0.3,
-        xaxis=axis(tr("GiB of GPU memory", locale), range=[0, reach]),
-        yaxis=axis(showticklabels=False),
-        margin={"l": 8, "r": 16, "t": 30, "b": 8},
-        shapes=shapes,
-        annotations=notes,
-    )
-
-
-def _gpu_lines(
-    gpu_sizes: Iterable[int], chosen_bytes: int, reach: float
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """A line and a label for each size of a GPU up to `reach` GiB; the chosen one bold."""
-    chosen_gib = round(chosen_bytes / GIB)
-    shapes, notes = [], []
-    for size_gib in _lines(sorted({round(size / GIB) for size in gpu_sizes} | {chosen_gib}), reach):
-        chosen = size_gib == chosen_gib
-        line = {
-            "color": ROSE if chosen else GREY,
-            "width": 3 if chosen else 1,
-            "dash": "solid" if chosen else "dot",
-        }
-        shapes.append(
-            {"type": "line", "x0": size_gib, "x1": size_gib, "y0": 0, "y1": 1, "yref": "paper", "line": line}
-        )
-        notes.append(
-            {
-                "x": size_gib,
-                "y": 1.02,
-                "yref": "paper",
-                "yanchor": "bottom",
-                "text": f"<b>{size_gib} GiB</b>" if chosen else f"{size_gib}",
-                "showarrow": False,
-            }
-        )
-    return shapes, notes
-
-
-def _lines(sizes: Sequence[int], reach: float) -> list[int]:
-    """Sizes within reach, thinned out so that their labels do not touch; the largest stays."""
-    kept: list[int] = []
-    for size in reversed([size for size in sizes if size <= reach]):
-        if not kept or kept[-1] - size > reach * 0.09:
-            kept.append(size)
-    return kept
 
 
 def loss_chart(
