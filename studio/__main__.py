@@ -4,6 +4,7 @@
 import sys
 
 from studio.cli import main as cli
+from studio.lazy_imports import collect_seldom
 from studio.process_exit import leave
 from studio.settings import Settings, shell_asks
 
@@ -14,6 +15,7 @@ def main() -> None:
         from studio.cli.completion import answer
 
         answer(Settings.from_env())
+    collect_seldom()
     leave(cli.main(sys.argv[1:]))
 
 

@@ -4,10 +4,10 @@ Only this file among the tests reads the environment. No test needs a model hub:
 hub is one where nobody listens.
 """
 
-import gc
 import io
 import json
 import os
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +21,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as tries
 
 from studio.cli.main import main
+from studio.lazy_imports import collect_as_usual, collect_seldom
 from studio.memory.gpus import detected_gpus
 from studio.settings import DEMO_MODEL, DEMO_SPEECH, Settings
 from tests.failures import pytest_runtest_makereport, pytest_runtest_setup
@@ -40,6 +41,8 @@ QUICK_FIRST = ("test_architecture.py", "golden", "unit", "test_house.py", "app",
 SLOW_FIRST = ("browser", "app", "faults", "test_readme.py", "test_house.py", "golden", "unit")
 
 os.environ.update(NO_HUB)
+collect_seldom()  # while tests are collected, with all that they import
+ssl.create_default_context = cache(ssl.create_default_context)  # each client of HTTP reads all certificates
 for name, how in {
     "suite": {"derandomize": True, "max_examples": 40, "deadline": None},
     "thorough": {"max_examples": 5000, "deadline": 2000},
@@ -94,7 +97,7 @@ def shares_something(file: str) -> bool:
 
 def pytest_collection_finish() -> None:
     """What was imported stays: torch's trainers collect garbage all the time, and would look through it."""
-    gc.freeze()
+    collect_as_usual()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 
 from studio.errors import RunError, StudioError, in_brief
 from studio.files import read_json, write_json, write_text
-from studio.lazy_imports import peft_library, transformers_library
+from studio.lazy_imports import collect_as_usual, collect_seldom, peft_library, transformers_library
 from studio.memory.oom_text import read_report
 from studio.messages import from_plain, to_plain
 from studio.options.arguments import read_config
@@ -116,8 +116,11 @@ def _load_libraries() -> None:
     """What takes most of a run's start."""
     _quieten_libraries()
     peft_library()
+    collect_seldom()
     import studio.training.after_check
     import studio.training.attempt  # noqa: F401
+
+    collect_as_usual()
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import threading
 from urllib.parse import urlsplit
 
 from studio.errors import ConfigError
+from studio.lazy_imports import collect_as_usual
 from studio.services import Services
 from studio.serving.gate import Names, require_login
 from studio.serving.server import load_heavy_libraries, return_freed_memory, why_taken
@@ -61,6 +62,7 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
             keep_files_in(uploads.folder)
             if settings.auth:
                 log_in(app.mcp_server_obj, settings.auth)
+        collect_as_usual()
         warm_up = threading.Timer(_WARM_UP_DELAY_SECONDS, _warm_up, (services,))
         warm_up.daemon = True
         warm_up.start()

@@ -17,14 +17,16 @@ print(transformers_library().WhisperTokenizer.__name__)
 """
 
 WITHOUT_COMPILER = """
-import sys
+import gc, sys
 from studio.lazy_imports import _compiled_when_called, peft_library
+usual = gc.get_threshold()
 print(peft_library().LoraConfig.__name__, "bitsandbytes" in sys.modules)
 import torch
 print("torch._inductor.compile_fx" in sys.modules)
 own = torch.compile
 with _compiled_when_called():
     double = torch.compile(dynamic=False, backend="eager")(lambda numbers: 2 * numbers)
+print(gc.get_threshold() == usual, gc.get_freeze_count() > 200_000)
 print(torch.compile is own, double(torch.ones(2)).tolist(), double(torch.ones(2)).tolist())
 """
 
@@ -43,4 +45,7 @@ def test_a_thread_that_comes_while_transformers_is_imported_gets_the_whole_of_it
 
 
 def test_peft_and_bitsandbytes_are_imported_without_the_compiler_which_is_there_when_it_is_called() -> None:
-    assert answer(WITHOUT_COMPILER) == ["LoraConfig True", "False", "True [2.0, 2.0] [2.0, 2.0]", ""]
+    assert answer(WITHOUT_COMPILER) == [
+        *("LoraConfig True", "False", "True True"),
+        *("True [2.0, 2.0] [2.0, 2.0]", ""),
+    ]
