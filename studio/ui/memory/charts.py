@@ -35,13 +35,13 @@ def parts_chart(
     total_gib = sum(parts.values()) / GIB
     reach = max(total_gib * 1.15, chosen_bytes / GIB * 1.05)
     seen = {part: size / GIB for part, size in parts.items() if size > 0}
-    segments, legend, end = [], [], 0.0
+    segments, legend, amounts, end = [], [], [], 0.0
     for part, size in seen.items():
         name, colour = part_names.get(part, part), f"background:{PART_COLOURS[part]}"
         place = f"width:{size / reach:.3%};{colour}"
         end += size
-        said = f"{name}: {size:.2f} GiB"
-        segments.append(tag("span", class_=_pointed(end / reach), style=place, data_said=said))
+        amounts.append(f"{name}: {size:.2f} GiB")
+        segments.append(tag("span", class_=_pointed(end / reach), style=place, data_said=amounts[-1]))
         if size > reach * _LEAST_SEEN:
             legend.append(tag("li", tag("i", style=colour), name))
     chosen_gib = round(chosen_bytes / GIB)
@@ -51,7 +51,8 @@ def parts_chart(
     ]
     ticks = [_upright(tick / reach, f"{tick:g}") for tick in _ticks(reach)]
     area = tag("div", ticks, tag("div", segments, class_="plot-bar"), lines, class_="plot-area")
-    return tag("figure", area, tag("div", tr("GiB of GPU memory", locale)), tag("ul", legend), class_="plot")
+    below = tag("div", tr("GiB of GPU memory", locale))
+    return tag("figure", area, below, tag("ul", legend), **_drawing("plot", "; ".join(amounts)))
 
 
 def _thinned(sizes: Sequence[int], reach: float) -> list[int]:
@@ -81,11 +82,12 @@ def batch_chart(
         for size, colour in ((chosen, GREY), (largest, TEAL))
         if size in across and heights[size][1] <= 1
     ]
+    powers = [size for size in across if size & (size - 1) == 0]
     said = tr("Largest batch that fits: {size}", locale, size=largest)
     title = said if largest else tr("No batch fits", locale)
     area = tag(
         "div",
-        [_upright(place, size) for size, place in across.items() if size & (size - 1) == 0],
+        [_upright(across[size], size) for size in powers[:: 1 + len(powers) // 9]],
         [tag("span", tag("i", f"{t:g}"), class_="plot-y", style=_at(0, t / top)) for t in _ticks(top)],
         tag(
             "svg",
@@ -102,7 +104,12 @@ def batch_chart(
     )
     upright = tag("span", tr("GiB of GPU memory", locale), class_="plot-upright")
     below = tag("div", tr("Batch size", locale))
-    return tag("figure", tag("b", title), upright, area, below, class_="plot plot-high")
+    return tag("figure", tag("b", title), upright, area, below, **_drawing("plot plot-high", title))
+
+
+def _drawing(class_: str, said: str) -> dict[str, str]:
+    """Who cannot see it is told this instead of every number at its edges."""
+    return {"class_": class_, "role": "img", "aria_label": said}
 
 
 def _columns(points: Sequence[Point], across: Mapping[int, float], name: str) -> list[Html]:

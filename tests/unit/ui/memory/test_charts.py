@@ -33,6 +33,7 @@ def test_parts_are_stacked_to_the_whole_and_empty_ones_are_left_out() -> None:
     widths = [float(width) for width in re.findall(r'"width:([\d.]+)%', chart)]
     assert sum(widths) == pytest.approx(100 * 9 / (24 * 1.05), abs=0.01)
     assert 'data-said="Activations: 6.00 GiB"' in chart and "Gradients" not in chart
+    assert 'role="img" aria-label="Frozen weights: 2.00 GiB; Activations: 6.00 GiB; CUDA context' in chart
 
 
 def test_gpu_sizes_within_reach_are_lines_and_the_chosen_one_is_bold() -> None:
@@ -62,6 +63,12 @@ def test_the_curve_over_batches_marks_the_chosen_and_the_largest_that_fits() -> 
 def test_a_point_above_the_drawing_is_not_drawn_over_what_stands_there() -> None:
     chart = batch_chart(POINTS, 4 * GIB, "T4", 8, 1, "en")
     assert chart.count("plot-dot") == 1
+
+
+def test_numbers_below_the_curve_do_not_touch_however_large_the_batch() -> None:
+    points = [(2**power, GIB, 2 * GIB, 3 * GIB) for power in range(13)]
+    numbers = re.findall(r'plot-x" style="[^"]+"><i>(\d+)', batch_chart(points, 8 * GIB, "T4", 8, 4, "en"))
+    assert numbers == ["1", "4", "16", "64", "256", "1024", "4096"]
 
 
 def test_names_are_escaped() -> None:
