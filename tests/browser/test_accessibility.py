@@ -41,6 +41,7 @@ def fill(page: Page, tab: str) -> None:
         page.locator("#evaluate-max_samples input").fill("2")
         page.locator("#evaluate-start").click()
         expect(page.locator("#evaluate-utterances tbody tr")).to_have_count(2)
+        expect(page.locator("#evaluate-groups .js-plotly-plot")).to_be_visible()
     else:
         page.locator("#models-table .link-button").first.click()
         expect(page.locator("#models-details h2")).to_be_visible()
