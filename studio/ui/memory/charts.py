@@ -82,12 +82,11 @@ def batch_chart(
         for size, colour in ((chosen, GREY), (largest, TEAL))
         if size in across and heights[size][1] <= 1
     ]
-    powers = [size for size in across if size & (size - 1) == 0]
     said = tr("Largest batch that fits: {size}", locale, size=largest)
     title = said if largest else tr("No batch fits", locale)
     area = tag(
         "div",
-        [_upright(across[size], size) for size in powers[:: 1 + len(powers) // 9]],
+        [_upright(place, size) for size, place in across.items() if size & (size - 1) == 0],
         [tag("span", tag("i", f"{t:g}"), class_="plot-y", style=_at(0, t / top)) for t in _ticks(top)],
         tag(
             "svg",

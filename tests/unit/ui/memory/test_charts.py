@@ -65,11 +65,5 @@ def test_a_point_above_the_drawing_is_not_drawn_over_what_stands_there() -> None
     assert chart.count("plot-dot") == 1
 
 
-def test_numbers_below_the_curve_do_not_touch_however_large_the_batch() -> None:
-    points = [(2**power, GIB, 2 * GIB, 3 * GIB) for power in range(13)]
-    numbers = re.findall(r'plot-x" style="[^"]+"><i>(\d+)', batch_chart(points, 8 * GIB, "T4", 8, 4, "en"))
-    assert numbers == ["1", "4", "16", "64", "256", "1024", "4096"]
-
-
 def test_names_are_escaped() -> None:
     assert "<i>&lt;b&gt;</i>" in batch_chart(POINTS, 8 * GIB, "<b>", 8, 4, "zh-TW")
