@@ -1,8 +1,13 @@
 """Parquet: one file, or a folder of files as a dataset of the Hub has them.
 
 A value that stands in a file once may be in each of a million rows. It is unpacked for a few rows at a time.
+What a file says of its columns is first looked at by another process: of some that are damaged, pyarrow ends
+the one that asks.
 """
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from glob import escape
 from pathlib import Path
@@ -17,6 +22,14 @@ from studio.units import format_bytes
 
 ENDING = PARQUET_ENDING
 METADATA = f"metadata{ENDING}"
+_LOOK_AT_COLUMNS = """
+import io, sys
+from pyarrow.parquet import read_metadata
+found = read_metadata(io.BytesIO(sys.stdin.buffer.read()))
+for group in map(found.row_group, range(found.num_row_groups)):
+    for number in range(found.num_columns):
+        group.column(number)
+"""
 _MOST_ROWS, _MOST_BYTES = 64, 2**24
 """Of rows that are unpacked together."""
 LARGEST_ROW_BYTES = 2**28
@@ -80,6 +93,7 @@ def _tables(path: str, groups: Sequence[int] | None, columns: list[str] | None) 
 
     with xopen(path, "rb") as stream:
         plain = ParquetFile(stream)
+        _require_whole(path, stream)
         _require_speech(path, plain.metadata)
         kept, others = _kept_packed(plain.metadata)
         file = ParquetFile(stream, metadata=plain.metadata, read_dictionary=kept)
@@ -98,6 +112,23 @@ def _tables(path: str, groups: Sequence[int] | None, columns: list[str] | None) 
                 names = rows.schema.names
                 schema = pyarrow.schema([plain.schema_arrow.field(name) for name in names])
                 yield pyarrow.Table.from_batches([rows]).cast(schema)
+
+
+def _require_whole(path: str, stream: Any) -> None:
+    """Refuses a file whose columns cannot be asked for; `stream` is left anywhere in it."""
+    start = stream.seek(-8, os.SEEK_END)  # the length of what it says of itself, and "PAR1"
+    size = int.from_bytes(stream.read(4), "little")
+    stream.seek(start - size)
+    footer = b"PAR1" + stream.read(size + 8)
+    looked = subprocess.run(
+        [sys.executable, "-I", "-c", _LOOK_AT_COLUMNS], input=footer, capture_output=True, check=False
+    )
+    if looked.returncode:
+        raise ManifestError(
+            "The dataset {name} cannot be read ({reason}).",
+            name=path,
+            reason="what it says of its columns is damaged",
+        )
 
 
 def _require_speech(path: str, metadata: Any) -> None:

@@ -22,7 +22,7 @@ def name_column(first_line: str) -> str:
         row = json.loads(first_line)
     except (ValueError, RecursionError):
         row = re.split("[\t,]", first_line.rstrip("\r"))
-    columns = set(row) if isinstance(row, dict) else {name for name in row if isinstance(name, str)}
+    columns = {name for name in row if isinstance(name, str)} if isinstance(row, (dict, list)) else set()
     if not columns & _TEXTS or columns.intersection(ALIASES["audio"]):
         return ""
     return next((name for name in _NAMES if name in columns), "")

@@ -44,6 +44,18 @@ def test_one_file_is_read_with_the_sounds_in_it(tmp_path: Path, sound: Sound) ->
     assert len(read_manifest(path, cache_dir=tmp_path / "cache").examples) == 1, "what is new is read anew"
 
 
+def test_columns_that_end_whoever_asks_for_them_are_refused(tmp_path: Path, sound: Sound) -> None:
+    path = tmp_path / "a.parquet"
+    dataset([packed(sound("in/a.wav"))], text=["one"]).to_parquet(path)
+    whole = path.read_bytes()
+    # How often a value may be, as Thrift has it; what is counted beside it then no longer belongs to it.
+    optional, required = (bytes((0x25, kind, 0x18, 4)) + b"text" for kind in (2, 0))
+    assert whole.count(optional) == 1
+    path.write_bytes(whole.replace(optional, required))
+    with pytest.raises(ManifestError, match="what it says of its columns is damaged"):
+        read_manifest(path, cache_dir=tmp_path / "cache")
+
+
 def test_a_space_keeps_the_copies_that_are_used_and_says_when_it_is_full(
     tmp_path: Path, sound: Sound, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from studio.dataset.manifest import read_manifest
+from studio.errors import ManifestError
 
 from .conftest import Sound, reasons, said
 
@@ -80,3 +81,11 @@ def test_a_list_that_names_its_files_is_read_as_it_says(tmp_path: Path, sound: S
     table = "audio,raw_text,normalized_text,speaker_id\na.wav,Twelve: 12.,twelve,1\nb.wav,,only this,2\n"
     (tmp_path / "list.csv").write_text(table)
     assert said(read_manifest(tmp_path / "list.csv")) == [("a.wav", "Twelve: 12."), ("b.wav", "only this")]
+
+
+@pytest.mark.parametrize("first", ["NaN", "-1", "true", "null", '"text"'])
+def test_a_list_that_begins_with_a_value_alone_is_refused_in_a_sentence(tmp_path: Path, first: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(first + "\n", encoding="utf-8")
+    with pytest.raises(ManifestError):
+        read_manifest(path)
