@@ -145,7 +145,7 @@ def test_changed_archives_and_tables_are_read_or_refused(
     files = originals(kind, tmp_path)
     for path in files:
         READERS[kind](path)
-    tries = TRIES // 40 if kind == "parquet" else TRIES  # each of which starts a process
+    tries = TRIES // 4 if kind == "parquet" else TRIES  # each of which starts a process
     tried(files, READERS[kind], record_property, chance, tries)
 
 
