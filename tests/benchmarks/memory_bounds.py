@@ -79,7 +79,7 @@ def page_updates() -> list[float]:
 
 def _one_update(page: Page) -> float:
     milliseconds = float(page.evaluate(_WATCH))
-    page.wait_for_timeout(2000)  # charts are drawn after the words
+    page.wait_for_timeout(2000)  # the page is at rest before the next change
     return milliseconds / 1000
 
 

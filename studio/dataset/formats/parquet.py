@@ -1,8 +1,8 @@
 """Parquet: one file, or a folder of files as a dataset of the Hub has them.
 
 A value that stands in a file once may be in each of a million rows. It is unpacked for a few rows at a time.
-What a file says of its columns is first looked at by another process: of some that are damaged, pyarrow ends
-the one that asks.
+What a file says of its columns is first looked at by another process: where it is damaged, pyarrow may abort
+the process that asks.
 """
 
 import os
@@ -115,7 +115,7 @@ def _tables(path: str, groups: Sequence[int] | None, columns: list[str] | None) 
 
 
 def _require_whole(path: str, stream: Any) -> None:
-    """Refuses a file whose columns cannot be asked for; `stream` is left anywhere in it."""
+    """Refuses a file whose columns cannot be asked for; moves in `stream`."""
     start = stream.seek(-8, os.SEEK_END)  # the length of what it says of itself, and "PAR1"
     size = int.from_bytes(stream.read(4), "little")
     stream.seek(start - size)

@@ -107,12 +107,12 @@ def batch_chart(
 
 
 def _drawing(class_: str, said: str) -> dict[str, str]:
-    """Who cannot see it is told this instead of every number at its edges."""
+    """Attributes of a drawing; a screen reader says `said` instead of the numbers at its edges."""
     return {"class_": class_, "role": "img", "aria_label": said}
 
 
 def _columns(points: Sequence[Point], across: Mapping[int, float], name: str) -> list[Html]:
-    """What is said of each batch size where the pointer is nearest to it."""
+    """The tooltip of each batch size, over the part of the width that is nearest to it."""
     places = list(across.values())
     borders = [0.0, *((left + right) / 2 for left, right in pairwise(places)), 1.0]
     return [
@@ -127,7 +127,7 @@ def _columns(points: Sequence[Point], across: Mapping[int, float], name: str) ->
 
 
 def _pointed(end: float) -> str:
-    """What says something when pointed at, to the side where there is room."""
+    """The class of what has a tooltip, which opens to the side where there is room."""
     return "plot-said plot-said-left" if end > 0.6 else "plot-said"
 
 
