@@ -124,11 +124,7 @@ def _require_whole(path: str, stream: Any) -> None:
         [sys.executable, "-I", "-c", _LOOK_AT_COLUMNS], input=footer, capture_output=True, check=False
     )
     if looked.returncode:
-        raise ManifestError(
-            "The dataset {name} cannot be read ({reason}).",
-            name=path,
-            reason="what it says of its columns is damaged",
-        )
+        raise ManifestError("{path} is damaged: what it says of its columns cannot be read.", path=path)
 
 
 def _require_speech(path: str, metadata: Any) -> None:

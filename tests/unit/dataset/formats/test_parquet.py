@@ -52,7 +52,7 @@ def test_columns_that_end_whoever_asks_for_them_are_refused(tmp_path: Path, soun
     optional, required = (bytes((0x25, kind, 0x18, 4)) + b"text" for kind in (2, 0))
     assert whole.count(optional) == 1
     path.write_bytes(whole.replace(optional, required))
-    with pytest.raises(ManifestError, match="what it says of its columns is damaged"):
+    with pytest.raises(ManifestError, match="what it says of its columns cannot be read"):
         read_manifest(path, cache_dir=tmp_path / "cache")
 
 
