@@ -3,6 +3,7 @@
 It plays in a process of its own: what whisper.cpp does not like of a file ends the process.
 """
 
+import atexit
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -76,6 +77,7 @@ def _loaded(path: str) -> Any:
     import _pywhispercpp as library
 
     library.whisper_log_set(lambda *_line: None)
+    atexit.register(library.whisper_log_set, None)  # a callback freed after Python breaks the process
     settings = library.whisper_context_default_params()
     settings.use_gpu = False
     settings.flash_attn = False  # that rounds more than the weights are: 89 of 100 texts alike, not 96

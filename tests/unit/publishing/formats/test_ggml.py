@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from multiprocessing import active_children
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,17 @@ def test_whisper_cpp_writes_what_the_model_writes(exported: tuple[ModelRegistry,
     assert made.path is not None
     assert {path.name for path in made.path.iterdir()} >= {Ggml.weights, "model.json"}
     assert not (made.path / "tokenizer.json").exists(), "all of it is in the file"
+
+
+def test_the_process_that_plays_a_file_ends_in_order(exported: tuple[ModelRegistry, ModelSpec]) -> None:
+    """A process that breaks at its end leaves an answer, and a report of a crash on people's desktops."""
+    _, made = exported
+    assert made.path is not None
+    others = set(active_children())
+    player = WhisperCpp(made.path / Ggml.weights)
+    (process,) = set(active_children()) - others
+    player.close()
+    assert process.exitcode == 0
 
 
 def test_it_is_listed_but_nowhere_to_be_run(exported: tuple[ModelRegistry, ModelSpec]) -> None:
