@@ -34,7 +34,7 @@ from studio.training.distributed.world import World
 from studio.training.events import EventLog, RunPhase
 from studio.training.machine import machine, note_machine, versions
 from studio.training.memory_watch import MemoryWatch
-from studio.training.outcome import Outcome
+from studio.training.outcome import Outcome, no_better
 from studio.training.plan import has_deepspeed, rehearses
 from studio.training.preflight import check_logger
 from studio.training.record import evaluations, has_begun, learning_rate_of, started_by
@@ -217,6 +217,8 @@ class Attempt:
             )
         best = self.run.checkpoints / f"checkpoint-{self.outcome.metrics['best_step']}"
         self._choose_strength(trainer, best, ready)
+        if (warning := no_better(self.outcome.metrics)) is not None:
+            self._warn(warning)
         return best
 
     def _choose_strength(self, trainer: WhisperTrainer, best: Path, ready: PreparedRun) -> None:
@@ -378,8 +380,6 @@ class Attempt:
         self.outcome.note_progress(state.global_step, best_step, metric, evaluations(self.run))
         self.outcome.seconds["training"] = callback.training_seconds
         self.outcome.seconds["evaluating"] = callback.evaluating_seconds
-        if (warning := self.outcome.no_better()) is not None:
-            self._warn(warning)
 
     def _keep(self, best: Path, ready: PreparedRun) -> None:
         """Makes the model of the best checkpoint; the main process does, the others are done."""

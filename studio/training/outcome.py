@@ -8,6 +8,7 @@ from typing import Any
 
 from studio.errors import StudioError
 from studio.messages import Message, to_plain
+from studio.units import format_percent
 
 RESULT_VERSION = 1
 
@@ -41,21 +42,6 @@ class Outcome:
         final = found.get(best_step) if best_step else None
         self.metrics = {"metric": metric, "best_step": best_step, "base": found.get(0), "final": final}
 
-    def no_better(self) -> Message | None:
-        """Says so if training came to its end and made nothing better; else None."""
-        base, final = self.metrics.get("base"), self.metrics.get("final")
-        if self.step < self.max_steps or not base or not final:
-            return None
-        metric = self.metrics["metric"]
-        if final[metric] < base[metric]:
-            return None
-        return Message(
-            "No better than the base on the evaluation clips: {metric} {before} before, {after} after.",
-            metric=metric.upper(),
-            before=f"{base[metric]:.1%}",
-            after=f"{final[metric]:.1%}",
-        )
-
     def to_json(self, machine: dict[str, Any]) -> dict[str, Any]:
         """`result.json`; `machine` says what it ran on."""
         now = time.time()
@@ -78,6 +64,22 @@ class Outcome:
             "ended": _iso(now),
             **machine,
         }
+
+
+def no_better(metrics: Mapping[str, Any]) -> Message | None:
+    """Says so if the finished model errs as much as its base, by a run's `metrics`; else None."""
+    base, final = metrics.get("base"), metrics.get("final")
+    if not base or not final:
+        return None
+    metric = metrics["metric"]
+    if final[metric] < base[metric]:
+        return None
+    return Message(
+        "No better than the base on the evaluation clips: {metric} {before} before, {after} after.",
+        metric=metric.upper(),
+        before=format_percent(base[metric]),
+        after=format_percent(final[metric]),
+    )
 
 
 def _iso(seconds: float) -> str:

@@ -12,6 +12,7 @@ from studio.runs.comparison import change_by_metric, error_change
 from studio.runs.disk import LITTLE_SPACE_BYTES
 from studio.runs.status import ACTIVE, JobState, RunStatus
 from studio.training.events import RunPhase
+from studio.training.outcome import no_better
 from studio.training.retry import Retry
 from studio.translation import N_, paragraph, said, tr
 from studio.ui.shared.short_audio_views import short_audio_table
@@ -178,7 +179,8 @@ def _outcome(status: RunStatus, locale: str) -> Html | None:
         if not status.config.is_main_machine:
             made = tr("Done: the model is on machine 0.", locale)
         errors = tr("{name}: {change}.", locale, name=error_name(status, locale), change=change)
-        return note(paragraph([errors, made], locale) if change else made, "good")
+        kind = "info" if no_better(status.metrics) else "good"
+        return note(paragraph([errors, made], locale) if change else made, kind)
     if status.state in (JobState.FAILED, JobState.INTERRUPTED):
         return note(_error(status, locale), "bad")
     if status.state is JobState.STOPPED:

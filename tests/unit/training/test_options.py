@@ -132,14 +132,17 @@ def test_nothing_is_evaluated_before_its_time_but_the_last_step(
 @pytest.mark.parametrize("is_broken", [False, True], ids=["unbroken", "resumed"])
 def test_a_run_ends_early_where_nothing_improves(is_broken: bool, runs: Runs) -> None:
     each_step = {"eval_strategy": "steps", "eval_steps": 1, "max_steps": 9, "learning_rate": 1e-9}
-    run = runs.new(early_stopping_patience=2, metric_for_best_model="wer", **each_step)
+    run = runs.new(early_stopping_patience=2, metric_for_best_model="wer", eval_on_start=True, **each_step)
     if is_broken:
         assert runs.carry_out(run, stop_at=2).state == "stopped"
     outcome = runs.carry_out(run)
     best = outcome.metrics["best_step"]
     assert outcome.state == "finished" and outcome.step == best + 2 < 9
     assert max(evaluations(run)) == best + 2
-    assert any(event["text"].startswith(f"Ended at step {best + 2}") for event in told(run, "warning"))
+    assert [event["text"].split(":")[0] for event in told(run, "warning")] == [
+        f"Ended at step {best + 2}",
+        "No better than the base on the evaluation clips",
+    ]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
