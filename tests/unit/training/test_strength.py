@@ -93,9 +93,7 @@ def test_less_of_an_adapter_is_kept_where_the_evaluation_clips_hardly_lose_by_it
     runs: Runs, tones: Path, monkeypatch: pytest.MonkeyPatch, gentler: float
 ) -> None:
     monkeypatch.setattr("studio.training.attempt.GENTLER", gentler)
-    run = runs.new(
-        test_data=str(tones), metric_for_best_model="cer", learning_rate=0.02, eval_on_start=True
-    )
+    run = runs.new(test_data=str(tones), metric_for_best_model="cer", learning_rate=0.02, eval_on_start=True)
     outcome = attempt(runs.settings, run, StopWhileChoosing(run))
     assert outcome.state == "stopped" and outcome.step == outcome.max_steps
     assert not (runs.registry.models / "run").exists()
