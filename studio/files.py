@@ -46,6 +46,11 @@ def user_path(text: str) -> Path:
     return path
 
 
+def is_folder(path: Path) -> bool:
+    """Whether there is one that this user may look at: before Python 3.14, `Path.is_dir` raises if not."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
 def files_below(folder: Path, endings: Collection[str]) -> list[Path]:
     """The files in a folder and below it whose names end in one of `endings` (".wav"), sorted.
 

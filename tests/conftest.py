@@ -4,6 +4,7 @@ Only this file among the tests reads the environment. No test needs a model hub:
 hub is one where nobody listens.
 """
 
+import ctypes
 import io
 import json
 import os
@@ -145,6 +146,27 @@ def settings(studio_home: Path, tmp_path: Path) -> Settings:
     made = Settings(home=studio_home, hf_cache=tmp_path / "hf-cache")
     made.prepare()
     return made
+
+
+@pytest.fixture
+def close() -> Iterator[Callable[[Path], None]]:
+    """`close(path)`: nobody may look into that file or folder until the test is over, not even root."""
+    closed: list[Path] = []
+    libc, header, rights = ctypes.CDLL(None), (ctypes.c_uint32 * 2)(0x20080522), (ctypes.c_uint32 * 6)()
+    if sys.platform == "linux":
+        libc.capget(header, rights)
+        may_look = 1 << 1 | 1 << 2  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+        libc.capset(header, (ctypes.c_uint32 * 6)(rights[0] & ~may_look, *rights[1:]))
+
+    def close(path: Path) -> None:
+        closed.append(path)
+        path.chmod(0)
+
+    yield close
+    for path in closed:
+        path.chmod(0o700)
+    if sys.platform == "linux":
+        libc.capset(header, rights)
 
 
 @pytest.fixture(scope="session")

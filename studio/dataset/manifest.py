@@ -83,9 +83,13 @@ def read_manifest(
         raise ManifestError(
             "No data is named: give a list, a folder or a dataset, or demo for the demo speech."
         )
-    if len(parts) == 1:
-        return _read_one(parts[0], **options)
-    return _one_of([_read_one(part, **options) for part in parts], name)
+    try:
+        read = [_read_one(part, **options) for part in parts]
+    except OSError as error:  # a folder or a file that this user may not open
+        raise ManifestError(
+            "The manifest {path} cannot be read: {reason}.", path=name, reason=error.strerror or error
+        ) from error
+    return read[0] if len(read) == 1 else _one_of(read, name)
 
 
 def _read_one(

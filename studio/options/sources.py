@@ -1,9 +1,10 @@
 """How data are named: files, folders and their splits, datasets of the hub, several at once."""
 
+import os
 import re
 
 from studio.errors import ConfigError
-from studio.files import user_path
+from studio.files import is_folder, user_path
 
 DEMO = "demo"
 LIST_ENDINGS = (".jsonl", ".json", ".csv", ".tsv")
@@ -26,7 +27,7 @@ def sources_of(text: str) -> list[str]:
 
 def _is_there(name: str) -> bool:
     try:
-        return user_path(name).exists()
+        return os.path.lexists(user_path(name))
     except ConfigError:  # several names in a row may be longer than one can be
         return False
 
@@ -34,18 +35,18 @@ def _is_there(name: str) -> bool:
 def folder_and_splits(source: str) -> tuple[str, str]:
     """`folder::train+test` → both sides, if there is such a folder; of anything else, itself and nothing."""
     found = _SPLITS.fullmatch(source)
-    return (found[1], found[2]) if found and user_path(found[1]).is_dir() else (source, "")
+    return (found[1], found[2]) if found and is_folder(user_path(found[1])) else (source, "")
 
 
 def has_splits(source: str) -> bool:
     """Whether `source` is a folder or a dataset of the hub: those have splits to choose from."""
-    return user_path(source).is_dir() or (source.partition(":")[0] != DEMO and is_on_hub(source))
+    return is_folder(user_path(source)) or (source.partition(":")[0] != DEMO and is_on_hub(source))
 
 
 def is_on_hub(name: str) -> bool:
     """Whether a source that is no folder is looked for on the hub, since it is not called as a file is."""
     path = user_path(name)
-    is_file = path.exists() or path.is_symlink() or path.suffix.lower() in _FILE_ENDINGS
+    is_file = os.path.lexists(path) or path.suffix.lower() in _FILE_ENDINGS
     return not is_file and is_dataset_id(name)
 
 

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from studio.errors import HubUnreachableError, ModelNotFoundError, StorageError
-from studio.files import require_free_space, storage_errors
+from studio.files import is_folder, require_free_space, storage_errors
 from studio.patience import ANSWERS_IN, not_the_hub, within
 from studio.room import NO_LIMIT, Room, note_use
 from studio.units import format_bytes
@@ -26,14 +26,12 @@ _ANSWER_SECONDS = 5.0
 
 
 def cached_snapshots(hf_cache: Path) -> dict[str, Path]:
-    """Hub id → its newest snapshot in the Hugging Face cache, of every model that has one."""
+    """Hub id → its newest snapshot in the Hugging Face cache, of every model that has one we may read."""
     found: dict[str, Path] = {}
-    if not hf_cache.is_dir():
-        return found
-    for folder in sorted(hf_cache.glob("models--*")):
-        snapshot = _snapshot(folder)
-        if snapshot is not None:
-            found[folder.name.removeprefix("models--").replace("--", "/", 1)] = snapshot
+    for folder in sorted(hf_cache.glob("models--*")) if is_folder(hf_cache) else ():
+        with suppress(OSError, ValueError):  # closed to this user, gone since, or a damaged reference
+            if snapshot := _snapshot(folder):
+                found[folder.name.removeprefix("models--").replace("--", "/", 1)] = snapshot
     return found
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from studio.errors import ConfigError, ModelBrokenError, ModelNotFoundError, StudioError
-from studio.files import user_path
+from studio.files import is_folder, user_path
 from studio.messages import Message
 from studio.registry.catalog import RELEASED, find_released
 from studio.registry.hub import HUB_ID, cached_snapshots
@@ -152,13 +152,14 @@ def _signature(folder: Path) -> _Signature:
     """Names, sizes and times of the files inside, links followed. What is no model, such as a home or a whole
     disk, is not walked through: its first files say so."""
     rows: list[tuple[str, int, int]] = []
-    is_model = any((folder / name).is_file() for name in _MODEL_FILES)
+    is_model = False
     places = [str(folder)]
     while places:
         try:
             entries = list(os.scandir(places.pop()))
         except OSError:  # gone since, or not ours to read
             continue
+        is_model = is_model or any(entry.name in _MODEL_FILES for entry in entries)
         for entry in entries:
             try:
                 if entry.is_dir():
@@ -221,7 +222,7 @@ class Listing:
         if released is not None:
             return rows[released.id]
         path = user_path(name)
-        if name and path.is_dir() and (found := self._at(path.resolve(), rows)):
+        if name and is_folder(path) and (found := self._at(path.resolve(), rows)):
             return found
         if HUB_ID.fullmatch(name):
             return ModelSpec(id=name, kind=ModelKind.BASE, source=ModelSource.RELEASED, title=name)
@@ -252,7 +253,7 @@ class Listing:
 
     def not_found(self, name: str, rows: Rows) -> ModelNotFoundError:
         """The error for a name that means nothing, with the nearest ones."""
-        if self._takes_folders and user_path(name).is_file():
+        if self._takes_folders and os.path.isfile(user_path(name)):  # noqa: PTH113 - never raises
             return ModelNotFoundError("{name} is a file: give the folder that holds the model.", name=name)
         names = [*rows, *(alias for model in RELEASED for alias in model.names)]
         nearest = difflib.get_close_matches(name, dict.fromkeys(names), n=3, cutoff=0.5)
@@ -270,13 +271,13 @@ class Listing:
         rows = []
         if self._demo is not None:
             rows.append(self.scanner.scan(self._demo).to_spec(DEMO_ID, ModelSource.DEMO, "Demo model"))
-        folders = [path for path in self.folders() if path.is_dir()]
+        folders = [path for path in self.folders() if is_folder(path)]
         trained = [self._own_spec(self.scanner.scan(path)) for path in folders]
         return rows + sorted(trained, key=lambda spec: spec.created, reverse=True)
 
     def folders(self) -> list[Path]:
         """What lies in the studio's model folder, hidden names left out."""
-        if not self.models.is_dir():
+        if not is_folder(self.models):
             return []
         return sorted(path for path in self.models.iterdir() if not path.name.startswith("."))
 

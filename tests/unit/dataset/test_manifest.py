@@ -288,6 +288,16 @@ def test_a_comma_after_the_last_source_is_none() -> None:
     assert read_manifest("demo:test,", max_rows=2).examples == read_manifest("demo:test", max_rows=2).examples
 
 
+def test_what_is_closed_to_this_user_is_refused_with_a_sentence(
+    write: Write, folder: Path, close: Callable[[Path], None]
+) -> None:
+    close(write("closed.jsonl", SAME_ROWS["json lines"]))
+    close(folder / "clips")
+    for name in ("closed.jsonl", "clips", "clips/list.csv", "clips/list", "clips::test"):
+        with pytest.raises(ManifestError, match=r"cannot be read: .*Permission denied"):
+            read_manifest(folder / name)
+
+
 def test_a_missing_manifest_is_refused(tmp_path: Path) -> None:
     for name in ("gone.jsonl", "gone.csv", "./gone", "some where"):
         with pytest.raises(ManifestError, match="There is no manifest"):

@@ -3,6 +3,7 @@
 import json
 import shutil
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -113,6 +114,28 @@ def test_a_broken_folder_is_what_its_card_says(registry: ModelRegistry) -> None:
     assert spec.problem and spec.kind is ModelKind.MERGED
     write_json(folder / "model.json", {"schema_version": 1, "kind": ["merged"]})
     assert registry.get("merged").kind is ModelKind.BASE
+
+
+def test_a_folder_that_is_closed_to_this_user_hides_nothing(
+    registry: ModelRegistry, tmp_path: Path, close: Callable[[Path], None]
+) -> None:
+    for folder in (registry.models / "mine", registry.models / "closed", tmp_path / "shut" / "mine"):
+        make_whisper(folder)
+    make_adapter(registry.models / "tuned", str(tmp_path / "shut" / "mine"))
+    make_whisper(cache_snapshot(tmp_path / "hub", "openai/whisper-base"))
+    for folder in (
+        registry.models / "closed",
+        tmp_path / "shut",
+        tmp_path / "hub/models--openai--whisper-base",
+    ):
+        close(folder)
+    assert set(ids(registry)) == {DEMO_ID, "mine", "tuned", "closed"}
+    assert registry.get("mine").problem is None
+    assert str(registry.get("closed").problem) == "closed cannot be read (Permission denied)."
+    assert (registry.get("tuned").base_model, registry.get("tuned").problem) == ("mine", None)
+    assert registry.get("base").source is ModelSource.RELEASED
+    with pytest.raises(ModelNotFoundError, match="There is no model"):
+        registry.get(str(tmp_path / "shut" / "mine"))
 
 
 def test_an_empty_folder_is_listed_and_a_hidden_one_is_not(registry: ModelRegistry) -> None:
