@@ -440,11 +440,11 @@ def _timestamps(engine: "Transcriber", clips: Sequence[Clip]) -> list[_Part]:
 
 def _language(engine: "Transcriber", clips: Sequence[Clip]) -> list[_Part]:
     """Clips that name their language and are heard in another."""
-    named = [(example, samples) for example, samples in clips if example.language]
     if not engine.languages:
         return []
-    heard = [engine.detect_language(samples) for _example, samples in named]
+    said = [(resolve_language(example.language or AUTO), samples) for example, samples in clips]
+    named = [(code, samples) for code, samples in said if code != AUTO]
     return [
-        (number, int(next(iter(odds), "") != example.language), 1)
-        for number, ((example, _), odds) in enumerate(zip(named, heard, strict=True))
+        (number, int(next(iter(engine.detect_language(samples)), "") != code), 1)
+        for number, (code, samples) in enumerate(named)
     ]

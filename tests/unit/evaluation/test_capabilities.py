@@ -3,12 +3,14 @@
 import json
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 
+from studio.dataset.example import read_clips
 from studio.dataset.manifest import read_manifest
 from studio.evaluation import capabilities
 from studio.evaluation.capabilities import (
@@ -73,6 +75,15 @@ def test_a_model_that_mishears_the_language_is_found_out_and_its_base_is_not(
     assert base.seconds == tuned.seconds == 180 and (base.words_per_hour == 0) == (rows["silence"].base == 1)
     assert all(0 <= share <= 1 for row in report.checks for share in (row.base, row.tuned))
     assert report.to_json()["lost"] == ["language"] and report.to_json()["unchecked"] == []
+
+
+@pytest.mark.parametrize("name", ["English", "en-US", "EN", "<|en|>"])
+def test_a_language_counts_as_heard_however_its_list_spells_it(
+    engines: ModelCache, demo_speech: Path, name: str
+) -> None:
+    example = replace(read_manifest(str(demo_speech / "validation.jsonl")).examples[0], language=name)
+    with engines.lease("demo") as engine:
+        assert capabilities._language(engine, list(read_clips([example]))) == [(0, 0, 1)]
 
 
 def test_a_long_recording_of_something_else_that_is_lost_is_found_out(
