@@ -26,23 +26,13 @@ from studio.errors import ConfigError
 from studio.lazy_imports import transformers_library
 from studio.options.choices import NORMALIZERS
 from studio.settings import ASSETS
+from studio.transcription.languages import WITHOUT_SPACES, resolve_language
 
 _OUTER_MARKS = re.compile(
     r"(?<!\w)[^\w\s]+|[^\w\s]+(?!\w)|(?<=[^\x00-\x7f])[^\w\s]+|[^\w\s]{2,}|[,;:!?\"()\[\]]+"
 )
 """Marks at the edge of a word, several in a row, or between letters of languages without spaces."""
 _BRACKETS = re.compile(r"[<\[][^>\]]*[>\]]|\([^)]+?\)")
-
-_WITHOUT_SPACES = {
-    "zh": ("chinese", "mandarin"),
-    "yue": ("cantonese",),
-    "ja": ("japanese",),
-    "th": ("thai",),
-    "lo": ("lao",),
-    "my": ("myanmar", "burmese"),
-    "km": ("khmer",),
-    "bo": ("tibetan",),
-}
 
 
 def normalize(text: str, name: str) -> str:
@@ -81,10 +71,11 @@ def normalization_examples(texts: Iterable[str], name: str, count: int = 5) -> l
 
 
 def writes_without_spaces(language: str) -> bool:
-    """Whether a language (code or English name) is written without spaces between words."""
-    spoken = language.strip().lower()
-    code = spoken.replace("_", "-").split("-")[0]
-    return code in _WITHOUT_SPACES or any(spoken in names for names in _WITHOUT_SPACES.values())
+    """Whether a language (code or English name) is written without spaces between words; no, if unknown."""
+    try:
+        return resolve_language(language) in WITHOUT_SPACES
+    except ConfigError:
+        return False
 
 
 def _basic(text: str) -> str:

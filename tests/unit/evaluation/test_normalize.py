@@ -62,6 +62,10 @@ def test_languages_without_spaces_are_known_by_code_and_name() -> None:
         "ZH-tw",
         "zh_CN",
         "Chinese",
+        "cmn_hans_cn",
+        "Mandarin Chinese",
+        "cantonese chinese",
+        "<|zh|>",
         "ja",
         "japanese",
         "th",
@@ -72,7 +76,7 @@ def test_languages_without_spaces_are_known_by_code_and_name() -> None:
         "bo",
     ):
         assert writes_without_spaces(language)
-    for language in ("en", "english", "ko", "de", "auto", ""):
+    for language in ("en", "english", "ko", "de", "auto", "", "klingon"):
         assert not writes_without_spaces(language)
 
 
