@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -51,7 +52,7 @@ def csv_rows(path: Path, delimiter: str, blank_lines: int, wanted: Wanted) -> It
     except csv.Error as error:
         raise ManifestError("{path} has no readable header: {reason}.", path=path, reason=error) from error
     _check_header(names, path, wanted)
-    return _records(reader, names, blank_lines)
+    return _records(lines, delimiter, names, blank_lines + reader.line_num + 1)
 
 
 def _from_header(path: Path, blank_lines: int, newline: str) -> Iterator[str]:
@@ -62,9 +63,21 @@ def _from_header(path: Path, blank_lines: int, newline: str) -> Iterator[str]:
         yield from lines
 
 
-def _records(reader: Any, names: list[str], offset: int) -> Iterator[Row]:
+def _records(lines: Iterator[str], delimiter: str, names: list[str], line: int) -> Iterator[Row]:
+    """The rows below the header, the first of which begins in `line`; a mark that nobody closes takes no row
+    with it but its own."""
+    again: deque[str] = deque()
+    taken: list[str] = []
+
+    def following() -> Iterator[str]:
+        """The next lines, noted: how many belong to the row is known only behind it."""
+        while text := again.popleft() if again else next(lines, ""):
+            taken.append(text)
+            yield text
+
+    reader = csv.reader(following(), delimiter=delimiter, strict=True)
     while True:
-        line = reader.line_num + 1 + offset
+        taken.clear()
         try:
             fields = next(reader)
         except StopIteration:
@@ -74,9 +87,13 @@ def _records(reader: Any, names: list[str], offset: int) -> Iterator[Row]:
                 "The quotation marks do not match, or a field is too long ({reason}).", reason=str(error)
             )
             yield Row(line, {}, problem)
+            again.extendleft(reversed(taken[1:]))
+            reader = csv.reader(following(), delimiter=delimiter, strict=True)
+            line += 1
             continue
         if fields:
             yield _fields_row(line, fields, names)
+        line += len(taken)
 
 
 def tab_rows(path: Path, first_line: str, blank_lines: int, wanted: Wanted) -> Iterator[Row]:

@@ -221,6 +221,15 @@ def test_bad_lines_of_a_table_are_named(write: Write) -> None:
     assert "quotation marks" in str(manifest.problems[2].reason)
 
 
+def test_a_quotation_mark_that_nobody_closes_takes_no_other_row_of_a_csv_with_it(write: Write) -> None:
+    rows = [f"a.wav,row {number}" for number in range(1000)]
+    rows[2], rows[500], rows[998] = 'a.wav,"open', 'a.wav,"closed"', 'a.wav,"open'
+    manifest = read_manifest(write("list.csv", "\n".join(["audio,text", *rows])))
+    assert [problem.line for problem in manifest.problems] == [4, 1000]
+    assert len(manifest.examples) == 998
+    assert (manifest.examples[-1].line, manifest.examples[-1].text) == (1001, "row 999")
+
+
 def test_a_lone_quotation_mark_in_a_tsv_is_a_character(write: Write) -> None:
     manifest = read_manifest(write("x.tsv", 'path\tsentence\na.wav\t"Go!" he said\na.wav\t5" disk\n'))
     assert [example.text for example in manifest.examples] == ['"Go!" he said', '5" disk']
