@@ -5,7 +5,6 @@ The copy is what is read, again and again, and by every process of a run.
 
 import hashlib
 import json
-import os
 import re
 import shutil
 import stat
@@ -122,12 +121,13 @@ def write_copy(
     first = list(islice(rows, 1))
     for row in first:
         columns_of(tuple(row), wanted)
-    aside = copy.with_name(f".{copy.name}.{os.getpid()}.part")
+    aside = copy.with_name(f".{copy.name}.part")
     with storage_errors(copy), _held(copy):
         if is_current(copy, revision):  # another process of the run was first
             return copy / TABLE
+        shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed
         try:
-            aside.mkdir(parents=True, exist_ok=True)
+            aside.mkdir(parents=True)
             fits = _room_beside(aside)
             with (aside / TABLE).open("w", encoding="utf-8") as table:
                 for number, row in enumerate(islice(chain(first, rows), max_rows)):

@@ -1,5 +1,6 @@
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from studio.dataset.columns import Wanted
+from studio.dataset.copies import write_copy
 from studio.dataset.manifest import read_manifest
 from studio.errors import ManifestError, StorageError
 from tests.studio_process import ROOT
@@ -265,6 +268,31 @@ def test_processes_that_ask_at_once_read_one_copy(tmp_path: Path, sound: Sound) 
         found = [future.result() for future in asked]
     assert all(manifest == found[0] and len(manifest.examples) == 50 for manifest in found)
     assert not found[0].problems
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from studio.dataset.columns import Wanted
+from studio.dataset.copies import write_copy
+def rows():
+    yield {"audio": {"bytes": b"RIFF", "path": "a.wav"}, "text": "x"}
+    os.kill(os.getpid(), signal.SIGKILL)
+write_copy(rows(), Path(sys.argv[1]), "1", None, Wanted())
+"""
+
+
+def test_what_a_killed_process_has_copied_goes_with_the_next_copy(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    copy = tmp_path / "datasets" / "folder--1" / "all"
+    command = [sys.executable, "-c", _KILLED, str(copy)]
+    alone = {**environ, "STUDIO_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    assert subprocess.run(command, env=alone).returncode == -signal.SIGKILL
+    assert len(list(copy.parent.iterdir())) == 1, "its half"
+    write_copy(iter([{"audio": {"bytes": b"RIFF", "path": "b.wav"}, "text": "x"}]), copy, "1", None, Wanted())
+    assert list(copy.parent.iterdir()) == [copy]
+    assert sorted(path.name for path in copy.iterdir()) == ["0000000-b.wav", "metadata.jsonl", "origin.json"]
 
 
 def test_a_card_that_names_files_elsewhere_is_refused_and_nothing_is_fetched(
