@@ -5,6 +5,7 @@ Up to `IN_MEMORY` items a list is an ordinary tuple; beyond that, items are made
 
 import json
 import os
+import re
 import tempfile
 import weakref
 from abc import abstractmethod
@@ -12,6 +13,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
+from socket import gethostname
 from typing import Any, BinaryIO, Generic, TypeVar, overload
 
 from studio.dataset.example import Example, TextSegment
@@ -156,7 +158,9 @@ def store(examples: Iterable[Example], folder: Path | None = None) -> Sequence[E
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         _remove_left_behind(folder)
-        handle, name = tempfile.mkstemp(prefix=f"rows-{os.getpid()}-", suffix=".jsonl", dir=folder)
+        handle, name = tempfile.mkstemp(
+            prefix=f"rows-{gethostname()}-{os.getpid()}-", suffix=".jsonl", dir=folder
+        )
     path = Path(name)
     try:
         with storage_errors(path), os.fdopen(handle, "wb") as file:
@@ -179,12 +183,14 @@ def _write(examples: Iterable[Example], file: BinaryIO) -> "array[int]":
 
 
 def _remove_left_behind(folder: Path) -> None:
-    """Files of processes that were killed before they could remove them."""
+    """Files of processes of this machine that were killed before they could remove them: of another one that
+    shares the folder, nobody here knows which processes live. Earlier versions named no machine."""
     import psutil
 
-    for path in folder.glob("rows-*-*.jsonl"):
-        owner = path.name.split("-")[1]
-        if owner.isdecimal() and not psutil.pid_exists(int(owner)):
+    own = re.compile(rf"rows-(?:{re.escape(gethostname())}-)?(\d+)-[^-]+\.jsonl")
+    for path in folder.glob("rows-*.jsonl"):
+        found = own.fullmatch(path.name)
+        if found and not psutil.pid_exists(int(found[1])):
             path.unlink(missing_ok=True)
 
 

@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from socket import gethostname
 
 import numpy as np
 import pytest
@@ -54,10 +55,12 @@ def test_the_file_goes_with_its_last_reader(tmp_path: Path) -> None:
 def test_files_of_killed_processes_are_removed(tmp_path: Path) -> None:
     code = [sys.executable, "-c", "import os; print(os.getpid())"]
     ended = subprocess.run(code, capture_output=True, text=True).stdout.strip()
-    left = tmp_path / f"rows-{ended}-x.jsonl"
-    left.write_text("", encoding="utf-8")
+    left = [tmp_path / f"rows-{owner}{ended}-x.jsonl" for owner in ("", f"{gethostname()}-")]
+    of_another_machine = tmp_path / f"rows-{gethostname()}-2-{ended}-x.jsonl"
+    for path in (*left, of_another_machine):
+        path.write_text("", encoding="utf-8")
     stored = store(map(example, range(COUNT)), tmp_path)
-    assert not left.exists() and len(stored) == COUNT
+    assert not any(path.exists() for path in left) and of_another_machine.exists() and len(stored) == COUNT
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
