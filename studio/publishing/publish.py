@@ -352,7 +352,8 @@ def _upload(api: Any, publication: Publication, tell: OnStep) -> None:
     tell(Message("Making one commit of it …"), 1.0)
     names = {file.name for file in publication.files}
     there = [row.rfilename for row in _info(api, request).siblings]
-    outdated = [name for name in there if _is_own(name.removeprefix(f"{FOLDER}/")) and name not in names]
+    prefix = f"{FOLDER}/" if request.is_space else ""
+    outdated = [name for name in there if _is_own(name.removeprefix(prefix)) and name not in names]
     deletions = [CommitOperationDelete(path_in_repo=name) for name in outdated]
     message = "Upload with Whisper Studio"
     api.create_commit(repo_id, [*additions, *deletions], commit_message=message, **kind)

@@ -240,12 +240,15 @@ def test_a_name_that_is_taken_stays_as_it_is_unless_it_may_be_replaced(
 ) -> None:
     folder = hub.make(NAME)
     (folder / "model-00001-of-00002.safetensors").write_bytes(b"of another model")
-    (folder / "picture.png").write_bytes(b"somebody's")
+    for others in ("picture.png", "model/config.json"):
+        (folder / others).parent.mkdir(exist_ok=True)
+        (folder / others).write_bytes(b"somebody's")
     with pytest.raises(ConfigError, match="is taken"):
         sent(hub, publication)
     assert WEIGHTS not in hub.names(NAME)
     sent(hub, replace(publication, request=replace(publication.request, replaces=True)))
     assert WEIGHTS in hub.names(NAME) and "picture.png" in hub.names(NAME)
+    assert (folder / "model" / "config.json").read_bytes() == b"somebody's", "only a Space has its model there"
     assert "model-00001-of-00002.safetensors" not in hub.names(NAME)
 
 
