@@ -38,8 +38,10 @@ _PUBLIC = (
     *("weights_bytes", "created"),
 )
 """What of `model.json` is true of the model wherever it is."""
-_PLACE = re.compile(r"[/~\\]|[A-Za-z]:[/\\]")
+_PLACE = re.compile(r"\.{0,2}[/\\]|~|[A-Za-z]:[/\\]")
 """A path of a machine begins so."""
+_WHERE_FROM = ("_name_or_path", "name_or_path")
+"""Where it was loaded from, which looks like a name of the Hub where it is a path within a folder."""
 _TOKEN = re.compile(r"[!-~]{1,500}")
 _LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]{0,60}")
 _ATTRIBUTES = ".gitattributes"
@@ -269,7 +271,7 @@ def _file(path: Path, spec: ModelSpec) -> PublishedFile:
 
 def _without_places(value: Any) -> Any:
     if isinstance(value, Mapping):
-        kept = {name: item for name, item in value.items() if not _is_place(item)}
+        kept = {name: item for name, item in value.items() if name not in _WHERE_FROM and not _is_place(item)}
         return {name: _without_places(item) for name, item in kept.items()}
     return (
         [_without_places(item) for item in value if not _is_place(item)] if isinstance(value, list) else value

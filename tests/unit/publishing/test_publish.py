@@ -93,7 +93,8 @@ def test_nothing_of_this_machine_is_sent(hub: Hub, made: ModelRegistry) -> None:
         assert folder is not None
         config = folder / ("config.json" if model != "accent" else "adapter_config.json")
         known = json.loads(config.read_text("utf-8"))
-        config.write_text(json.dumps({**known, "_name_or_path": str(folder)}), "utf-8")
+        places = {"_name_or_path": "runs/for-Eve", "cache": "../Eve", "log": f"{folder}/log"}
+        config.write_text(json.dumps({**known, **places}), "utf-8")
         card = json.loads((folder / "model.json").read_text("utf-8"))
         card |= {
             "config": {"train_data": f"{folder}/a.jsonl"},
@@ -248,7 +249,9 @@ def test_a_name_that_is_taken_stays_as_it_is_unless_it_may_be_replaced(
     assert WEIGHTS not in hub.names(NAME)
     sent(hub, replace(publication, request=replace(publication.request, replaces=True)))
     assert WEIGHTS in hub.names(NAME) and "picture.png" in hub.names(NAME)
-    assert (folder / "model" / "config.json").read_bytes() == b"somebody's", "only a Space has its model there"
+    assert (folder / "model" / "config.json").read_bytes() == b"somebody's", (
+        "only a Space has its model there"
+    )
     assert "model-00001-of-00002.safetensors" not in hub.names(NAME)
 
 
