@@ -194,7 +194,7 @@ def _segment(number: int, part: Any, duration: float) -> TextSegment:
             end="?" if end is None else f"{end:g}",
             duration=duration,
         )
-    return TextSegment(start, end, part["text"].strip())
+    return TextSegment(start, end, _whole(part["text"].strip()))
 
 
 def _text_of(value: Any, segments: tuple[TextSegment, ...], *, needs_text: bool) -> str:
@@ -229,7 +229,7 @@ def _is_silent(row: Mapping[str, Any], columns: Columns) -> bool:
 def _speaker_of(value: Any) -> str | None:
     """Who speaks; None if nobody knows: a word for that is not one person who said all of it."""
     name = "" if value is None else str(value).strip()
-    return None if name.lower() in _NOBODY else name
+    return None if name.lower() in _NOBODY else _whole(name)
 
 
 def _language_of(value: Any) -> str | None:
@@ -243,7 +243,7 @@ def _word(value: Any, name: str) -> str | None:
         return None
     if not isinstance(value, str):
         raise ManifestError("{name} is {value}, which is no text.", name=name, value=repr(value)[:40])
-    return value.strip() or None
+    return _whole(value.strip()) or None
 
 
 def _task_of(value: Any) -> str | None:

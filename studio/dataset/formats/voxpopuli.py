@@ -3,6 +3,7 @@ or in a folder a year.
 """
 
 import json
+import os
 import re
 from pathlib import Path, PurePath
 
@@ -36,5 +37,5 @@ def with_sound(folder: Path, column: str, row: Row) -> Row:
     year = name[:4]
     files = [f"{place}{name}{ending}" for place in ("", f"{year}/") for ending in _ENDINGS] if name else [""]
     is_plain = PurePath(name).name == name  # what leads elsewhere is looked for as all other files are
-    found = next((file for file in files if is_plain and (folder / file).is_file()), files[0])
+    found = next((file for file in files if is_plain and os.path.isfile(folder / file)), files[0])  # noqa: PTH113
     return row._replace(values={**row.values, "audio": found})

@@ -181,6 +181,13 @@ BAD_ROWS = [
     ({"audio": "~nobody/a.wav", "text": "x"}, "There is no audio file"),
     ('{"audio": "a.wav", "text": "\\ud800"}', "half of a character"),
     ('{"audio": "\\ud800.wav", "text": "x"}', "half of a character"),
+    *(
+        (f'{{"audio": "a.wav", "text": "x", {more}}}', "half of a character")
+        for more in (
+            '"sentences": [{"start": 0, "end": 1, "text": "\\ud800"}]',
+            *(f'"{name}": "\\ud800"' for name in ("previous_text", "speaker", "language")),
+        )
+    ),
     ('{"audio": "a.wav", "text": "x", "duration": ' + "9" * 400 + "}", "a number of seconds is needed"),
     ('{"audio": "a.wav", "text": "x", "more": ' + "[" * 20_000 + "]" * 20_000 + "}", "not valid JSON"),
 ]

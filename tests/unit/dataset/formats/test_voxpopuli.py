@@ -46,6 +46,13 @@ def test_a_sound_is_found_by_its_id(corpus: Path, name: str) -> None:
     assert missing[0] == 4 and missing[1].startswith("There is no audio file 20090112-2000-PLENARY-3-en.ogg")
 
 
+def test_an_id_that_no_file_can_have_is_one_bad_row(corpus: Path) -> None:
+    with (corpus / "asr_train.tsv").open("a") as table:
+        table.write("\t".join(("a" * 300, *ROWS[0][1:])))
+    manifest = read_manifest(corpus / "asr_train.tsv")
+    assert said(manifest) == READ and [line for line, _ in reasons(manifest)] == [4, 5]
+
+
 def test_each_split_has_its_table(corpus: Path) -> None:
     for split in ("test", "validation"):
         assert said(read_manifest(f"{corpus}::{split}")) == READ

@@ -11,7 +11,7 @@ import pytest
 from studio.dataset.manifest import read_manifest
 from studio.errors import ManifestError
 
-from .conftest import Sound, said
+from .conftest import Sound, reasons, said
 
 BAD_NAMES = ("../../outside.wav", "/tmp/outside.wav", "..")
 
@@ -98,6 +98,13 @@ def test_an_archive_that_cannot_be_used_is_refused_with_a_sentence(wav: bytes, t
         with pytest.raises(ManifestError, match=reason):
             read_manifest(tmp_path / f"{name}.tar", cache_dir=tmp_path / "cache")
     assert said(read_manifest(tmp_path / "silent.tar", cache_dir=tmp_path / "cache", needs_text=False))
+
+
+def test_half_of_a_character_costs_its_clip_and_not_the_archive(wav: bytes, tmp_path: Path) -> None:
+    members = {"1.wav": wav, "1.json": b'{"text": "\\ud800"}', "2.wav": wav, "2.json": b'{"text": "whole"}'}
+    manifest = read_manifest(write(tmp_path / "list.tar", members), cache_dir=tmp_path / "cache")
+    assert [example.text for example in manifest.examples] == ["whole"]
+    assert [line for line, reason in reasons(manifest) if "half of a character" in reason] == [1]
 
 
 def test_what_is_too_large_for_a_clip_or_its_text_is_not_held_in_memory(wav: bytes, tmp_path: Path) -> None:
