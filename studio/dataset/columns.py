@@ -87,10 +87,13 @@ class Columns:
         return bool(self._found[field])
 
     def get(self, row: Mapping[str, Any], field: str) -> Any:
-        """The first value of a field that is there and not empty; None if there is none."""
+        """The first value of a field that is there and not empty; None if there is none.
+
+        NaN, which pandas writes for what is missing, is the one value that does not equal itself.
+        """
         for name in self._found[field]:
             value = row.get(name)
-            if value is not None and value != "":
+            if value is not None and value != "" and value == value:
                 return value
         return None
 

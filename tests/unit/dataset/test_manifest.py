@@ -1,5 +1,6 @@
 import gzip
 import json
+import math
 import os
 import pickle
 from collections.abc import Callable
@@ -286,6 +287,15 @@ def test_a_word_for_nobody_is_no_speaker(write: Write) -> None:
     rows = [{"audio": "a.wav", "text": "x", "speaker": name} for name in names]
     examples = read_manifest(write("list", lines(*rows))).examples
     assert [example.speaker for example in examples] == [None] * 5 + ["Nan", "7"]
+
+
+def test_what_pandas_writes_for_a_missing_value_is_none(write: Write) -> None:
+    names = ("speaker", "language", "duration", "previous_text", "sentences", "start_time")
+    row = {"audio": "a.wav", "text": "x", **dict.fromkeys(names, math.nan)}
+    manifest = read_manifest(write("list", lines(row, {**row, "text": math.nan})))
+    (example,) = manifest.examples
+    assert (example.speaker, example.language, example.duration_seconds) == (None, None, 3.0)
+    assert [str(problem.reason) for problem in manifest.problems] == ["The row has no text."]
 
 
 def test_a_pipe_is_no_manifest_and_is_not_waited_for(tmp_path: Path) -> None:
