@@ -89,8 +89,10 @@ def check_text(path: Path) -> tuple[int, str]:
         ) from error
     with open_text(path) as lines:
         for number, line in enumerate(lines):
-            if line.strip():
-                return number, line.lstrip().splitlines()[0]
+            if begin := line.lstrip():
+                # A tab before a header is a column without a name: pandas writes its index so.
+                first = begin if begin[0] in "[{" else line.lstrip(" \r")
+                return number, re.split("[\r\n]", first, maxsplit=1)[0]
     raise ManifestError("The manifest {path} is empty.", path=path)
 
 

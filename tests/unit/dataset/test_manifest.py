@@ -64,6 +64,8 @@ SAME_ROWS = {
     "csv with semicolons": "file_name;transcription\na.wav;Hello, world\nclips/b.flac;你好\n",
     "csv of windows": 'Audio_Filepath,Text\r\na.wav,"Hello, world"\r\nclips/b.flac,你好\r\n',
     "tsv": "path\tsentence\na.wav\tHello, world\nclips/b.flac\t你好\n",
+    "tsv of pandas": "\tpath\tsentence\n0\ta.wav\tHello, world\n1\tclips/b.flac\t你好\n",
+    "csv of an old spreadsheet": ',audio,text\r0,a.wav,"Hello, world"\r1,clips/b.flac,你好\r',
     "tsv with quotes": 'path\tsentence\na.wav\t"Hello, world"\nclips/b.flac\t"你好"\n',
 }
 
@@ -272,6 +274,12 @@ def test_a_manifest_that_cannot_be_used_is_refused_with_a_sentence(
     with pytest.raises(ManifestError, match=sentence) as refused:
         read_manifest(folder / "list")
     assert str(folder / "list") in str(refused.value)
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\x85"])
+def test_what_ends_a_line_elsewhere_is_a_part_of_a_text(write: Write, end: str) -> None:
+    row = json.dumps({"audio": "a.wav", "text": f"one{end}two"}, ensure_ascii=False)
+    assert texts(read_manifest(write("list", f"\t{row}\n"))) == [("a.wav", f"one{end}two")]
 
 
 def test_columns_of_other_meaning_are_left_alone(write: Write) -> None:
