@@ -1,5 +1,6 @@
 """LJSpeech: `metadata.csv` with `ID|text|normalized text`, without a header, beside the folder `wavs`."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,9 +15,9 @@ _SEPARATOR = "|"
 
 def is_one(path: Path, first_line: str) -> bool:
     """Whether a file that begins so is such a list."""
-    first, separator, _ = first_line.partition(_SEPARATOR)
-    is_header = first.strip().lower() in ALIASES["audio"]
-    return bool(separator) and not is_header and (path.parent / SOUND_FOLDER).is_dir()
+    fields = {field.strip().lower() for field in re.split("[|,\t]", first_line)}
+    is_other = first_line[0] in "[{" or not fields.isdisjoint(ALIASES["audio"])  # JSON, or a header
+    return _SEPARATOR in first_line and not is_other and (path.parent / SOUND_FOLDER).is_dir()
 
 
 def rows(path: Path) -> Iterator[Row]:

@@ -31,9 +31,20 @@ def test_the_folder_and_its_list_are_read(corpus: Path, name: str) -> None:
     assert gone[0] == 5 and "There is no audio file LJ-5.wav" in gone[1]
 
 
-def test_a_header_makes_it_an_ordinary_table(corpus: Path) -> None:
-    (corpus / "metadata.csv").write_text("file_name|text\nwavs/LJ-1.wav|hello\n")
-    assert said(read_manifest(corpus)) == [("LJ-1.wav", "hello")]
+@pytest.mark.parametrize(
+    "content",
+    [
+        'file_name|text\nwavs/LJ-1.wav|"a | b"\n',
+        'text|Audio_Path\n"a | b"|wavs/LJ-1.wav\n',
+        "audio_path,text,a|b\nwavs/LJ-1.wav,a | b,c\n",
+        "a|b\taudio_path\ttext\nc\twavs/LJ-1.wav\ta | b\n",
+        '{"audio_path": "wavs/LJ-1.wav", "text": "a | b"}\n',
+        '[{"audio_path": "wavs/LJ-1.wav", "text": "a | b"}]\n',
+    ],
+)
+def test_a_header_or_json_makes_it_an_ordinary_list(corpus: Path, content: str) -> None:
+    (corpus / "list").write_text(content)
+    assert said(read_manifest(corpus / "list")) == [("LJ-1.wav", "a | b")]
 
 
 def test_without_the_folder_wavs_it_is_no_such_list(tmp_path: Path, sound: Sound) -> None:
