@@ -57,12 +57,20 @@ def rows_of_folder(folder: Path, split: str) -> Iterator[dict[str, Any]]:
     """The rows of a split, told by the names of files and folders.
 
     Raises:
-        ManifestError: if the folder's card names files elsewhere; or as `rows_of_file` does.
+        ManifestError: if the folder's card names files elsewhere, or its path would be read as a pattern that
+            other folders fit, too; or as `rows_of_file` does.
     """
+    place = str(folder.resolve())
+    if escape(place) != place:
+        raise ManifestError(
+            "The path of {folder} has one of the signs * ? [, which the reader of Parquet takes for a "
+            "pattern: rename the folder.",
+            folder=folder,
+        )
     for card in (folder / name for name in CARDS):
         if card.is_file():
             require_own_files(card, str(card))
-    yield from rows_of_dataset(streamed(str(folder.resolve()), split))
+    yield from rows_of_dataset(streamed(place, split))
 
 
 def streamed(source: str, split: str, name: str | None = None, **options: Any) -> Any:

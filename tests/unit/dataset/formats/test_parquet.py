@@ -270,6 +270,18 @@ def test_processes_that_ask_at_once_read_one_copy(tmp_path: Path, sound: Sound) 
     assert not found[0].problems
 
 
+@pytest.mark.parametrize("name", ["my [v1] data", "a*b", "a?b"])
+def test_a_folder_whose_name_is_a_pattern_is_not_read_with_those_that_fit_it(
+    tmp_path: Path, sound: Sound, name: str
+) -> None:
+    for folder in (name, "axb"):
+        (tmp_path / folder).mkdir()
+        dataset([packed(sound("in/a.wav"))], text=[folder]).to_parquet(tmp_path / folder / "train.parquet")
+    with pytest.raises(ManifestError, match="rename the folder"):
+        read_manifest(tmp_path / name, cache_dir=tmp_path / "cache")
+    assert len(read_manifest(tmp_path / name / "train.parquet", cache_dir=tmp_path / "cache").examples) == 1
+
+
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
