@@ -54,7 +54,8 @@ def is_folder(path: Path) -> bool:
 def files_below(folder: Path, endings: Collection[str]) -> list[Path]:
     """The files in a folder and below it whose names end in one of `endings` (".wav"), sorted.
 
-    Folders that vanish meanwhile or cannot be opened are left out.
+    Folders that vanish meanwhile or cannot be opened are left out, and `._` files, in which macOS keeps what
+    other disks cannot.
 
     Raises:
         ConfigError: if the folder holds more than a million files and folders.
@@ -62,7 +63,8 @@ def files_below(folder: Path, endings: Collection[str]) -> list[Path]:
     found: list[Path] = []
     seen = 0
     for parent, folders, files in os.walk(folder):
-        found += [Path(parent, name) for name in files if Path(name).suffix.lower() in endings]
+        named = (name for name in files if not name.startswith("._"))
+        found += [Path(parent, name) for name in named if Path(name).suffix.lower() in endings]
         seen += len(folders) + len(files)
         if seen > _MOST_BELOW:
             raise ConfigError(

@@ -262,7 +262,7 @@ def _manifest_in(folder: Path, split: str, is_named: bool) -> Path | None:
     if is_named:
         return None
     endings = (*LIST_ENDINGS, ".jsonl.gz")
-    files = (path for path in folder.iterdir() if path.is_file())
+    files = (path for path in folder.glob("[!.]*") if path.is_file())
     lists = sorted(path for path in files if path.name.lower().endswith(endings))
     if len(lists) > 1:
         raise ManifestError(

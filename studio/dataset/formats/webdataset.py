@@ -45,7 +45,7 @@ def shards_of(name: str) -> list[str]:
 
 def files_in(folder: Path, split: str) -> list[Path]:
     """The archives of a folder whose names begin with the split, or all if there are none such."""
-    found = sorted(path for path in folder.iterdir() if is_name(path.name) and path.is_file())
+    found = sorted(path for path in folder.glob("[!.]*") if is_name(path.name) and path.is_file())
     return [path for path in found if path.name.startswith(split)] or found
 
 
@@ -60,7 +60,8 @@ def rows_of(path: Path) -> Iterator[dict[str, Any]]:
         for member in archive:
             name = PurePosixPath(member.name)
             most_bytes = _LARGEST_TEXT_BYTES if name.suffix.lower() in _TEXTS else _LARGEST_BYTES
-            if member.isreg() and not member.issparse() and member.size <= most_bytes:
+            is_ours = not name.name.startswith("._")  # in which macOS keeps what others have no place for
+            if is_ours and member.isreg() and not member.issparse() and member.size <= most_bytes:
                 clips.setdefault(name.with_suffix(""), {})[name.suffix.lower()] = member
         for members in clips.values():
             if sound := next((members[ending] for ending in SOUND_FILES if ending in members), None):

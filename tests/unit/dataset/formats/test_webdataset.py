@@ -100,6 +100,22 @@ def test_an_archive_that_cannot_be_used_is_refused_with_a_sentence(wav: bytes, t
     assert said(read_manifest(tmp_path / "silent.tar", cache_dir=tmp_path / "cache", needs_text=False))
 
 
+def test_what_macos_puts_beside_each_file_is_no_part_of_it(wav: bytes, tmp_path: Path) -> None:
+    beside = b"\0\5\x16\7\0\2\0\0Mac OS X        \xff\xfe"
+    members = {"._1.wav": beside, "._1.txt": beside, "1.wav": wav, "1.txt": b"said"}
+    write(tmp_path / "list.tar", members)
+    (tmp_path / "._list.tar").write_bytes(beside)
+    for source in (tmp_path / "list.tar", tmp_path):
+        assert [e.text for e in read_manifest(source, cache_dir=tmp_path / "cache").examples] == ["said"]
+    folder = tmp_path / "sounds"
+    folder.mkdir()
+    for name, content in (("a.wav", wav), ("._a.wav", beside), ("._list.csv", beside)):
+        (folder / name).write_bytes(content)
+    assert said(read_manifest(folder, needs_text=False)) == [("a.wav", "")]
+    (folder / "list.csv").write_text("audio,text\na.wav,said\n", encoding="utf-8")
+    assert said(read_manifest(folder)) == [("a.wav", "said")]
+
+
 def test_half_of_a_character_costs_its_clip_and_not_the_archive(wav: bytes, tmp_path: Path) -> None:
     members = {"1.wav": wav, "1.json": b'{"text": "\\ud800"}', "2.wav": wav, "2.json": b'{"text": "whole"}'}
     manifest = read_manifest(write(tmp_path / "list.tar", members), cache_dir=tmp_path / "cache")
