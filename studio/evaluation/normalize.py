@@ -28,10 +28,17 @@ from studio.options.choices import NORMALIZERS
 from studio.settings import ASSETS
 from studio.transcription.languages import WITHOUT_SPACES, resolve_language
 
-_OUTER_MARKS = re.compile(
-    r"(?<!\w)[^\w\s]+|[^\w\s]+(?!\w)|(?<=[^\x00-\x7f])[^\w\s]+|[^\w\s]{2,}|[,;:!?\"()\[\]]+"
+_SPACELESS = (
+    r"\u0e00-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\uff10-\uff9f"
+    r"\U00020000-\U0003ffff"
 )
-"""Marks at the edge of a word, several in a row, or between letters of languages without spaces."""
+"""Thai, Lao, Tibetan, Burmese, Khmer, kana, ideographs, and letters as wide as those."""
+_OUTER_MARKS = re.compile(
+    rf"(?<!\w)[^\w\s]+|[^\w\s]+(?!\w)|(?<=[{_SPACELESS}])[^\w\s]+|"
+    r"[^\w\s]{2,}|[,;:!?\"()\[\]،؛؟।॥…—]+"
+)
+"""Marks at the edge of a word, several in a row, between letters of languages without spaces, or such as
+stand in no word."""
 _BRACKETS = re.compile(r"[<\[][^>\]]*[>\]]|\([^)]+?\)")
 
 

@@ -30,6 +30,13 @@ TEN_SCRIPTS = {
         ("whisper_basic", "¿Qué tal?", "qué tal"),
         ("basic", "می\u200cخواهم ❤️ 👨‍👩‍👧 love", "میخواهم love"),
         ("no_punctuation", "«हिन्दी», می\u200cخواهم! ❤️ වාක්\u200dය", "हिन्दी می\u200cخواهم වාක්\u200dය"),
+        ("no_punctuation", "п'ять café's Größe’s l'été-là", "п'ять café's Größe’s l'été-là"),
+        (
+            "no_punctuation",
+            "слово—слово été…oui صباح،الخير दिन।रात",
+            "слово слово été oui صباح الخير दिन रात",
+        ),
+        ("no_punctuation", "今天,好。再见 カ・タ ภาษา-ไทย", "今天 好 再见 カ タ ภาษา ไทย"),
         ("english", "Mr. Smith isn't twenty-one, he's $30.", "mister smith is not 21 he is $30"),
         ("english", "Um, it's uh okay", "it is okay"),
         ("chinese", "臺灣的後面，有 3 個軟體！", "台湾的后面有3个软体"),
