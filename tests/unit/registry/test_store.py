@@ -319,6 +319,8 @@ def test_a_file_that_is_cut_off_behind_an_inner_bracket_is_not_whole(registry: M
     (staged / "tokenizer.json").write_text('{"model": {"vocab": {"a": 1}}, "added_tokens": []}')
     made = registry.add("mine", staged, {"kind": "merged"})
     assert made.problem is None and made.path is not None
+    (made.path / "tokenizer.json").write_text('{"model": {"vocab": {"a": 1}}, "added_tokens": [], "more": 1}')
+    assert registry.get("mine").problem is None, "somebody may add something"
     (made.path / "tokenizer.json").write_text('{"model": {"vocab": {"a": 1}')
     assert "tokenizer.json is cut short (28 of 50 bytes)" in str(registry.get("mine").problem)
 
