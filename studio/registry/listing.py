@@ -240,16 +240,17 @@ class Listing:
         """The base an adapter names; a path that has moved is known by its last part or its Hub id."""
         if not name:
             return None
+        parts = Path(name.replace("\\", "/")).parts or ("",)
+        own, released = rows.get(parts[-1]), find_released(parts[-1])
+        if own and own.path == self.models.parent.joinpath(*parts):  # `models/mine`, and no id of the Hub
+            return own
         found = self.find(name, rows)
         if found is not None:
             return found
-        parts = Path(name.replace("\\", "/")).parts
         for part in parts:
             if part.startswith("models--"):
                 return self.find(part.removeprefix("models--").replace("--", "/", 1), rows)
-        last = parts[-1] if len(parts) > 1 else ""
-        released = find_released(last)
-        return rows.get(last) or (rows[released.id] if released else None)
+        return own or (rows[released.id] if released else None)
 
     def not_found(self, name: str, rows: Rows) -> ModelNotFoundError:
         """The error for a name that means nothing, with the nearest ones."""

@@ -246,6 +246,8 @@ def test_an_adapter_has_the_dimensions_of_its_base(registry: ModelRegistry) -> N
         pytest.param("/old/home/assets/whisper", {"base_model": DEMO_ID}, DEMO_ID, id="by the card"),
         pytest.param("/home/me/models/base-one", None, "base-one", id="by its folder"),
         pytest.param("C:\\Users\\me\\models\\base-one", None, "base-one", id="by its folder on Windows"),
+        pytest.param("models/base-one", None, "base-one", id="by its folder, from the home"),
+        pytest.param("./base-one", None, "base-one", id="by its folder, from the one above"),
         pytest.param(f"/home/me/.cache/hub/{TINY_IN_CACHE}", None, "openai/whisper-tiny", id="by its Hub id"),
     ],
 )
