@@ -8,7 +8,6 @@ import hashlib
 import json
 import re
 import shutil
-import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -89,7 +88,6 @@ class Exporter:
 
     def __init__(self, registry: ModelRegistry) -> None:
         self._registry = registry
-        self._lock = threading.Lock()
         self._fingerprints: dict[str, Fingerprint] = {}
 
     def ensure(self, model_id: str, on_step: OnStep | None = None) -> ModelSpec:
@@ -100,12 +98,11 @@ class Exporter:
         spec = self._registry.get(model_id)
         if spec.is_export:
             return spec
-        with self._lock:
-            if found := self.find(spec):
-                return found
-            with self._alone(on_step):
-                # Who held the home before may have made it.
-                return self.find(spec) or self._make(ExportRequest(spec.id), on_step, is_automatic=True)
+        if found := self.find(spec):
+            return found
+        with self._alone(on_step):
+            # Who held the home before may have made it.
+            return self.find(spec) or self._make(ExportRequest(spec.id), on_step, is_automatic=True)
 
     def export(self, request: ExportRequest, on_step: OnStep | None = None) -> ModelSpec:
         """Makes the new form; `on_step` is told how far it is. Without a name for it, one that is there
@@ -116,7 +113,7 @@ class Exporter:
             ModelError, HubUnreachableError: if the model cannot be used.
             StorageError: if there is no room for it.
         """
-        with self._lock, self._alone(on_step):
+        with self._alone(on_step):
             return self._make(request, on_step, is_automatic=False)
 
     def find(self, spec: ModelSpec) -> ModelSpec | None:
@@ -137,7 +134,7 @@ class Exporter:
 
     @contextmanager
     def _alone(self, on_step: OnStep | None) -> Iterator[None]:
-        """Waits until no other process makes an export in this home, on any machine that shares it."""
+        """Waits until nobody else makes an export in this home, in another thread, process or machine."""
         place = self._registry.models.with_name(LOCK)
         with storage_errors(place):
             place.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,9 @@
 
 import json
 import multiprocessing
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -147,6 +149,29 @@ def test_processes_that_export_at_once_spare_each_other_and_sweep_what_a_killed_
     other.join()
     assert other.exitcode == 0
     assert {path.name for path in registry.models.iterdir()} == {"accent", "accent-ct2", "accent-merged"}
+
+
+def test_who_waits_for_another_thread_is_told_and_may_leave(registry: ModelRegistry) -> None:
+    exporter, began, left = Exporter(registry), threading.Event(), threading.Event()
+
+    def first(_step: Message, share: float) -> None:
+        began.set()
+        if share > 0.4:
+            left.wait(60)
+
+    def second(step: Message, _share: float) -> None:
+        assert "Waiting for another export" in str(step)
+        raise KeyboardInterrupt
+
+    with ThreadPoolExecutor(1) as pool:
+        made = pool.submit(exporter.export, ExportRequest("accent", "merged"), first)
+        began.wait()
+        with pytest.raises(KeyboardInterrupt):
+            exporter.ensure("accent", second)
+        with pytest.raises(KeyboardInterrupt):
+            exporter.export(ExportRequest("accent"), second)
+        left.set()
+        assert made.result().problem is None
 
 
 def test_what_cannot_be_exported_is_refused(registry: ModelRegistry, tmp_path: Path) -> None:
