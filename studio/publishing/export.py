@@ -113,6 +113,8 @@ class Exporter:
             ModelError, HubUnreachableError: if the model cannot be used.
             StorageError: if there is no room for it.
         """
+        if request.name:
+            self._registry.check_id(request.name)
         with self._alone(on_step):
             return self._make(request, on_step, is_automatic=False)
 

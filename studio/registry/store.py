@@ -156,7 +156,7 @@ class ModelRegistry:
             ModelBrokenError: if the folder is not a model that can be used.
             StorageError: if it cannot be moved.
         """
-        self._check_id(spec_id)
+        self.check_id(spec_id)
         card = {"schema_version": CARD_VERSION, **card, "sizes": sizes_of(staged)}
         write_json(staged / CARD_FILE, card)  # what is for another program is known by its card alone
         error = self._listing.scanner.scan(staged).error
@@ -190,7 +190,7 @@ class ModelRegistry:
         """
         spec = self._changeable(model_id)
         new_id = new_id.strip()
-        self._check_id(new_id)
+        self.check_id(new_id)
         if new_id == spec.id:
             return spec
         if new_id.casefold() in self._taken() - {spec.id.casefold()}:
@@ -258,7 +258,12 @@ class ModelRegistry:
         if spec.problem:
             raise ModelBrokenError("{model} cannot be used: {problem}", model=spec.id, problem=spec.problem)
 
-    def _check_id(self, model_id: str) -> None:
+    def check_id(self, model_id: str) -> None:
+        """Checks that a model can be called so.
+
+        Raises:
+            ConfigError: if not.
+        """
         if not _MODEL_ID.fullmatch(model_id):
             raise ConfigError(
                 "{name!r} cannot be the name of a model: use up to 80 letters, digits, dots, dashes and "

@@ -179,10 +179,11 @@ def test_what_cannot_be_exported_is_refused(registry: ModelRegistry, tmp_path: P
     for request, sentence in (
         (ExportRequest("demo", "merged"), "only an adapter can be merged"),
         (ExportRequest("accent", "onnx"), "no format 'onnx'"),
+        (ExportRequest("accent", name="my model"), "'my model' cannot be the name of a model"),
         (ExportRequest("accent", "merged", "int8"), "quantization must be one of"),
     ):
         with pytest.raises(ConfigError, match=sentence):
-            exporter.export(request)
+            exporter.export(request, lambda step, _share: pytest.fail(f"it began: {step}"))
     pickled = tmp_path / "pickled"
     pickled.mkdir()
     (pickled / "config.json").write_text('{"model_type": "whisper"}', encoding="utf-8")
