@@ -352,7 +352,7 @@ def _language(options: TranscribeOptions, example: Example) -> str:
 
 def _evaluation(tests: _TestSet, reached: list[_Heard], normalizer: str) -> Evaluation:
     heard = [model for model in reached if model.texts]
-    places = [place for place in tests.durations if all(place in model.texts for model in heard)]
+    places = [place for place in sorted(tests.durations) if all(place in model.texts for model in heard)]
     if not heard and reached and not tests.durations:
         raise _none_usable(tests.source, tests.left_out[0])
     if not heard:

@@ -112,17 +112,24 @@ def test_a_clip_that_cannot_be_used_is_left_out_for_all_and_named(
         evaluate(engines, ["demo"], str(path), options=PLAIN)
 
 
-def test_a_clip_of_over_thirty_seconds_is_heard_whole(
+def test_a_clip_of_over_thirty_seconds_is_heard_whole_and_stands_where_its_list_has_it(
     engines: ModelCache, demo_speech: Path, tmp_path: Path
 ) -> None:
     command = read_audio(demo_speech / "samples" / "kitchen-light.flac")
     pause = (5e-4 * np.random.default_rng(0).standard_normal(28 * 16_000)).astype(np.float32)
     save_pcm(np.concatenate([command, pause, command]), 16_000, tmp_path / "long.flac")
-    path = write_rows(tmp_path / "test.jsonl", [{"audio": "long.flac", "text": "turn on"}])
+    save_pcm(command, 16_000, tmp_path / "short.flac")
+    rows = [{"audio": f"{name}.flac", "text": "turn on"} for name in ("short", "long")]
+    path = write_rows(tmp_path / "test.jsonl", rows)
     with engines.lease("demo") as engine:
         once = engine.transcribe_samples([command], 4.0, TranscribeOptions()).text
-    found = evaluate(engines, ["demo"], str(path), options=TranscribeOptions(timestamps="none"))
-    assert found.utterances[0].hypothesis.count(once.split()[-1]) >= 2
+    asked: dict[str, Any] = {"options": PLAIN, "kept": tmp_path / "kept"}
+    found = evaluate(engines, ["demo"], str(path), **asked)
+    assert [row.line for row in found.utterances] == [1, 2]
+    assert found.utterances[1].hypothesis.count(once.split()[-1]) >= 2
+    corrections = {clip_of(read_manifest(path).examples[0]): "something else"}
+    again = evaluate(engines, ["demo"], str(path), corrections=corrections, **asked)
+    assert [row.line for row in again.utterances] == [1, 2], "the long one was heard, and kept, first"
 
 
 def test_a_stop_gives_rates_over_what_is_done(engines: ModelCache, manifest: Path) -> None:
