@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from studio.files import storage_errors
-from studio.training.checkpoints import WRITING, last_checkpoint
+from studio.training.checkpoints import WRITING, best_checkpoint, last_checkpoint
 from studio.training.run_dir import RunDir
 from studio.units import GIB
 
@@ -25,7 +25,8 @@ def free_bytes(folder: Path) -> int:
 
 
 def remove_checkpoints(run: RunDir, *, keep_last: bool) -> int:
-    """Deletes checkpoints and gives back how many bytes they had.
+    """Deletes checkpoints and gives back how many bytes they had; with `keep_last`, the best stays as well:
+    a model may be made of it.
 
     Raises:
         StorageError: if one cannot be deleted.
@@ -45,9 +46,10 @@ def removable_bytes(run: RunDir, *, keep_last: bool) -> int:
 
 
 def _removable(run: RunDir, *, keep_last: bool) -> list[Path]:
-    kept = last_checkpoint(run.checkpoints) if keep_last else None
+    last = last_checkpoint(run.checkpoints) if keep_last else None
+    kept = {last, best_checkpoint(last)} if last else set()
     folders = (*run.checkpoints.glob("checkpoint-*"), run.checkpoints / WRITING, run.cache)
-    return [folder for folder in folders if folder != kept and folder.exists()]
+    return [folder for folder in folders if folder not in kept and folder.exists()]
 
 
 def _size(folder: Path) -> int:

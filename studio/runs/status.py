@@ -98,7 +98,8 @@ class RunStatus:
     checkpoints_bytes: int = 0
     """What they take on the disk."""
     removable_bytes: int = 0
-    """What of that can be given back: all of a finished run, of another all but its last checkpoint."""
+    """What of that can be given back: all of a finished run, of another all but its last and its
+    best checkpoint."""
     has_checkpoint: bool = False
     """Whether there is one to go on from; a list of runs does not look, as with all that takes longest."""
     disk_free_bytes: int | None = None

@@ -32,6 +32,7 @@ from studio.training.data.times_file import TimesFile
 from studio.training.distributed.start import Start, shared_options
 from studio.training.distributed.world import World
 from studio.training.events import EventLog, RunPhase
+from studio.training.guarded_trainer import checkpoint_folder
 from studio.training.machine import machine, note_machine, versions
 from studio.training.memory_watch import MemoryWatch
 from studio.training.outcome import Outcome, no_better
@@ -215,7 +216,18 @@ class Attempt:
                     patience=self.config.early_stopping_patience,
                 )
             )
-        best = self.run.checkpoints / f"checkpoint-{self.outcome.metrics['best_step']}"
+        best = checkpoint_folder(trainer.args, self.outcome.metrics["best_step"])
+        if not self.world.share(best.is_dir()):  # somebody removed it
+            trainer.state.best_global_step = None
+            self._sum_up(trainer, callback, course.metric)
+            lost, best = best, checkpoint_folder(trainer.args, self.outcome.step)
+            self._warn(
+                Message(
+                    "{lost}, the best checkpoint, is gone: the model is made of the last one, {last}.",
+                    lost=lost.name,
+                    last=best.name,
+                )
+            )
         self._choose_strength(trainer, best, ready)
         if (warning := no_better(self.outcome.metrics)) is not None:
             self._warn(warning)

@@ -39,6 +39,12 @@ def step_of(checkpoint: Path | None) -> int:
     return int(checkpoint.name.rpartition("-")[2]) if checkpoint else 0
 
 
+def best_checkpoint(last: Path) -> Path:
+    """The best when the last was written: itself where none was evaluated."""
+    best = (_state(last) or {}).get("best_global_step") or step_of(last)
+    return last.with_name(f"checkpoint-{best}")
+
+
 def has_evaluated(checkpoint: Path) -> bool:
     """Whether the evaluation of that very step is recorded in it."""
     state = _state(checkpoint) or {}

@@ -95,11 +95,11 @@ class GuardedTrainer(Seq2SeqTrainer):
 
     def _put_in_place(self, written: Path, place: Path) -> None:
         """Renames what all processes have written, on every machine; their disk may be a shared one."""
-        best = Path(self.state.best_model_checkpoint or "")
-        if best.parent.name == WRITING:  # the base class looks where it writes
-            self.state.best_model_checkpoint = str(place.with_name(best.name))
-            if self.args.should_save:
-                self.state.save_to_json(str(written / STATE_FILE))
+        best = self.state.best_global_step
+        # The base class looks where it writes, and where the run began: its home may have been moved.
+        self.state.best_model_checkpoint = str(checkpoint_folder(self.args, best)) if best else None
+        if self.args.should_save:
+            self.state.save_to_json(str(written / STATE_FILE))
         self.world.any(False)
         if self.world.is_main:
             put_in_place(written, place)
@@ -109,12 +109,8 @@ class GuardedTrainer(Seq2SeqTrainer):
         if self.world.is_first_here:
             shutil.rmtree(written.parent, ignore_errors=True)
         if self.args.should_save:
-            rotate_checkpoints(
-                str(place.parent),
-                self.args.save_total_limit,
-                self.state.best_model_checkpoint,
-                use_mtime=True,
-            )
+            limit, best_place = self.args.save_total_limit, self.state.best_model_checkpoint
+            rotate_checkpoints(str(place.parent), limit, best_place, use_mtime=True)
 
     def _require_finite(self, model: Any) -> None:
         """Weights that are no numbers any more would replace the last good checkpoint."""

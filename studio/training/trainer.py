@@ -346,8 +346,8 @@ class WhisperTrainer(GuardedTrainer):
         metrics: dict[str, float] = super()._evaluate(
             trial, ignore_keys_for_eval, skip_scheduler and not is_owed
         )
-        if is_owed and self._determine_best_metric(metrics, trial):
-            self.state.best_model_checkpoint = str(checkpoint_folder(self.args, self.state.global_step))
+        if is_owed:
+            self._determine_best_metric(metrics, trial)
         return metrics
 
     def save_interrupted(self) -> None:

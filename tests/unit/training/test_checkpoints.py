@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,19 @@ import torch
 from transformers import Seq2SeqTrainingArguments, TrainerCallback, WhisperForConditionalGeneration
 
 from studio.errors import RunError
+from studio.files import read_json, write_json
+from studio.runs.disk import remove_checkpoints
 from studio.training import checkpoints
-from studio.training.checkpoints import WRITING, complete_checkpoints, last_checkpoint, put_in_place
+from studio.training.checkpoints import (
+    WRITING,
+    complete_checkpoints,
+    last_checkpoint,
+    put_in_place,
+)
 from studio.training.distributed.world import World
 from studio.training.guarded_trainer import GuardedTrainer
-from tests.unit.training.attempts import Runs
+from studio.training.run_dir import RunDir
+from tests.unit.training.attempts import Runs, attempt, told
 
 
 class Watch(threading.Thread):
@@ -93,6 +102,40 @@ def test_a_run_goes_on_from_the_checkpoint_before_one_that_was_cut_short(runs: R
     cut.write_bytes(cut.read_bytes()[:-100])
     assert last_checkpoint(run.checkpoints) == before
     assert runs.carry_out(run).state == "finished"
+
+
+@pytest.fixture
+def stopped(runs: Runs) -> RunDir:
+    """A run that was stopped at step 5, of which the checkpoint of step 3 is, and stays, the best."""
+    run = runs.new(save_steps=1, save_total_limit=2)
+    runs.carry_out(run, stop_at=5)
+    state = run.checkpoints / "checkpoint-5" / "trainer_state.json"
+    write_json(state, {**read_json(state), "best_metric": -1.0})
+    return run
+
+
+def test_the_best_checkpoint_stays_where_checkpoints_are_removed(runs: Runs, stopped: RunDir) -> None:
+    remove_checkpoints(stopped, keep_last=True)
+    kept = [folder.name for folder in complete_checkpoints(stopped.checkpoints)]
+    assert kept == ["checkpoint-3", "checkpoint-5"]
+    outcome = runs.carry_out(stopped)
+    assert (outcome.state, outcome.metrics["best_step"]) == ("finished", 3)
+
+
+def test_the_best_checkpoint_stays_in_a_home_that_was_moved(stopped: RunDir, runs: Runs) -> None:
+    moved = replace(runs.settings, home=runs.settings.home.with_name("moved"))
+    runs.settings.home.rename(moved.home)
+    run = RunDir(moved.runs / stopped.run_id)
+    outcome = attempt(moved, run)
+    assert (outcome.state, outcome.metrics["best_step"]) == ("finished", 3)
+
+
+def test_without_its_best_checkpoint_a_run_makes_its_model_of_the_last(runs: Runs, stopped: RunDir) -> None:
+    shutil.rmtree(stopped.checkpoints / "checkpoint-3")
+    outcome = runs.carry_out(stopped)
+    assert (outcome.state, outcome.metrics["best_step"]) == ("finished", 6)
+    texts = [warning["text"] for warning in told(stopped, "warning")]
+    assert any("checkpoint-3, the best checkpoint, is gone" in text for text in texts)
 
 
 def test_a_checkpoint_takes_the_place_of_what_is_there(tmp_path: Path) -> None:
