@@ -110,7 +110,7 @@ class GuardedTrainer(Seq2SeqTrainer):
             shutil.rmtree(written.parent, ignore_errors=True)
         if self.args.should_save:
             limit, best_place = self.args.save_total_limit, self.state.best_model_checkpoint
-            rotate_checkpoints(str(place.parent), limit, best_place, use_mtime=True)
+            rotate_checkpoints(str(place.parent), limit, best_place)  # by step: clocks are set back
 
     def _require_finite(self, model: Any) -> None:
         """Weights that are no numbers any more would replace the last good checkpoint."""

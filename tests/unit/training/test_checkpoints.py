@@ -1,5 +1,6 @@
 """Checkpoints are written aside and renamed: what is there is whole, and its weights are numbers."""
 
+import os
 import shutil
 import threading
 from dataclasses import replace
@@ -136,6 +137,17 @@ def test_without_its_best_checkpoint_a_run_makes_its_model_of_the_last(runs: Run
     assert (outcome.state, outcome.metrics["best_step"]) == ("finished", 6)
     texts = [warning["text"] for warning in told(stopped, "warning")]
     assert any("checkpoint-3, the best checkpoint, is gone" in text for text in texts)
+
+
+def test_the_latest_checkpoints_stay_whatever_the_clock_says(runs: Runs) -> None:
+    run = runs.new(eval_strategy="no", save_steps=1, save_total_limit=2)
+    runs.carry_out(run, stop_at=3)
+    for folder in run.checkpoints.iterdir():  # the clock has been set back by an hour since
+        late = folder.stat().st_mtime + 3600
+        os.utime(folder, (late, late))
+    runs.carry_out(run, stop_at=5)
+    steps = [folder.name for folder in complete_checkpoints(run.checkpoints)]
+    assert steps == ["checkpoint-4", "checkpoint-5"]
 
 
 def test_a_checkpoint_takes_the_place_of_what_is_there(tmp_path: Path) -> None:
