@@ -15,6 +15,7 @@ from studio.options.arguments import options_given
 from studio.options.trainer_flags import TRAINER
 from studio.options.training import TrainingConfig
 from studio.runs.manager import JobState, with_absolute_paths
+from studio.runs.status import RunStatus
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.distributed.slurm import slurm_script
@@ -35,7 +36,7 @@ def parser() -> Parser:
     made.flag("plan", "Print clips, steps, memory and time of the run, and exit.")
     made.flag("print_command", "Print the command that starts the run, and exit.")
     made.option("write_slurm", "Write a Slurm script for the run, and exit.", metavar="FILE")
-    made.flag("resume", "Resume the latest run of this run_name, if it has not finished.")
+    made.flag("resume", "Resume the latest run of this name; without one, of this base, data and method.")
     made.foreign({_RESUME: TRAINER[_RESUME]})
     made.flag("json", "Print JSON.")
     made.add_run_options()
@@ -76,11 +77,11 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             say(f"Note: {note}")
         fetch_base(services, config)
         if is_resumed:
-            if unfinished := _unfinished(services, config):
+            if unfinished := _unfinished(services, config, named):
                 services.jobs.resume(unfinished, config)
                 say(f"Run {unfinished} goes on.")
                 return finish(services, unfinished, as_json=given.json, told=told)
-            say("No unfinished run has this run_name: a new one begins.")
+            say("No unfinished run matches: a new one begins.")
         run_id = services.jobs.submit(config)
         folder = RunDir(settings.runs / run_id)
         say(f"Run {run_id}, in {folder.path}")
@@ -142,10 +143,30 @@ def _is_resumed(asked: str | None, rest: list[str], runs: Path) -> bool:
     return False
 
 
-def _unfinished(services: Services, config: TrainingConfig) -> str | None:
-    """The latest run of the same name, if it can go on."""
-    same = [status for status in services.jobs.runs() if status.config.run_name == config.run_name]
-    return same[0].run_id if same and same[0].can_resume else None
+def _unfinished(services: Services, config: TrainingConfig, named: Collection[str]) -> str | None:
+    """The latest run of the same name, or without one of the same base, data and method, if it can go on.
+
+    Raises:
+        ConfigError: if that has other values of options that were `named`: a run keeps its own.
+    """
+    config = services.jobs.as_kept(config)
+
+    def differing(status: RunStatus, names: Collection[str]) -> list[str]:
+        """Which of these options the run has otherwise."""
+        return [name for name in names if getattr(status.config, name) != getattr(config, name)]
+
+    alike = ("run_name", *(() if config.run_name else ("base_model", "train_data", "method")))
+    same = next((status for status in services.jobs.runs() if not differing(status, alike)), None)
+    if same is None or not same.can_resume:
+        return None
+    if others := differing(same, sorted({*named} - {"main_process_ip", "main_process_port"})):
+        raise ConfigError(
+            "Run {run} has {options}, and keeps what it began with: leave these options out, or start a new "
+            "run without --resume.",
+            run=same.run_id,
+            options=", ".join(f"{name} {getattr(same.config, name)}" for name in others),
+        )
+    return same.run_id
 
 
 def fetch_base(services: Services, config: TrainingConfig) -> None:

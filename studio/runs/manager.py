@@ -118,9 +118,7 @@ class JobManager:
             raise RunError("{model} cannot be trained: {problem}", model=base.id, problem=base.problem)
         check_window(base)
         require_confined(config, self._settings)
-        config = with_absolute_paths(config)
-        base_model, adapter = self._full_name(config.base_model), self._full_name(config.adapter)
-        config = warm_started(replace(config, base_model=base_model, adapter=adapter), self._registry)
+        config = self.as_kept(config)
         check_output_dir(config, self._settings.home)
         check_processes(config, len(detected_gpus()), os.cpu_count() or 1)
         check_logger(config)
@@ -138,6 +136,16 @@ class JobManager:
             raise
         self._starter.wake()
         return run.run_id
+
+    def as_kept(self, config: TrainingConfig) -> TrainingConfig:
+        """The options as a run of them keeps them: whole names and paths, and an adapter's own shape.
+
+        Raises:
+            ModelNotFoundError, ConfigError, AdapterMismatchError: as `submit`.
+        """
+        config = with_absolute_paths(config)
+        base_model, adapter = self._full_name(config.base_model), self._full_name(config.adapter)
+        return warm_started(replace(config, base_model=base_model, adapter=adapter), self._registry)
 
     def stop(self, run_id: str) -> None:
         """Asks a run to save a checkpoint and end; takes a waiting one out of the queue.

@@ -176,8 +176,8 @@ def why_interrupted(run: RunDir) -> RunError:
         return RunError("The worker ended without a result: it was killed, or the machine was switched off.")
     if is_killed(code):
         return RunError(
-            "The worker was killed, probably for memory: make per_device_train_batch_size smaller or turn "
-            "gradient_checkpointing on before you resume."
+            "The worker was killed, probably for memory: start a new run with a smaller "
+            "per_device_train_batch_size or with gradient_checkpointing."
         )
     return RunError(
         "The worker ended without a result, with exit code {code}. Its log may say why.", code=code

@@ -472,7 +472,7 @@ def test_a_checkpoint_is_never_passed_over(run_studio: RunStudio, studio_home: P
     own = studio_home / "runs" / "mine" / "checkpoints" / "checkpoint-100"
     assert_refused(run_studio(*asked, flag, str(own)), "python -m studio runs resume mine")
     assert_no_run_was_made(studio_home)
-    new = "No unfinished run has this run_name: a new one begins."
+    new = "No unfinished run matches: a new one begins."
     for words in (["--resume"], [flag], [f"{flag}=True"], [flag, "true"]):
         done = run_studio(*asked, *words, "--run_name", "none")
         assert done.returncode == 0 and new in done.stderr, done.stderr
@@ -480,6 +480,18 @@ def test_a_checkpoint_is_never_passed_over(run_studio: RunStudio, studio_home: P
     for words in ([f"{flag}="], [f"{flag}=None"], [flag, "False"]):
         done = run_studio(*asked, *words)
         assert done.returncode == 0 and not done.stderr.startswith("No"), done.stderr
+
+
+def test_a_run_goes_on_only_with_the_options_that_it_has(run_studio: RunStudio, studio_home: Path) -> None:
+    asked = ["train", "--base_model", "demo", "--train_data", "demo", "--learning_rate", "1e-3", "--no_wait"]
+    run_id = run_studio(*asked).stdout.strip()
+    assert run_studio("runs", "stop", run_id).returncode == 0
+    for words in (["--method", "full"], ["--run_name", "other"], ["--train_data", "demo,demo"]):
+        other = run_studio(*asked, "--resume", *words)
+        assert other.returncode == 0 and "a new one begins" in other.stderr, other.stderr
+        run_studio("runs", "delete", other.stdout.strip(), "--yes")
+    refused = run_studio(*asked, "--resume", "--num_train_epochs", "9", "--learning_rate", "2e-3")
+    assert_refused(refused, f"Run {run_id} has learning_rate 0.001, num_train_epochs 4.0", "start a new run")
 
 
 def test_a_command_of_whisper_finetune_s_evaluation_is_understood(run_studio: RunStudio) -> None:
