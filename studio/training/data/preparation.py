@@ -150,15 +150,25 @@ def _place_after(text: str, letters: int) -> int:
     """The place behind so many letters, and behind the marks that follow them without a space."""
     place = 0
     while place < len(text) and (letters > 0 or not (text[place].isspace() or _letters(text[place]))):
-        letters -= len(_letters(text[place]))
-        place += 1
+        end = place + 1
+        while end < len(text) and _is_one(text[place:end], text[end]):
+            end += 1
+        letters -= len(_letters(text[place:end]))
+        place = end
     return place
+
+
+def _is_one(text: str, following: str) -> bool:
+    """Whether the following sign makes one letter with the text, as an accent does that is written apart."""
+    return _plain(text + following) != _plain(text) + _plain(following)
+
+
+_plain = partial(unicodedata.normalize, "NFKC")
 
 
 def _letters(text: str) -> str:
     """Letters, digits and their accents, whatever their case and width."""
-    plain = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(letter for letter in plain if unicodedata.category(letter)[0] in "LNM")
+    return "".join(letter for letter in _plain(text).casefold() if unicodedata.category(letter)[0] in "LNM")
 
 
 _AROUND = 8

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 import torch
@@ -142,6 +143,17 @@ def test_a_run_learns_with_previous_text_and_packed_clips(
     [
         ("Turn it on, please!", [" turn it on", " Please."], ["Turn it on,", "please!"]),
         ("打开灯，好吗？", ["打开灯", "好吗"], ["打开灯，", "好吗？"]),
+        (
+            "Cafe\u0301 ferme\u0301. Alle\u0301!",
+            ["Café fermé.", " Allé!"],
+            ["Cafe\u0301 ferme\u0301.", "Alle\u0301!"],
+        ),
+        (
+            normalize("NFD", "안녕 여러분."),
+            ["안녕", " 여러분."],
+            [normalize("NFD", "안녕"), normalize("NFD", "여러분.")],
+        ),
+        ("ｶﾞｷﾞｸﾞ", ["ガギ", "グ"], ["ｶﾞｷﾞ", "ｸﾞ"]),
         ("turn it on", [" turn it off"], []),
         ("turn it on", [], []),
     ],
