@@ -63,6 +63,8 @@ class RunForecast:
     """
     shared: Message | None = None
     """Which clips stand in the training and the test list, as far as files here tell it."""
+    warmup: Message | None = None
+    """Says so where the warm-up is as long as the run, or longer."""
 
     @property
     def memory_bytes(self) -> int | None:
@@ -92,6 +94,8 @@ class RunForecast:
             told.append((Message("Clips"), Message("{count:,}", count=self.clips)))
         if self.steps is not None:
             told.append((Message("Steps"), Message("{count:,}", count=self.steps)))
+        if self.warmup is not None:
+            told.append((Message("Warm-up"), self.warmup))
         if self.estimate is not None:
             shares = {"part": self.estimate.trainable_parameters, "whole": self.estimate.all_parameters}
             told.append((Message("Trained parameters"), Message("{part:,} of {whole:,}", **shares)))
@@ -123,6 +127,7 @@ class RunForecast:
             "gpu": self.gpu.name if self.gpu else None,
             "verdict": self.verdict,
             "seconds": self.seconds,
+            "warmup": str(self.warmup) if self.warmup else None,
             "shared": str(self.shared) if self.shared else None,
         }
 
@@ -147,6 +152,7 @@ def plan_run(config: TrainingConfig, services: Services) -> RunForecast:
         gpu,
         _seconds(config, schedule, services.jobs) if schedule else None,
         _of_lists(_shared, config),
+        schedule.warmup_note(config) if schedule else None,
     )
 
 

@@ -28,6 +28,8 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 }
 """Scheduler → the names of its values (`transformers.optimization`)."""
 
+WITHOUT_WARMUP = ("constant", "reduce_lr_on_plateau", "greedy")
+"""To which `warmup_steps` mean nothing."""
 _DECAY_SHARE = 0.1
 """Of the steps: what warmup-stable-decay falls in (Hägele et al., "Scaling Laws and Compute-Optimal Training
 Beyond Fixed Training Durations", section 4: 10 to 20 %)."""

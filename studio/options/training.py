@@ -547,7 +547,6 @@ class TrainingConfig:
         "Warm-up",
         "Steps of warm-up; below 1, a share of all steps.",
         bounds=(0, 10**7),
-        for_trainer=True,
         in_probe=0,
     )
     lr_scheduler_type: str = option(

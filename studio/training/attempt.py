@@ -195,6 +195,8 @@ class Attempt:
         max_steps = course.schedule.max_steps
         model = self._prepared(base, max_steps)
         course.tell(model, ready.precision, self.world, self.events)
+        if (note := course.schedule.warmup_note(self.config)) is not None:
+            self._warn(note)
         trainer, callback = self._trainer(model, ready, course)
         trainer.args.eval_on_start = start.evaluates_first(self.config, course.schedule)
         self.outcome.max_steps = max_steps
@@ -277,7 +279,7 @@ class Attempt:
         arguments = training_arguments(
             config,
             course.learning_rate,
-            course.schedule.max_steps,
+            course.schedule,
             self.run.checkpoints,
             ready.precision,
             course.metric,

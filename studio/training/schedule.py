@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from studio.messages import Message
+from studio.options.schedulers import WITHOUT_WARMUP
 from studio.options.training import TrainingConfig
 
 
@@ -26,6 +28,22 @@ class Schedule:
     def interval(self, steps: float) -> int:
         """Whole steps of an interval, which below 1 is a share of all steps."""
         return math.ceil(steps * self.max_steps) if steps < 1 else int(steps)
+
+    def warmup(self, config: TrainingConfig) -> int:
+        """Steps in which the learning rate rises: at least one is left that has it whole."""
+        return min(self.interval(config.warmup_steps), self.max_steps - 1)
+
+    def warmup_note(self, config: TrainingConfig) -> Message | None:
+        """Says so where as many steps of warm-up were asked for as the run has, or more."""
+        if config.warmup_steps < max(1, self.max_steps) or config.lr_scheduler_type in WITHOUT_WARMUP:
+            return None
+        return Message(
+            "warmup_steps {asked:g} leaves no step of {all} with the whole learning rate: it rises in "
+            "{steps}.",
+            asked=config.warmup_steps,
+            all=self.max_steps,
+            steps=self.warmup(config),
+        )
 
     def _between_evaluations(self, config: TrainingConfig) -> int:
         return self.steps_per_epoch if config.eval_strategy == "epoch" else self.interval(config.eval_steps)

@@ -10,6 +10,7 @@ from studio.options.schedulers import scheduler_values
 from studio.options.training import FIELDS, TrainingConfig
 from studio.training.adapters import Precision, checkpointing_options
 from studio.training.distributed.sharding import sharding_arguments
+from studio.training.schedule import Schedule
 
 _NEVER = 10**9
 """Steps between things that are not to happen by themselves."""
@@ -18,21 +19,18 @@ _NEVER = 10**9
 def training_arguments(
     config: TrainingConfig,
     learning_rate: float,
-    max_steps: int,
+    schedule: Schedule,
     checkpoints: Path,
     precision: Precision,
     metric: str,
     log_name: str,
 ) -> Seq2SeqTrainingArguments:
-    """The trainer's own arguments.
-
-    `max_steps` are those that the run will have, by which some schedules of the learning rate are planned.
-    """
+    """The trainer's own arguments; by the steps that the run will have, its learning rate is planned."""
     has_gpu = torch.cuda.is_available()
     return Seq2SeqTrainingArguments(
         output_dir=str(checkpoints),
         **{name: getattr(config, name) for name, f in FIELDS.items() if f.metadata["for_trainer"]},
-        **_schedule(config, learning_rate, max_steps),
+        **_schedule(config, learning_rate, schedule),
         **_evaluation(config, metric),
         fp16=precision.name == "fp16",
         bf16=precision.name == "bf16",
@@ -55,12 +53,13 @@ def training_arguments(
     )
 
 
-def _schedule(config: TrainingConfig, learning_rate: float, max_steps: int) -> dict[str, Any]:
+def _schedule(config: TrainingConfig, learning_rate: float, schedule: Schedule) -> dict[str, Any]:
     return {
         "max_steps": config.max_steps if config.max_steps > 0 else -1,
         "learning_rate": learning_rate,
+        "warmup_steps": schedule.warmup(config),
         "lr_scheduler_kwargs": scheduler_values(
-            config.lr_scheduler_type, config.lr_scheduler_kwargs, learning_rate, max_steps
+            config.lr_scheduler_type, config.lr_scheduler_kwargs, learning_rate, schedule.max_steps
         ),
     }
 

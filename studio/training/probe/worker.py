@@ -137,6 +137,7 @@ def _trainer(
     from studio.training.events import EventLog
     from studio.training.learning_rate import learning_rate_for
     from studio.training.probe.clips import Silence, worst_clips
+    from studio.training.schedule import Schedule
     from studio.training.stop import StopSignal
     from studio.training.trainer import TrainerParts, WhisperTrainer
     from studio.training.trainer_arguments import training_arguments
@@ -144,8 +145,9 @@ def _trainer(
     transformers = transformers_library()
     d = question.dimensions
     rate = learning_rate_for(config, d.d_model)
+    schedule = Schedule(STEPS, STEPS)
     arguments: Any = training_arguments(
-        config, rate, STEPS, folder / "checkpoints", precision, "wer", "probe"
+        config, rate, schedule, folder / "checkpoints", precision, "wer", "probe"
     )
     arguments.save_strategy = "no"
     events, stop = EventLog(folder / "events.jsonl"), StopSignal(folder / "stop")

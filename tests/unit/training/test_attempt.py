@@ -213,6 +213,15 @@ def test_without_evaluation_the_last_step_is_kept(runs: Runs) -> None:
     assert "eval" not in kinds(run)
 
 
+def test_a_run_reaches_its_learning_rate_whatever_the_warm_up(runs: Runs) -> None:
+    run = runs.finished(
+        eval_strategy="no", max_steps=3, warmup_steps=3.0, lr_scheduler_type="polynomial", learning_rate=0.01
+    )
+    assert [step["learning_rate"] for step in told(run, "step")] == [0, 0.005, 0.01]
+    (warning,) = told(run, "warning")
+    assert warning["text"].startswith("warmup_steps 3 leaves no step of 3")
+
+
 def test_evaluation_by_steps_ends_with_one(runs: Runs) -> None:
     run = runs.finished(eval_strategy="steps", eval_steps=2, max_steps=5)
     assert list(evaluations(run)) == [2, 4, 5]

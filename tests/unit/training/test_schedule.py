@@ -1,5 +1,7 @@
 """Steps are counted as the trainer counts them."""
 
+from dataclasses import replace
+
 import pytest
 
 from studio.options.training import TrainingConfig
@@ -44,3 +46,18 @@ def test_when_a_run_evaluates() -> None:
     assert steps(TrainingConfig(eval_delay=1.5)) == [6, 8]
     assert steps(TrainingConfig(eval_delay=9)) == [8]
     assert steps(TrainingConfig(eval_strategy="steps", eval_steps=2, eval_delay=4)) == [4, 6, 8]
+
+
+@pytest.mark.parametrize(
+    ("asked", "max_steps", "warmup", "is_said"),
+    [(0.1, 100, 10, False), (0.1, 1, 0, False), (0.95, 10, 9, False), (9, 10, 9, False), (10, 10, 9, True)],
+)
+def test_some_step_has_the_whole_learning_rate(
+    asked: float, max_steps: int, warmup: int, is_said: bool
+) -> None:
+    schedule, config = Schedule(10, max_steps), TrainingConfig(warmup_steps=asked)
+    assert schedule.warmup(config) == warmup
+    note = schedule.warmup_note(config)
+    assert (note is not None) is is_said
+    assert note is None or str(note).startswith("warmup_steps 10 leaves no step of 10 with the whole")
+    assert schedule.warmup_note(replace(config, lr_scheduler_type="constant")) is None
