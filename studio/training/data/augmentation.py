@@ -4,8 +4,8 @@ What is done to a clip follows from the seed, the epoch and the clip's number al
 same as an unbroken one, whatever process reads the clip. Sounds are mono float32 at 16 kHz, (samples,).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE, SOUND_FILES, read_audio
-from studio.errors import ConfigError, StudioError
+from studio.errors import AudioError, ConfigError, StudioError
 from studio.files import files_below, read_json, user_path
+from studio.messages import Message
 from studio.options.arguments import config_from_dict, config_to_dict
 from studio.options.training import TrainingConfig
 from studio.settings import Settings
@@ -23,6 +24,8 @@ from studio.transcription.windows import WINDOW_SECONDS
 
 Samples = NDArray[np.float32]
 
+_LISTENED_TO_SECONDS = 1.0
+"""Of a file of noise, to know whether it can be read."""
 _TELEPHONE: tuple[int, ...] = (8000,)
 _LEAST_MASKS = 2
 """`mask_time_min_masks` of `WhisperConfig`."""
@@ -81,6 +84,29 @@ class Augmentation:
         if config.augment_config_path:
             config, rates, bands = _with_foreign_options(config, user_path(config.augment_config_path))
         return cls(config, rates, bands, _noise_files(config))
+
+    def with_readable_noises(self, warn: Callable[[Message], None]) -> "Augmentation":
+        """Without the files of noise that cannot be read: `warn` is told.
+
+        Raises:
+            ConfigError: if none can.
+        """
+        problems: dict[Path, AudioError] = {}
+        for path in self.noises:
+            try:
+                read_audio(path, None, _LISTENED_TO_SECONDS)
+            except AudioError as error:
+                problems[path] = error
+        noises = tuple(path for path in self.noises if path not in problems)
+        if problems:
+            _require(noises, self.config)
+            reason = next(iter(problems.values()))
+            warn(
+                Message(
+                    "{count} files of noise_dir are left out: {reason}", count=len(problems), reason=reason
+                )
+            )
+        return replace(self, noises=noises)
 
     @property
     def changes_sound(self) -> bool:
@@ -226,14 +252,19 @@ def _spans(length: int, prob: float, span: int, rng: np.random.Generator) -> lis
 def _noise_files(config: TrainingConfig) -> tuple[Path, ...]:
     if not config.noise_dir:
         return ()
-    folder = user_path(config.noise_dir)
-    found = tuple(files_below(folder, SOUND_FILES))
-    if not found:
-        raise ConfigError(
-            "noise_dir {folder} has no sound file: name a folder with recordings of noise, or none.",
-            folder=folder,
-        )
+    every = files_below(user_path(config.noise_dir), SOUND_FILES)
+    found = tuple(path for path in every if not path.name.startswith("."))  # "._x.wav" of a Mac is no sound
+    _require(found, config)
     return found
+
+
+def _require(noises: Sequence[Path], config: TrainingConfig) -> None:
+    if not noises:
+        raise ConfigError(
+            "noise_dir {folder} has no sound file that can be read: name a folder with recordings of noise, "
+            "or none.",
+            folder=user_path(config.noise_dir),
+        )
 
 
 @lru_cache(maxsize=64)

@@ -273,7 +273,7 @@ def prepare(
         examples = packed(source.train_examples, decoder.tokens_of, config.max_audio_len, longest)
         source = replace(source, train_examples=examples)
     data = label_data(source, config, decoder.tokens, decoder.tokens_of, detected, longest)
-    features = _features(data, config, decoder)
+    features = _features(data, config, decoder, events)
     data = _those_with_features(data, features, stop)
     for clips, name in ((data.train, config.train_data), (data.evaluation, source.eval_source)):
         require(clips, name, data.problems)
@@ -308,13 +308,16 @@ def _usable(
     )
 
 
-def _features(data: TrainingData, config: TrainingConfig, decoder: TransformersModel) -> FeatureSource:
+def _features(
+    data: TrainingData, config: TrainingConfig, decoder: TransformersModel, events: EventLog
+) -> FeatureSource:
     """What makes the clips' features, and keeps them if they are not too many."""
     every = joined([data.train, data.evaluation])
     keep = fits_in_memory(every, decoder.extractor.feature_size * config.processes_per_machine)
     # Features are masked where they are made, by the run's own seed: not by the model once more.
     decoder.model.config.apply_spec_augment = False
-    return FeatureSource(decoder.extractor, keep, Augmentation.of(config))
+    augmentation = Augmentation.of(config).with_readable_noises(events.warn)
+    return FeatureSource(decoder.extractor, keep, augmentation)
 
 
 def _those_with_features(data: TrainingData, features: FeatureSource, stop: StopSignal) -> TrainingData:

@@ -158,6 +158,21 @@ def test_a_folder_without_noise_is_refused(tmp_path: Path) -> None:
         Augmentation.of(TrainingConfig(noise_dir=str(tmp_path)))
 
 
+def test_noises_that_cannot_be_read_are_left_out_and_told(tmp_path: Path) -> None:
+    for name in ("a.wav", "b.wav", "._hum.wav"):
+        (tmp_path / name).write_bytes(b"RIFF no sound")
+    told: list[str] = []
+    folder = Augmentation.of(TrainingConfig(noise_dir=str(tmp_path)))
+    with pytest.raises(ConfigError, match="has no sound file that can be read"):
+        folder.with_readable_noises(lambda message: told.append(str(message)))
+    soundfile.write(tmp_path / "hum.wav", TONE, 16_000)
+    folder = Augmentation.of(TrainingConfig(noise_dir=str(tmp_path)))
+    heard = folder.with_readable_noises(lambda message: told.append(str(message)))
+    assert [path.name for path in heard.noises] == ["hum.wav"]
+    (said,) = told
+    assert said.startswith("2 files of noise_dir are left out: ") and str(tmp_path / "a.wav") in said
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_resumed_run_with_augmentation_equals_an_unbroken_one(workers: int, runs: Runs) -> None:
     changes = {**ALL, "dataloader_num_workers": workers}
