@@ -38,7 +38,7 @@ from studio.training.memory_watch import MemoryWatch
 from studio.training.outcome import Outcome, no_better
 from studio.training.plan import has_deepspeed, rehearses
 from studio.training.preflight import check_logger
-from studio.training.record import evaluations, has_begun, learning_rate_of, started_by
+from studio.training.record import data_hash_of, evaluations, has_begun, learning_rate_of, started_by
 from studio.training.retry import read_retries, with_retries
 from studio.training.run_dir import RunDir
 from studio.training.run_plan import RunPlan
@@ -154,6 +154,14 @@ class Attempt:
         config = self.config = warm_started(config, self.registry)
         self._phase(RunPhase.READING_DATA)
         source = read_source(config, self.stop.check)
+        if data_hash_of(self.run) not in (None, source.data_hash):
+            self._warn(
+                Message(
+                    "{source} has changed since the run was stopped: it goes on with other clips. Where a "
+                    "part of them is kept back for evaluation, it may have learned from some of that.",
+                    source=config.train_data,
+                )
+            )
         shared = shared_clips(source.train_examples, source.eval_examples)
         self.learned = frozenset(source.eval_examples[place] for place in shared.places)
         if shared.count:

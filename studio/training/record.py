@@ -1,5 +1,6 @@
 """What the events of a run say about what it has done so far."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from studio.files import read_json
@@ -7,14 +8,24 @@ from studio.training.events import read_events
 from studio.training.run_dir import RunDir
 
 
+def _told(run: RunDir, kind: str) -> list[Mapping[str, Any]]:
+    return [event for event in read_events(run.events)[0] if event["kind"] == kind]
+
+
 def has_begun(run: RunDir) -> bool:
     """Whether a worker got as far as data before this one."""
-    return any(event["kind"] == "data" for event in read_events(run.events)[0])
+    return bool(_told(run, "data"))
+
+
+def data_hash_of(run: RunDir) -> str | None:
+    """Hash of what the latest attempt learned from; None if there was none, or of an older studio."""
+    hashes = [event.get("data_hash") for event in _told(run, "data")]
+    return hashes[-1] if hashes else None
 
 
 def learning_rate_of(run: RunDir) -> float | None:
     """The rate that the run was planned with; None if it was never planned."""
-    rates = [event.get("learning_rate") for event in read_events(run.events)[0] if event["kind"] == "plan"]
+    rates = [event.get("learning_rate") for event in _told(run, "plan")]
     return rates[-1] if rates else None
 
 

@@ -365,6 +365,7 @@ def _report(
         eval_samples=len(data.evaluation),
         train_hours=data.train_hours,
         eval_source=source.eval_source,
+        data_hash=source.data_hash,
         languages=list(data.languages),
         detected_language=detected,
         made_times=made_times,

@@ -133,6 +133,19 @@ def test_a_resumption_on_another_machine_says_that_numbers_may_differ(runs: Runs
     assert warning["template"].format(**warning["values"]) == warning["text"]
 
 
+def test_a_resumption_over_another_list_says_so_once(runs: Runs, tmp_path: Path) -> None:
+    manifest = make_tones(tmp_path, count=12)
+    rows = manifest.read_text(encoding="utf-8")
+    manifest.write_text("".join(rows.splitlines(keepends=True)[:11]), encoding="utf-8")
+    run = runs.new(train_data=str(manifest))
+    runs.carry_out(run, stop_at=2)
+    manifest.write_text(rows, encoding="utf-8")
+    runs.carry_out(run, stop_at=3)
+    runs.carry_out(run, stop_at=4)
+    (warning,) = told(run, "warning")
+    assert warning["text"].startswith(f"{manifest} has changed since the run was stopped")
+
+
 def test_a_stop_during_an_evaluation_makes_up_for_it_when_resumed(runs: Runs) -> None:
     unbroken = runs.finished("unbroken", **RANDOM)
     best = read_json(unbroken.checkpoints / "checkpoint-6" / "trainer_state.json")["best_global_step"]
