@@ -3,7 +3,7 @@
 import hashlib
 import random
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 
 from studio.dataset.manifest import Example, Manifest, RowProblem, read_manifest
 from studio.dataset.sequences import chosen, joined
+from studio.dataset.shared import ends_of
 from studio.dataset.usable import (
     HEARD_AT_ONCE,
     Judged,
@@ -225,48 +226,54 @@ def _split(
 def _held_groups(examples: Sequence[Example], count: int, rng: random.Random) -> set[int]:
     """Places to keep back so that no speaker, recording or copy of a clip is on both sides.
 
-    Empty where nothing ties clips together, or where the ties leave no fair part.
+    Where that ties all clips together, a clip counts with its speaker alone, or with its recording if nobody
+    is named. Empty where nothing ties clips together, or where the ties leave no fair part.
     """
-    groups = defaultdict(list)
-    for place, key in enumerate(_ties(examples)):
-        groups[key].append(place)
-    if len(groups) == len(examples):
-        return set()
-    waiting = list(groups.values())
-    rng.shuffle(waiting)
-    held: set[int] = set()
-    for group in waiting:
-        if len(held) + len(group) <= count:
-            held.update(group)
-    if not held:
+    ties = list(_ties(examples))
+    for firsts in dict.fromkeys((_first_tied(ties), _first_tied([tie[:1] for tie in ties]))):
+        groups = defaultdict(list)
+        for place, first in enumerate(firsts):
+            groups[first].append(place)
+        if len(groups) == len(examples):
+            break
+        waiting = list(groups.values())
+        rng.shuffle(waiting)
+        held: set[int] = set()
+        for group in waiting:
+            if len(held) + len(group) <= count:
+                held.update(group)
         smallest = min(waiting, key=len)
-        if len(smallest) <= _LARGEST_GROUP * len(examples):
+        if not held and len(smallest) <= _LARGEST_GROUP * len(examples):
             held.update(smallest)
-    return held
+        if held:
+            return held
+    return set()
 
 
-def _ties(examples: Sequence[Example]) -> Iterator[int | str]:
-    """For each clip what it shares with those that must stay on its side: speaker, recording, or content."""
-    sizes: dict[int, int] = defaultdict(int)
+def _ties(examples: Sequence[Example]) -> Iterator[tuple[Hashable, ...]]:
+    """For each clip what it shares with those that must stay on its side: speaker, and file or its copies."""
+    paths: dict[int, set[Path]] = defaultdict(set)
     for example in examples:
-        sizes[hash((example.audio_bytes, example.text))] += 1
-    for place, example in enumerate(examples):
-        if example.speaker:
-            yield f"speaker {example.speaker}"
-        elif example.start_seconds is not None or example.end_seconds is not None:
-            yield f"file {example.audio_path}"
-        elif sizes[hash((example.audio_bytes, example.text))] > 1:
-            yield f"content {_content(example.audio_path)}"
-        else:
-            yield place
+        paths[example.audio_bytes].add(example.audio_path)
+    for example in examples:
+        file = ends_of(example) if len(paths[example.audio_bytes]) > 1 else example.audio_path
+        yield (f"speaker {example.speaker}", file) if example.speaker else (file,)
 
 
-def _content(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "blake2b").hexdigest()
-    except OSError:
-        return str(path)  # it is named with its reason when it is read for training
+def _first_tied(ties: Sequence[Sequence[Hashable]]) -> tuple[int, ...]:
+    """For each clip the first one that it is tied to, through however many others."""
+    before, known = list(range(len(ties))), dict[Hashable, int]()
+
+    def first(place: int) -> int:
+        while before[place] != place:
+            before[place] = place = before[before[place]]
+        return place
+
+    for place, own in enumerate(ties):
+        for tie in own:
+            one, other = sorted((first(known.setdefault(tie, place)), first(place)))
+            before[other] = one
+    return tuple(map(first, range(len(ties))))
 
 
 def require(rows: Sequence[object], source: str, problems: Sequence[RowProblem]) -> None:

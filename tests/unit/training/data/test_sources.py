@@ -157,6 +157,43 @@ def test_copies_of_a_clip_are_on_one_side(tmp_path: Path) -> None:
     assert evaluated and not trained & evaluated
 
 
+def test_clips_are_tied_by_recordings_and_copies_whoever_speaks(tmp_path: Path) -> None:
+    manifest = make_tones(tmp_path, count=10)
+    for number in range(10):
+        shutil.copy(tmp_path / f"tone{number}.wav", tmp_path / f"copy{number}.wav")
+    rows = [
+        {
+            "audio": f"{name}{n}.wav",
+            "start_time": at,
+            "end_time": at + 0.4,
+            "text": f"{name} {at}",
+            "speaker": who,
+        }
+        for n in range(10)
+        for name, at, who in (("tone", 0.0, f"a{n}"), ("tone", 0.5, f"b{n}"), ("copy", 0.5, f"c{n}"))
+    ]
+    write_rows(manifest, rows)
+    source = split(manifest)
+    heard = [
+        {example.audio_path.name[4] for example in part}
+        for part in (source.train_examples, source.eval_examples)
+    ]
+    assert len(source.eval_examples) == 6 and not heard[0] & heard[1]
+
+
+def test_where_one_voice_is_in_all_recordings_the_others_are_on_one_side(tmp_path: Path) -> None:
+    manifest = make_tones(tmp_path, count=10)
+    rows = [
+        {"audio": f"tone{n}.wav", "start_time": at, "end_time": at + 0.4, "text": "x", "speaker": who}
+        for n in range(10)
+        for at, who in ((0.0, "agent"), (0.3, f"caller {n}"), (0.6, f"caller {n}"))
+    ]
+    write_rows(manifest, rows)
+    source = split(manifest)
+    assert len(source.eval_examples) == 6
+    assert not {e.speaker for e in source.train_examples} & {e.speaker for e in source.eval_examples}
+
+
 def test_several_manifests_are_one_for_the_page_and_the_check(two: str) -> None:
     first = Path(two.split(",")[0])
     first.write_text(first.read_text(encoding="utf-8") + "not json\n", encoding="utf-8")
