@@ -13,7 +13,7 @@ from typing import Any
 from studio.dataset.audio import audio_duration
 from studio.errors import DataError
 from studio.files import storage_errors
-from studio.transcription.captions import FORMATS, CaptionLayout, render, safe_stem
+from studio.transcription.captions import FORMATS, CaptionLayout, render
 from studio.transcription.engine import EngineChoice, TranscribeOptions, Transcript
 from studio.transcription.results import ResultsFile, asked_mark
 from studio.transcription.transcription_jobs import distinct_stems
@@ -108,7 +108,7 @@ class Batch:
                 if row["error"]:
                     continue
                 transcript = Transcript.from_json(row)
-                stem = safe_stem(stems[Path(row["audio_path"])])
+                stem = stems[Path(row["audio_path"])]
                 for ending in FORMATS:
                     archive.writestr(f"{ending}/{stem}.{ending}", render(transcript, ending, layout))
         return whole.getvalue()

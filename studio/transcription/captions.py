@@ -93,12 +93,15 @@ def write(
     return path
 
 
-def safe_stem(text: str) -> str:
-    """`text` as a file name that every system takes: no path, no reserved or control character, no ending."""
+def safe_stem(text: str, ending: str = "") -> str:
+    """`text` as a file name that every system takes: no path, no reserved or control character. It is cut so
+    that there is room for the `ending`, such as `-2`.
+    """
     name = re.sub(
         r'[\x00-\x1f\x7f<>:"/\\|?*\u202a-\u202e\u2066-\u2069]', "_", unicodedata.normalize("NFC", text)
     )
-    name = name.encode("utf-8", "ignore")[:_LONGEST_NAME_BYTES].decode("utf-8", "ignore").strip(" .")
+    most = _LONGEST_NAME_BYTES - len(ending)
+    name = name.encode("utf-8", "ignore")[:most].decode("utf-8", "ignore").strip(" .") + ending
     return f"_{name}" if not name or _RESERVED_NAMES.match(name) else name
 
 

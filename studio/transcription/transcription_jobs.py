@@ -7,6 +7,7 @@ from typing import Any
 from studio.dataset.audio import SOUND_FILES, audio_duration, read_audio
 from studio.errors import ConfigError, DataError, StudioError
 from studio.files import files_below, user_path
+from studio.transcription.captions import safe_stem
 from studio.transcription.engine import (
     SCHEMA_VERSION,
     EngineChoice,
@@ -179,10 +180,16 @@ def _listed(path: Path) -> list[Path]:
 
 
 def distinct_stems(paths: Sequence[Path]) -> dict[Path, str]:
-    """Names for files made of recordings: numbered where recordings of several folders share one."""
-    seen: dict[str, int] = {}
+    """Names for files made of recordings (see `safe_stem`): numbered where several would have the same one,
+    also where upper and lower case are one.
+    """
     stems: dict[Path, str] = {}
+    last: dict[str, int] = {}
     for path in dict.fromkeys(paths):
-        count = seen[path.stem] = seen.get(path.stem, 0) + 1
-        stems[path] = f"{path.stem}-{count}" if count > 1 else path.stem
+        stem = name = safe_stem(path.stem)
+        while name.casefold() in last:
+            number = last[stem.casefold()] = last[stem.casefold()] + 1
+            name = safe_stem(path.stem, f"-{number}")
+        last[name.casefold()] = 1
+        stems[path] = name
     return stems

@@ -9,6 +9,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from studio.errors import DataError
 from studio.transcription.batch import Asked, Batch
 from studio.transcription.captions import FORMATS, CaptionLayout
@@ -95,9 +97,18 @@ def test_short_recordings_go_together_and_a_long_one_alone(
     assert list(groups([short, short, short, long, short], 2)) == [[short, short], [short], [long], [short]]
 
 
-def test_files_made_of_recordings_of_one_name_are_numbered() -> None:
-    paths = [Path("a/x.wav"), Path("b/x.wav"), Path("b/y.wav")]
-    assert list(distinct_stems(paths).values()) == ["x", "x-2", "y"]
+@pytest.mark.parametrize(
+    ("names", "stems"),
+    [
+        (["a/x", "b/x", "b/y"], ["x", "x-2", "y"]),
+        (["x", "x-2", "a/x", "b/x"], ["x", "x-2", "x-3", "x-4"]),
+        (["x", "a/x", "x-2"], ["x", "x-2", "x-2-2"]),
+        (["X", "a/x"], ["X", "x-2"]),
+        (["灯" * 50 + "上", "灯" * 50 + "下"], ["灯" * 40, "灯" * 39 + "-2"]),
+    ],
+)
+def test_files_made_of_recordings_of_one_name_are_numbered(names: list[str], stems: list[str]) -> None:
+    assert list(distinct_stems([Path(f"{name}.wav") for name in names]).values()) == stems
 
 
 def test_what_a_batch_is_told_is_kept_in_the_order_of_the_recordings(tmp_path: Path) -> None:
