@@ -182,13 +182,16 @@ def _ends(group: Sequence[Word], following: Word) -> bool:
 
 
 def _pieces(model: WindowModel, text: Sequence[int]) -> Iterator[tuple[str, int, int]]:
-    """The shortest runs of tokens that are whole characters: (text, first token, token after the last)."""
-    first = 0
+    """The shortest runs of tokens that are whole characters: (text, first token, token after the last).
+
+    Bytes that are none in the whole text, either, are U+FFFD; those at its end are left out.
+    """
+    whole, said, first = model.decoded(text).rstrip("\ufffd"), "", 0
     for after in range(1, len(text) + 1):
-        piece = model.decoded(text[first:after])
-        if "\ufffd" not in piece:
-            yield piece, first, after
-            first = after
+        so_far = model.decoded(text[:after])
+        if whole.startswith(so_far):
+            yield so_far[len(said) :], first, after
+            said, first = so_far, after
 
 
 def written_parts(piece: str) -> list[str]:

@@ -44,6 +44,12 @@ def test_chinese_is_a_word_a_character_also_where_a_token_holds_two_or_half_of_o
     ]
 
 
+def test_bytes_that_are_no_character_take_nothing_else_with_them() -> None:
+    light = "灯".encode()
+    found = words([" turn", light[:1], light[1:2], " it", " on", light[:1]])
+    assert spans(found) == [("turn\ufffd", 0.0, 1.0), ("it", 2.0, 4.0), ("on", 4.0, 5.0)]
+
+
 def test_english_among_chinese_stays_a_word() -> None:
     assert [word.text for word in words(["我用", "Wi", "nd", "ows", "吗", "？"], "zh")] == [
         "我", "用", "Windows", "吗？",
