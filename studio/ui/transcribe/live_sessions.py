@@ -139,11 +139,13 @@ class LiveSessions:
         """
         session = self._session(session_id)
         with session.lock:
-            session.seen = time.monotonic()
-            samples = _resampled(session, _samples(sound, rate), rate, is_last=is_last)
-            session.sound.add(samples)
-            text = session.live.feed(samples)
-            return session.live.finish() if is_last else text
+            try:
+                samples = _resampled(session, _samples(sound, rate), rate, is_last=is_last)
+                session.sound.add(samples)
+                text = session.live.feed(samples)
+                return session.live.finish() if is_last else text
+            finally:
+                session.seen = time.monotonic()
 
     def end(self, session_id: str) -> Spoken | None:
         """Forgets somebody, and gives what they said; None if nobody spoke under this id."""
@@ -166,9 +168,10 @@ class LiveSessions:
             return Spoken(transcript, session.sound.end())
 
     def _forget_idle(self) -> None:
-        """Sessions whose browser is gone, and beginnings that failed a while ago."""
+        """Sessions whose browser is gone, and beginnings that failed a while ago; a slow model is no sign."""
         earliest = time.monotonic() - IDLE_SECONDS
-        for gone in [key for key, one in self._sessions.items() if one.seen <= earliest]:
+        idle = [key for key, one in self._sessions.items() if one.seen <= earliest and not one.lock.locked()]
+        for gone in idle:
             self._sessions.pop(gone).sound.forget()
         self._beginnings = {
             key: one for key, one in self._beginnings.items() if one.error is None or one.seen > earliest
