@@ -1,8 +1,9 @@
 """Words while somebody speaks: the sound since the last pause is heard again and again as it grows.
 
-Words on which two hearings in a row agree are settled and do not change any more (LocalAgreement-2 of Liu et
-al. (2020), Low-latency sequence-to-sequence speech recognition and translation by partial hypothesis
-selection); those behind them are tentative. A pause settles everything before it, and lets its sound go.
+Words on which two hearings in a row agree are settled, and no more than their case, punctuation and times
+changes (LocalAgreement-2 of Liu et al. (2020), Low-latency sequence-to-sequence speech recognition and
+translation by partial hypothesis selection); those behind them are tentative. A pause settles everything
+before it for good, and lets its sound go.
 """
 
 from collections.abc import Callable, Sequence
@@ -107,7 +108,8 @@ class LiveTranscript:
         return [next(chinese) if language in CHINESE else segment for segment, language in heard]
 
     def _hear_again(self) -> None:
-        words, self.language = self._hear(self._sound)
+        words, language = self._hear(self._sound)
+        self.language = language or self.language  # a hearing without words knows none
         new, old = self._bare(words), self._bare(self._words)
         # What is settled stays, even where a later hearing would have it otherwise.
         kept = self._words[: self._agreed]

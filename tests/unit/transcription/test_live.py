@@ -57,7 +57,8 @@ def scripted(*hearings: str, language: str = "en", script: str = "auto") -> Live
 
     def hear(_sound: NDArray[np.float32]) -> tuple[Sequence[Word], str]:
         text = told.pop(0) if len(told) > 1 else told[0]
-        return [Word(0.5 * n, 0.5 * n + 0.4, word) for n, word in enumerate(text.split())], language
+        words = [Word(0.5 * n, 0.5 * n + 0.4, word) for n, word in enumerate(text.split())]
+        return words, language if words else ""
 
     return LiveTranscript(hear, script)
 
@@ -104,6 +105,13 @@ def test_chinese_is_in_one_script_whatever_each_hearing_is_in(spoken: NDArray[np
     assert taiwan.feed(voice).tentative == "軟體"
     japanese = scripted("国 会", language="ja", script="traditional")
     assert japanese.feed(voice).tentative == "国会"
+
+
+def test_a_hearing_without_words_leaves_the_language_as_it_was(spoken: NDArray[np.float32]) -> None:
+    live = scripted("今 天", "今 天 好", "", language="zh")
+    shown = [live.feed(spoken[BLOCK + n * 4000 : BLOCK + (n + 1) * 4000]) for n in range(3)]
+    assert [text.settled for text in shown] == ["", "今天", "今天"]
+    assert live.finish().settled == "今天" and live.language == "zh"
 
 
 def test_silence_asks_nobody_and_says_nothing() -> None:
