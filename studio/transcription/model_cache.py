@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _Key = tuple[str, str, str, str]
 """Id, engine, precision and device."""
+_State = tuple[tuple[str, int, int], ...]
+"""Name, size and time of each file."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class _Entry:
 
     key: _Key
     folder: Path
+    state: _State
+    """Of the folder when it was loaded."""
     leases: int = 0
     last_used: float = 0.0
     base: "LoadedBase | LoadedExport | None" = None
@@ -162,16 +166,14 @@ class ModelCache:
             self._registry.local_path(spec.id)  # refuses what is broken
         return spec
 
-    def state_of(self, model_id: str) -> tuple[tuple[str, int, int], ...]:
+    def state_of(self, model_id: str) -> _State:
         """Name, size and time of each file of a model, and of its base: while they are the same, so is it.
 
         Raises: what `lease` raises.
         """
         spec = self._registry.get(model_id)
         names = [spec.id, *([spec.base_model] if spec.kind is ModelKind.ADAPTER and spec.base_model else [])]
-        files = [path for name in names for path in sorted(self._registry.local_path(name).iterdir())]
-        stats = [(path.name, path.stat()) for path in files if path.is_file() and path.name != CARD_FILE]
-        return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
+        return tuple(file for name in names for file in _state(self._registry.local_path(name)))
 
     def _playable(self, spec: ModelSpec, on_step: OnStep | None) -> ModelSpec:
         """The form of a model that faster-whisper plays."""
@@ -247,13 +249,16 @@ class ModelCache:
         return device, precision_on_cpu(kind, precision, compute_types(device))
 
     def _take(self, key: _Key, folder: Path) -> _Entry:
+        state = _state(folder)
         with self._changed:
             entry = self._entries.get(key)
-            if entry is not None and (entry.folder != folder or (entry.base and entry.base.is_spoiled)):
+            if entry is not None and (
+                (entry.folder, entry.state) != (folder, state) or (entry.base and entry.base.is_spoiled)
+            ):
                 self._dismiss([entry])
                 entry = None
             if entry is None:
-                entry = self._entries[key] = _Entry(key, folder)
+                entry = self._entries[key] = _Entry(key, folder, state)
             entry.leases += 1
             self._start_watcher()
             return entry
@@ -322,6 +327,12 @@ class ModelCache:
                 self._dismiss([entry for entry in idle if now - entry.last_used >= self._idle_seconds])
                 ends = [entry.last_used + self._idle_seconds for entry in idle if not entry.is_leaving]
                 self._changed.wait(timeout=max(0.01, min(ends) - now) if ends else None)
+
+
+def _state(folder: Path) -> _State:
+    """Of a model's files; its card may change."""
+    files = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name != CARD_FILE]
+    return tuple((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files)
 
 
 def _row(entry: _Entry) -> LoadedModel:

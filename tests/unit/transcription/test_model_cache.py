@@ -1,5 +1,6 @@
 """Models in memory: one load, many users, adapters that switch, and leaving when nobody needs them."""
 
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -169,6 +170,20 @@ def test_an_adapter_trained_anew_under_its_name_is_loaded_anew(
     save_adapter(demo_model, tmp_path / "mine", seed=2, strength=3.0)
     registry.refresh()
     assert cache.transcribe("mine", command.path, PLAIN).text != plain
+    cache.close()
+
+
+def test_a_base_that_was_replaced_under_its_name_is_loaded_anew(
+    demo_model: Path, mute_model: Path, tmp_path: Path, command: Sample
+) -> None:
+    registry = ModelRegistry(tmp_path, demo=demo_model, hf_cache=None)
+    loader = CountingLoader()
+    cache = ModelCache(registry, idle_seconds=300, load=loader)
+    for model, text in ((demo_model, command.text), (demo_model, command.text), (mute_model, "")):
+        shutil.rmtree(tmp_path / "mine", ignore_errors=True)
+        shutil.copytree(model, tmp_path / "mine")
+        assert cache.transcribe("mine", command.path, PLAIN).text == text
+    assert len(loader.folders) == 2, "a copy of the same files is the same model"
     cache.close()
 
 
