@@ -159,7 +159,7 @@ class Endpoint:
             with suppress(ModelNotFoundError):
                 return registry.get(wanted)
         rows = {spec.id: spec for spec in registry.all()}
-        with suppress(ModelNotFoundError):
+        with suppress(ModelNotFoundError, ConfigError):  # nor what no model can be named
             if (spec := rows.get(wanted) or rows.get(registry.get(wanted).id)) is not None:
                 return spec
         told = Message("There is no model {model!r} here: GET /v1/models lists those there are.", model=name)

@@ -287,6 +287,7 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str | None, str]] = {
     "an unknown model": ({"model": "gpt-4o"}, 404, "model", "There is no model 'gpt-4o' here"),
     "one of the Hub that nobody heard of": ({"model": "some/body"}, 404, "model", "There is no model"),
     "a folder": ({"model": "/etc"}, 404, "model", "There is no model"),
+    "what nothing can be named": ({"model": "x" * 300}, 404, "model", "There is no model"),
     "a torn model": ({"model": "torn"}, 400, "model", "torn cannot be used"),
     "one for another program": ({"model": "for-whisper-cpp"}, 400, None, "for another program (ggml)"),
     "an unknown format": ({"response_format": "docx"}, 400, "response_format", "json, text, srt"),
@@ -334,6 +335,7 @@ def test_what_cannot_be_answered_is_refused_in_openais_own_shape(
         ({"data": {"prompt": "x" * 2**20}, "files": {"file": b"x"}}, 400),
         ({"method": "GET"}, 405),
         ({"path": "/v1/audio/speech", "json": {}}, 404),
+        ({"method": "GET", "path": "/v1/models/%00"}, 404),
     ],
 )  # fmt: skip
 def test_a_form_without_a_file_and_a_place_that_is_not_there_are_told(
