@@ -29,6 +29,7 @@ from studio.errors import (
     HubUnreachableError,
     ModelError,
     ModelNotFoundError,
+    StorageError,
     StudioError,
 )
 from studio.files import storage_errors
@@ -280,16 +281,15 @@ class Endpoint:
             )
             raise Refused(told, 400, param="stream", code="unsupported_value")
         options, granularities = _options(form, task), _granularities(form)
-        path = self._uploads.folder / uuid4().hex
+        path, filename = self._uploads.folder / uuid4().hex, Path(upload.filename or "file").name
 
         def found_and_saved() -> ModelSpec:
             """The model that is asked for, once the sound is on the disk."""
             spec = self._spec(_text(form, "model"))
-            _save(upload, path)
+            _save(upload, path, filename)
             return spec
 
         spec = await run_in_threadpool(found_and_saved)  # once: each way into a thread and back takes time
-        filename = Path(upload.filename or "file").name
         return Asked(spec.id, options, response_format, granularities, is_stream, path, filename)
 
 
@@ -380,9 +380,13 @@ async def _drain(receive: Receive) -> None:
                 pass
 
 
-def _save(upload: UploadFile, path: Path) -> None:
-    with storage_errors(path), path.open("wb") as file:
-        shutil.copyfileobj(upload.file, file)
+def _save(upload: UploadFile, path: Path, filename: str) -> None:
+    try:
+        with storage_errors(path), path.open("wb") as file:
+            shutil.copyfileobj(upload.file, file)
+    except StorageError as error:
+        path.unlink(missing_ok=True)
+        raise named(error, path, filename) from error
 
 
 # ---------------------------------------------------------------------- fields

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from starlette.testclient import TestClient
 
 from studio.dataset.audio import audio_duration, read_audio, save_sound
 from studio.dataset.manifest import read_manifest
@@ -28,6 +29,10 @@ from studio.evaluation.corrections import KeptCorrections, save_list
 from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
 from studio.runs.manager import JobManager
+from studio.services import Services
+from studio.serving.gate import Names
+from studio.serving.server import endpoint_app
+from studio.serving.uploads import Uploads
 from studio.settings import Settings
 from tests.unit.registry.conftest import make_adapter, make_whisper
 
@@ -244,3 +249,17 @@ def test_the_sound_of_a_video_is_whole_or_not_there(settings: Settings, demo_spe
         lambda: save_sound(demo_speech / "samples" / "kitchen-light.flac", target),
         lambda: (audio_duration(target), len(read_audio(target))) if target.exists() else None,
     )
+
+
+def test_half_an_upload_is_not_kept_and_where_it_lay_not_told(settings: Settings) -> None:
+    services, uploads = Services.open(settings), Uploads(settings)
+    app = endpoint_app(services, Names(settings, "127.0.0.1"), uploads, "demo")
+    before = files_in(uploads.folder)
+    client = TestClient(app, base_url="http://127.0.0.1:8000")
+    with files_of_at_most(1000):
+        answer = client.post("/v1/audio/transcriptions", files={"file": ("a.wav", b"x" * 5000)})
+    assert answer.status_code == 500
+    assert answer.json()["error"]["message"].startswith("Cannot write a.wav (File too large): ")
+    assert files_in(uploads.folder) == before
+    services.close()
+    uploads.close()
