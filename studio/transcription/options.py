@@ -4,6 +4,7 @@ from studio.errors import ConfigError
 from studio.messages import Message
 from studio.options.checks import check_between, check_choice
 from studio.options.choices import TASKS
+from studio.options.values import whole_number
 from studio.transcription.chinese_script import SCRIPTS
 from studio.transcription.engine import (
     AUDIO_CONTEXTS,
@@ -133,4 +134,5 @@ def parse_tokens(text: str) -> tuple[int, ...] | None:
         return None
     if text.strip().lower() == "none":
         return ()
-    return tuple(int(number) for number in parse_numbers("suppress_tokens", text))
+    name = "suppress_tokens"
+    return tuple(whole_number(name, number) for number in parse_numbers(name, text))

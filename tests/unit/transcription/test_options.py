@@ -93,3 +93,6 @@ def test_lists_are_read_as_people_write_them() -> None:
         parse_numbers("temperature", "warm")
     assert (parse_tokens("-1"), parse_tokens(""), parse_tokens("none")) == (None, None, ())
     assert parse_tokens("1,22") == (1, 22)
+    for given in ("1, nan", "inf", "1.7"):
+        with pytest.raises(ConfigError, match="suppress_tokens must be a whole number, got"):
+            parse_tokens(given)
