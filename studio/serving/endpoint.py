@@ -422,7 +422,10 @@ def _options(form: FormData, task: str) -> TranscribeOptions:
         ConfigError: for a value that cannot be used.
     """
     usual = TranscribeOptions().temperature
-    first = parse_numbers("temperature", _text(form, "temperature"))[:1] or usual[:1]
+    given = _text(form, "temperature")
+    first = parse_numbers("temperature", given) or usual[:1]
+    if len(first) > 1:
+        raise ConfigError("{name} must be a number, got {value!r}.", name="temperature", value=given)
     check_values(TranscribeOptions(temperature=first))
     options = TranscribeOptions(
         language=_text(form, "language") or AUTO,

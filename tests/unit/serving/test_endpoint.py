@@ -295,6 +295,7 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str | None, str]] = {
     "streamed captions": ({"response_format": "srt", "stream": True}, 400, "stream", "srt is not streamed"),
     "an unknown language": ({"language": "klingon"}, 400, "language", "no language of Whisper"),
     "a temperature of nothing": ({"temperature": float("nan")}, 400, "temperature", "from 0 to 2"),
+    "several temperatures": ({"temperature": "0,5"}, 400, "temperature", "must be a number, got '0,5'"),
     "a temperature too high": ({"temperature": 7}, 400, "temperature", "from 0 to 2"),
     "an unknown time": (
         {"timestamp_granularities": ["syllable"]}, 400, "timestamp_granularities[]", "word, segment"
