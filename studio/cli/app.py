@@ -24,6 +24,6 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     asked = dataclasses.replace(
         settings,
         server_name=given.host or settings.server_name,
-        server_port=given.port or settings.server_port,
+        server_port=settings.server_port if given.port is None else given.port,
     )
     return serve(asked, open_browser=given.open_browser)

@@ -85,8 +85,8 @@ def endpoint_app(services: Services, names: Names, uploads: Uploads, model: str)
 
 def why_taken(host: str, port: int) -> str | None:
     """Why nobody can listen there: another does, or the address is none of this machine; None if one can."""
-    if not 0 <= port <= _LAST_PORT:
-        return f"ports end at {_LAST_PORT}"
+    if not 0 < port <= _LAST_PORT:
+        return f"ports are 1 to {_LAST_PORT}"
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

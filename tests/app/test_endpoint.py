@@ -57,7 +57,7 @@ def test_what_cannot_be_served_is_told_in_a_sentence(run_studio: RunStudio) -> N
     elsewhere = run_studio("serve", "--host", "192.0.2.1", extra={"STUDIO_PUBLIC": "1"})
     assert elsewhere.returncode == 2 and "--port" in elsewhere.stderr
     beyond = run_studio("serve", "--port", "99999")
-    assert beyond.returncode == 2 and "ports end at 65535" in beyond.stderr
+    assert beyond.returncode == 2 and "ports are 1 to 65535" in beyond.stderr
     assert beyond.stderr.count("\n") == 1
     unknown = run_studio("serve", "--model", "nobody", "--port", str(free_port()))
     assert unknown.returncode == 2 and "nobody" in unknown.stderr
