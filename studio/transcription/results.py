@@ -29,7 +29,8 @@ def asked_mark(options: TranscribeOptions, choice: EngineChoice) -> str:
 
 
 class ResultsFile:
-    """Rows of `--output_file` in the order of the recordings; a later run goes on where one has ended.
+    """Rows of `--output_file` in the order of the recordings, then those of recordings that were not asked for
+    this time; a later run goes on where one has ended.
 
     Where several processes share the recordings, each writes what it has into a part beside the file
     (`results.json.part-3`), until the process of rank 0 has the rows of all.
@@ -60,6 +61,8 @@ class ResultsFile:
         self._rank, self._world_size = rank, world_size
         self._paths = list(dict.fromkeys(paths))
         self._rows: dict[str, dict[str, Any]] = {}
+        self._others: dict[str, dict[str, Any]] = {}
+        """Rows of recordings that are none of the `paths`."""
         self._asked = asked
         self.differing = 0
         """Recordings that are there, and are done again all the same: of another question, or changed."""
@@ -67,8 +70,9 @@ class ResultsFile:
         if path is not None and not overwrite:
             wanted = {str(each) for each in paths}
             files = [file for file in (path, *self._parts()) if file.is_file()]
-            found = [row for file in files for row in _read(file) if row["audio_path"] in wanted]
-            heard = [row for row in found if not row.get("error")]
+            found = [row for file in files for row in _read(file)]
+            self._others = {row["audio_path"]: row for row in found if row["audio_path"] not in wanted}
+            heard = [row for row in found if row["audio_path"] in wanted and not row.get("error")]
             same = [row for row in heard if row.get("model") == model_id and self._is_answer(row)]
             self._rows = {row["audio_path"]: row for row in same}
             self.differing = len({row["audio_path"] for row in heard} - self._rows.keys())
@@ -104,7 +108,7 @@ class ResultsFile:
             StorageError: if it cannot be written.
         """
         if self._path is not None:
-            write_json(self._part() if self._is_shared else self._path, self.rows)
+            self._write(self._part() if self._is_shared else self._path)
         self._saved_at = time.monotonic()
 
     def finish(self, rows: Sequence[dict[str, Any]]) -> None:
@@ -116,7 +120,7 @@ class ResultsFile:
         for row in rows:
             self._rows[row["audio_path"]] = row
         if self._path is not None:
-            write_json(self._path, self.rows)
+            self._write(self._path)
             for part in self._parts():
                 part.unlink(missing_ok=True)
 
@@ -124,6 +128,9 @@ class ResultsFile:
         """Deletes this process's part: its rows are in the file, which may lie on another machine."""
         if self._path is not None:
             self._part().unlink(missing_ok=True)
+
+    def _write(self, path: Path) -> None:
+        write_json(path, [*self.rows, *self._others.values()])
 
     def _is_answer(self, row: Mapping[str, Any]) -> bool:
         """Whether a row is what would be heard now, as far as it tells."""

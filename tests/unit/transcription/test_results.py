@@ -20,9 +20,13 @@ def row(path: str, model: str = "demo", error: str | None = None) -> dict[str, o
     return {"audio_path": path, "model": model, "error": error}
 
 
+def names_in(place: Path) -> list[str]:
+    return [each["audio_path"] for each in json.loads(place.read_text(encoding="utf-8"))]
+
+
 def test_a_later_run_does_only_what_is_missing_failed_or_of_another_model(tmp_path: Path) -> None:
     place = tmp_path / "results.json"
-    rows = [row("a"), row("b", error="broken"), row("c", model="tiny"), row("gone")]
+    rows = [row("a"), row("b", error="broken"), row("c", model="tiny"), row("other")]
     place.write_text(json.dumps(rows), encoding="utf-8")
     paths = [Path(name) for name in "abcd"]
     results = ResultsFile(place, paths, "demo", overwrite=False)
@@ -30,8 +34,14 @@ def test_a_later_run_does_only_what_is_missing_failed_or_of_another_model(tmp_pa
     for name in "dcb":
         results.add(row(name))
     results.save()
-    assert [each["audio_path"] for each in json.loads(place.read_text(encoding="utf-8"))] == list("abcd")
+    whole = [*"abcd", "other"]
+    assert names_in(place) == whole, "what was not asked for this time stays"
     assert ResultsFile(place, paths, "demo", overwrite=False).todo == []
+    pair = [ResultsFile(place, paths[:1], "tiny", overwrite=False, rank=n, world_size=2) for n in (0, 1)]
+    pair[0].add(row("a", model="tiny"))
+    pair[0].save()
+    pair[0].finish([])
+    assert names_in(place) == whole and list(tmp_path.iterdir()) == [place]
     assert ResultsFile(place, paths, "demo", overwrite=True).todo == paths
 
 
@@ -105,7 +115,7 @@ def test_a_process_that_is_killed_leaves_what_it_had_and_any_number_of_processes
         for path in results.todo:
             results.add(row(str(path)))
     again[0].finish([each for results in again for each in results.rows])
-    assert [each["audio_path"] for each in json.loads(place.read_text(encoding="utf-8"))] == list("abcdef")
+    assert names_in(place) == list("abcdef")
     assert list(tmp_path.iterdir()) == [place]
     for results in again:
         results.forget_part()
