@@ -6,6 +6,7 @@ import json
 import time
 import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,8 +119,9 @@ def _forget_old(folder: Path, kept_seconds: float) -> None:
     """Deletes the results of lists that nobody went on with."""
     for path in folder.glob("*.json"):
         # What comes from the future was left before somebody set the clock back.
-        if abs(time.time() - path.stat().st_mtime) > kept_seconds:
-            path.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):  # whoever had it has just finished
+            if abs(time.time() - path.stat().st_mtime) > kept_seconds:
+                path.unlink()
 
 
 def _seconds(path: Path) -> float:

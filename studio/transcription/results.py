@@ -29,8 +29,8 @@ def asked_mark(options: TranscribeOptions, choice: EngineChoice) -> str:
 
 
 class ResultsFile:
-    """Rows of `--output_file` in the order of the recordings, then those of recordings that were not asked for
-    this time; a later run goes on where one has ended.
+    """Rows of `--output_file` in the order of the recordings, then those of recordings that were not asked
+    for this time; a later run goes on where one has ended.
 
     Where several processes share the recordings, each writes what it has into a part beside the file
     (`results.json.part-3`), until the process of rank 0 has the rows of all.

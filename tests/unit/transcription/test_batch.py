@@ -63,6 +63,7 @@ def test_what_nobody_went_on_with_is_kept_as_long_as_is_said(
     hear(engines, Batch(paths, ASKED, kept), paths[:1])
     (left,) = kept.iterdir()
     os.utime(left, (time.time() - 4000,) * 2)
+    (kept / "gone.json").symlink_to("what another visitor has just finished")
     assert Batch(paths, ASKED, kept).todo == paths[1:]
     assert Batch(paths, ASKED, kept, kept_seconds=3600).todo == paths
 
