@@ -103,6 +103,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             )
         say_shared(services.engines)
         report = _Report(given, formats, layout, results)
+        if settings.rank == 0:
+            report.done_before()
         _transcribed(services.engines, given, report, options, choice)
     if settings.world_size > 1:
         gather(results.rows, settings.rank, settings.world_size, results.finish)
@@ -204,12 +206,21 @@ class _Report:
             return
         for note in found.notes:
             say(f"Note: {note}")
+        self._give(path, found)
+
+    def done_before(self) -> None:
+        """What the file of results holds is given, too; what it was written to earlier stays as it is."""
+        for row in self.results.rows:
+            self._give(Path(row["audio_path"]), Transcript.from_json(row), is_new=False)
+
+    def _give(self, path: Path, found: Transcript, *, is_new: bool = True) -> None:
         if self._given.output_dir:
             folder, stem = self._given.output_dir, self._stems[path]
             for name in self._formats:
-                say(f"Wrote {captions.write(found, name, folder, stem, self._layout)}")
+                if is_new or not (folder / f"{stem}.{name}").exists():
+                    say(f"Wrote {captions.write(found, name, folder, stem, self._layout)}")
         elif not self._given.json:
-            if len(self.paths) > 1:
+            if len(self._stems) > 1:
                 show(f"# {path}")
             show(captions.render(found, self._formats[0], self._layout).rstrip("\n"))
 

@@ -134,3 +134,22 @@ def test_what_a_model_lacks_or_cannot_hold_is_refused_by_both_engines(refused: R
         "initial_prompt and hotwords have 800 tokens together, and this model takes 223: shorten them."
     )
     assert "800 tokens together" in refused(*chosen, "--hotwords", long)
+
+
+def test_what_was_done_before_is_shown_and_written_in_the_format_that_is_asked_for(
+    settings: Settings, demo_speech: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clip, silence = (demo_speech / "samples" / f"{name}.flac" for name in ("kitchen-light", "silence"))
+    asked = ("--output_file", str(tmp_path / "results.json"), "--num_beams", "1")
+    assert transcribe.run([str(clip), *asked], settings) == 0
+    text = capsys.readouterr().out
+    assert "kitchen light" in text
+    assert transcribe.run([str(clip), str(silence), *asked], settings) == 0
+    assert capsys.readouterr().out.startswith(f"# {clip}\n{text}# {silence}\n")
+    folder = tmp_path / "captions"
+    folder.mkdir()
+    (folder / "silence.srt").write_text("mended by hand", encoding="utf-8")
+    given = (*asked, "--output_dir", str(folder), "--format", "srt")
+    assert transcribe.run([str(clip), str(silence), *given], settings) == 0
+    assert "-->" in (folder / "kitchen-light.srt").read_text(encoding="utf-8")
+    assert (folder / "silence.srt").read_text(encoding="utf-8") == "mended by hand"
