@@ -6,14 +6,14 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from studio.errors import ConfigError
 from studio.files import write_text
 from studio.options.checks import check_between
 from studio.options.values import check_numbers
-from studio.transcription.engine import Segment, Transcript, Word
-from studio.transcription.languages import join_texts
+from studio.transcription.engine import Segment, Transcript
 from studio.transcription.lasting import long_enough
 from studio.units import format_clock
 
@@ -165,27 +165,29 @@ def _cues(transcript: Transcript, layout: CaptionLayout) -> Iterator[_Cue]:
             if lines:
                 yield _Cue(segment.start_seconds, segment.end_seconds, tuple(lines))
         elif segment.words:
-            yield from _cues_of_words(segment, transcript.language, layout)
+            yield from _cues_of_words(segment, layout)
         else:
             yield from _cues_by_width(segment, lines, layout)
 
 
-def _cues_of_words(segment: Segment, language: str, layout: CaptionLayout) -> Iterator[_Cue]:
-    """As many words to a caption as fit, each from its first word's time to its last's."""
-    held: list[Word] = []
-    for word in segment.words:
-        text = join_texts([held_word.text for held_word in [*held, word]], language)
-        if held and len(wrap(text, layout.max_line_width)) > layout.max_line_count:
-            yield _cue_of(held, language, layout)
-            held = []
-        held.append(word)
-    if held:
-        yield _cue_of(held, language, layout)
+def _cues_of_words(segment: Segment, layout: CaptionLayout) -> Iterator[_Cue]:
+    """As many words to a caption as fit, each from its first word's time to its last's; the text is the
+    segment's own, whose language has spaces or has none.
+    """
+    text, words = segment.text, segment.words
+    after = [0, *(end for end, char in enumerate(text, 1) if not char.isspace())]
+    lengths = accumulate(len("".join(word.text.split())) for word in words[:-1])
+    edges = [0, *(after[min(length, len(after) - 1)] for length in lengths), len(text)]
 
+    def lines(first: int, end: int) -> tuple[str, ...]:
+        """Those of some of the words."""
+        return tuple(wrap(text[edges[first] : edges[end]], layout.max_line_width))
 
-def _cue_of(words: list[Word], language: str, layout: CaptionLayout) -> _Cue:
-    lines = wrap(join_texts([word.text for word in words], language), layout.max_line_width)
-    return _Cue(words[0].start_seconds, words[-1].end_seconds, tuple(lines))
+    first = 0
+    for number in range(1, len(words) + 1):
+        if number == len(words) or len(lines(first, number + 1)) > layout.max_line_count:
+            yield _Cue(words[first].start_seconds, words[number - 1].end_seconds, lines(first, number))
+            first = number
 
 
 def _cues_by_width(segment: Segment, lines: list[str], layout: CaptionLayout) -> Iterator[_Cue]:

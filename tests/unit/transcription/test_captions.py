@@ -127,6 +127,24 @@ def test_long_segments_become_captions_of_two_lines_timed_by_their_words() -> No
         assert start == f"00:00:{second:02d},000"
 
 
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("zh", "I went to a café on the corner… and said “hello” to the old man who was sitting there"),
+        ("zh", "今天天气很好 我们去公园吧 你想不想一起来 我在门口等你 记得带伞 外面要下雨了"),
+        ("th", "สวัสดีครับ ทุกคน วันนี้ เราจะมา พูดถึงเรื่อง การเรียนภาษา และการเดินทาง ไปต่างประเทศ"),
+    ],
+)
+def test_captions_of_words_have_the_spaces_of_their_text(language: str, text: str) -> None:
+    texts = list("".join(text.split())) if "今" in text else text.split()
+    words = tuple(Word(float(i), i + 0.9, word) for i, word in enumerate(texts))
+    said = transcript(Segment(0.0, 99.0, text, words), language=language)
+    found = cues(render(said, "srt", CaptionLayout(30, 2)))
+    lines = [line for _, _, lines in found for line in lines]
+    assert len(found) > 1 and all(line in text for line in lines)
+    assert "".join("".join(lines).split()) == "".join(texts)
+
+
 def test_long_segments_without_words_share_their_time() -> None:
     found = cues(render(transcript(Segment(2.0, 12.0, LONG)), "srt"))
     assert found[0][0] == "00:00:02,000"
