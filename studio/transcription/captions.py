@@ -19,6 +19,8 @@ from studio.units import format_clock
 
 FORMATS = ("txt", "srt", "vtt", "tsv", "json")
 _JOINER = "\u200d"
+_OPENING = "\"'¿¡#@&*§"
+"""Behind a space these marks belong to what follows; others, as in « Quoi ? », to what stands before them."""
 _RESERVED_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?$")
 _LONGEST_NAME_BYTES = 120
 
@@ -221,13 +223,21 @@ def _breakable(text: str, columns: int) -> Iterator[str]:
     """Pieces between which a line may end: words with the space behind them, wide characters one by one."""
     held = ""
     for cluster in clusters(text):
-        starts_anew = held[-1:].isspace() or (held and _width(cluster) > 1) or _width(held[-1:]) > 1
-        if (held and starts_anew and not _is_closing(cluster)) or _width(held) >= columns:
+        if held and (_may_end(held, cluster) or _width(held + cluster) > columns):
             yield held
             held = ""
         held += cluster
     if held:
         yield held
+
+
+def _may_end(held: str, cluster: str) -> bool:
+    """Whether a line may end between two characters."""
+    if unicodedata.category(held.rstrip()[-1:] or " ") in ("Ps", "Pi"):
+        return False
+    if held[-1].isspace():
+        return not _is_closing(cluster) or cluster in _OPENING
+    return (_width(cluster) > 1 or _width(held[-1]) > 1) and not _is_closing(cluster)
 
 
 def clusters(text: str) -> Iterator[str]:

@@ -161,6 +161,20 @@ def test_chinese_breaks_between_characters_and_never_before_punctuation() -> Non
     assert all(len(line) <= 22 for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("Buenos días. ¿Internacional?", ["Buenos días.", "¿Internacional?"]),
+        ('"yes" "no" "maybe" "or not"', ['"yes" "no"', '"maybe" "or', 'not"']),
+        ("Tu as dit « comment » ?", ["Tu as dit", "« comment » ?"]),
+        ("他说他读的是「红楼梦」了", ["他说他读的是", "「红楼梦」了"]),
+        ("他说他读的书是“红楼梦”了", ["他说他读的书是", "“红楼梦”了"]),
+    ],
+)
+def test_a_mark_stays_with_what_it_belongs_to(text: str, lines: list[str]) -> None:
+    assert wrap(text, 15) == lines
+
+
 def test_what_people_see_as_one_character_is_never_split() -> None:
     family, flag, thumb, accent = "👨‍👩‍👧", "🇩🇪", "👍🏽", "e\u0301"
     assert list(clusters(family + flag + thumb + accent)) == [family, flag, thumb, accent]
