@@ -32,7 +32,7 @@ def answer(
     usage = {"type": "duration", "seconds": math.ceil(heard.duration_seconds)}
     if response_format == "json":
         return JSONResponse({"text": heard.text, "usage": usage})
-    language = "en" if options.task == "translate" else heard.language
+    language = options.written_in(heard.language)
     told: dict[str, Any] = {
         "task": options.task,
         "language": LANGUAGES.get(language, language),
@@ -72,14 +72,14 @@ def _segment(number: int, segment: Segment, options: TranscribeOptions) -> dict[
 class Growing:
     """A transcript that is told while it grows: each segment once, as soon as nothing can come before it."""
 
-    def __init__(self, task: str) -> None:
-        self._task = task
+    def __init__(self, options: TranscribeOptions) -> None:
+        self._options = options
         self._count = 1
         self._length = 0
 
     def events(self, heard: Progress | Transcript) -> Iterator[bytes]:
         """The events of what is new, and of the end."""
-        language = "en" if self._task == "translate" else heard.language
+        language = self._options.written_in(heard.language)
         settled = math.inf if isinstance(heard, Transcript) else heard.settled_seconds
         texts = [segment.text for segment in heard.segments if segment.start_seconds < settled]
         for count in range(self._count, len(texts) + 1):  # the last one again: it may have grown

@@ -300,7 +300,7 @@ async def _events(
     locale: str,
 ) -> AsyncIterator[bytes]:
     """The events of a stream; what goes wrong in its midst is the last of them."""
-    growing = Growing(asked.options.task)
+    growing = Growing(asked.options)
     async with aclosing(rest):
         for told in growing.events(first):
             yield told

@@ -27,7 +27,7 @@ def corrected(transcript: Transcript, texts: Sequence[str]) -> Transcript:
         )
     pairs = zip(transcript.segments, (" ".join(text.split()) for text in texts), strict=True)
     segments = tuple(_corrected(segment, text) for segment, text in pairs if text)
-    text = join_texts([segment.text for segment in segments], transcript.language)
+    text = join_texts([segment.text for segment in segments], transcript.written_in or transcript.language)
     return replace(transcript, text=text, segments=segments)
 
 

@@ -60,6 +60,8 @@ class Transcript:
     """Code → probability of the likeliest languages, best first; empty if the language was given."""
     notes: tuple[Message, ...] = ()
     """What is to be known of how it was heard."""
+    written_in: str = ""
+    """Code of the text's language where that is not the one that was spoken."""
 
     @property
     def real_time_factor(self) -> float:
@@ -171,6 +173,10 @@ class TranscribeOptions:
     """Windows, of one recording or of several, that are decoded together; 0: those of a recording in turn."""
     chinese_script: str = "auto"
     """`auto`: what most of a recording is written in; `as_heard`, `simplified`, `traditional` or `taiwan`."""
+
+    def written_in(self, language: str) -> str:
+        """Code of a text's language where `language` is spoken: what is translated is English."""
+        return "en" if self.task == "translate" else language
 
     def as_dict(self) -> dict[str, Any]:
         """For records and previews."""

@@ -96,7 +96,7 @@ class HeardWindow:
             said = [(stretch.window_seconds + at, tokens) for at, tokens in self.text.context]
             recording.context = sorted([*recording.context, *said])[-room:] if said and room else []
             segments = [Segment(0.0, self.seconds, self.plain)] if self.timed is None else self.timed
-            stretch.add(split_at(segments, spans, recording.language), self.seconds)
+            stretch.add(split_at(segments, spans, options.written_in(self.language)), self.seconds)
         stretch.position_seconds += self.text.advance_seconds
         return parts
 
@@ -322,10 +322,10 @@ def _time(model: WindowModel, encoded: Any, heard: Sequence[HeardWindow], option
         # What the model left to the next window is not said in this text.
         seconds = [min(window.text.advance_seconds, window.seconds) for window in windows]
         times = model.align(states, prompt, [window.text.tokens for window in windows], seconds)
-        spoken = "en" if options.task == "translate" else language
+        written = options.written_in(language)
         for window, timed in zip(windows, times, strict=True):
             window.voices = voiced_spans(window.samples)
             is_one = not window.stretch.with_times
             window.timed = timed_segments(
-                model, spoken, window.text.parts, timed, window.voices, is_one=is_one
+                model, written, window.text.parts, timed, window.voices, is_one=is_one
             )

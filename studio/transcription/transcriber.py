@@ -458,7 +458,7 @@ class Transcriber:
         left = sum(stretch.seconds - stretch.position_seconds for stretch in waiting)
         begins = (stretch.start_seconds + stretch.position_seconds for stretch in waiting)
         total = max(total_seconds, length)
-        segments = lasting(self._in_script(recording, options), total, _written_in(recording, options))
+        segments = lasting(self._in_script(recording, options), total, options.written_in(recording.language))
         return Progress(length - left, total, segments, min(begins, default=length), recording.language)
 
     def _in_script(self, recording: Recording, options: TranscribeOptions) -> tuple[Segment, ...]:
@@ -476,7 +476,7 @@ class Transcriber:
         took: float,
         audio_path: str,
     ) -> Transcript:
-        written = _written_in(recording, options)
+        written = options.written_in(recording.language)
         segments = lasting(self._in_script(recording, options), duration, written)
         text = join_texts([segment.text for segment in segments], written)
         if options.timestamps == "none":
@@ -492,6 +492,7 @@ class Transcriber:
             audio_path=audio_path,
             language_probabilities=dict(list(recording.language_probabilities.items())[:LANGUAGES_TOLD]),
             notes=tuple(recording.notes),
+            written_in=written,
         )
 
     def _tells_text_before(self, options: TranscribeOptions) -> bool:
@@ -523,11 +524,6 @@ class Transcriber:
         length = len(initial_tokens(model, options)) + len(hint_tokens(model, options.hotwords))
         check_prompt(options, length, prompt_room(model), has_place=model.tokens.previous is not None)
         return "" if language == AUTO else language
-
-
-def _written_in(recording: Recording, options: TranscribeOptions) -> str:
-    """The language of a text: what is translated is English."""
-    return "en" if options.task == "translate" else recording.language
 
 
 def _is_timed(seconds: float, *, is_asked: bool) -> bool:

@@ -1,5 +1,7 @@
 """What a person corrects keeps the times of what the model heard."""
 
+from dataclasses import replace
+
 import pytest
 
 from studio.errors import ConfigError
@@ -65,6 +67,11 @@ def test_words_put_in_at_the_ends_lie_within_the_segment() -> None:
 )
 def test_words_are_split_as_the_script_has_them(text: str, words: list[str]) -> None:
     assert list(split_words(text)) == words
+
+
+def test_a_translation_has_the_spaces_of_its_own_language() -> None:
+    translated = replace(HEARD, language="ja", written_in="en")
+    assert corrected(translated, ["au café", "élan"]).text == "au café élan"
 
 
 def test_another_number_of_texts_is_refused() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -215,6 +216,24 @@ def test_what_a_model_passes_over_is_heard_alone_and_stands_at_its_place(
     found = Transcriber(Lent(model), "mine").transcribe_samples([speech], 11.0, options)
     assert [segment.text for segment in found.segments] == ["one two three", "four"]
     assert_times_are_sound(found)
+
+
+def test_a_translation_with_a_hole_has_the_spaces_of_english(speech: NDArray[np.float32]) -> None:
+    class FrenchModel(ScriptedModel):
+        def decoded(self, tokens: Sequence[int]) -> str:
+            return " café" * len(tokens)
+
+        def align(self, encoded: Any, *given: Any) -> list[TokenTimes]:
+            return [TokenTimes(np.array([0.0, 0.5, 1.0, 10.0, 10.5]), np.full(4, 0.5)) for _ in encoded]
+
+    def write(samples: NDArray[np.float32], _prompt: list[int], _search: Search) -> Written:
+        seconds = len(samples) / RATE
+        return Written([at(0), 0, 1, 2, 3, at(seconds)] if seconds > 10 else [], -0.1)
+
+    options = TranscribeOptions("zh", task="translate", timestamps="word")
+    found = Transcriber(Lent(FrenchModel(write)), "mine").transcribe_samples([speech], 11.0, options)
+    assert [segment.text for segment in found.segments] == ["café café", "café café"]
+    assert (found.text, found.language, found.written_in) == ("café café café café", "zh", "en")
 
 
 @pytest.mark.parametrize("first", [Written([], -0.1), Written([at(0)], -0.1), Written([0], -2.0, 0.9)])
