@@ -1,13 +1,17 @@
 """A person's corrections: new texts for the segments of a transcript, whose times stay."""
 
 import difflib
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from studio.errors import ConfigError
 from studio.transcription.engine import Segment, Transcript, Word
-from studio.transcription.languages import is_ideograph, join_texts
+from studio.transcription.languages import UNDIVIDED, is_ideograph, join_texts
+
+_OPENING = ("Ps", "Pi")
+"""Unicode's categories of marks that belong to what follows."""
 
 
 def corrected(transcript: Transcript, texts: Sequence[str]) -> Transcript:
@@ -26,20 +30,26 @@ def corrected(transcript: Transcript, texts: Sequence[str]) -> Transcript:
             expected=len(transcript.segments),
         )
     pairs = zip(transcript.segments, (" ".join(text.split()) for text in texts), strict=True)
-    segments = tuple(_corrected(segment, text) for segment, text in pairs if text)
-    text = join_texts([segment.text for segment in segments], transcript.written_in or transcript.language)
+    language = transcript.written_in or transcript.language
+    segments = tuple(_corrected(segment, text, language) for segment, text in pairs if text)
+    text = join_texts([segment.text for segment in segments], language)
     return replace(transcript, text=text, segments=segments)
 
 
-def _corrected(segment: Segment, text: str) -> Segment:
+def _corrected(segment: Segment, text: str, language: str) -> Segment:
     if text == " ".join(segment.text.split()):
         return segment
-    return replace(segment, text=text, words=tuple(_words(segment, text)) if segment.words else ())
+    return replace(segment, text=text, words=tuple(_words(segment, text, language)) if segment.words else ())
 
 
-def _words(segment: Segment, text: str) -> Iterator[Word]:
+def _words(segment: Segment, text: str, language: str) -> Iterator[Word]:
     """The words of a new text, timed by those of the old one that are still there."""
-    old, new = segment.words, list(split_words(text))
+    old = segment.words
+    if language in UNDIVIDED:  # the words that were there are all that is known
+        known = "|".join(sorted((re.escape(word.text) for word in old), key=len, reverse=True))
+        new = [word for phrase in text.split() for word in re.split(f"({known})", phrase) if word]
+    else:
+        new = list(split_words(text))
     matcher = difflib.SequenceMatcher(a=[word.text for word in old], b=new, autojunk=False)
     for kind, first, after, begin, end in matcher.get_opcodes():
         if kind == "equal":
@@ -60,11 +70,13 @@ def _shared_out(texts: Sequence[str], start: float, stop: float) -> Iterator[Wor
 
 
 def split_words(text: str) -> Iterator[str]:
-    """Words between spaces; Chinese characters and kana one by one, with the punctuation behind them."""
+    """Words between spaces; Chinese characters and kana one by one, each with its punctuation."""
     held = ""
     for char in text:
-        is_mark = unicodedata.category(char)[0] in "MPC"
-        if char.isspace() or (held and not is_mark and (is_ideograph(char) or is_ideograph(held[0]))):
+        last, kind = (unicodedata.category(one) for one in (held[-1:] or " ", char))
+        is_mark = kind[0] in "MPC" and kind not in _OPENING
+        is_inside = is_mark or last in _OPENING or not any(map(is_ideograph, held + char))
+        if char.isspace() or not is_inside:
             if held:
                 yield held
             held = ""

@@ -87,7 +87,9 @@ def _code(text: str) -> str:
     )
 
 
-WITHOUT_SPACES = {"zh", "ja", "th", "lo", "my", "yue", "km", "bo"}
+UNDIVIDED = {"th", "lo", "my", "km", "bo"}
+"""Languages whose words are of several characters, without spaces between them."""
+WITHOUT_SPACES = {"zh", "ja", "yue", *UNDIVIDED}
 
 
 def join_texts(texts: list[str], language: str) -> str:

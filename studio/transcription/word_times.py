@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from studio.transcription.engine import Segment, Word
-from studio.transcription.languages import WITHOUT_SPACES, is_ideograph
+from studio.transcription.languages import UNDIVIDED, is_ideograph
 from studio.transcription.time_tokens import TokenSegment
 from studio.transcription.window_model import TokenTimes, WindowModel
 
@@ -216,7 +216,7 @@ def _continues(word: str, part: str, language: str) -> bool:
         return False
     if all(char in _CLOSING for char in bare) or all(char in _OPENING for char in word.strip()):
         return not (part[0].isspace() and bare in _OPENING)
-    if part[0].isspace() or language in WITHOUT_SPACES - {"zh", "ja", "yue"}:
+    if part[0].isspace() or language in UNDIVIDED:
         return False
     return not (is_ideograph(bare[0]) or is_ideograph(word[-1]) or word[-1] in "。，！？、；：")
 

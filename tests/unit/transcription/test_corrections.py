@@ -61,12 +61,31 @@ def test_words_put_in_at_the_ends_lie_within_the_segment() -> None:
     [
         ("turn on, please", ["turn", "on,", "please"]),
         ("打开灯。ok 好", ["打", "开", "灯。", "ok", "好"]),
+        ("他读《红楼梦》了(对)", ["他", "读", "《红", "楼", "梦》", "了", "(对)"]),
+        ("f(x) “well” ok", ["f(x)", "“well”", "ok"]),
         ("שלום עולם", ["שלום", "עולם"]),
         ("👨‍👩‍👧 hi 👍🏽", ["👨‍👩‍👧", "hi", "👍🏽"]),
     ],
 )
 def test_words_are_split_as_the_script_has_them(text: str, words: list[str]) -> None:
     assert list(split_words(text)) == words
+
+
+@pytest.mark.parametrize(
+    ("language", "before", "after", "new"),
+    [
+        ("zh", "他|读|《红|楼|梦》|了", "他看《红楼梦》了", ["看"]),
+        ("th", "วัน|นี้|เรา|มา|พูด|ถึง|ภาษา", "วันนี้เราจะมาพูดถึง ภาษา", ["จะ"]),
+    ],
+)
+def test_without_spaces_too_words_that_stayed_are_the_same(
+    language: str, before: str, after: str, new: list[str]
+) -> None:
+    words = tuple(Word(float(at), at + 1.0, text, 0.9) for at, text in enumerate(before.split("|")))
+    heard = Segment(0.0, 9.0, before.replace("|", ""), words)
+    (segment,) = corrected(replace(HEARD, segments=(heard,), language=language), [after]).segments
+    assert [word.text for word in segment.words if word not in words] == new
+    assert "".join(word.text for word in segment.words) == "".join(after.split())
 
 
 def test_a_translation_has_the_spaces_of_its_own_language() -> None:
