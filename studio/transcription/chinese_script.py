@@ -15,19 +15,11 @@ SCRIPTS = (AUTO, AS_HEARD, SIMPLIFIED, TRADITIONAL, TAIWAN)
 LANGUAGES = ("zh", "yue")
 
 
-def in_one_script(segments: Sequence[Segment], script: str) -> tuple[Segment, ...]:
-    """Segments of Chinese in the script that was asked for, words and all; times stay.
-
-    `auto`: in the one that most of its characters are of; `as_heard`: as they are.
-    """
-    return OneScript(script).of(segments)
-
-
 class OneScript:
     """The script of a text that grows: a segment is converted once, unless another script prevails later."""
 
     def __init__(self, script: str) -> None:
-        """`script` is one of `SCRIPTS`."""
+        """`script` is one of `SCRIPTS`. `auto`: the one that most characters are of."""
         self._script = script
         self._known: dict[int, _Known] = {}
 

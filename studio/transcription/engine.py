@@ -19,6 +19,8 @@ PRECISIONS = {
 }
 """Engine → what its weights may be held in; which of them a machine can do, its engine knows."""
 SCHEMA_VERSION = 1
+Span = tuple[float, float]
+"""Start and end in seconds."""
 
 
 @dataclass(frozen=True)

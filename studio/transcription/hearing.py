@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
 from studio.transcription.decoding import Decoded, Window, decode
-from studio.transcription.engine import USUAL_BEAMS, Segment, TranscribeOptions
-from studio.transcription.left_out import Span, left_out, split_at
+from studio.transcription.engine import USUAL_BEAMS, Segment, Span, TranscribeOptions
+from studio.transcription.left_out import left_out, split_at
 from studio.transcription.stretches import Stretch
 from studio.transcription.time_tokens import TokenSegment, split_segments, taken
 from studio.transcription.voice_activity import voice_probability, voiced_spans

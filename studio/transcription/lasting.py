@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from studio.transcription.engine import Segment
+from studio.transcription.engine import Segment, Span
 from studio.transcription.languages import join_texts
 
-Span = tuple[float, float]
-"""Start and end in seconds."""
 LEAST_WORD_SECONDS = 0.02
 LEAST_SEGMENT_SECONDS = 0.3
 _NO_LENGTH_SECONDS = 0.1

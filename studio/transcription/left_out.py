@@ -6,11 +6,9 @@ library computes it. Each such part is heard once more, alone.
 
 from collections.abc import Sequence
 
-from studio.transcription.engine import Segment, Word
+from studio.transcription.engine import Segment, Span, Word
 from studio.transcription.languages import join_texts
 
-Span = tuple[float, float]
-"""Start and end in seconds."""
 _SHORTEST_SECONDS = 1.0
 """What is shorter may be a breath, or a word that the alignment has beside the voice."""
 _EDGE_SECONDS = 0.2

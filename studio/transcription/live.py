@@ -13,8 +13,9 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
+from studio.chinese import SIMPLIFIED
 from studio.dataset.audio import SAMPLING_RATE
-from studio.transcription.chinese_script import AS_HEARD, OneScript, in_one_script
+from studio.transcription.chinese_script import AS_HEARD, OneScript
 from studio.transcription.chinese_script import LANGUAGES as CHINESE
 from studio.transcription.engine import Segment, Word
 from studio.transcription.languages import join_texts
@@ -142,7 +143,7 @@ class LiveTranscript:
     def _bare(self, words: Sequence[Word]) -> list[str]:
         """Words as two hearings are compared, whichever script each is in."""
         if self.language in CHINESE:
-            words = in_one_script([Segment(0.0, 0.0, "", tuple(words))], "simplified")[0].words
+            words = OneScript(SIMPLIFIED).of([Segment(0.0, 0.0, "", tuple(words))])[0].words
         return [_bare(word.text) for word in words]
 
     def _settle_agreed(self) -> None:

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from studio.dataset.audio import SAMPLING_RATE
 from studio.messages import Message
 from studio.transcription.chinese_script import AUTO, OneScript
-from studio.transcription.engine import Segment, Word
-from studio.transcription.left_out import Span
+from studio.transcription.engine import Segment, Span, Word
 from studio.transcription.windows import WINDOW_SAMPLES
 
 PLAIN_SECONDS = 15.0

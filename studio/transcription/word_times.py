@@ -11,13 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from studio.transcription.engine import Segment, Word
+from studio.transcription.engine import Segment, Span, Word
 from studio.transcription.languages import UNDIVIDED, is_ideograph
 from studio.transcription.time_tokens import TokenSegment
 from studio.transcription.window_model import TokenTimes, WindowModel
 
-Span = tuple[float, float]
-"""Start and end in seconds."""
 _LONGEST_USUAL_SECONDS = 0.7
 _MARGIN_SECONDS = 0.08
 """What the detector of voices adds to a voice, about."""
