@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from studio.errors import ConfigError
-from studio.files import parse_json, user_path
+from studio.files import is_folder, parse_json, user_path
 from studio.methods import METHODS
 from studio.options.foreign import Foreign
 from studio.options.script_flags import SCRIPTS
@@ -209,13 +209,13 @@ def _divided(
     source: str, parts: Mapping[str, str], own: Mapping[str, Any], notes: list[str], *, is_evaluated: bool
 ) -> dict[str, Any]:
     """What is trained on and what evaluates, of a folder or a dataset of the hub."""
-    is_folder = user_path(source).is_dir()
-    name, config, split, *_ = (*([source] if is_folder else source.split(":")), "", "")
+    is_here = is_folder(user_path(source))
+    name, config, split, *_ = (*([source] if is_here else source.split(":")), "", "")
     for flag, has in (("dataset_config_name", config), ("train_split_name", split)):
         if has and parts.get(flag, has) != has:
             raise _contrary(flag, "train_data", source)
     config = config or parts.get("dataset_config_name", "")
-    if is_folder and config:
+    if is_here and config:
         name, config = _folder_in(name, config), ""
     split = split or parts.get("train_split_name", "")
     data = {"train_data": _part(name, config, "" if split == "train" else split)}
@@ -225,7 +225,7 @@ def _divided(
     elif test_split or is_evaluated:
         test_split = test_split or "test"
         # A folder without splits would be read whole for either: there, the name has to be found.
-        data["test_data"] = _part(name, config, "" if test_split == "test" and not is_folder else test_split)
+        data["test_data"] = _part(name, config, "" if test_split == "test" and not is_here else test_split)
     return data
 
 
@@ -236,7 +236,7 @@ def _folder_in(folder: str, part: str) -> str:
         ConfigError: if there is no such folder.
     """
     path = user_path(folder) / ("" if part == "default" else part)
-    if not path.is_dir():
+    if not is_folder(path):
         raise ConfigError(
             "There is no folder {part!r} in {folder}, which dataset_config_name asks for: leave that out, or "
             "name the folder that has the data.",

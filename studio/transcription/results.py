@@ -9,7 +9,7 @@ from typing import Any
 
 from studio.errors import ConfigError
 from studio.files import read_json, write_json
-from studio.transcription.engine import EngineChoice, TranscribeOptions
+from studio.transcription.engine import EngineChoice, TranscribeOptions, Transcript
 from studio.transcription.ranks import share_of
 
 _SAVED_EVERY_SECONDS = 5.0
@@ -73,7 +73,11 @@ class ResultsFile:
             found = [row for file in files for row in _read(file)]
             self._others = {row["audio_path"]: row for row in found if row["audio_path"] not in wanted}
             heard = [row for row in found if row["audio_path"] in wanted and not row.get("error")]
-            same = [row for row in heard if row.get("model") == model_id and self._is_answer(row)]
+            same = [
+                row
+                for row in heard
+                if row.get("model") == model_id and self._is_answer(row) and _is_whole(row)
+            ]
             self._rows = {row["audio_path"]: row for row in same}
             self.differing = len({row["audio_path"] for row in heard} - self._rows.keys())
 
@@ -161,6 +165,15 @@ def _read(path: Path) -> list[dict[str, Any]]:
             path=path,
         )
     return rows
+
+
+def _is_whole(row: Mapping[str, Any]) -> bool:
+    """Whether nobody took away what a transcript needs."""
+    try:
+        Transcript.from_json(row)
+    except (KeyError, TypeError):
+        return False
+    return True
 
 
 def _file_mark(path: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from studio.dataset.audio import SOUND_FILES, audio_duration, read_audio
 from studio.errors import ConfigError, DataError, StudioError
-from studio.files import files_below, user_path
+from studio.files import files_below, is_folder, user_path
 from studio.transcription.captions import safe_stem
 from studio.transcription.engine import (
     SCHEMA_VERSION,
@@ -151,8 +151,8 @@ def recordings_named(names: Sequence[Path], audio_list: Path | None = None) -> l
     """
     named = list(names)
     if audio_list:
-        named += [audio_list] if audio_list.is_dir() else _listed(audio_list)
-    return [path for name in named for path in (_inside(name) if name.is_dir() else [name])]
+        named += [audio_list] if is_folder(audio_list) else _listed(audio_list)
+    return [path for name in named for path in (_inside(name) if is_folder(name) else [name])]
 
 
 def _inside(folder: Path) -> list[Path]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from studio.errors import ConfigError
-from studio.transcription.engine import EngineChoice, TranscribeOptions
+from studio.transcription.engine import EngineChoice, TranscribeOptions, Transcript
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.ranks import share_of
 from studio.transcription.results import ResultsFile, asked_mark
@@ -17,7 +17,8 @@ from tests.unit.transcription.small_models import Sample
 
 
 def row(path: str, model: str = "demo", error: str | None = None) -> dict[str, object]:
-    return {"audio_path": path, "model": model, "error": error}
+    whole = Transcript("one", (), "en", 1.0, model, "transformers", audio_path=path).to_json()
+    return {**whole, "error": error}
 
 
 def names_in(place: Path) -> list[str]:
@@ -26,15 +27,16 @@ def names_in(place: Path) -> list[str]:
 
 def test_a_later_run_does_only_what_is_missing_failed_or_of_another_model(tmp_path: Path) -> None:
     place = tmp_path / "results.json"
-    rows = [row("a"), row("b", error="broken"), row("c", model="tiny"), row("other")]
+    rows = [row("a"), row("b", error="broken"), row("c", model="tiny"), row("other"), row("e")]
+    del rows[-1]["segments"]  # by hand
     place.write_text(json.dumps(rows), encoding="utf-8")
-    paths = [Path(name) for name in "abcd"]
+    paths = [Path(name) for name in "abcde"]
     results = ResultsFile(place, paths, "demo", overwrite=False)
-    assert results.todo == [Path("b"), Path("c"), Path("d")]
-    for name in "dcb":
+    assert results.todo == [Path("b"), Path("c"), Path("d"), Path("e")]
+    for name in "edcb":
         results.add(row(name))
     results.save()
-    whole = [*"abcd", "other"]
+    whole = [*"abcde", "other"]
     assert names_in(place) == whole, "what was not asked for this time stays"
     assert ResultsFile(place, paths, "demo", overwrite=False).todo == []
     pair = [ResultsFile(place, paths[:1], "tiny", overwrite=False, rank=n, world_size=2) for n in (0, 1)]
