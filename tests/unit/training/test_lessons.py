@@ -22,6 +22,7 @@ from studio.training.data.clips import Clip, TrainingData
 from studio.training.data.collator import Collator, FeatureSource
 from studio.training.events import EventLog, read_events
 from studio.training.outcome import Outcome
+from studio.training.schedule import Schedule
 from studio.training.stop import StopSignal
 from studio.training.trainer import TrainerParts, WhisperTrainer
 from studio.training.trainer_arguments import training_arguments
@@ -62,7 +63,7 @@ def test_two_gpus_that_one_process_sees_are_never_shared_out_behind_it(
     config = TrainingConfig(base_model=str(micro_model))
     precision = adapters.Precision("fp32")
     base = adapters.load_training_base(micro_model, config, precision)
-    arguments = training_arguments(config, 1e-3, 1, tmp_path, precision, "wer", "run")
+    arguments = training_arguments(config, 1e-3, Schedule(1, 1), tmp_path, precision, "wer", "run")
     assert arguments.n_gpu < 2
     arguments._n_gpu = 2  # what transformers would set on a machine with two
     example = Example(tmp_path / "clip.wav", "text", "en", None, None, None, 1.0, (), 1)
