@@ -371,7 +371,9 @@ class Attempt:
         """How the run reads clips as short as they are; None if it pads them all to 30 seconds."""
         start = self.registry.get(self.config.adapter or self.config.base_model)
         schedule = Schedule.of(self.config, len(data.train))
-        short = short_audio(self.config, data, schedule, was_short=start.audio_context == SHORT)
+        was_short, asked = start.audio_context == SHORT, read_config(self.run.config)
+        alike = asked.per_device_train_batch_size
+        short = short_audio(self.config, data, schedule, was_short=was_short, alike=alike)
         if short:
             self.audio_context = SHORT
             allow_short_audio(model)

@@ -25,15 +25,15 @@ _BATCHES_SORTED_TOGETHER = 50
 
 
 def short_audio(
-    config: TrainingConfig, data: TrainingData, schedule: Schedule, *, was_short: bool
+    config: TrainingConfig, data: TrainingData, schedule: Schedule, *, was_short: bool, alike: int
 ) -> "ShortAudio | None":
-    """Short-audio mode for a run; None: clips are padded to 30 seconds. See `is_short`."""
+    """Short-audio mode for a run; None: clips are padded to 30 seconds. See `is_short` and `ShortAudio`."""
     if not is_short(config, data, schedule, was_short=was_short):
         return None
     longest = positions_of(max(map(seconds_of, data.train)))
     batch_size = config.per_device_train_batch_size
     size = padded_batch_size(batch_size, longest)
-    return ShortAudio(config.padded_share, size, longest, was_short or config.distill)
+    return ShortAudio(config.padded_share, size, longest, was_short or config.distill, alike)
 
 
 def is_short(
@@ -80,6 +80,9 @@ class ShortAudio:
     was_short: bool = False
     """Whether the model to start from is to be judged on short windows: it was trained on them, or shall
     learn nothing else."""
+    alike: int = 1
+    """Clips of like lengths that follow each other: a batch as the run began with, so that the order is the
+    same when memory ran out and batches became smaller."""
 
     def is_padded(self, batch: int) -> bool:
         """Whether the batch of that number (from 0, over all epochs) is padded."""

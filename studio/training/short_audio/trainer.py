@@ -52,11 +52,10 @@ class ShortAudioTrainer(WhisperTrainer):
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         dataset: Any = train_dataset or self.train_dataset
-        config = self._config
         return ClipsByLength(
             dataset.clips,
-            config.per_device_train_batch_size,
-            config.seed,
+            self._short.alike,
+            self._config.seed,
             lambda: self.state.global_step // self._steps_per_epoch,
         )
 

@@ -20,8 +20,10 @@ from studio.errors import (
     StudioError,
 )
 from studio.files import read_json, require_free_space
+from studio.options.training import TrainingConfig
 from studio.training.checkpoints import last_checkpoint
 from studio.training.record import evaluations
+from studio.training.retry import OUT_OF_MEMORY, Shortage, plan_retry
 from studio.training.stop import StopSignal
 from tests.micro import make_tones
 from tests.unit.training.attempts import (
@@ -217,6 +219,14 @@ def test_gradient_accumulation_learns_like_a_larger_batch(runs: Runs, tmp_path: 
         ends[batch] = weights_of(run.checkpoints / "checkpoint-4")
     for name, tensor in ends[4].items():
         assert torch.allclose(tensor, ends[2][name], atol=1e-4), name
+
+
+def test_short_clips_come_in_the_same_steps_when_batches_became_smaller(runs: Runs) -> None:
+    whole, halved = runs.finished("whole"), runs.new("halved")
+    config = TrainingConfig(per_device_train_batch_size=4)
+    assert plan_retry(halved, config, Shortage(OUT_OF_MEMORY, "training", 1)) is not None
+    runs.carry_out(halved)
+    assert losses(halved) == pytest.approx(losses(whole), abs=1e-4)
 
 
 def test_without_evaluation_the_last_step_is_kept(runs: Runs) -> None:
