@@ -65,3 +65,12 @@ class Schedule:
             return True
         passed = step / self.steps_per_epoch if config.eval_strategy == "epoch" else step
         return step % self._between_evaluations(config) == 0 and passed >= config.eval_delay
+
+
+def micro_batch_number(step: int, place: int, batches: int, accumulated: int) -> int:
+    """Number, over all epochs, of the micro-batch at that `place` of a step, all from 0.
+
+    An epoch has so many `batches`: its last step may have fewer than are `accumulated`.
+    """
+    epoch, within = divmod(step, math.ceil(batches / accumulated))
+    return epoch * batches + within * accumulated + place

@@ -1,5 +1,6 @@
 """`Seq2SeqTrainer` put together for Whisper: evaluation by generating, checkpoints that resume."""
 
+import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from studio.training.data.replay import REPLAY_WEIGHT, Windows
 from studio.training.distributed.sharding import whole_weights
 from studio.training.distributed.world import World
 from studio.training.guarded_trainer import GuardedTrainer, checkpoint_folder
+from studio.training.schedule import micro_batch_number
 from studio.training.short_audio.audio_context import padded
 from studio.training.strength import at_strength, mix, strength_of
 from studio.transcription.decoding import write
@@ -158,6 +160,8 @@ class WhisperTrainer(GuardedTrainer):
         self._window_maker = ThreadPoolExecutor(1, "rehearsal")
         self._micro_batch = (-1, 0)
         """Step that the latest micro-batch belongs to, and its number in it."""
+        self._batches = math.ceil(len(clips) / (self.args.per_device_train_batch_size * self.world.size))
+        """Of this process in an epoch."""
         # One process a GPU: never two GPUs behind one process, whatever this one sees.
         self.args._n_gpu = min(1, self.args.n_gpu)
         # The loss is divided by the tokens of the whole step below, not by batches and processes.
@@ -180,7 +184,8 @@ class WhisperTrainer(GuardedTrainer):
         step, number = self._micro_batch
         number = number + 1 if step == self.state.global_step else 0
         self._micro_batch = (self.state.global_step, number)
-        return int(self.state.global_step * self.args.gradient_accumulation_steps + number)
+        accumulated = self.args.gradient_accumulation_steps
+        return micro_batch_number(self.state.global_step, number, self._batches, accumulated)
 
     def _learn(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any, number: int) -> Any:
         """Forward and backward pass of the micro-batch of that number."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from studio.options.training import TrainingConfig
-from studio.training.schedule import Schedule
+from studio.training.schedule import Schedule, micro_batch_number
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,14 @@ def test_some_step_has_the_whole_learning_rate(
     assert (note is not None) is is_said
     assert note is None or str(note).startswith("warmup_steps 10 leaves no step of 10 with the whole")
     assert schedule.warmup_note(replace(config, lr_scheduler_type="constant")) is None
+
+
+@pytest.mark.parametrize(("batches", "accumulated"), [(10, 16), (5, 2), (4, 2), (3, 1)])
+def test_micro_batches_are_numbered_without_a_gap_over_all_epochs(batches: int, accumulated: int) -> None:
+    found, step = [], 0
+    for _epoch in range(3):
+        for first in range(0, batches, accumulated):
+            places = range(min(accumulated, batches - first))
+            found += [micro_batch_number(step, place, batches, accumulated) for place in places]
+            step += 1
+    assert found == list(range(3 * batches))
