@@ -17,7 +17,7 @@ class Pace:
     """Seconds of a run's last process."""
 
     once: float
-    """To start, load, read and save, and to check what came out."""
+    """To start, load, read and save, to choose the strength and to check what came out."""
     step: float
     evaluation: float
 
@@ -41,11 +41,11 @@ def pace_of(run: RunDir, ended: str) -> Pace | None:
 def _pace_of(events: Path, ended: float) -> Pace | None:
     found, _ = read_events(events)
     began, seconds = "", defaultdict[str, float](float)
-    since = first = last = evaluations = 0
+    since = first = last = evaluations = evaluating = 0
     for event in [*found, {"kind": "phase", "time": ended, "phase": ""}]:
         if event.get("phase") == RunPhase.STARTING:  # what processes before it did is another story
             began, seconds = "", defaultdict(float)
-            first = last = evaluations = 0
+            first = last = evaluations = evaluating = 0
         if event["kind"] == "phase":
             seconds[began] += event["time"] - since
             began, since = event["phase"], event["time"]
@@ -54,9 +54,10 @@ def _pace_of(events: Path, ended: float) -> Pace | None:
         elif event["kind"] == "step":
             last = event["step"]
         elif event["kind"] == "eval":
-            evaluations += 1
+            evaluations, evaluating = evaluations + 1, evaluating + event["time"] - since
+            since = event["time"]  # what is evaluated after the training has no such event, and comes once
     seconds.pop("")
-    training, evaluating = seconds.pop(RunPhase.TRAINING, 0.0), seconds.pop(RunPhase.EVALUATING, 0.0)
+    training = seconds.pop(RunPhase.TRAINING, 0.0)
     if last <= first:
         return None
     return Pace(sum(seconds.values()), training / (last - first), evaluating / max(evaluations, 1))

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,14 @@ from studio.training.memory_watch import MemoryWatch
 from studio.training.outcome import Outcome, no_better
 from studio.training.plan import has_deepspeed, rehearses
 from studio.training.preflight import check_logger
-from studio.training.record import data_hash_of, evaluations, has_begun, learning_rate_of, started_by
+from studio.training.record import (
+    data_hash_of,
+    evaluation_seconds_of,
+    evaluations,
+    has_begun,
+    learning_rate_of,
+    started_by,
+)
 from studio.training.retry import read_retries, with_retries
 from studio.training.run_dir import RunDir
 from studio.training.run_plan import RunPlan
@@ -302,6 +310,8 @@ class Attempt:
             METHODS[config.method],
             ready.memory.look,
             world,
+            partial(course.schedule.evaluations_after, config=config),
+            evaluation_seconds_of(self.run),
         )
         decoder = ready.base.decoder
         encoder = self._kept_states(ready, course.schedule)

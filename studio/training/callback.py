@@ -37,9 +37,12 @@ class RunCallback(TrainerCallback):
         method: Method,
         look_at_memory: Callable[[], None] = lambda: None,
         world: World | None = None,
+        evaluations_after: Callable[[int], int] = lambda _step: 0,
+        eval_seconds: float = 0.0,
     ) -> None:
         """`texts` gives reference and hypothesis of each clip of the latest evaluation; `look_at_memory` is
-        called after steps and evaluations. `clips_per_step` are those of all processes.
+        called after steps and evaluations. `clips_per_step` are those of all processes. `evaluations_after`
+        says how many evaluations come after a step, `eval_seconds` how long the latest took, if any.
         """
         self.speedup: Callable[[], float | None] = lambda: None
         """How many times as fast the run is as with every batch padded, as far as it is known."""
@@ -52,7 +55,8 @@ class RunCallback(TrainerCallback):
         self._method = method
         self._look_at_memory = look_at_memory
         self._evaluated = 0
-        self._eval_seconds = 0.0
+        self._evaluations_after = evaluations_after
+        self._eval_seconds = eval_seconds
         self._step_seconds: deque[float] = deque(maxlen=_STEPS_REMEMBERED)
         self._waits: deque[float] = deque(maxlen=_STEPS_REMEMBERED)
         self._step_started = 0.0
@@ -104,7 +108,7 @@ class RunCallback(TrainerCallback):
             control.should_save = False  # the evaluation that follows at once saves
         is_time = is_last or time.monotonic() - self._last_event > _BETWEEN_STEP_EVENTS_SECONDS
         if is_time and not control.should_log:
-            self._write_step(args, state, {})
+            self._write_step(state, {})
 
     def on_epoch_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -127,7 +131,7 @@ class RunCallback(TrainerCallback):
     ) -> None:
         """A point of the loss curve."""
         if logs and "loss" in logs:
-            self._write_step(args, state, logs)
+            self._write_step(state, logs)
             log.info("step %s/%s: loss %.4f", state.global_step, state.max_steps, logs["loss"])
 
     def evaluation_begins(self) -> None:
@@ -191,7 +195,7 @@ class RunCallback(TrainerCallback):
         """Records a checkpoint."""
         self._events.write("checkpoint", step=state.global_step)
 
-    def _write_step(self, args: TrainingArguments, state: TrainerState, logs: dict[str, float]) -> None:
+    def _write_step(self, state: TrainerState, logs: dict[str, float]) -> None:
         mean_seconds = sum(self._step_seconds) / len(self._step_seconds) if self._step_seconds else 0.0
         self._last_event = time.monotonic()
         self._events.write(
@@ -205,7 +209,7 @@ class RunCallback(TrainerCallback):
             samples_per_second=self._clips_per_step / mean_seconds if mean_seconds else None,
             data_wait_share=self._wait_share(),
             speedup=self.speedup(),
-            eta_seconds=self._eta(args, state, mean_seconds),
+            eta_seconds=self._eta(state, mean_seconds),
             memory_bytes=memory_bytes(),
         )
         self._look_at_memory()
@@ -216,17 +220,10 @@ class RunCallback(TrainerCallback):
         waits = list(self._waits)[-len(steps) :] if steps else []
         return sum(waits) / sum(steps) if sum(steps) > 0 else None
 
-    def _eta(self, args: TrainingArguments, state: TrainerState, mean_seconds: float) -> float:
+    def _eta(self, state: TrainerState, mean_seconds: float) -> float:
         """Seconds that the remaining steps and evaluations take at the present speed."""
-        steps = state.max_steps - state.global_step
-        evaluations = 0
-        if args.eval_strategy == "epoch" and state.epoch:
-            steps_per_epoch = state.global_step / state.epoch
-            evaluations = round(state.max_steps / steps_per_epoch) - int(state.epoch)
-        elif args.eval_strategy == "steps":
-            every = int(state.eval_steps or 1)  # where `args` may have a share of all steps
-            evaluations = -(-state.max_steps // every) - state.global_step // every
-        return steps * mean_seconds + max(0, evaluations) * self._eval_seconds
+        steps, evaluations = state.max_steps - state.global_step, self._evaluations_after(state.global_step)
+        return steps * mean_seconds + evaluations * self._eval_seconds
 
 
 def errors_found(metrics: Mapping[str, float], texts: Sequence[tuple[str, str]]) -> dict[str, Any]:

@@ -29,6 +29,12 @@ def learning_rate_of(run: RunDir) -> float | None:
     return rates[-1] if rates else None
 
 
+def evaluation_seconds_of(run: RunDir) -> float:
+    """How long the latest evaluation took; 0 if there was none."""
+    seconds = [event.get("seconds") for event in _told(run, "eval")]
+    return (seconds[-1] or 0.0) if seconds else 0.0
+
+
 def evaluations(run: RunDir) -> dict[int, dict[str, Any]]:
     """The latest `eval` event of each step, without those of steps that a resumption took back."""
     found: dict[int, dict[str, Any]] = {}

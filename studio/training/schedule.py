@@ -50,12 +50,16 @@ class Schedule:
 
     def evaluations(self, config: TrainingConfig) -> int:
         """How many there are, that of the base before training among them."""
-        if not config.evaluates:
+        return config.eval_on_start + self.evaluations_after(0, config) if config.evaluates else 0
+
+    def evaluations_after(self, step: int, config: TrainingConfig) -> int:
+        """How many come after later steps than that."""
+        if not config.evaluates or step >= self.max_steps:
             return 0
         every = self._between_evaluations(config)
         delay = config.eval_delay * (every if config.eval_strategy == "epoch" else 1)
-        before_last = (self.max_steps - 1) // every - max(1, math.ceil(delay / every)) + 1
-        return config.eval_on_start + max(0, before_last) + 1
+        before_last = (self.max_steps - 1) // every - max(step // every + 1, math.ceil(delay / every)) + 1
+        return max(0, before_last) + 1
 
     def evaluates_at(self, step: int, config: TrainingConfig) -> bool:
         """Whether the trainer evaluates after that step."""

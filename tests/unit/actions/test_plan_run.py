@@ -82,7 +82,9 @@ def finished(services: Services, name: str, config: TrainingConfig, events: list
 
 
 def told(start: float, steps: range) -> list[dict[str, object]]:
-    """What a process tells that needs 60 s to start, 2 s for a step and 30 s for an evaluation."""
+    """What a process tells that needs 60 s to start, 2 s for a step, 30 s for an evaluation, and 20 s
+    to choose the strength.
+    """
     trained = start + 90 + 2 * len(steps)
     events: list[dict[str, object]] = [
         {"time": start, "kind": "phase", "phase": "starting"},
@@ -91,7 +93,8 @@ def told(start: float, steps: range) -> list[dict[str, object]]:
         {"time": start + 90, "kind": "eval", "step": 0},
         {"time": start + 90, "kind": "phase", "phase": "training"},
         {"time": trained, "kind": "step", "step": steps[-1]},
-        {"time": trained, "kind": "phase", "phase": "saving", "step": steps[-1]},
+        {"time": trained, "kind": "phase", "phase": "evaluating"},
+        {"time": trained + 20, "kind": "phase", "phase": "saving", "step": steps[-1]},
     ]
     if steps[0] > 1:
         events.insert(1, {"time": start + 1, "kind": "resumed", "step": steps[0] - 1})
@@ -102,7 +105,7 @@ def test_the_time_has_a_part_of_the_start_and_one_of_the_steps_of_a_run_like_it(
     config = TrainingConfig(max_steps=1000)
     finished(services, "b-20260102-030405", replace(config, max_steps=2), told(1000, range(1, 3)))
     expected = (
-        70 + 1000 * 2 + 30 * Schedule.of(config, plan_run(config, services).clips or 0).evaluations(config)
+        90 + 1000 * 2 + 30 * Schedule.of(config, plan_run(config, services).clips or 0).evaluations(config)
     )
     assert plan_run(config, services).seconds == pytest.approx(expected)
     assert plan_run(replace(config, base_model="tiny"), services).seconds is None

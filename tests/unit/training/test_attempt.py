@@ -122,6 +122,18 @@ def test_a_run_stopped_and_resumed_three_times_equals_an_unbroken_one(
     assert kinds(broken).count("machine") == 1 and "warning" not in kinds(broken)
 
 
+def test_the_time_left_has_the_evaluations_to_come_after_a_resumption_too(runs: Runs) -> None:
+    run = runs.new(num_train_epochs=3.0)
+    runs.carry_out(run, stop_at=5)
+    events = [json.loads(line) for line in run.events.read_text(encoding="utf-8").splitlines()]
+    longer = [{**event, "seconds": 1000} if event["kind"] == "eval" else event for event in events]
+    run.events.write_text("".join(f"{json.dumps(event)}\n" for event in longer), encoding="utf-8")
+    before = len(told(run, "step"))
+    runs.carry_out(run)
+    left = told(run, "step")[before]
+    assert left["step"] == 6 and 1000 < left["eta_seconds"] < 2000
+
+
 def test_a_resumption_on_another_machine_says_that_numbers_may_differ(runs: Runs) -> None:
     run = runs.new()
     runs.carry_out(run, stop_at=2)

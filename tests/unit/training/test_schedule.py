@@ -37,6 +37,8 @@ def test_when_a_run_evaluates() -> None:
     def steps(config: TrainingConfig) -> list[int]:
         found = [step for step in range(9) if schedule.evaluates_at(step, config)]
         assert schedule.evaluations(config) == (len(found) + 1 if found else 0), "and the base's"
+        for step in range(9):
+            assert schedule.evaluations_after(step, config) == sum(later > step for later in found)
         return found
 
     assert steps(TrainingConfig()) == [3, 6, 8]
