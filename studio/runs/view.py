@@ -36,7 +36,8 @@ def view(run: RunDir, history: History | None, *, with_curves: bool = True) -> R
     error = why_interrupted(run) if state is JobState.INTERRUPTED else None
     metrics = result.get("metrics") or {}
     max_steps = history.max_steps or int(result.get("max_steps") or 0)
-    step = max_steps if state is JobState.FINISHED else history.step or int(result.get("step") or 0)
+    reached = int(result.get("step") or 0)
+    step = (reached or max_steps) if is_done else (history.step or reached)
     return RunStatus(
         run_id=run.run_id,
         state=JobState.FAILED if broken and not is_done else state,

@@ -457,11 +457,11 @@ def test_two_hundred_runs_are_listed_without_reading_their_curves(
         write_json(run.record, {"created": f"2026-01-01T00:{number:03}"})
         run.events.write_text("this would not be read\n" * 10, encoding="utf-8")
         metrics = {"metric": "wer", "best_step": 3, "base": {**point, "step": 0}, "final": point}
-        finish(run, "finished", metrics=metrics, max_steps=3, model_id=f"m{number}")
+        finish(run, "finished", metrics=metrics, step=6, max_steps=9, model_id=f"m{number}")
     runs = jobs.runs()
     assert len(runs) == 200 and runs[0].run_id == "run-199"
     assert [at.step for at in runs[0].eval_points] == [0, 3]
-    assert (runs[0].step, runs[0].max_steps, runs[0].model_id) == (3, 3, "m199")
+    assert (runs[0].step, runs[0].max_steps, runs[0].model_id) == (6, 9, "m199"), "it ended early"
 
 
 def ended_run(settings: Settings, name: str, **result: Any) -> RunDir:
