@@ -20,7 +20,7 @@ from studio.units import format_bytes
 OUT_OF_MEMORY, KILLED = "out_of_memory", "killed"
 MOST_RETRIES = 10
 """Of one run; a run of ordinary size has tried everything before."""
-_IN_THE_LOOP = (RunPhase.TRAINING, RunPhase.EVALUATING)
+_AFTER_TRAINING = (RunPhase.SAVING, RunPhase.CHECKING, RunPhase.TIMING)
 
 
 @dataclass(frozen=True)
@@ -106,11 +106,11 @@ def plan_retry(run: RunDir, config: TrainingConfig, shortage: Shortage) -> Retry
 
 def _changes(config: TrainingConfig, shortage: Shortage) -> dict[str, Any]:
     """What takes less memory and gives the same model; empty if nothing does."""
-    if shortage.phase not in _IN_THE_LOOP:
+    if shortage.phase not in (RunPhase.TRAINING, *_evaluating(config)):
         return {}
     if shortage.cause == KILLED and config.dataloader_num_workers:
         return {"dataloader_num_workers": 0}
-    if shortage.phase == RunPhase.EVALUATING:
+    if shortage.phase in _evaluating(config):
         return _smaller_evaluation(config)
     clips = config.clips_per_step
     half = config.per_device_train_batch_size // 2
@@ -122,6 +122,11 @@ def _changes(config: TrainingConfig, shortage: Shortage) -> dict[str, Any]:
     return _smaller_evaluation(config)
 
 
+def _evaluating(config: TrainingConfig) -> tuple[RunPhase, ...]:
+    """The phases with batches as of an evaluation: a teacher listens in them, too."""
+    return (RunPhase.EVALUATING, RunPhase.LISTENING) if config.distill else (RunPhase.EVALUATING,)
+
+
 def _smaller_evaluation(config: TrainingConfig) -> dict[str, Any]:
     half = config.per_device_eval_batch_size // 2
     return {"per_device_eval_batch_size": half} if half else {}
@@ -129,7 +134,13 @@ def _smaller_evaluation(config: TrainingConfig) -> dict[str, Any]:
 
 def nothing_left(config: TrainingConfig, shortage: Shortage) -> RunError:
     """Why a run that is short of memory is given up, and what to do; `config` is that of the last attempt."""
-    if shortage.phase not in _IN_THE_LOOP:
+    if shortage.phase in _AFTER_TRAINING:
+        return RunError(
+            "{what} The model is trained, and its checkpoints are kept: end other programs and resume the "
+            "run.",
+            what=shortage.sentence(),
+        )
+    if shortage.phase not in (RunPhase.TRAINING, *_evaluating(config)):
         return RunError(
             "{what} The model was not in training yet, so that a smaller batch would not help: choose a "
             "smaller base_model or quantization 4bit, or end other programs. python -m studio fit finds a "

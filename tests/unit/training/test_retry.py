@@ -70,6 +70,23 @@ def test_an_evaluation_short_of_memory_gets_smaller_batches_alone(tmp_path: Path
     ]
 
 
+def test_a_teacher_short_of_memory_listens_in_smaller_batches(tmp_path: Path) -> None:
+    shortage = replace(IN_TRAINING, phase="listening")
+    config = TrainingConfig(per_device_eval_batch_size=2, distill=True)
+    (retry,) = all_retries(RunDir(tmp_path), config, shortage)
+    assert retry.changes == {"per_device_eval_batch_size": 1}
+    assert plan_retry(RunDir(tmp_path / "other"), replace(config, distill=False), shortage) is None
+
+
+@pytest.mark.parametrize("phase", ["saving", "checking", "timing"])
+def test_a_trained_model_that_is_short_of_memory_only_has_to_be_resumed(phase: str, tmp_path: Path) -> None:
+    shortage = replace(IN_TRAINING, phase=phase)
+    assert plan_retry(RunDir(tmp_path), TrainingConfig(), shortage) is None
+    assert "The model is trained, and its checkpoints are kept" in str(
+        nothing_left(TrainingConfig(), shortage)
+    )
+
+
 def test_a_killed_worker_loses_its_readers_first(tmp_path: Path) -> None:
     shortage = Shortage(KILLED, "training", 3)
     retry = plan_retry(RunDir(tmp_path), TrainingConfig(dataloader_num_workers=4), shortage)
