@@ -234,7 +234,9 @@ def _taught(clips: Sequence[Clip]) -> dict[str, torch.Tensor]:
 def _shortened(before: tuple[int, ...], label_length: int) -> tuple[int, ...]:
     """Leaves out the oldest of the previous text where the decoder has no room for all."""
     room = TEXT_POSITIONS - label_length
-    return before if len(before) <= room else (before[0], *before[1:][-(room - 1) :])
+    if len(before) <= room:
+        return before
+    return (before[0], *before[1 - room :]) if room > 1 else before[-1:]
 
 
 def padded_labels(rows: Sequence[Sequence[int]]) -> torch.Tensor:

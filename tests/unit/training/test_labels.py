@@ -112,13 +112,16 @@ def test_previous_text_is_given_and_not_learned(tmp_path: Path, tokenizer: Any) 
     assert "decoder_input_ids" not in collator(clips), "as drawn, or not at all"
 
 
-def test_long_previous_text_leaves_room_for_the_label(tokenizer: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("letters", "given"), [(400, 447), (442, 447), (443, 448)])
+def test_long_previous_text_leaves_room_for_the_label(
+    letters: int, given: int, tokenizer: Any, tmp_path: Path
+) -> None:
     config = TrainingConfig(condition_on_prev_probability=1.0)
-    source, config = source_of(tmp_path, config, previous_text="b" * 500, text="c" * 400)
+    source, config = source_of(tmp_path, config, previous_text="b" * 500, text="c" * letters)
     clip = labelled(tokenizer, source, config).train[0]
     drawn = replace(clip, draw=Draw((0,), with_previous=True))
     batch = Collator(FeatureSource(WhisperFeatureExtractor(), keep=False), 3000, print)([drawn])
-    assert batch["decoder_input_ids"].shape == batch["labels"].shape == torch.Size([1, 447])
+    assert batch["decoder_input_ids"].shape == batch["labels"].shape == torch.Size([1, given])
 
 
 def test_chance_decides_which_clips_get_their_previous_text() -> None:
