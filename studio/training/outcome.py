@@ -71,8 +71,8 @@ def no_better(metrics: Mapping[str, Any]) -> Message | None:
     base, final = metrics.get("base"), metrics.get("final")
     if not base or not final:
         return None
-    metric = metrics["metric"]
-    if final[metric] < base[metric]:
+    metric = "cer" if metrics.get("metric") == "cer" else "wer"
+    if not final[metric] >= base[metric]:  # what is no number is no more either
         return None
     return Message(
         "No better than the base on the evaluation clips: {metric} {before} before, {after} after.",

@@ -12,6 +12,7 @@ from studio.files import read_json, write_json
 from studio.options.arguments import read_config
 from studio.options.training import FIELDS, TrainingConfig
 from studio.training.events import read_events
+from studio.training.outcome import no_better
 from studio.training.run_dir import RunDir
 from studio.training.stop import StopSignal
 from studio.training.strength import at_strength, final_strength, is_as_good, is_chosen, strength_of
@@ -112,6 +113,24 @@ def test_less_of_an_adapter_is_kept_where_the_evaluation_clips_hardly_lose_by_it
     is_no_better = metrics["base"]["cer"] <= final["cer"]
     assert (f"Fine-tuning strength {gentler}" in notes) == is_gentler
     assert ("No better than the base on the evaluation clips" in notes) == is_no_better
+
+
+@pytest.mark.parametrize(
+    ("metric", "before", "after", "said"),
+    [
+        ({"metric": "cer"}, 0.2, 0.3, "CER 20.0 % before, 30.0 % after"),
+        ({"metric": "cer"}, 0.3, 0.2, None),
+        ({}, 0.2, 0.3, "WER 10.0 % before, 10.0 % after"),
+        ({"metric": "loss"}, 0.2, 0.3, "WER 10.0 % before, 10.0 % after"),
+        ({"metric": "cer"}, float("nan"), 0.3, None),
+    ],
+)
+def test_a_model_that_is_no_better_says_so_whatever_the_record_lacks(
+    metric: dict[str, str], before: float, after: float, said: str | None
+) -> None:
+    base, final = ({"wer": 0.1, "cer": rate, "loss": 1.0} for rate in (before, after))
+    found = no_better({**metric, "base": base, "final": final})
+    assert (found is None) if said is None else (said in str(found))
 
 
 def test_a_gentler_model_may_lose_a_tenth_of_what_was_gained() -> None:
