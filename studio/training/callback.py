@@ -64,8 +64,6 @@ class RunCallback(TrainerCallback):
         self.training_seconds = 0.0
         """Spent in optimizer steps."""
         self.evaluating_seconds = 0.0
-        self.evaluations: list[dict[str, Any]] = []
-        """The `eval` events of this process."""
 
     def waited(self, seconds: float) -> None:
         """Called by the trainer with how long the next step's batches took to come."""
@@ -173,7 +171,6 @@ class RunCallback(TrainerCallback):
             **errors_found(metrics, texts),
             "seconds": self._eval_seconds,
         }
-        self.evaluations.append(point)
         self._events.write("eval", **point)
         shown = texts[:: max(1, len(texts) // _SHOWN_TEXTS)][:_SHOWN_TEXTS]
         rows = [{"reference": reference, "hypothesis": hypothesis} for reference, hypothesis in shown]
