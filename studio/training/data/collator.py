@@ -161,8 +161,8 @@ class Collator:
         Raises:
             AudioError: if no clip of the batch can be read.
         """
-        if self._encoder is not None and all(clip in self._encoder for clip in clips):
-            return {ENCODER_STATES: self._encoder(clips), **self._described(clips)}
+        if self._encoder is not None and (states := self._encoder(clips)) is not None:
+            return {ENCODER_STATES: states, **self._described(clips)}
         read: list[tuple[Clip, Features]] = []
         failure: AudioError | None = None
         for clip in clips:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from studio.files import storage_errors
@@ -33,12 +34,19 @@ class EncoderStates:
         self._folder = folder / f"encoder-{made_of.hexdigest()}"
         self._is_full = False
 
-    def __contains__(self, clip: Clip) -> bool:
-        return self._file(clip).exists()
+    def __call__(self, clips: Sequence[Clip]) -> torch.Tensor | None:
+        """Those of a batch, (clips, positions, d_model), as they were computed; None where one is missing.
 
-    def __call__(self, clips: Sequence[Clip]) -> torch.Tensor:
-        """Those of a batch, (clips, positions, d_model), as they were computed."""
-        return torch.stack([load_file(self._file(clip))[_NAME] for clip in clips])
+        A file that was cut short, as a power failure leaves it, goes: what was in it is computed again.
+        """
+        rows = []
+        for file in map(self._file, clips):
+            try:
+                rows.append(load_file(file)[_NAME])
+            except (FileNotFoundError, SafetensorError, KeyError):
+                file.unlink(missing_ok=True)
+                return None
+        return torch.stack(rows)
 
     def keep(self, clips: Sequence[Clip], states: torch.Tensor) -> None:
         """Writes those of a batch, (clips, positions, d_model), unless the disk is nearly full.

@@ -49,10 +49,22 @@ def test_states_of_other_weights_or_of_another_part_of_a_file_are_others(
     first, second = clip(1, 2.0), clip(2, 2.0)
     rows = torch.randn(2, 3, 4)
     states.keep((first, second), rows)
-    assert first in states and clip(3, 2.0) not in states
-    assert torch.equal(states((second, first)), rows.flip(0))
-    assert first not in EncoderStates(tmp_path, micro_model, "bf16")
+    found = states((second, first))
+    assert found is not None and torch.equal(found, rows.flip(0))
+    assert states((first, clip(3, 2.0))) is None
+    assert EncoderStates(tmp_path, micro_model, "bf16")((first,)) is None
     assert not list(tmp_path.rglob("*.[0-9]*")), "nothing half written"
+
+
+@pytest.mark.parametrize("left", [0, 100, 150])
+def test_states_that_were_cut_short_are_computed_again(left: int, micro_model: Path, tmp_path: Path) -> None:
+    states, first = EncoderStates(tmp_path, micro_model, "fp32"), clip(1, 2.0)
+    for _attempt in range(2):
+        states.keep((first,), torch.ones(1, 9, 4))
+        assert states((first,)) is not None
+        (file,) = tmp_path.rglob("*.safetensors")
+        file.write_bytes(file.read_bytes()[:left])
+        assert states((first,)) is None and not file.exists()
 
 
 @pytest.mark.parametrize(
