@@ -9,6 +9,7 @@ fine-tuning (ACFT, https://github.com/futo-org/whisper-acft), the states are wha
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from os import SEEK_END
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,9 @@ class Teacher:
             self._found[reading.name] = reading
             self._rows = reading.place + len(reading.labels)
         with storage_errors(self._states), self._states.open("r+b") as file:
+            if file.seek(0, SEEK_END) < 2 * self._width * self._rows:  # a power failure has taken some
+                self._found, self._rows = {}, 0
+                self._readings.unlink()
             file.truncate(2 * self._width * self._rows)
 
     def _heard(self, clips: Sequence[Clip]) -> tuple[list[Clip], list[torch.Tensor]]:

@@ -4,20 +4,22 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional
 
 from studio.errors import ConfigError, ManifestError
-from studio.files import read_json_lines
+from studio.files import append_json_line, read_json_lines
 from studio.options.training import TrainingConfig
 from studio.settings import Settings
+from studio.training.adapters import Precision, load_training_base
 from studio.training.after_check import MadeModel, measure_after
 from studio.training.attempt import Attempt
 from studio.training.events import EventLog
 from studio.training.outcome import Outcome
 from studio.training.record import evaluations
-from studio.training.short_audio.distillation import distillation_loss
+from studio.training.short_audio.distillation import Teacher, distillation_loss
 from studio.training.stop import StopSignal
 from tests.unit.training.attempts import Runs, assert_same_weights, losses, told
 
@@ -85,6 +87,22 @@ def test_the_base_is_asked_once_and_a_resumed_run_equals_an_unbroken_one(distill
     asked = [event["done"] for event in told(broken, "eval_progress")]
     assert asked.count(0) == 1, "the resumed run found all eight readings"
     assert_same_weights(unbroken.checkpoints / "checkpoint-3", broken.checkpoints / "checkpoint-3")
+
+
+@pytest.mark.parametrize(("rows_missing", "known"), [(0, 2), (1, 0)])
+def test_readings_whose_states_a_power_failure_took_are_read_again(
+    rows_missing: int, known: int, micro_model: Path, tmp_path: Path
+) -> None:
+    decoder = load_training_base(micro_model, TrainingConfig(), Precision("fp32")).decoder
+    row_bytes = 2 * decoder.model.config.d_model
+    (tmp_path / "states.f16").write_bytes(bytes(row_bytes * (5 - rows_missing)))
+    for name, labels, place in (("one", [1, 2, 3], 0), ("two", [1, 2], 3)):
+        append_json_line(tmp_path / "readings.jsonl", {"clip": name, "labels": labels, "place": place})
+    for _attempt in range(2):
+        teacher = Teacher(tmp_path, decoder, lambda _clip: np.empty(0, np.float16))
+        teacher._take_up()
+        assert len(teacher._found) == known
+        assert (tmp_path / "states.f16").stat().st_size == (row_bytes * 5 if known else 0)
 
 
 def test_a_student_that_reads_padded_clips_has_nothing_to_learn(distilled: Runs) -> None:
