@@ -109,6 +109,14 @@ def read_json(path: Path) -> Any:
     return parse_json(path.read_text(encoding="utf-8"))
 
 
+def noted(path: Path, name: str) -> str:
+    """The text of that name in a JSON file; empty where there is no such file or name."""
+    try:
+        return str(read_json(path)[name])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
 def parse_json(text: str | bytes) -> Any:
     """The value of a text that somebody else has written.
 

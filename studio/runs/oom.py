@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass
 
-from studio.files import read_json
 from studio.memory.oom_text import OomKind, read_report
 from studio.memory.plan import LABEL_LENGTH
 from studio.options.training import TrainingConfig
 from studio.runs.manager import JobManager
-from studio.runs.status import JobState, RunStatus
-from studio.training.run_dir import RunDir
+from studio.runs.status import JobState, RunStatus, exit_code
 
 _LINES = 2000
 USUAL_LABEL_LENGTH = LABEL_LENGTH
@@ -34,7 +32,7 @@ def ended_run(jobs: JobManager, run_id: str) -> EndedRun:
     """
     status = jobs.status(run_id)
     text = jobs.log_tail(run_id, _LINES)
-    if status.state is JobState.INTERRUPTED and (code := _exit_code(jobs.folder(run_id))) is not None:
+    if status.state is JobState.INTERRUPTED and (code := exit_code(jobs.folder(run_id))) is not None:
         text += f"\nexit code {code}"
     predicted = (status.memory or {}).get("predicted") or {}
     return EndedRun(text, status.config, int(predicted.get("label_length") or USUAL_LABEL_LENGTH))
@@ -45,10 +43,3 @@ def ran_out(jobs: JobManager, status: RunStatus) -> bool:
     if status.state not in (JobState.FAILED, JobState.INTERRUPTED):
         return False
     return read_report(ended_run(jobs, status.run_id).text).kind is not OomKind.UNKNOWN
-
-
-def _exit_code(run: RunDir) -> int | None:
-    try:
-        return int(read_json(run.exit)["exit_code"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None

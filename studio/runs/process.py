@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 
-from studio.files import read_json, write_json
+from studio.files import noted, read_json, write_json
 from studio.options.arguments import read_config
 from studio.options.training import TrainingConfig
 from studio.runs.kinds import PROCESS, fitting
@@ -223,10 +223,8 @@ def _has_wandb_account() -> bool:
 
 def _place(run: RunDir) -> dict[str, str]:
     """Where relative paths in the run's lists count from: where somebody asked for it, not its folder."""
-    try:
-        return {"STUDIO_WORKING_DIR": str(read_json(run.record)["working_dir"])}
-    except (OSError, ValueError, KeyError, TypeError):  # an older run
-        return {}
+    place = noted(run.record, "working_dir")
+    return {"STUDIO_WORKING_DIR": place} if place else {}  # none: an older run
 
 
 def own_group() -> dict[str, Any]:

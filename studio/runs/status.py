@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from studio.errors import RunError, StudioError
-from studio.files import read_json
+from studio.files import noted, read_json
 from studio.messages import Message
 from studio.options.arguments import read_config, read_known
 from studio.options.training import TrainingConfig
@@ -170,9 +170,8 @@ def read_state(run: RunDir, last_event: float | None = None) -> JobState:
 
 def why_interrupted(run: RunDir) -> RunError:
     """A sentence about a worker that left no result."""
-    try:
-        code = int(read_json(run.exit)["exit_code"])
-    except (OSError, ValueError, KeyError, TypeError):
+    code = exit_code(run)
+    if code is None:
         return RunError("The worker ended without a result: it was killed, or the machine was switched off.")
     if is_killed(code):
         return RunError(
@@ -182,6 +181,14 @@ def why_interrupted(run: RunDir) -> RunError:
     return RunError(
         "The worker ended without a result, with exit code {code}. Its log may say why.", code=code
     )
+
+
+def exit_code(run: RunDir) -> int | None:
+    """How the run's process ended, where its starter saw it."""
+    try:
+        return int(noted(run.exit, "exit_code"))
+    except ValueError:
+        return None
 
 
 def is_killed(code: int) -> bool:
@@ -218,7 +225,4 @@ def queued_at(run: RunDir) -> float | None:
 
 def created_at(run: RunDir) -> str:
     """When the run was submitted."""
-    try:
-        return str(read_json(run.record)["created"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
+    return noted(run.record, "created")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from studio.files import read_json
+from studio.files import noted
 from studio.training.events import read_events
 from studio.training.run_dir import RunDir
 
@@ -49,7 +49,4 @@ def evaluations(run: RunDir) -> dict[int, dict[str, Any]]:
 
 def started_by(run: RunDir) -> str:
     """Which visitor of a Space submitted the run; empty for everybody else."""
-    try:
-        return str(read_json(run.record)["visitor"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
+    return noted(run.record, "visitor")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from studio.errors import StorageError
-from studio.files import read_json
+from studio.files import noted
 from studio.registry.spec import CARD_FILE
 from studio.room import MADE, Room, note_use_of_own, works_for_long
 from studio.settings import Settings
@@ -53,13 +53,5 @@ def _made_by_visitors(settings: Settings, run: RunDir) -> Iterator[Path]:
         if other != run and not other.queue_entry.exists() and started_by(other):
             yield other.path
     for folder in settings.models.glob("[!.]*"):
-        if _visitor_of(folder):
+        if noted(folder / CARD_FILE, "visitor"):
             yield folder
-
-
-def _visitor_of(model: Path) -> str:
-    """Which visitor made a model; empty if none did."""
-    try:
-        return str(read_json(model / CARD_FILE)["visitor"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
