@@ -34,7 +34,7 @@ from studio.ui.memory.probe import ProbeSection, build_probe, wire_probe
 from studio.ui.memory.step import StepSection, build_step, wire_step
 from studio.ui.memory.views import cards_view, phases_view, savings_view
 from studio.ui.shared.errors import fields_of, refusal
-from studio.ui.shared.following import AT_ONCE, changes_of, copyable, follow_form, follow_models
+from studio.ui.shared.following import AT_ONCE, UNCHECKED, changes_of, copyable, follow_form, follow_models
 from studio.ui.shared.handover import Handover, handed, handover
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.links import plan_link
@@ -140,7 +140,7 @@ def _wire(
         except StudioError as error:  # nothing may stand there as if it were the answer
             return [refusal(error, fields, request_locale(request)), *[""] * 6, *handed(None)]
 
-    follow_form(form, show, [*answers.all(), *use.all()], tab.select, **AT_ONCE)
+    follow_form(form, show, [*answers.all(), *use.all()], tab.select, **AT_ONCE, **UNCHECKED)
     follow_models(registry, tab, form["base_model"])
 
 

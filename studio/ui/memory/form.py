@@ -11,7 +11,7 @@ from studio.memory.plan import LABEL_LENGTH
 from studio.options.choices import DTYPES, METHOD_LABELS, PRECISIONS, QUANTIZATIONS, SHARDINGS, or_auto
 from studio.registry.store import ModelRegistry
 from studio.transcription.engine import FASTER_WHISPER, USUAL_BEAMS
-from studio.ui.shared.following import AT_ONCE, QUIET, offered
+from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED, offered
 from studio.ui.shared.forms import LABELS, choices_of, field_component
 from studio.ui.shared.i18n import _
 from studio.ui.shared.views import model_choices
@@ -131,4 +131,5 @@ def wire_fields(form: dict[str, Block], more: gr.Accordion) -> None:
         choosing,
         folded,
         **AT_ONCE,
+        **UNCHECKED,
     )

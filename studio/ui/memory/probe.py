@@ -18,7 +18,7 @@ from studio.training.probe.question import ProbeQuestion
 from studio.translation import N_, said, tr
 from studio.ui.shared.access import require_machine
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import AT_ONCE, QUIET
+from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.run_memory import memory_comparison
 from studio.ui.shared.visitors import services_for, settings_for
@@ -65,7 +65,7 @@ def wire_probe(services: Services, form: dict[str, Block], probe: ProbeSection) 
         measure,
         inputs_kwargs=form,
         outputs=[probe.stop, probe.said],
-        **{**QUIET, "concurrency_limit": 2},
+        **{**QUIET, **UNCHECKED, "concurrency_limit": 2},
     )
 
     def stop(request: gr.Request) -> Any:

@@ -24,6 +24,7 @@ from studio.translation import tr
 from studio.ui.memory.views import STEP_PHASES
 from studio.ui.shared.charts import PART_COLOURS, axis, figure
 from studio.ui.shared.errors import told_in
+from studio.ui.shared.following import UNCHECKED
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.views import part_names
 from studio.units import GIB, format_bytes
@@ -58,7 +59,7 @@ def wire_step(registry: ModelRegistry, settings: Settings, form: dict[str, Block
         return _shown(plan, dimensions, trace, request_locale(request))
 
     drawn = told_in(step.said, show, [step.chart, step.said], form)
-    step.draw.click(**drawn, inputs_kwargs=form, api_visibility="private", concurrency_limit=2)
+    step.draw.click(**drawn, inputs_kwargs=form, api_visibility="private", concurrency_limit=2, **UNCHECKED)
 
 
 def traceable(question: Question, registry: ModelRegistry) -> tuple[TrainingPlan, ModelDimensions]:

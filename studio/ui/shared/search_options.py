@@ -99,6 +99,7 @@ def engine_fields(prefix: str) -> dict[str, Block]:
             value="auto",
             label=_("Precision"),
             min_width=140,
+            allow_custom_value=True,  # Gradio may have forgotten which the engine has; `check_engine` knows
             elem_id=f"{prefix}-precision",
         )
     gr.Markdown(

@@ -71,7 +71,11 @@ def build_recording_section(settings: Settings, tab: gr.Tab, form: dict[str, Blo
             )
         )
         name = gr.Dropdown(
-            [], label=_("Your lists"), info=_("Goes on at the next sentence."), elem_id="record-session"
+            [],
+            label=_("Your lists"),
+            info=_("Goes on at the next sentence."),
+            allow_custom_value=True,  # a session knows its choices only once the section was opened in it
+            elem_id="record-session",
         )
         new = _new_list()
         with gr.Column(visible=False) as panel:

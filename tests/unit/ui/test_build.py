@@ -34,6 +34,14 @@ def test_only_the_endpoints_for_programs_are_public_and_polling_never_waits(sett
     assert polling and all(fn.concurrency_limit is None for fn in polling)
 
 
+def test_a_choice_from_a_list_that_the_session_has_forgotten_is_not_refused(settings: Settings) -> None:
+    app = build_app(Services.open(settings))
+    changing = {"record-session", *(f"{form}-precision" for form in ("memory", "transcribe", "evaluate"))}
+    read = [(each, fn) for fn in app.fns.values() for each in fn.inputs if each.elem_id in changing]
+    assert {each.elem_id for each, _fn in read} == changing
+    assert all(each.preprocess("int8") == "int8" for each, fn in read if fn.fn and fn.preprocess)
+
+
 def test_of_all_visitors_only_the_last_hundred_are_kept_in_memory(settings: Settings) -> None:
     with closing(Uploads(settings)) as uploads:
         options = launch_options(Services.open(settings), Names(settings, "127.0.0.1"), uploads)
