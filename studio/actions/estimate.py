@@ -13,21 +13,21 @@ from studio.memory.calibration import calibrate
 from studio.memory.fit import largest_within
 from studio.memory.gpus import GPUS, Gpu, card, detected_gpus, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
-from studio.memory.inference_plan import InferencePlan
+from studio.memory.inference_plan import INTEGERS, InferencePlan
 from studio.memory.plan import LABEL_LENGTH, MemoryEstimate, TrainingPlan
 from studio.memory.savings import Saving, savings
 from studio.memory.trace.result import Trace
 from studio.memory.trace.store import traced
 from studio.memory.training import estimate_training
 from studio.messages import Joined, Message
-from studio.options.choices import ALL_LINEAR
+from studio.options.choices import ALL_LINEAR, DTYPES, PRECISIONS
 from studio.options.training import FIELDS, TrainingConfig
 from studio.options.values import check_numbers
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
 from studio.services import Services
 from studio.training.plan import planned
-from studio.transcription.engine import USUAL_BEAMS
+from studio.transcription.engine import FASTER_WHISPER, USUAL_BEAMS
 
 TRAIN, TRANSCRIBE = "train", "transcribe"
 DEFAULT_GPU = next(gpu for gpu in GPUS if gpu.name.endswith("RTX 4090"))
@@ -224,6 +224,12 @@ ASKED_OF = {
 }
 _BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 _ALWAYS_SAID = ("base_model", "use", "per_device_train_batch_size", "gpu")
+
+
+def precisions(use: str, engine: str) -> dict[str, str]:
+    """Beside auto, with their names: integers are of faster-whisper alone, bf16 throughout of training."""
+    integers = {name: name for name in INTEGERS} if engine == FASTER_WHISPER else {}
+    return {**DTYPES, **integers} if use == TRANSCRIBE else PRECISIONS
 
 
 def remedies(batch_size: int, run: TrainingConfig | None = None) -> Message:

@@ -16,6 +16,7 @@ from studio.actions.estimate import (
     answer,
     batch_curve,
     estimate_command,
+    precisions,
     remedies,
     training_config,
 )
@@ -23,7 +24,6 @@ from studio.actions.fit import AUTO
 from studio.errors import StudioError
 from studio.memory.fit import cards_for
 from studio.memory.gpus import GPUS
-from studio.memory.inference_plan import INTEGERS
 from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html, join, tag
 from studio.services import Services
@@ -146,10 +146,7 @@ def _wire(
 
 def _is_changing(question: Question) -> bool:
     """Whether the list of precisions has yet to follow the engine."""
-    if question.use == TRAIN:
-        return question.precision in INTEGERS
-    is_ours = question.precision == "pure_bf16"
-    return is_ours or (question.precision in INTEGERS and question.engine != "faster-whisper")
+    return question.precision not in ("auto", *precisions(question.use, question.engine))
 
 
 def _answered(question: Question, registry: ModelRegistry, receipts: Path, request: gr.Request) -> list[Any]:

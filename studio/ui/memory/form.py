@@ -5,12 +5,12 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.actions.estimate import TRAIN, TRANSCRIBE, default_gpu, gpus
-from studio.memory.inference_plan import ENGINES, INTEGERS
+from studio.actions.estimate import TRAIN, TRANSCRIBE, default_gpu, gpus, precisions
+from studio.memory.inference_plan import ENGINES
 from studio.memory.plan import LABEL_LENGTH
-from studio.options.choices import DTYPES, METHOD_LABELS, PRECISIONS, QUANTIZATIONS, SHARDINGS, or_auto
+from studio.options.choices import METHOD_LABELS, PRECISIONS, QUANTIZATIONS, SHARDINGS, or_auto
 from studio.registry.store import ModelRegistry
-from studio.transcription.engine import FASTER_WHISPER, USUAL_BEAMS
+from studio.transcription.engine import USUAL_BEAMS
 from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED, offered
 from studio.ui.shared.forms import LABELS, choices_of, field_component
 from studio.ui.shared.i18n import _
@@ -42,7 +42,7 @@ def build_form(registry: ModelRegistry) -> tuple[dict[str, Block], gr.Accordion]
         label=LABELS["gradient_checkpointing"],
         info=_("Saves the most memory of all; costs about a third more time."),
     )
-    form["precision"] = gr.Radio(_precisions(TRAIN, ""), value="auto", label=LABELS["precision"])
+    form["precision"] = gr.Radio(choices_of(or_auto(PRECISIONS)), value="auto", label=LABELS["precision"])
     form["quantization"] = gr.Radio(
         choices_of(QUANTIZATIONS), value="none", label=_("Quantization of the frozen weights")
     )
@@ -101,24 +101,18 @@ def share_choices(section: gr.Tab, form: dict[str, Block], not_taken: str = "") 
         section.select(None, field, field, js=take, **QUIET)
 
 
-def _precisions(use: str, engine: str) -> list[tuple[Any, str]]:
-    """Integers are of faster-whisper alone, bf16 throughout of training."""
-    integers = {name: name for name in INTEGERS} if engine == FASTER_WHISPER else {}
-    return choices_of(or_auto({**DTYPES, **integers} if use == TRANSCRIBE else PRECISIONS))
-
-
 def wire_fields(form: dict[str, Block], more: gr.Accordion) -> None:
     """Which fields are in sight."""
 
     def show_fields(use: str, engine: str, precision: str) -> list[Any]:
         """Those of training or of transcribing, and the precisions that the engine has."""
-        allowed = _precisions(use, engine)
-        kept = precision if precision in [name for _label, name in allowed] else "auto"
+        allowed = or_auto(precisions(use, engine))
+        kept = precision if precision in allowed else "auto"
         return [
             *[gr.update(visible=use == TRAIN) for _name in _TRAINING_ONLY],
             *[gr.update(visible=use == TRANSCRIBE) for _name in _TRANSCRIBING_ONLY],
             gr.update(visible=use == TRAIN or engine == "transformers"),
-            offered(allowed, kept, precision),
+            offered(choices_of(allowed), kept, precision),
             gr.update(visible=use == TRAIN),
         ]
 

@@ -8,11 +8,11 @@ from urllib.parse import urlencode
 
 import gradio as gr
 
-from studio.actions.estimate import ASKED_OF, TRAIN, TRANSCRIBE, Question, gpu_named
+from studio.actions.estimate import ASKED_OF, TRAIN, TRANSCRIBE, Question, gpu_named, precisions
 from studio.actions.fit import AUTO, FitQuestion
 from studio.errors import ConfigError
-from studio.memory.inference_plan import ENGINES, INTEGERS
-from studio.options.choices import METHOD_LABELS, PRECISIONS
+from studio.memory.inference_plan import ENGINES
+from studio.options.choices import METHOD_LABELS
 from studio.options.training import FIELDS
 from studio.reports.markup import Html, tag
 from studio.translation import tr
@@ -23,7 +23,6 @@ _LONGEST = 200
 _CHOICES: dict[str, Collection[str]] = {
     **{name: f.metadata["choices"] for name, f in FIELDS.items() if f.metadata["choices"]},
     "use": (TRAIN, TRANSCRIBE),
-    "precision": ("auto", *PRECISIONS, *INTEGERS),
     "engine": ENGINES,
 }
 
@@ -49,7 +48,8 @@ def linked_values(query: Mapping[str, str]) -> tuple[str, dict[str, str | int | 
     section = query.get(SECTION, "")
     kind = FitQuestion if section == FIT else Question
     kinds = {f.name: f.type for f in fields(kind)}
-    choices = {**_CHOICES, **({"method": (AUTO, *METHOD_LABELS)} if section == FIT else {})}
+    known = ("auto", *precisions(query.get("use", TRAIN), query.get("engine", "transformers")))
+    choices = _CHOICES | {"precision": known} | ({"method": (AUTO, *METHOD_LABELS)} if section == FIT else {})
     values = {name: _value(name, kinds[name], text, choices) for name, text in query.items() if name in kinds}
     return section, values
 

@@ -138,7 +138,11 @@ def test_a_link_that_names_nothing_changes_nothing() -> None:
     [
         *({"method": "prefix"}, {"gpu": "Voodoo 2"}, {"base_model": "x" * 201}, {"lora_r": "-1"}),
         *({"lora_r": "1e3"}, {"lora_r": "٣"}, {"gradient_checkpointing": "maybe"}),
-        {"section": "fit", "memory_gib": "-1"},
+        *(
+            {"section": "fit", "memory_gib": "-1"},
+            {"precision": "int8"},
+            {"use": "transcribe", "precision": "int8"},
+        ),
     ],
 )
 def test_a_link_with_a_value_that_cannot_be_is_refused(named: dict[str, str]) -> None:
