@@ -63,6 +63,8 @@ class Question:
         """Raises ConfigError for a number that is none."""
         check_numbers(self)
         object.__setattr__(self, "num_beams", self.num_beams or USUAL_BEAMS)
+        if self.use == TRANSCRIBE and self.engine == FASTER_WHISPER:  # it has none; the page hides the field
+            object.__setattr__(self, "quantization", "none")
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def answer(question: Question, registry: ModelRegistry, receipts: Path | None = 
         registry,
         engine=question.engine,
         precision=question.precision,
-        quantization=question.quantization if question.engine == "transformers" else "none",
+        quantization=question.quantization,
         batch_size=question.per_device_train_batch_size,
         num_beams=question.num_beams,
     )

@@ -111,6 +111,11 @@ def test_an_estimate_of_transcribing_leaves_the_options_of_training_out() -> Non
     assert command.endswith("--base_model small --use transcribe --per_device_train_batch_size 8 --gpu T4")
 
 
+def test_weights_that_faster_whisper_does_not_have_are_in_no_command() -> None:
+    question = Question("small", use="transcribe", engine="faster-whisper", quantization="4bit")
+    assert "quantization" not in estimate_command(question) + link_query(question)
+
+
 @pytest.mark.parametrize(
     "question",
     [
