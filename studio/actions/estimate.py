@@ -27,6 +27,7 @@ from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
 from studio.services import Services
 from studio.training.plan import planned
+from studio.training.warm_start import adapter_named
 from studio.transcription.engine import FASTER_WHISPER, USUAL_BEAMS
 
 TRAIN, TRANSCRIBE = "train", "transcribe"
@@ -289,12 +290,13 @@ def inference_plan(
     `num_beams` 0, or none, is what a recording is heard with.
 
     Raises:
+        AdapterMismatchError: if `adapter` is another model.
         ConfigError: if an option cannot be.
         ModelNotFoundError: if there is no such model.
     """
     options["precision"] = _COMPUTE_TYPES.get(precision, precision)
     options["num_beams"] = options.get("num_beams") or USUAL_BEAMS
-    spec = registry.get(adapter or model)
+    spec = adapter_named(adapter, registry) if adapter else registry.get(model)
     made = spec.card.get("config") if spec.base_model else None
     if adapter and spec.path is not None and not isinstance(made, Mapping):
         saved = read_json(spec.path / "adapter_config.json")

@@ -9,10 +9,25 @@ from studio.files import read_json
 from studio.methods import METHODS
 from studio.options.choices import ALL_LINEAR
 from studio.options.training import TrainingConfig
-from studio.registry.spec import ModelKind
+from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
 
 _DEFAULTS = TrainingConfig()
+
+
+def adapter_named(name: str, registry: ModelRegistry) -> ModelSpec:
+    """An adapter by its id or folder.
+
+    Raises:
+        ModelNotFoundError: if there is none of that name.
+        AdapterMismatchError: if it is another model.
+    """
+    spec = registry.get(name)
+    if spec.kind is not ModelKind.ADAPTER:
+        raise AdapterMismatchError(
+            "{model} is no adapter: give it as base_model, or leave adapter empty.", model=spec.id
+        )
+    return spec
 
 
 def warm_started(config: TrainingConfig, registry: ModelRegistry) -> TrainingConfig:
@@ -27,11 +42,7 @@ def warm_started(config: TrainingConfig, registry: ModelRegistry) -> TrainingCon
     """
     if not config.adapter:
         return config
-    spec = registry.get(config.adapter)
-    if spec.kind is not ModelKind.ADAPTER:
-        raise AdapterMismatchError(
-            "{model} is no adapter: give it as base_model, or leave adapter empty.", model=spec.id
-        )
+    spec = adapter_named(config.adapter, registry)
     if spec.base_model != registry.get(config.base_model).id:
         raise AdapterMismatchError(
             "The adapter {adapter} belongs to {base}, and base_model is {model}: give base_model {base}.",

@@ -2,8 +2,12 @@
 
 import pytest
 
-from studio.actions.estimate import remedies
+from studio.actions.estimate import inference_plan, remedies
+from studio.errors import AdapterMismatchError
 from studio.options.training import TrainingConfig
+from studio.registry.store import DEMO_ID
+from studio.services import Services
+from studio.settings import Settings
 
 BASE = "openai/whisper-large-v3"
 LARGER = "a smaller model, a larger GPU"
@@ -33,6 +37,11 @@ LARGER = "a smaller model, a larger GPU"
 )
 def test_what_is_done_already_is_not_advised(run: TrainingConfig, steps: str) -> None:
     assert str(remedies(run.per_device_train_batch_size, run)) == f"What helps, in this order: {steps}."
+
+
+def test_a_model_given_for_an_adapter_is_called_none(settings: Settings) -> None:
+    with pytest.raises(AdapterMismatchError, match="demo is no adapter"):
+        inference_plan("small", Services.open(settings).registry, adapter=DEMO_ID)
 
 
 def test_a_transcription_is_made_smaller_by_its_batch() -> None:
