@@ -79,11 +79,14 @@ def test_the_train_form_shows_its_command_and_refuses_nonsense(open_page: OpenPa
 
 def test_the_preview_names_bad_rows(open_page: OpenPage, demo_speech: Path, tmp_path: Path) -> None:
     good = next((demo_speech / "samples").glob("*.flac"))
-    rows = [{"audio": str(good), "text": "turn on"}, {"audio": "missing.wav", "text": EVIL}]
+    rows = [{"lyd": str(good), "ord": "turn on"}, {"lyd": "missing.wav", "ord": EVIL}]
     manifest = tmp_path / "list.jsonl"
     manifest.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
     page = open_page("train")
     page.locator("#train-train_data input").fill(str(manifest))
+    unfold(page, "More about the data")
+    page.locator("#train-audio_column input").fill("lyd")
+    page.locator("#train-text_column input").fill("ord")
     page.keyboard.press("Tab")  # the field may grow with its text, and move the button below
     page.get_by_role("button", name="Preview and check the data").click()
     preview = page.locator("#data-preview")

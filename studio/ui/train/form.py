@@ -23,7 +23,7 @@ from studio.services import Services
 from studio.settings import Settings
 from studio.training.launch import launch_command
 from studio.ui.shared.errors import Fields, fields_of, refusal, told_in
-from studio.ui.shared.following import QUIET, copyable, follow_form
+from studio.ui.shared.following import QUIET, changes_of, copyable, follow_form
 from studio.ui.shared.forms import (
     LABELS,
     field_component,
@@ -44,22 +44,21 @@ from studio.ui.train.run_views import disk_note
 from studio.ui.train.upload_data import build_upload_section
 
 
-def build_data_preview(settings: Settings, source: Block) -> None:
-    """A button under the data's name, and what it shows."""
-    button = gr.Button(_("Preview and check the data"), size="sm", elem_id="data-check")
-    shown = gr.HTML(elem_id="data-preview")
+def _wire_data_preview(settings: Settings, form: dict[str, Block], button: gr.Button, shown: gr.HTML) -> None:
+    """The first rows of the data, read as the form says, until it says otherwise."""
+    asked = {name: form[name] for name in ("train_data", "audio_column", "text_column")}
 
-    def preview(name: str, request: gr.Request) -> Html:
+    def preview(request: gr.Request, train_data: str, **columns: str) -> Html:
         """The first rows, and what is wrong with the data."""
         own = settings_for(settings, request)
-        require_own_data(own, name)
-        found = read_manifest(name, cache_dir=own.cache, max_rows=most_rows(own, 0))
+        require_own_data(own, train_data)
+        found = read_manifest(train_data, cache_dir=own.cache, max_rows=most_rows(own, 0), **columns)
         return manifest_preview(found, request_locale(request))
 
     quiet: dict[str, Any] = {"api_visibility": "private", "concurrency_limit": 2}
-    button.click(**told_in(shown, preview, [shown]), inputs=source, **quiet)
+    button.click(**told_in(shown, preview, [shown]), inputs_kwargs=asked, **quiet)
     # In the browser, at once: an answer of the server might come after the preview and take it away.
-    source.change(None, None, shown, js="() => ''", api_visibility="private")  # type: ignore[attr-defined]
+    gr.on(changes_of(asked), None, None, shown, js="() => ''", api_visibility="private")
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,8 @@ def build_train_form(settings: Settings, tab: gr.Tab, *, is_off: bool, owned: li
             build_upload_section(settings, tab, form["train_data"])
         owned.append(upload)
     form["test_data"] = field_component("test_data")
-    build_data_preview(settings, form["train_data"])
+    preview = gr.Button(_("Preview and check the data"), size="sm", elem_id="data-check")
+    previewed = gr.HTML(elem_id="data-preview")
     with gr.Row():
         # Two of 180 have no room side by side on a phone, where the method's name would lie under the arrow.
         form["method"] = field_component("method", min_width=180)
@@ -135,6 +135,7 @@ def build_train_form(settings: Settings, tab: gr.Tab, *, is_off: bool, owned: li
     start = Start(button, gr.HTML(elem_id="train-refused"))
     gr.Markdown(_("More options"), elem_classes="subdued")
     folded_groups(form)
+    _wire_data_preview(settings, form, preview, previewed)
     return TrainForm(form, start, preset, preset_refused)
 
 
