@@ -124,6 +124,8 @@ def test_text_that_is_no_error_is_told_so_and_never_run_and_an_error_becomes_a_r
     expect(answer).to_contain_text("Nothing here says that memory ran out")
     pasted.fill("<img src=x onerror=alert(1)> CUDA error: out of memory ${alert(2)}")
     expect(answer).to_contain_text("onerror=alert(1)")
+    pasted.fill("")
+    expect(answer).to_have_text("")
     pasted.fill(ERROR)
     expect(answer).to_contain_text("1.44 GiB of its 11.6 GiB were free")
     expect(answer).to_contain_text("4321 (3.02 GiB)")

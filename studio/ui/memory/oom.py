@@ -119,7 +119,7 @@ def _wire(
     def show(text: str | None, run: dict[str, Any], request: gr.Request, **values: Any) -> list[Any]:
         """The diagnosis; with a model also a run that fits, made of `run` if that is of the same model."""
         if not (text and text.strip()):
-            return [gr.skip(), *handed(None)]
+            return ["", *handed(None)]
         question = OomQuestion(text)
         if values["base_model"] != _UNKNOWN:
             is_of_run = run.get("config", {}).get("base_model") == values["base_model"]
