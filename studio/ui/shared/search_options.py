@@ -211,13 +211,7 @@ def _precisions(engine: str, precision: str, request: gr.Request) -> Any:
 
 
 def _offered(batch_size: float | None, request: gr.Request) -> Any:
-    """Whether the text before may be given along."""
-    locale = request_locale(request)
+    """Whether the text before may be given along; the tick stays as it is, for when it may be again."""
     is_together = (batch_size or 0) > 1
     before = BATCHED_WINDOWS_ALONE.template if is_together else _BEFORE
-    return {
-        "__type__": "update",
-        "interactive": not is_together,
-        "info": tr(before, locale),
-        "value": not is_together,
-    }
+    return gr.update(interactive=not is_together, info=tr(before, request_locale(request)))

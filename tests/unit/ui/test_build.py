@@ -42,6 +42,16 @@ def test_a_choice_from_a_list_that_the_session_has_forgotten_is_not_refused(sett
     assert all(each.preprocess("int8") == "int8" for each, fn in read if fn.fn and fn.preprocess)
 
 
+def test_a_batch_of_one_leaves_the_tick_at_previous_text_as_it_was(settings: Settings) -> None:
+    app = build_app(Services.open(settings))
+    (fn,) = [
+        fn for fn in app.fns.values() if [each.elem_id for each in fn.outputs] == ["transcribe-condition"]
+    ]
+    together, alone = (fn.fn(size, None) for size in (8, 1))
+    assert (together["interactive"], alone["interactive"]) == (False, True)
+    assert "value" not in together | alone
+
+
 def test_of_all_visitors_only_the_last_hundred_are_kept_in_memory(settings: Settings) -> None:
     with closing(Uploads(settings)) as uploads:
         options = launch_options(Services.open(settings), Names(settings, "127.0.0.1"), uploads)
