@@ -75,7 +75,7 @@ def test_a_check_that_is_cancelled_ends_and_what_was_shown_stays(
     many.write_text("".join(json.dumps(row) + "\n" for row in rows * 20), encoding="utf-8")
     page = open_page("train")
     data, report = page.locator("#train-train_data input"), page.locator("#data-doctor-report")
-    start, stop = page.locator("#data-doctor-start"), page.locator("#data-doctor-stop")
+    start, stop = page.locator("#data-doctor-start"), page.locator("#data-doctor-cancel")
     labels, status = page.locator("#data-transcribe input"), page.locator("#data-doctor-status")
     bar = page.locator("#data-doctor-status [role=progressbar]")
     unfold(page, "Check every clip of the data")

@@ -45,7 +45,7 @@ def build_data_doctor(services: Services, form: dict[str, Block]) -> None:
         )
         with gr.Row():
             start = gr.Button(_("Check"), size="sm", elem_id="data-doctor-start")
-            stop = gr.Button(_("Stop"), size="sm", elem_id="data-doctor-stop")
+            stop = gr.Button(_("Stop"), size="sm", elem_id="data-doctor-cancel")
         status = gr.HTML(elem_id="data-doctor-status")
         durations = gr.Plot(show_label=False, visible=False, elem_id="data-durations")
         lengths = gr.Plot(show_label=False, visible=False, elem_id="data-labels")

@@ -52,6 +52,13 @@ def test_a_batch_of_one_leaves_the_tick_at_previous_text_as_it_was(settings: Set
     assert "value" not in together | alone
 
 
+def test_each_button_that_stops_work_is_called_as_the_page_looks_for_it(settings: Settings) -> None:
+    app = build_app(Services.open(settings))
+    offers = [fn for fn in app.fns.values() if "interactive: true" in str(fn.js)]
+    assert len(offers) > 8
+    assert all(str(button.elem_id).endswith("-cancel") for fn in offers for button in fn.outputs)
+
+
 def test_of_all_visitors_only_the_last_hundred_are_kept_in_memory(settings: Settings) -> None:
     with closing(Uploads(settings)) as uploads:
         options = launch_options(Services.open(settings), Names(settings, "127.0.0.1"), uploads)
