@@ -8,6 +8,7 @@ from typing import Any
 
 import gradio as gr
 from gradio.blocks import Block
+from gradio.events import Dependency
 
 from studio.actions.estimate import (
     TRAIN,
@@ -105,22 +106,24 @@ def build_estimate(services: Services, tab: gr.Tab, section: gr.Tab) -> Estimate
             )
     share_choices(section, form, not_taken=AUTO)
     wire_fields(form, more)
-    wire_step(registry, settings, form, step)
+    drawing = wire_step(registry, settings, form, step)
     wire_probe(services, form, probe)
-    _forget(services, form, step, probe)
+    _forget(services, form, step, probe, drawing)
     _wire(settings, registry, tab, form, answers, use)
     return EstimateSection(form, use)
 
 
-def _forget(services: Services, form: dict[str, Block], step: StepSection, probe: ProbeSection) -> None:
-    """Hides what was drawn and measured for another form."""
+def _forget(
+    services: Services, form: dict[str, Block], step: StepSection, probe: ProbeSection, drawing: Dependency
+) -> None:
+    """Hides what was drawn and measured for another form, and does not wait for what is being drawn."""
 
     def hide() -> list[Any]:
         """What was drawn, and what was measured unless somebody measures."""
         gone = gr.update(visible=False)
         return [gone, gone, gr.skip() if services.prober.is_busy else gone]
 
-    gr.on(changes_of(form), hide, None, [step.chart, step.said, probe.said], **AT_ONCE)
+    gr.on(changes_of(form), hide, None, [step.chart, step.said, probe.said], cancels=drawing, **AT_ONCE)
 
 
 def _wire(

@@ -7,6 +7,7 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 from gradio.components.plot import PlotData
+from gradio.events import Dependency
 
 from studio.actions.estimate import TRAIN, Question, shape_of, training_plan_of
 from studio.errors import ConfigError
@@ -49,8 +50,10 @@ def build_step() -> StepSection:
     )
 
 
-def wire_step(registry: ModelRegistry, settings: Settings, form: dict[str, Block], step: StepSection) -> None:
-    """The picture is drawn when asked for; what is on the page when the form changes is no longer true."""
+def wire_step(
+    registry: ModelRegistry, settings: Settings, form: dict[str, Block], step: StepSection
+) -> Dependency:
+    """The picture is drawn when asked for; of a form that has changed since, it is no longer true."""
 
     def show(request: gr.Request, **values: Any) -> list[Any]:
         """The traced step, and its peak beside the estimate's."""
@@ -59,7 +62,10 @@ def wire_step(registry: ModelRegistry, settings: Settings, form: dict[str, Block
         return _shown(plan, dimensions, trace, request_locale(request))
 
     drawn = told_in(step.said, show, [step.chart, step.said], form)
-    step.draw.click(**drawn, inputs_kwargs=form, api_visibility="private", concurrency_limit=2, **UNCHECKED)
+    drawing: Dependency = step.draw.click(
+        **drawn, inputs_kwargs=form, api_visibility="private", concurrency_limit=2, **UNCHECKED
+    )
+    return drawing
 
 
 def traceable(question: Question, registry: ModelRegistry) -> tuple[TrainingPlan, ModelDimensions]:

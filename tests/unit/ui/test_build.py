@@ -59,6 +59,14 @@ def test_each_button_that_stops_work_is_called_as_the_page_looks_for_it(settings
     assert all(str(button.elem_id).endswith("-cancel") for fn in offers for button in fn.outputs)
 
 
+def test_a_change_of_the_form_calls_off_the_picture_that_is_being_drawn_of_it(settings: Settings) -> None:
+    app = build_app(Services.open(settings))
+    fns = app.fns.values()
+    (drawing,) = [fn for fn in fns if fn.name == "show" and fn.fn.__module__ == "studio.ui.memory.step"]
+    changes = {target for fn in fns if drawing._id in fn.cancels for target in fn.targets}
+    assert changes == {(field._id, "change") for field in drawing.inputs}
+
+
 def test_of_all_visitors_only_the_last_hundred_are_kept_in_memory(settings: Settings) -> None:
     with closing(Uploads(settings)) as uploads:
         options = launch_options(Services.open(settings), Names(settings, "127.0.0.1"), uploads)
