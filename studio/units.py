@@ -1,6 +1,7 @@
 """Numbers to text and back: bytes, durations, counts. Everything here is pure."""
 
 import re
+from datetime import datetime
 
 from studio.errors import ConfigError
 from studio.messages import Message
@@ -61,6 +62,14 @@ def duration_message(seconds: float) -> Message:
         return Message("{minutes} min {seconds:02d} s", minutes=minutes, seconds=rest)
     hours, minutes = divmod(minutes, 60)
     return Message("{hours} h {minutes:02d} min", hours=hours, minutes=minutes)
+
+
+def local_time(iso: str) -> str:
+    """`2026-11-28T00:34:04+00:00` → `2026-11-28 08:34` on a machine in Taipei; what is no time stays so."""
+    try:
+        return f"{datetime.fromisoformat(iso).astimezone():%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError):
+        return iso
 
 
 def format_clock(seconds: float, *, separator: str = ".", always_hours: bool = True) -> str:

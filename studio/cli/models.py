@@ -21,7 +21,7 @@ from studio.serving.commands import ways_to_serve
 from studio.settings import Settings
 from studio.training.learning_rate import gentler, learning_rate_for
 from studio.translation import DEFAULT_LOCALE
-from studio.units import format_bytes
+from studio.units import format_bytes, local_time
 
 SCHEMA_VERSION = 1
 _ACTIONS = {"list": 0, "show": 1, "card": 1, "rename": 2, "delete": 1}
@@ -128,7 +128,7 @@ def _description(spec: ModelSpec) -> str:
         "languages": languages_of(spec, DEFAULT_LOCALE),
         "license": released.license if released else "",
         "size": format_bytes(spec.size_bytes) if spec.size_bytes else "",
-        "made": spec.created,
+        "made": local_time(spec.created),
         "problem": str(spec.problem or ""),
     }
     dimensions = dataclasses.asdict(spec.dimensions) if spec.dimensions else {}

@@ -12,7 +12,7 @@ from studio.runs.probe import PATIENCE_SECONDS
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.probe.question import ProbeQuestion
-from studio.units import format_bytes
+from studio.units import format_bytes, local_time
 from studio.whisper.constants import TEXT_POSITIONS
 
 _FIGURES = (
@@ -82,7 +82,7 @@ def _list(settings: Settings, *, as_json: bool) -> int:
         return 0
     rows = [
         (
-            receipt.created[:16].replace("T", " "),
+            local_time(receipt.created),
             receipt.card,
             receipt.base_model,
             receipt.plan.method,

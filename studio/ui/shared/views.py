@@ -17,7 +17,7 @@ from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import badge, definition_list, note
 from studio.translation import N_, said, tr
 from studio.ui.shared.short_audio_views import short_audio_table
-from studio.units import format_bytes, format_percent
+from studio.units import format_bytes, format_percent, local_time
 
 PART_NAMES = {
     "weights_trainable": N_("Trainable weights"),
@@ -166,7 +166,7 @@ def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
         tr(SOURCE_NAMES[spec.source], locale),
         format_bytes(spec.size_bytes) if spec.size_bytes else "",
         error_rate_of(spec),
-        spec.created[:10],
+        local_time(spec.created)[:10],
     ]
 
 
@@ -225,7 +225,7 @@ def model_details(
         (tr("Languages", locale), languages_of(spec, locale)),
         (tr("Size on disk", locale), format_bytes(spec.size_bytes) if spec.size_bytes else None),
         (tr("Folder", locale), tag("code", str(spec.path)) if spec.path and not is_public else None),
-        (tr("Created", locale), spec.created[:16].replace("T", " ") or None),
+        (tr("Created", locale), local_time(spec.created) or None),
     ]
     problem = note(said(spec.problem, locale), "bad") if spec.problem else None
     return tag(

@@ -16,7 +16,7 @@ from studio.ui.shared.following import QUIET, UNCHECKED
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.visitors import services_for
 from studio.ui.train.run_views import MOST_LISTED, run_title
-from studio.units import format_percent
+from studio.units import format_percent, local_time
 
 
 def build_run_comparison(services: Services, tab: gr.Tab) -> None:
@@ -59,7 +59,7 @@ def comparison_table(runs: Sequence[RunStatus], locale: str) -> Html:
 
 
 def _named(run: RunStatus) -> str:
-    return f"{run_title(run)} ({run.created[:16].replace('T', ' ')})"
+    return f"{run_title(run)} ({local_time(run.created)})"
 
 
 def _percent(share: float | None) -> str:

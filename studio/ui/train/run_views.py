@@ -17,7 +17,7 @@ from studio.training.retry import Retry
 from studio.translation import N_, paragraph, said, tr
 from studio.ui.shared.short_audio_views import short_audio_table
 from studio.ui.shared.views import known_name, loss_note
-from studio.units import duration_message, format_bytes, format_percent
+from studio.units import duration_message, format_bytes, format_percent, local_time
 
 _VERDICTS = {
     "better": (N_("better"), "good"),
@@ -130,7 +130,7 @@ def history_table(runs: Sequence[RunStatus], count: int, selected: str, locale: 
             state_badge(run.state, locale),
             known_name(run.config.base_model, locale),
             change_by_metric(run),
-            (run.started or run.created)[:16].replace("T", " "),
+            local_time(run.started or run.created),
         ]
         for run in runs
     ]

@@ -2,6 +2,8 @@
 
 import base64
 import re
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,6 +50,23 @@ def spec(**values: Any) -> ModelSpec:
 
 def run(state: JobState = JobState.RUNNING, **values: Any) -> RunStatus:
     return RunStatus("run-1", state, TrainingConfig(run_name=values.pop("name", "")), **values)
+
+
+@pytest.fixture
+def in_taipei(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "Asia/Taipei")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_taipei")
+def test_times_are_those_of_the_machine() -> None:
+    made, shown = "2026-11-28T20:34:04+00:00", "2026-11-29 04:34"
+    assert shown in views.model_details(spec(created=made), "en")
+    assert shown in run_views.history_table([run(created=made)], 1, "", "en")
+    assert "by hand" in views.model_details(spec(created="by hand"), "en")
 
 
 def shown_run(state: JobState = JobState.RUNNING, locale: str = "en", **values: Any) -> str:
