@@ -20,6 +20,7 @@ from studio.dataset.sequences import joined, store
 from studio.dataset.usable import HEARD_AT_ONCE, Judged, hear, judge_header, judge_heard, usable
 from studio.errors import AudioError
 from studio.evaluation.normalize import writes_without_spaces
+from studio.messages import message_to_plain
 from studio.options.training import TrainingConfig
 from studio.training.adapters import Base
 from studio.training.data.augmentation import Augmentation
@@ -358,7 +359,10 @@ def _detect_language(source: SourceData, config: TrainingConfig, base: Base) -> 
 def _report(
     data: TrainingData, source: SourceData, detected: str | None, made_times: int, events: EventLog
 ) -> None:
-    skipped = [{"line": p.line, "reason": str(p.reason)} for p in data.problems[:_SHOWN_PROBLEMS]]
+    skipped = [
+        {"line": p.line, "reason": (told := message_to_plain(p.reason)).pop("text"), **told}
+        for p in data.problems[:_SHOWN_PROBLEMS]
+    ]
     events.write(
         "data",
         train_samples=len(data.train),

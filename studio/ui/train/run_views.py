@@ -14,7 +14,7 @@ from studio.runs.status import ACTIVE, JobState, RunStatus
 from studio.training.events import RunPhase
 from studio.training.outcome import no_better
 from studio.training.retry import Retry
-from studio.translation import N_, paragraph, said, tr
+from studio.translation import N_, message_from, paragraph, said, tr
 from studio.ui.shared.short_audio_views import short_audio_table
 from studio.ui.shared.views import known_name, loss_note
 from studio.units import duration_message, format_bytes, format_percent, local_time
@@ -275,7 +275,13 @@ def _data(status: RunStatus, locale: str) -> Html | None:
     if not skipped:
         return tag("p", read, class_="subdued")
     title = tr("Rows not used: {count}", locale, count=data.get("skipped_count", len(skipped)))
-    rows = [[row.get("line"), row.get("reason")] for row in skipped]
+    rows = [
+        [
+            row.get("line"),
+            said(message_from(row.get("template"), row.get("values"), row.get("reason")), locale),
+        ]
+        for row in skipped
+    ]
     listed = table([tr("Line", locale), tr("Reason", locale)], rows, numeric=[0])
     return tag("div", tag("p", read, class_="subdued"), tag("details", tag("summary", title), listed))
 

@@ -25,6 +25,7 @@ from studio.training.checkpoints import last_checkpoint
 from studio.training.record import evaluations
 from studio.training.retry import OUT_OF_MEMORY, Shortage, plan_retry
 from studio.training.stop import StopSignal
+from studio.translation import message_from
 from tests.micro import make_tones
 from tests.unit.training.attempts import (
     Runs,
@@ -268,7 +269,9 @@ def test_a_file_that_cannot_be_read_is_set_aside_with_its_line(runs: Runs, tmp_p
     run = runs.finished(train_data=manifest, test_data=manifest, num_train_epochs=1.0)
     (data,) = told(run, "data")
     assert (data["train_samples"], data["skipped_count"]) == (7, 2)
-    assert {row["line"] for row in data["skipped"]} == {4}
+    for row in data["skipped"]:
+        assert row["line"] == 4 and "tone3.wav" in row["reason"]
+        assert str(message_from(row["template"], row["values"], "")) == row["reason"]
 
 
 def test_the_base_says_which_language_it_hears_where_no_row_names_one(runs: Runs, tmp_path: Path) -> None:

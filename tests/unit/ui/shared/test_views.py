@@ -14,7 +14,7 @@ from studio.dataset.example import Example, Manifest, RowProblem
 from studio.files import write_json
 from studio.memory.plan import Part, TrainingPlan
 from studio.memory.training import estimate_training
-from studio.messages import Joined, Message
+from studio.messages import Joined, Message, message_to_plain
 from studio.options.arguments import config_to_dict
 from studio.options.training import TrainingConfig
 from studio.publishing.findings import CHECK_NAMES
@@ -67,6 +67,15 @@ def test_times_are_those_of_the_machine() -> None:
     assert shown in views.model_details(spec(created=made), "en")
     assert shown in run_views.history_table([run(created=made)], 1, "", "en")
     assert "by hand" in views.model_details(spec(created="by hand"), "en")
+
+
+def test_rows_that_a_run_does_not_use_have_their_reasons_in_the_visitors_language() -> None:
+    told = message_to_plain(Message("The clip is silent, but it has a text."))
+    earlier = {"line": 1, "reason": told.pop("text")}
+    data = {"skipped": [earlier, {**earlier, "line": 2, **told}], "skipped_count": 2}
+    assert "1 The clip is silent, but it has a text. 2 片段是靜音，卻有文字。" in shown_run(
+        locale="zh-TW", data=data
+    )
 
 
 def shown_run(state: JobState = JobState.RUNNING, locale: str = "en", **values: Any) -> str:
