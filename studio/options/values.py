@@ -82,15 +82,17 @@ def convert(name: str, value: Any) -> Any:
 def _text(name: str, value: Any) -> str:
     if isinstance(value, (list, tuple)) and (len(value) < 2 or _FIELDS[name].metadata["is_list"]):
         value = ",".join(map(str, value))
-    if value is False:  # YAML reads a plain `no` (a strategy, Norwegian) as false
-        value = "no"
+    choices = _FIELDS[name].metadata["choices"]
+    if isinstance(value, bool):  # YAML reads a plain `on`, `off` and `no` (a strategy, Norwegian) as these
+        words = ("on",) if value else ("no", "off", "none")
+        value = next((word for word in words if word in choices), value or "no")
     text = "" if value is None else str(value)
     text = _SPELLINGS.get((name, text), text)
     if name == "language" and text.strip().lower() in ("", "none", "null"):
         return "auto"
     if not _FIELDS[name].default and text.strip().lower() in ("none", "null"):
         return ""
-    if text.lower() in ("", "none") and "none" in _FIELDS[name].metadata["choices"]:
+    if text.lower() in ("", "none") and "none" in choices:
         return "none"
     return text
 

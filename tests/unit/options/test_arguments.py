@@ -201,11 +201,15 @@ def test_several_processes_are_named_as_accelerate_does() -> None:
 def test_flags_override_the_configuration_file(tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
     file.write_text(
-        "learning_rate: 1e-4\nfp16: true\nlanguage: no\nlora_r: 8\npush_to_hub: true\n", encoding="utf-8"
+        "learning_rate: 1e-4\nfp16: true\nlanguage: no\nlora_r: 8\npush_to_hub: true\n"
+        "short_audio: on\nreport_to: off\neval_strategy: off\n",
+        encoding="utf-8",
     )
     config, notes = parse_training_arguments(["--config", str(file), "--lora_r", "4"])
     assert (config.learning_rate, config.precision, config.lora_r) == (1e-4, "fp16", 4)
     assert config.language == "no", "a plain `no` in YAML is Norwegian here, not False"
+    chosen = (config.short_audio, config.report_to, config.eval_strategy)
+    assert chosen == ("on", "none", "no"), "a plain `on` and `off` in YAML are words here"
     assert len(notes) == 1 and "--push_to_hub" in notes[0]
 
 
