@@ -120,6 +120,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         require_place(given.output_file)
     if given.embed_audio and _ending(given) != ".html":
         raise ConfigError("--embed_audio needs an .html file: name one with --output_file.")
+    if given.save_corrected and not given.corrections:
+        raise ConfigError("--save_corrected needs --corrections: a file of clips and what is said in them.")
     if given.result:
         return _answer(given, _made_before(given), {})
     if given.forms:
@@ -128,8 +130,6 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         return _one_recording(given, models, choice, settings)
     if not given.data or not models:
         raise ConfigError("evaluate needs --models and --data: name models and a test set.")
-    if given.save_corrected and not given.corrections:
-        raise ConfigError("--save_corrected needs --corrections: a file of clips and what is said in them.")
     with Services.open(settings) as services, ProgressLine() as line:
         corrections = _corrections(given, services.settings) if given.corrections else {}
         for model in models:
@@ -281,10 +281,11 @@ def _one_recording(
     """The models on one recording: what each wrote, with the differences marked."""
     if given.data:
         raise ConfigError("evaluate takes --data or --audio_path: give one of them.")
-    if given.errors or given.corrections or given.non_speech or _ending(given) in (".csv", ".html"):
+    of_a_set = given.errors or given.corrections or given.non_speech or _normalizer(given) != "none"
+    if of_a_set or _ending(given) in (".csv", ".html"):
         raise ConfigError(
-            "--errors, --corrections, --non_speech, .csv and .html are of a test set: give --data in place "
-            "of --audio_path."
+            "--errors, --corrections, --non_speech, --normalizer, .csv and .html are of a test set: give "
+            "--data in place of --audio_path."
         )
     options = TranscribeOptions(language=given.language, task=given.task, num_beams=given.num_beams)
     with Services.open(settings) as services, ProgressLine() as line:

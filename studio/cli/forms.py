@@ -24,6 +24,10 @@ def compare(given: argparse.Namespace, settings: Settings, normalizer: str) -> i
         raise ConfigError("--forms compares the forms of one model on a test set: give --model and --data.")
     if (given.output_file and given.output_file.suffix.lower() in (".csv", ".html")) or given.errors:
         raise ConfigError("--forms writes JSON and prints its table: leave out --errors, .csv and .html.")
+    if given.corrections or given.non_speech:
+        raise ConfigError(
+            "--forms counts errors of a test set as it is: leave out --corrections, --non_speech."
+        )
     if choice_of(given) != EngineChoice():
         raise ConfigError("--forms plays each form by its own engine: name those that you want in --forms.")
     asked = Asked(

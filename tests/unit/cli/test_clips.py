@@ -105,6 +105,7 @@ def test_a_clip_is_printed_with_its_sound_and_the_marked_texts_of_all_models(
         ("--rows 0", "rows must be at least 1"),
         ("--sort size", "--sort"),
         ("--sort list --data demo", "leave out --data"),
+        ("--save_corrected new.jsonl", "--save_corrected needs --corrections"),
     ],
 )
 def test_what_an_evaluation_does_not_have_is_refused_with_what_it_has(
@@ -112,6 +113,18 @@ def test_what_an_evaluation_does_not_have_is_refused_with_what_it_has(
 ) -> None:
     with pytest.raises(ConfigError, match=sentence):
         evaluate.run(["--result", saved, *words.split()], settings)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("--forms all --data demo --corrections a.csv", "--forms all --data demo --non_speech"),
+        *("--audio_path a.wav --normalizer chinese", "--audio_path a.wav --remove_pun"),
+    ],
+)
+def test_an_option_that_an_evaluation_would_not_follow_is_refused(settings: Settings, words: str) -> None:
+    with pytest.raises(ConfigError, match=r"--(non_speech|normalizer)"):
+        evaluate.run(["--models", "demo", *words.split()], settings)
 
 
 def test_a_file_that_is_no_whole_evaluation_is_refused(tmp_path: Path, settings: Settings) -> None:
