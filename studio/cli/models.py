@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from studio.cli.output import say, show, show_json, table
+from studio.cli.output import done, say, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.cli.serve import serving_script
 from studio.errors import ConfigError
@@ -84,13 +84,13 @@ def _act(services: Services, action: str, names: Sequence[str], is_sure: bool, a
         show_json({"schema_version": SCHEMA_VERSION, "card": text}) if as_json else show(text)
     elif action == "rename":
         spec = registry.rename(names[0], names[1])
-        say(f"{names[0]} is now {spec.id}.")
+        done(f"{names[0]} is now {spec.id}.", as_json, **as_dict(spec))
     else:
         spec = registry.get(names[0])
         if not is_sure:
             raise ConfigError("Deleting {model} cannot be undone: add --yes to do it.", model=spec.id)
         registry.remove(spec.id)
-        say(f"Deleted {spec.id}.")
+        done(f"Deleted {spec.id}.", as_json, deleted=spec.id)
 
 
 def as_dict(spec: ModelSpec) -> dict[str, Any]:

@@ -44,6 +44,13 @@ def say(text: str) -> None:
     print(text.translate(_SHOWN), file=sys.stderr, flush=True)
 
 
+def done(sentence: str, as_json: bool, **facts: object) -> None:
+    """Says what was done; for machines, tells it as the result, too."""
+    say(sentence)
+    if as_json:
+        show_json({"schema_version": 1, **facts})
+
+
 def say_shared(engines: "ModelCache") -> None:
     """Says so if a run is at work, which transcribing shares the machine with."""
     notice = engines.notice()

@@ -5,6 +5,7 @@ import argparse
 import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,9 +14,9 @@ from studio.errors import ConfigError
 from studio.options.arguments import help_text, parse_training_arguments
 from studio.options.foreign import Foreign
 from studio.options.training import TrainingConfig
+from studio.options.values import BOOLEAN_WORDS, boolean
 
 PROGRAM = "python -m studio"
-_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,12 @@ class Parser(argparse.ArgumentParser):
         spellings = [f"--{spelling}" for spelling in (name, *aliases)]
         self._flags.update(spellings)
         self.add_argument(
-            *spellings, dest=name, type=_boolean, default=default, metavar="[True|False]", help=text
+            *spellings,
+            dest=name,
+            type=partial(boolean, name),
+            default=default,
+            metavar="[True|False]",
+            help=text,
         )
 
     def foreign(self, table: Mapping[str, Foreign]) -> None:
@@ -195,12 +201,5 @@ def run_options(arguments: Sequence[str]) -> TrainingConfig:
 
 
 def _is_truth(word: str) -> bool:
-    """Whether a word behind a switch is its value; 0, 1, yes and no may also be a recording."""
-    return word.lower() in _BOOLEANS and (word.lower() in ("true", "false") or not Path(word).exists())
-
-
-def _boolean(text: str) -> bool:
-    try:
-        return _BOOLEANS[text.strip().lower()]
-    except KeyError:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither True nor False") from None
+    """Whether a word behind a switch is its value; all but true and false may also be a recording."""
+    return word.lower() in BOOLEAN_WORDS and (word.lower() in ("true", "false") or not Path(word).exists())

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from studio.cli.output import say, show, show_json, table
+from studio.cli.output import done, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.dataset.recordings import (
@@ -63,7 +63,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         if not given.yes:
             raise ConfigError("Deleting {name} cannot be undone: add --yes to do it.", name=words[0])
         delete_session(root, words[0])
-        say(f"Deleted {words[0]}.")
+        done(f"Deleted {words[0]}.", given.json, deleted=words[0])
     return 0
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from studio.cli.follow import as_dict, progress, tell
-from studio.cli.output import say, show, show_json, table
+from studio.cli.output import done, say, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.cli.train import finish
 from studio.errors import ConfigError
@@ -17,9 +17,10 @@ from studio.units import format_bytes, format_percent
 
 _ACTIONS = {
     "list": 0,
+    "compare": 2,
     **dict.fromkeys(("status", "follow", "log", "stop", "resume", "remove-checkpoints", "delete"), 1),
 }
-"""Action → how many run ids it takes."""
+"""Action → how many run ids it takes; compare takes more, too."""
 MOST_LISTED = 200
 """Runs; to read ten thousand takes many seconds."""
 
@@ -52,7 +53,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             _list(services, given.json, None if given.all or given.json else MOST_LISTED)
             return 0
         if given.action == "log":
-            show(services.jobs.log_tail(given.run_id[0], containing=given.search))
+            log = services.jobs.log_tail(given.run_id[0], containing=given.search)
+            show_json({"schema_version": 1, "log": log}) if given.json else show(log)
             return 0
         if is_comparison:
             _compare(services, given.run_id, given.json)
@@ -120,16 +122,18 @@ def _act(services: Services, action: str, run_id: str, *, is_sure: bool, as_json
         status = jobs.status(run_id)
         is_over = status.state is JobState.STOPPED
         asked = "was asked to end, and to save a checkpoint if it has trained."
-        say(f"Run {run_id}: {status.stop_note}" if is_over else f"Run {run_id} {asked}")
+        told = f"Run {run_id}: {status.stop_note}" if is_over else f"Run {run_id} {asked}"
+        done(told, as_json, **_dict(services, status))
     elif action == "remove-checkpoints":
         freed = jobs.remove_checkpoints(run_id)
         free = format_bytes(free_bytes(services.settings.runs))
-        say(f"Removed {format_bytes(freed)} of checkpoints of run {run_id}; {free} are free.")
+        told = f"Removed {format_bytes(freed)} of checkpoints of run {run_id}; {free} are free."
+        done(told, as_json, run_id=run_id, freed_bytes=freed)
     elif action == "delete":
         if not is_sure:
             raise ConfigError("Deleting run {run} cannot be undone: add --yes to do it.", run=run_id)
         jobs.remove(run_id)
-        say(f"Deleted run {run_id}.")
+        done(f"Deleted run {run_id}.", as_json, deleted=run_id)
     else:
         if action == "resume":
             jobs.resume(run_id)

@@ -7,7 +7,7 @@ from typing import Any
 
 from studio.actions.plan_run import RunForecast, plan_run
 from studio.cli.follow import as_dict, follow, tell
-from studio.cli.output import ProgressLine, say, show, show_json
+from studio.cli.output import ProgressLine, done, say, show, show_json
 from studio.cli.parsing import PROGRAM, Parser, run_options
 from studio.errors import ConfigError
 from studio.files import user_path, write_text
@@ -59,12 +59,13 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     if "base_model" not in named:
         say("No base model is named, so the small demo model is trained: give --base_model, such as small.")
     if given.print_command:
-        show(launch_command(config, "RUN_DIR"))
+        command = launch_command(config, "RUN_DIR")
+        show_json({"schema_version": 1, "command": command}) if given.json else show(command)
         return 0
     if given.write_slurm:
         script = slurm_script(with_absolute_paths(config), settings.home, settings.working_dir)
         write_text(Path(given.write_slurm), script)
-        say(f"Wrote {given.write_slurm}: submit it with sbatch.")
+        done(f"Wrote {given.write_slurm}: submit it with sbatch.", given.json, file=given.write_slurm)
         return 0
     with Services.open(settings) as services:
         services.registry.get(config.base_model)

@@ -185,8 +185,8 @@ def test_a_command_of_a_lora_script_runs_as_it_is_and_its_model_transcribes(
     (row,) = json.loads((tmp_path / "results.json").read_text("utf-8"))
     assert row["model"] == "lora-script" and row["error"] is None
 
-    renamed = run_studio("models", "rename", "lora-script", "commands")
-    assert renamed.returncode == 0, renamed.stderr
+    renamed = run_studio("models", "rename", "lora-script", "commands", "--json")
+    assert renamed.returncode == 0 and json.loads(renamed.stdout)["id"] == "commands", renamed.stderr
     asked = ("--models", "demo,commands", "--data", "demo", "--max_samples", "4", "--json")
     compared = run_studio("evaluate", *asked)
     assert compared.returncode == 0, compared.stderr

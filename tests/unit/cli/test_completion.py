@@ -63,6 +63,7 @@ def completed(line: str, home: Path) -> tuple[list[str], set[str]]:
         ("python -m studio train --base_model tin", {"tiny", "tiny.en"}, {"my-model"}),
         ("python -m studio models ", {"list", "rename"}, {"demo"}),
         ("python -m studio models delete my", {"my-model"}, {"rename"}),
+        ("python -m studio runs co", {"compare"}, {"list"}),
         ("python -m studio runs resume my", {"my-run-1"}, set()),
         ("python -m studio check-data READ", {"README.md"}, set()),
     ],

@@ -44,6 +44,7 @@ def test_an_option_is_taken_in_each_spelling(parser: Parser, arguments: list[str
         (["--json", "no", "a.wav"], False),
         (["--json", "Yes"], True),
         (["--json", "1"], True),
+        *((["--json=off"], False), (["--json", "off", "a.wav"], False), (["--json", "on"], True)),
         ([], False),
     ],
 )

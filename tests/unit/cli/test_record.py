@@ -28,7 +28,9 @@ def test_a_list_is_made_read_and_removed(
     assert "1.0 s  two" in capsys.readouterr().out
     with pytest.raises(ConfigError, match="add --yes"):
         run(["delete", "mine"], settings)
-    assert run(["delete", "mine", "--yes"], settings) == 0
+    capsys.readouterr()
+    assert run(["delete", "mine", "--yes", "--json"], settings) == 0
+    assert json.loads(capsys.readouterr().out) == {"schema_version": 1, "deleted": "mine"}
     assert list(settings.recordings.iterdir()) == []
 
 
