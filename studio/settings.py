@@ -273,7 +273,7 @@ def _home(env: Mapping[str, str], on_spaces: bool) -> Path:
 
 def _hf_cache(env: Mapping[str, str]) -> Path:
     if env.get("HF_HUB_CACHE"):
-        return Path(env["HF_HUB_CACHE"])
+        return Path(env["HF_HUB_CACHE"]).expanduser()
     hf_home = env.get("HF_HOME") or str(Path(env.get("XDG_CACHE_HOME", "~/.cache")) / "huggingface")
     return (Path(hf_home) / "hub").expanduser()
 

@@ -3,6 +3,7 @@
 import os
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import httpx
 import pytest
@@ -32,6 +33,11 @@ def test_where_gradio_would_play_the_login_nobody_is_the_owner(missing: str) -> 
 
 def test_a_login_of_our_own_takes_the_place_of_that_at_hugging_face() -> None:
     assert Settings.from_env({**SPACE, **LOGIN, "STUDIO_AUTH": "ada:difference engine"}).owner == ""
+
+
+def test_folders_of_the_hub_may_begin_at_home() -> None:
+    found = {Settings.from_env(named).hf_cache for named in ({"HF_HUB_CACHE": "~/hub"}, {"HF_HOME": "~"})}
+    assert found == {Path.home() / "hub"}
 
 
 def test_what_a_visitor_brings_lies_apart() -> None:
