@@ -8,7 +8,7 @@
     const pressed = event.target.closest?.('[data-copied]');
     if (!pressed || !navigator.clipboard || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    const name = pressed.textContent;
+    const name = pressed.dataset.name ??= pressed.textContent; // it may say so still from the press before
     const text = pressed.href ?? document.querySelector(pressed.dataset.copies).value;
     navigator.clipboard.writeText(text).then(() => {
       pressed.textContent = pressed.dataset.copied;
