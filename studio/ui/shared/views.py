@@ -16,6 +16,7 @@ from studio.reports.language_names import languages_of
 from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import badge, definition_list, note
 from studio.translation import N_, said, tr
+from studio.ui.shared.charts import PART_COLOURS
 from studio.ui.shared.short_audio_views import short_audio_table
 from studio.units import format_bytes, format_percent, local_time
 
@@ -110,7 +111,7 @@ def memory_table(parts: Mapping[str, int], formulas: Mapping[str, Message], loca
     names = part_names(locale)
     rows: list[list[Child]] = [
         [
-            tag("span", names.get(part, part), class_=f"swatch swatch-{part}"),
+            tag("span", names.get(part, part), class_="swatch", style=f"--part:{PART_COLOURS[part]}"),
             format_bytes(size),
             tag("code", said(formulas[part], locale) if part in formulas else "", class_="formula"),
         ]
