@@ -48,7 +48,7 @@ def _wire_data_preview(settings: Settings, form: dict[str, Block], button: gr.Bu
     """The first rows of the data, read as the form says, until it says otherwise."""
     asked = {name: form[name] for name in ("train_data", "audio_column", "text_column")}
 
-    def preview(request: gr.Request, train_data: str, **columns: str) -> Html:
+    def preview(request: gr.Request, train_data: str, **columns: Any) -> Html:
         """The first rows, and what is wrong with the data."""
         own = settings_for(settings, request)
         require_own_data(own, train_data)
