@@ -278,7 +278,9 @@ def test_another_tracker_is_refused_by_its_own_name(words: str) -> None:
 @pytest.mark.parametrize("name", ["eval_steps", "save_steps", "logging_steps"])
 def test_steps_below_one_are_a_share_of_the_run(name: str) -> None:
     config = parse_training_arguments([f"--{name}", "0.2"])[0]
-    arguments = training_arguments(config, 1e-4, Schedule(6, 12), Path("out"), Precision("fp32"), "wer", "run")
+    arguments = training_arguments(
+        config, 1e-4, Schedule(6, 12), Path("out"), Precision("fp32"), "wer", "run"
+    )
     state = TrainerState()
     state.compute_steps(arguments, 12)
     assert getattr(state, name) == Schedule(6, 12).interval(getattr(config, name)) == 3
