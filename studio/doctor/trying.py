@@ -56,8 +56,8 @@ def _torch() -> dict[str, Any]:
         import torch
 
         sees_gpu = torch.cuda.is_available()
-        found = {"sees_gpu": sees_gpu, "torch_cuda": torch.version.cuda or ""}
-        return {**found, "has_bf16": torch.cuda.is_bf16_supported()} if sees_gpu else found
+        has_bf16 = sees_gpu and torch.cuda.is_bf16_supported(including_emulation=False)
+        return {"sees_gpu": sees_gpu, "torch_cuda": torch.version.cuda or "", "has_bf16": has_bf16}
     except (ImportError, OSError, RuntimeError) as error:
         return {"problem": first_line(error)}
 

@@ -36,7 +36,7 @@ class Precision:
 
 def choose_precision(config: TrainingConfig, has_gpu: bool) -> Precision:
     """What the machine can do; on a CPU half precision only where weights are to be held in it."""
-    has_bf16 = not has_gpu or torch.cuda.is_bf16_supported()
+    has_bf16 = not has_gpu or torch.cuda.is_bf16_supported(including_emulation=False)
     name = precision_of(config, has_gpu, has_bf16=has_bf16)
     if not has_gpu and name == "fp32" and config.precision in ("fp16", "bf16"):
         return Precision(name, _needs_gpu(config.precision))

@@ -70,7 +70,7 @@ def usual_dtype(device: str) -> Any:
     kind = device.partition(":")[0]
     if kind == CPU:
         return torch.float32
-    has_bf16 = kind == "xpu" or (kind == CUDA and torch.cuda.is_bf16_supported())
+    has_bf16 = kind == "xpu" or (kind == CUDA and torch.cuda.is_bf16_supported(including_emulation=False))
     return torch.bfloat16 if has_bf16 else torch.float16
 
 

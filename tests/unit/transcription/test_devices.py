@@ -1,11 +1,15 @@
 """Where a model computes, with accelerators that this machine may not have."""
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from studio.doctor.trying import _torch
 from studio.errors import ConfigError
+from studio.options.training import TrainingConfig
+from studio.training.adapters import choose_precision
 from studio.transcription.devices import (
     DEVICES,
     accelerator,
@@ -63,6 +67,20 @@ def test_accelerators_compute_in_16_bits() -> None:
     assert usual_dtype("cpu") == torch.float32
     assert usual_dtype("mps") == torch.float16
     assert usual_dtype("xpu:1") == torch.bfloat16
+
+
+@pytest.mark.parametrize(("capability", "has_bf16"), [((7, 5), False), ((8, 0), True)])  # T4, A100
+def test_cards_before_ampere_compute_in_fp16_though_torch_makes_bf16_tensors_there(
+    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], has_bf16: bool
+) -> None:
+    properties = SimpleNamespace(major=capability[0], minor=capability[1])
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
+    monkeypatch.setattr(torch.cuda, "_check_bf16_tensor_supported", lambda device: True)
+    assert usual_dtype("cuda") == (torch.bfloat16 if has_bf16 else torch.float16)
+    assert choose_precision(TrainingConfig(), has_gpu=True).name == ("bf16" if has_bf16 else "fp16")
+    assert _torch()["has_bf16"] is has_bf16
 
 
 @pytest.mark.parametrize(
