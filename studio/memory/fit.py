@@ -164,7 +164,11 @@ def _kinds(wish: TrainingPlan, keep: Collection[str]) -> Iterator[TrainingPlan]:
     if "target_modules" not in keep and set(plan.target_modules) > set(FEW_MODULES):
         plan = replace(plan, target_modules=FEW_MODULES)
         yield plan
-    if "quantization" not in keep:
+    # Beside packed weights nothing is bf16 throughout, and they cannot be divided among GPUs.
+    if "precision" not in keep:
+        plan = replace(plan, precision=plan.precision.removeprefix("pure_"))
+    is_divided = plan.num_gpus > 1 and plan.sharding in ("zero3", "fsdp")
+    if "quantization" not in keep and plan.precision != "pure_bf16" and not is_divided:
         for bits in _FEWER_BITS[plan.quantization]:
             yield replace(plan, quantization=bits, use_reentrant=bits == "8bit")
 

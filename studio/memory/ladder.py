@@ -64,7 +64,7 @@ def ladder(
 
 def _changes(here: TrainingPlan, plan: TrainingPlan) -> Iterator[tuple[TrainingPlan, Message, Message]]:
     """Plans that change one thing each, from what costs nothing to what costs quality."""
-    if plan.precision != here.precision:
+    if plan.precision != here.precision == "fp32":
         base_dtype = plan.base_dtype if plan.method == here.method else here.base_dtype
         change = Message("{before} → {after} arithmetic", before=here.precision, after=plan.precision)
         here = replace(here, precision=plan.precision, base_dtype=base_dtype)
@@ -89,7 +89,12 @@ def _changes(here: TrainingPlan, plan: TrainingPlan) -> Iterator[tuple[TrainingP
         cost = Message("A little less can be learned.")
         yield here, Message("Adapters on query and value projections only"), cost
     if plan.quantization != here.quantization:
-        here = replace(here, quantization=plan.quantization, use_reentrant=plan.use_reentrant)
+        here = replace(
+            here,
+            quantization=plan.quantization,
+            use_reentrant=plan.use_reentrant,
+            precision=plan.precision,  # pure_bf16 until here: beside packed weights nothing is
+        )
         change, cost = _BITS[plan.quantization]
         yield here, change, cost
     if plan.eval_batch_size != here.eval_batch_size:

@@ -99,6 +99,20 @@ def test_what_is_kept_is_not_changed(name: str) -> None:
         assert getattr(plan, name) == getattr(wish, name)
 
 
+@pytest.mark.parametrize("wish", [replace(LORA, precision="pure_bf16"), replace(FULL, precision="pure_bf16")])
+def test_beside_fewer_bits_bf16_is_that_of_autocast(wish: TrainingPlan) -> None:
+    result = fit(dimensions_of("large-v3"), 7 * GIB // 2, wish)
+    assert result.fits and (result.plan.quantization, result.plan.precision) == ("4bit", "bf16")
+    assert result.rungs[-1].plan == result.plan
+    kept = fit(dimensions_of("large-v3"), 7 * GIB // 2, wish, keep=("precision",)).plan
+    assert (kept.quantization, kept.precision) == ("none", "pure_bf16")
+
+
+def test_weights_that_gpus_divide_keep_their_bits() -> None:
+    wish = replace(LORA, num_gpus=2, sharding="zero3")
+    assert fit(dimensions_of("large-v3"), 2 * GIB, wish).plan.quantization == "none"
+
+
 def test_evaluation_is_cut_down_before_training_is_given_up() -> None:
     few = replace(LORA, batch_size=1, gradient_checkpointing=True)
     wish = replace(few, eval_batch_size=64, generation_num_beams=8)
