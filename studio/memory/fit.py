@@ -107,10 +107,14 @@ def fit(
         found = _quickest(kind, dimensions, budget_bytes, keep, known)
         if found is not None:
             return _result(wish, found, dimensions, budget_bytes, known)
-    smallest = min(
-        (_smallest(kind, keep) for kind in kinds),
-        key=lambda plan: sized(plan, dimensions, known).high_bytes,
-    )
+
+    def high_bytes(plan: TrainingPlan) -> int:
+        """The most that the plan takes."""
+        return sized(plan, dimensions, known).high_bytes
+
+    least = min(kinds, key=lambda kind: high_bytes(_floor(kind)))
+    few = replace(least, eval_batch_size=min(1, least.eval_batch_size))
+    smallest = min(reversed(_ways(few, keep)), key=high_bytes)
     return _result(wish, smallest, dimensions, budget_bytes, known)
 
 
@@ -200,10 +204,15 @@ def _weight(plan: TrainingPlan) -> float:
     return time * (_CHECKPOINTING_WEIGHT if plan.gradient_checkpointing else 1.0)
 
 
-def _smallest(plan: TrainingPlan, keep: Collection[str]) -> TrainingPlan:
-    """Of a kind, what takes the least memory."""
-    last = max(_ways(plan, keep), key=lambda way: (way.gradient_checkpointing, -way.batch_size))
-    return replace(last, eval_batch_size=min(1, plan.eval_batch_size))
+def _floor(plan: TrainingPlan) -> TrainingPlan:
+    """What takes no more than any way of a kind: one clip, and no gradients that wait for another batch."""
+    return replace(
+        plan,
+        batch_size=1,
+        gradient_accumulation_steps=1,
+        gradient_checkpointing=True,
+        eval_batch_size=min(1, plan.eval_batch_size),
+    )
 
 
 def _quickest(
@@ -214,7 +223,7 @@ def _quickest(
     known: Calibration | None,
 ) -> TrainingPlan | None:
     """Of a kind, the quickest plan that fits; None if none does."""
-    if sized(_smallest(plan, keep), dimensions, known).high_bytes > budget_bytes:
+    if sized(_floor(plan), dimensions, known).high_bytes > budget_bytes:
         return None
     for way in _ways(plan, keep):
         if sized(replace(way, eval_batch_size=0), dimensions, known).high_bytes > budget_bytes:

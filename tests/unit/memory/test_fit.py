@@ -99,6 +99,15 @@ def test_what_is_kept_is_not_changed(name: str) -> None:
         assert getattr(plan, name) == getattr(wish, name)
 
 
+def test_a_batch_whose_gradients_wait_for_no_other_may_take_least() -> None:
+    wish = TrainingPlan(method="full", optimizer="sgd", batch_size=4, eval_batch_size=4)
+    found = fit(dimensions_of("large-v3"), 17 * GIB, wish, keep=("method",))
+    assert found.fits and found.plan.gradient_checkpointing
+    assert (found.plan.batch_size, found.plan.gradient_accumulation_steps) == (4, 1)
+    least = fit(dimensions_of("large-v3"), 0, wish, keep=("method",)).plan
+    assert (least.batch_size, least.eval_batch_size) == (4, 1)
+
+
 @pytest.mark.parametrize("wish", [replace(LORA, precision="pure_bf16"), replace(FULL, precision="pure_bf16")])
 def test_beside_fewer_bits_bf16_is_that_of_autocast(wish: TrainingPlan) -> None:
     result = fit(dimensions_of("large-v3"), 7 * GIB // 2, wish)
