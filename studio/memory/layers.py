@@ -28,6 +28,7 @@ class LayerOperators(Operators):
             self.tape.drop(result)
             result = copy
         is_plain = self.plan.quantization == "none"
+        self.has_bias = name != "k_proj"
         x = self.cast(x, 4) if is_plain or not self.plan.is_autocast else self.cast(x, x.width)
         total: Tensor = METHODS[self.plan.method].play_beside(self, x, result, rows, inputs, outputs)
         self.tape.drop(x)

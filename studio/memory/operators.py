@@ -36,6 +36,7 @@ class Operators:
         self.tape = tape
         self.arithmetic = _WIDTHS[plan.arithmetic_dtype]
         self.base = _WIDTHS[plan.weights_dtype]
+        self.has_bias = True
         self.is_trained = not plan.is_adapter
         self.is_taped = True
         """Whether anything is kept for a backward pass."""

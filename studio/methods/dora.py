@@ -43,8 +43,10 @@ class Dora(Lora):
         adapted = low_rank(operators, x, pair, rows, outputs)
         if plan.lora_dropout:
             base = operators.product(x, weight, float(rows * outputs))
+        elif operators.has_bias:  # less the bias: a new tensor, float32 beside a float32 base
+            base = operators.add(result, tape.new(0.0, operators.base))
         else:
-            base = operators.add(result, tape.new(0.0, result.width))
+            base = operators.cast(result, result.width)
         magnitude = operators.weight(float(outputs), 4, is_trained=True)
         scaled_base = _by_magnitude(operators, base, magnitude)
         scaled_low = _by_magnitude(operators, adapted, magnitude)

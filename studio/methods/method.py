@@ -48,6 +48,8 @@ class Operators(Protocol):
     tape: Any
     base: int
     """Bytes of a number of the frozen weights."""
+    has_bias: bool
+    """Whether the layer at work has one."""
 
     def weight(self, numbers: float, width: int, *, is_trained: bool) -> Any:
         """A weight of `width` bytes a number."""

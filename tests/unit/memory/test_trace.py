@@ -154,6 +154,13 @@ def test_a_full_device_is_given_back_what_is_empty() -> None:
     assert replay(events, is_full=True).peak_reserved_bytes == (20 + 50) * MIB
 
 
+@pytest.mark.parametrize("values", [{}, {"quantization": "4bit"}, {"target_modules": ("k_proj",)}], ids=str)
+def test_dora_takes_a_float32_bias_off_in_float32(values: dict[str, Any]) -> None:
+    plan = TrainingPlan(method="dora", batch_size=8, **values)
+    traced = trace_step(plan, TINY).peak_bytes
+    assert max(estimate_training(plan, TINY).phases.values()) == pytest.approx(traced, rel=0.01)
+
+
 @pytest.mark.parametrize(
     "values",
     [
