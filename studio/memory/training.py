@@ -56,6 +56,10 @@ def _weights(plan: TrainingPlan, step: Step, shared: Shares) -> dict[Part, Messa
         count=format_count(static.trainable_parameters),
         size=format_bytes(static.optimizer_states),
     )
+    states = _on_one(plan, states, shared.optimizer_states)
+    if static.method_states:
+        own = format_bytes(static.method_states)
+        states = Message("{states} + {size} of {method}'s own", states=states, size=own, method=plan.method)
     return {
         Part.WEIGHTS_TRAINABLE: _on_one(plan, trained, shared.weights),
         Part.WEIGHTS_FROZEN: _on_one(plan, frozen, shared.weights),
@@ -65,7 +69,7 @@ def _weights(plan: TrainingPlan, step: Step, shared: Shares) -> dict[Part, Messa
             size=format_bytes(static.weights_quantized),
         ),
         Part.GRADIENTS: _on_one(plan, gradients, shared.gradients),
-        Part.OPTIMIZER_STATES: _on_one(plan, states, shared.optimizer_states),
+        Part.OPTIMIZER_STATES: states,
     }
 
 
@@ -205,7 +209,8 @@ def _estimate(plan: TrainingPlan, dimensions: ModelDimensions) -> MemoryEstimate
         Part.WEIGHTS_TRAINABLE: shared.weights * step.static.weights_trainable,
         Part.WEIGHTS_FROZEN: shared.weights * step.static.weights_frozen,
         Part.WEIGHTS_QUANTIZED: shared.weights * step.static.weights_quantized,
-        Part.OPTIMIZER_STATES: shared.optimizer_states * step.static.optimizer_states,
+        Part.OPTIMIZER_STATES: shared.optimizer_states * step.static.optimizer_states
+        + step.static.method_states,
     }
     return assemble(
         [(phase, constant | _on_one_gpu(parts, shared)) for phase, parts in corners],

@@ -29,6 +29,8 @@ class StaticBytes:
     weights_quantized: int
     gradients: int
     optimizer_states: int
+    method_states: int
+    """What the method itself keeps of each trained number, whole on each GPU."""
     optimizer_temporaries: int
 
 
@@ -75,8 +77,8 @@ def static_bytes(plan: TrainingPlan, dimensions: ModelDimensions) -> StaticBytes
         weights_frozen=(frozen - (linear if is_quantized else 0)) * held + 4 * fixed,
         weights_quantized=quantized_bytes(plan.quantization, dimensions),
         gradients=trainable * width,
-        optimizer_states=sum(_states(plan.optimizer, group, width) * group.count for group in trained)
-        + method.state_bytes * trainable,
+        optimizer_states=sum(_states(plan.optimizer, group, width) * group.count for group in trained),
+        method_states=method.state_bytes * trainable,
         optimizer_temporaries=_optimizer_temporaries(plan.optimizer, trained, width),
     )
 

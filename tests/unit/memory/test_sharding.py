@@ -49,6 +49,13 @@ def test_the_estimate_of_a_gpu_holds_its_share() -> None:
     assert shared.parts[Part.WEIGHTS_TRAINABLE] == alone.parts[Part.WEIGHTS_TRAINABLE]
 
 
+def test_importances_of_adalora_are_whole_on_each_gpu() -> None:
+    plan = TrainingPlan(method="adalora", optimizer="sgd", num_gpus=4, sharding="zero2")
+    shared = estimate_training(plan, TINY)
+    assert shared.parts[Part.OPTIMIZER_STATES] == 3 * 4 * shared.trainable_parameters
+    assert str(shared.formulas[Part.OPTIMIZER_STATES]).endswith("of adalora's own")
+
+
 def test_packed_weights_are_not_divided() -> None:
     with pytest.raises(ConfigError, match="8bit weights cannot be divided among GPUs"):
         TrainingPlan(quantization="8bit", num_gpus=2, sharding="zero3")
