@@ -63,12 +63,18 @@ def evaluation_corners(plan: TrainingPlan, dimensions: ModelDimensions) -> list[
             Part.WEIGHT_CASTS: casts,
             Part.LOGITS_AND_LOSS: logits,
         },
-        *_writing(plan, d, features + states, audio * pieces.states, casts, embedding),
+        *_writing(plan, d, pieces, features + states, audio * pieces.states, casts, embedding),
     ]
 
 
 def _writing(
-    plan: TrainingPlan, d: ModelDimensions, held: float, states: float, casts: float, embedding: float
+    plan: TrainingPlan,
+    d: ModelDimensions,
+    pieces: Pieces,
+    held: float,
+    states: float,
+    casts: float,
+    embedding: float,
 ) -> list[Parts]:
     """When the sound has been read into the last layer's cache, and at the last word of the longest text."""
     # bitsandbytes' layers give out the type that they are given, which is that of a layer norm.
@@ -84,9 +90,14 @@ def _writing(
     # A cache grows by a copy of its keys, then of its values.
     growth = text / d.decoder_layers / 2
     scores = rows * d.vocab_size * (width + 4 + (8 if beams > 1 else 0))
-    # Keys of the last layer, as they are projected and as heads; 8 bits sum up in int32.
-    reading = 2 * width + (4 if plan.quantization == "8bit" else 0)
-    keys = float(heard * d.max_source_positions * d.d_model * reading)
+    # Keys and values of the last layer, as heads beside the cache; or its projections, before they are there.
+    # Who shares the sound holds those of the layer before.
+    one = float(heard * d.max_source_positions * d.d_model * width)
+    keys = max(
+        2 * one,
+        pieces.projected_sound("k_proj", heard) - (0 if shares else 2 * one),
+        pieces.projected_sound("v_proj", heard) - (0 if shares else one),
+    )
     whole = {Part.ACTIVATIONS: held + copies + sound + text, Part.WEIGHT_CASTS: casts}
     if shares:  # its sound is read before the states are copied
         chosen = rows * d.vocab_size * 12.0

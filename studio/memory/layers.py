@@ -164,6 +164,17 @@ class Pieces:
         self._forward(operators, half, x, states)
         return tape.peak.live
 
+    def projected_sound(self, name: str, clips: int) -> float:
+        """Live bytes beside the encoder's states while keys or values of so many clips are projected."""
+        tape, width = Tape(), self.dimensions.d_model
+        operators = LayerOperators(self.plan, tape)
+        operators.is_taped = operators.is_trained = False
+        rows = clips * self.audio.length
+        states = Tensor(float(rows * width), self.states, needs=False)
+        states.owners = _OWNERS
+        operators.linear(states, name, rows, width, width)
+        return tape.peak.live
+
     def stem(self) -> LayerSegment:
         """Two convolutions on the features, and the positions."""
         d, plan = self.dimensions, self.plan

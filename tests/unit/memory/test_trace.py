@@ -168,6 +168,7 @@ def test_dora_takes_a_float32_bias_off_in_float32(values: dict[str, Any]) -> Non
         {"method": "full"},
         {"method": "full", "precision": "pure_bf16"},
         {"method": "dora", "base_dtype": "bf16"},
+        {"method": "dora", "precision": "pure_bf16", "target_modules": _QUERY_VALUE, "label_length": 8},
         {"precision": "fp32", "label_length": 448},
         {"base_dtype": "bf16", "generation_num_beams": 4},
         {"base_dtype": "bf16", "attention": "eager", "label_length": 8},
