@@ -16,7 +16,7 @@ _FRAMES: tuple[tuple[Part, str], ...] = (
     (Part.OPTIMIZER_STATES, r"optimizer\.step|_init_group|exp_avg|optim/\w+\.py|load_optimizer|adamw?\.py"),
     (Part.LOGITS_AND_LOSS, r"cross_entropy|log_softmax|proj_out|lm_logits|nll_loss|loss_fct|loss_function"),
     (Part.ACTIVATIONS, r"prediction_step|evaluation_loop|\.generate\(|beam_search|past_key_values"),
-    (Part.GRADIENTS, r"\.backward\(|autograd/|_engine_run_backward|accelerator\.backward"),
+    (Part.GRADIENTS, r"\.backward\(|_engine_run_backward|accelerator\.backward"),
     (Part.WEIGHTS_QUANTIZED, r"Params4bit|Int8Params|quantize_4bit|int8_vectorwise_quant|quantizer_bnb"),
     (
         Part.WEIGHTS_FROZEN,

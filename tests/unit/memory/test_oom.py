@@ -202,6 +202,11 @@ def test_figures_of_the_machines_own_memory() -> None:
         ('File "torch/optim/adamw.py", line 90, in _init_group\n  state["exp_avg"] =', Part.OPTIMIZER_STATES),
         ("    loss = loss_fct(lm_logits.view(-1, V))\n nn/functional.py cross_entropy", Part.LOGITS_AND_LOSS),
         ("    self.accelerator.backward(loss, **kwargs)\n torch/autograd/graph.py", Part.GRADIENTS),
+        (
+            '    hidden = self.fc1(hidden)\n File "torch/autograd/function.py", line 596, in apply\n'
+            ' File "bitsandbytes/autograd/_functions.py", line 350, in forward',
+            Part.ACTIVATIONS,
+        ),
         ("    generated = self.model.generate(**inputs)\n in prediction_step", Part.ACTIVATIONS),
         ("    model = WhisperForConditionalGeneration.from_pretrained(name)", Part.WEIGHTS_FROZEN),
         ("    hidden = self.activation_fn(self.fc1(hidden))\n modeling_whisper.py", Part.ACTIVATIONS),
