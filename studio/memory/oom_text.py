@@ -103,7 +103,7 @@ _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
     (
         OomKind.LIBRARY,
         re.compile(
-            r"CUBLAS_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)|"
+            r"(?:CU|HIP)BLAS_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)|"
             r"CUDNN_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED|INTERNAL_ERROR)|"
             r"Unable to find a valid cuDNN algorithm|was unable to find an engine to execute|"
             r"CUSOLVER_STATUS_ALLOC_FAILED|CUFFT_ALLOC_FAILED"
@@ -112,7 +112,8 @@ _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
     (
         OomKind.GPU,
         re.compile(
-            r"(?:CUDA|HIP|XPU) out of memory|CUDA (?:driver )?error: out of memory|cudaErrorMemoryAllocation|"
+            r"(?:CUDA|HIP|XPU) (?:(?:driver )?error: )?out of memory|cudaErrorMemoryAllocation|"
+            r"hipErrorOutOfMemory|UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY|cudaMalloc failed: out of memory|"
             r"CUDA failed with error out of memory|cuda runtime error \(2\)|CUDA_ERROR_OUT_OF_MEMORY|"
             r"Cuda failure (?:2 )?'out of memory'|MPS backend out of memory|torch\.(?:cuda\.)?OutOfMemoryEr"
         ),
@@ -120,22 +121,24 @@ _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
     (
         OomKind.SHARED,
         re.compile(
-            r"insufficient shared memory \(shm\)|unable to (?:open|mmap)[^\n]{0,200}shared memory|Bus error"
+            r"insufficient shared memory \(shm\)|unable to (?:open|mmap)[^\n]{0,200}shared memory|Bus error|"
+            r"unable to (?:mmap \d+ bytes from|write to) file </torch_|unable to allocate shared memory"
         ),
     ),
     (
         OomKind.CPU,
         re.compile(
             r"DefaultCPUAllocator|Unable to allocate [\d.]+ \w+ for an array|"
-            r"\[Errno 12\] Cannot allocate memory|std::bad_alloc|^(?:\w+\.)*_?(?:Array)?MemoryError\b",
+            r"\[Errno 12\] Cannot allocate memory|\[WinError 1455\]|error code: <1455>|std::bad_alloc|"
+            r"^(?:\w+\.)*_?(?:Array)?MemoryError\b",
             re.MULTILINE,
         ),
     ),
     (
         OomKind.KILLED,
         re.compile(
-            r"^[ \t]*Killed[ \t]*$|: +\d+ Killed\b|zsh: killed|Killed process \d+|oom-kill|OOMKilled|SIGKILL|"
-            r"signal: Killed|[Ss]ignal 9\b|exit ?(?:code|status|value)?\s{0,8}:?\s{0,8}(?:-9|137)\b",
+            r"^[ \t]*Killed[ \t]*$|: +\d+ Killed\b|zsh: killed|Killed process \d+|oom-kill|OOM ?Killed|"
+            r"SIGKILL|signal: Killed|[Ss]ignal 9\b|exit ?(?:code|status|value)?\s{0,8}:?\s{0,8}(?:-9|137)\b",
             re.MULTILINE,
         ),
     ),
