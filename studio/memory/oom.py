@@ -174,14 +174,17 @@ def _happened(report: OomReport) -> Message:
 def _who(report: OomReport, others: int | None) -> list[Message]:
     said = []
     if report.allocated_bytes is not None:
-        kept = (report.reserved_bytes or report.allocated_bytes) - report.allocated_bytes
-        said.append(
-            Message(
-                "This process held {allocated} of tensors, and {kept} that its allocator had reserved.",
-                allocated=format_bytes(report.allocated_bytes),
-                kept=format_bytes(kept),
+        allocated = format_bytes(report.allocated_bytes)
+        if report.reserved_bytes is None:
+            said.append(Message("This process held {allocated} of tensors.", allocated=allocated))
+        else:
+            said.append(
+                Message(
+                    "This process held {allocated} of tensors, and {kept} that its allocator had reserved.",
+                    allocated=allocated,
+                    kept=format_bytes(report.reserved_bytes - report.allocated_bytes),
+                )
             )
-        )
     if report.allowed_bytes is not None:
         said.append(
             Message(

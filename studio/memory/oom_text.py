@@ -233,8 +233,8 @@ def _first(patterns: tuple[str, ...], text: str) -> int | None:
 
 
 def _bytes(number: str, unit: str) -> int:
-    """PyTorch writes MiB and GiB, and means them; MPS writes MB and GB."""
-    return parse_bytes(f"{number} {'B' if unit == 'bytes' else unit}")
+    """PyTorch means MiB and GiB, though it writes MB and GB for MPS."""
+    return parse_bytes(f"{number} {'B' if unit == 'bytes' else f'{unit[0]}iB'}")
 
 
 def _trace(text: str, place: int) -> str:

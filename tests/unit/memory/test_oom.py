@@ -174,6 +174,14 @@ def test_figures_of_pytorch_1() -> None:
     assert read_report(PYTORCH_1_LIMITED).allowed_bytes == 8 * GIB
 
 
+def test_figures_of_apples_gpus_are_mib_and_gib_though_written_otherwise() -> None:
+    diagnosis = explain(MPS)
+    report = diagnosis.report
+    assert (report.asked_bytes, report.total_bytes) == (250 * MIB, int(9.07 * GIB))
+    assert report.allocated_bytes == int(8.12 * GIB) and report.reserved_bytes is None
+    assert str(diagnosis.sentences[1]) == "This process held 8.12 GiB of tensors."
+
+
 def test_figures_of_pytorch_2_with_another_process() -> None:
     diagnosis = explain(PYTORCH_2_1)
     report = diagnosis.report
