@@ -72,16 +72,28 @@ class OomReport:
 
 _SIZE = r"(\d+(?:\.\d+)?) ?(bytes|[KMGT]i?B)\b"
 _GPU_MESSAGE = re.compile(
-    rf"(?:CUDA|HIP|XPU|MPS backend) out of memory[^\n]{{0,200}}?Tried to allocate {_SIZE}"
+    rf"(?:(?:CUDA|HIP|XPU|MPS backend) out of memory[^\n]{{0,200}}?Tried to allocate"
+    rf"|Allocation on device [^\n]{{0,80}}\nCurrently allocated[^\n]{{0,80}}\nRequested *:) {_SIZE}"
 )
+"""Of PyTorch's allocators; cudaMallocAsync lists its figures."""
 _FIGURES = {
-    "total_bytes": (rf"{_SIZE} total capacity", rf"total capac\w+ of {_SIZE}", rf"max allowed: {_SIZE}"),
-    "free_bytes": (rf"of which {_SIZE} is free", rf"{_SIZE} free\b"),
+    "total_bytes": (
+        rf"{_SIZE} total capacity",
+        rf"total capac\w+ of {_SIZE}",
+        rf"max allowed: {_SIZE}",
+        rf"Device limit *: {_SIZE}",
+    ),
+    "free_bytes": (
+        rf"of which {_SIZE} is free",
+        rf"{_SIZE} free\b",
+        rf"Free \(according to CUDA\) *: {_SIZE}",
+    ),
     "allowed_bytes": (rf"{_SIZE} allowed\b",),
     "allocated_bytes": (
         rf"{_SIZE} already allocated",
         rf"{_SIZE} is allocated by PyTorch",
         rf"MPS allocated: {_SIZE}",
+        rf"Currently allocated *: {_SIZE}",
     ),
     "reserved_bytes": (rf"{_SIZE} reserved in total by PyTorch",),
     "process_bytes": (rf"this process has {_SIZE} memory in use",),
@@ -182,7 +194,7 @@ def _gpu_report(text: str, messages: list[re.Match[str]]) -> OomReport:
         figures["process_bytes"] = ours.held_bytes if ours else None
         holders = tuple(holder for holder in holders if holder is not ours)
     gpus = sorted({int(number) for number in re.findall(r"\bGPU (\d+)(?:;| has)", text)})
-    index = re.search(r"\bGPU (\d+)", whole)
+    index = re.search(r"\b(?:GPU|Allocation on device) (\d+)", whole)
     setting = re.search(r"PYTORCH_(?:[A-Z]+_)?ALLOC_CONF", whole)
     return OomReport(
         kind=OomKind.GPU,

@@ -59,6 +59,12 @@ MPS = (
     "RuntimeError: MPS backend out of memory (MPS allocated: 8.12 GB, other allocations: 384.00 KB, max "
     "allowed: 9.07 GB). Tried to allocate 250.00 MB on private pool."
 )
+CUDA_MALLOC_ASYNC = (
+    "torch.OutOfMemoryError: Allocation on device 1 would exceed allowed memory. (out of memory)\n"
+    "Currently allocated     : 9.43 GiB\nRequested               : 640.00 MiB\n"
+    "Device limit            : 11.59 GiB\nFree (according to CUDA): 7.12 MiB\n"
+    "PyTorch limit (set by user-supplied memory fraction)\n                        : 17179869184.00 GiB"
+)
 OOM_KILLER = (
     "[12345.678] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),task=python,pid=4711,uid=1000\n"
     "[12345.679] Memory cgroup out of memory: Killed process 4711 (python) total-vm:50331648kB, "
@@ -76,6 +82,7 @@ WORDINGS = {
             PYTORCH_2_6_IN_A_CONTAINER,
             TWO_GPUS,
             MPS,
+            CUDA_MALLOC_ASYNC,
         ),
         PYTORCH_1_12.replace("CUDA", "HIP"),
         "RuntimeError: CUDA error: out of memory\nCUDA kernel errors might be reported later",
@@ -180,6 +187,12 @@ def test_figures_of_apples_gpus_are_mib_and_gib_though_written_otherwise() -> No
     assert (report.asked_bytes, report.total_bytes) == (250 * MIB, int(9.07 * GIB))
     assert report.allocated_bytes == int(8.12 * GIB) and report.reserved_bytes is None
     assert str(diagnosis.sentences[1]) == "This process held 8.12 GiB of tensors."
+
+
+def test_figures_of_cuda_malloc_async() -> None:
+    report = read_report(CUDA_MALLOC_ASYNC)
+    assert (report.asked_bytes, report.free_bytes, report.gpu_index) == (640 * MIB, int(7.12 * MIB), 1)
+    assert (report.total_bytes, report.allocated_bytes) == (int(11.59 * GIB), int(9.43 * GIB))
 
 
 def test_figures_of_pytorch_2_with_another_process() -> None:
