@@ -10,7 +10,7 @@ from typing import Any
 from studio.errors import ConfigError
 from studio.files import read_json
 from studio.memory.calibration import calibrate
-from studio.memory.fit import largest_within
+from studio.memory.fit import for_card, largest_within
 from studio.memory.gpus import GPUS, Gpu, card, detected_gpus, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
 from studio.memory.inference_plan import INTEGERS, InferencePlan
@@ -184,13 +184,14 @@ def training_config(question: Question) -> TrainingConfig:
 
 
 def training_plan_of(question: Question) -> TrainingPlan:
-    """What the calculator makes of the form."""
-    return planned(
+    """What the calculator makes of the form, on its GPU."""
+    plan = planned(
         training_config(question),
         question.label_length,
         num_gpus=question.num_gpus,
         sharding=question.sharding,
     )
+    return for_card(plan, gpu_named(question.gpu))
 
 
 def gpus() -> tuple[Gpu, ...]:

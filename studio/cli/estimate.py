@@ -15,7 +15,7 @@ from studio.cli.decoding import BEAMS_HELP
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser, run_options
 from studio.errors import ConfigError
-from studio.memory.fit import cards_for
+from studio.memory.fit import cards_for, for_card
 from studio.memory.gpus import GPUS, Gpu, card, read_otherwise
 from studio.memory.inference_plan import ENGINES
 from studio.memory.plan import LABEL_LENGTH, MemoryEstimate, Part
@@ -95,7 +95,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         else:
             config = run_options(rest)
             config = warm_started(config, services.registry)
-            plan = planned(config, given.label_length)
+            plan = for_card(planned(config, given.label_length), gpu)
             dimensions = shape_of(config.base_model, services.registry)
             sizes = run_sizes(plan, dimensions, gpu, settings.calibration)
             helps = remedies(plan.batch_size, config)

@@ -119,8 +119,9 @@ def fit(
 
 
 def for_card(wish: TrainingPlan, gpu: Gpu | None) -> TrainingPlan:
-    """The wish as this card can compute it: fp16 instead of bf16 before Ampere."""
-    if gpu is None or gpu.has_bf16 or "bf16" not in f"{wish.precision} {wish.base_dtype}":
+    """The wish as this card can compute it: fp16 for bf16 before Ampere, unless it trains weights in bf16."""
+    is_held = not wish.is_adapter and wish.base_dtype == "bf16"
+    if gpu is None or gpu.has_bf16 or wish.precision != "bf16" or is_held:
         return wish
     return replace(
         wish, precision="fp16", base_dtype="fp16" if wish.base_dtype == "bf16" else wish.base_dtype

@@ -2,7 +2,7 @@
 
 import pytest
 
-from studio.actions.estimate import inference_plan, remedies
+from studio.actions.estimate import Question, inference_plan, remedies, training_plan_of
 from studio.errors import AdapterMismatchError
 from studio.options.training import TrainingConfig
 from studio.registry.store import DEMO_ID
@@ -47,3 +47,9 @@ def test_a_model_given_for_an_adapter_is_called_none(settings: Settings) -> None
 def test_a_transcription_is_made_smaller_by_its_batch() -> None:
     assert "a smaller batch" in str(remedies(8))
     assert str(remedies(1)) == f"What helps, in this order: {LARGER}."
+
+
+@pytest.mark.parametrize(("gpu", "precision"), [("T4", "fp16"), ("A10", "bf16")])
+def test_a_run_is_sized_as_its_gpu_computes(gpu: str, precision: str) -> None:
+    plan = training_plan_of(Question("small", gpu=gpu))
+    assert (plan.precision, plan.base_dtype) == (precision, precision)

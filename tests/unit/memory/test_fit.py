@@ -154,6 +154,9 @@ def test_a_card_before_ampere_gets_fp16() -> None:
     plan = for_card(LORA, find_gpu("T4"))
     assert (plan.precision, plan.base_dtype) == ("fp16", "fp16")
     assert for_card(FULL, find_gpu("T4")).base_dtype == "fp32"
+    held = replace(FULL, base_dtype="bf16")
+    for kept in (held, replace(held, precision="pure_bf16")):
+        assert for_card(kept, find_gpu("T4")) == kept
     assert for_card(LORA, find_gpu("A10")) == LORA and for_card(LORA, None) == LORA
 
 
