@@ -5,7 +5,7 @@ from typing import Any
 
 import psutil
 
-from studio.memory.gpus import ask_driver, cards_of, name_of
+from studio.memory.gpus import name_of, of_each_card
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class GpuState:
 
 
 def gpu_states() -> list[GpuState]:
-    """Every card; empty without a card or driver."""
-    return ask_driver(lambda driver: [_state(driver, index) for index in cards_of(driver)], [])
+    """Every card that tells its memory; empty without a card or driver."""
+    return of_each_card(_state)
 
 
 def _state(driver: Any, index: int) -> GpuState:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar
@@ -204,7 +205,7 @@ def verdict(estimate: MemoryEstimate, usable: int) -> Verdict:
 
 def detected_gpus() -> list[Gpu]:
     """The NVIDIA cards of this machine with what is free on them; empty without a card or driver."""
-    return ask_driver(lambda driver: [_detected(driver, index) for index in cards_of(driver)], [])
+    return of_each_card(_detected)
 
 
 def driver_version() -> str:
@@ -228,6 +229,20 @@ def ask_driver(question: Callable[[Any], T], otherwise: T) -> T:
         return otherwise
     finally:
         pynvml.nvmlShutdown()
+
+
+def of_each_card(ask: Callable[[Any, int], T]) -> list[T]:
+    """What `ask` finds out from the driver about each card, by its number; without those that do not tell."""
+
+    def told(driver: Any) -> list[T]:
+        """Of one card after the other."""
+        found = []
+        for index in cards_of(driver):
+            with suppress(driver.NVMLError):
+                found.append(ask(driver, index))
+        return found
+
+    return ask_driver(told, [])
 
 
 def cards_of(driver: Any) -> range:

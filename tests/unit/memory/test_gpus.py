@@ -1,7 +1,9 @@
 """The table of GPUs, and what fits on them."""
 
 import dataclasses
+from types import SimpleNamespace
 
+import pynvml
 import pytest
 
 from studio.errors import ConfigError
@@ -99,6 +101,25 @@ def test_nothing_fits_unless_the_high_end_of_its_range_does() -> None:
     assert verdict(estimate, estimate.high_bytes - 1) == "tight"
     assert verdict(estimate, estimate.device_bytes) == "tight"
     assert verdict(estimate, estimate.device_bytes - 1) == "does_not_fit"
+
+
+def test_a_card_that_does_not_tell_its_memory_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def memory(card: int) -> SimpleNamespace:
+        if card == 0:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        return SimpleNamespace(total=24 * GIB, free=20 * GIB)
+
+    for name, answer in (
+        ("nvmlInit", lambda: None),
+        ("nvmlShutdown", lambda: None),
+        ("nvmlDeviceGetCount", lambda: 2),
+        ("nvmlDeviceGetHandleByIndex", lambda index: index),
+        ("nvmlDeviceGetName", lambda card: ("NVIDIA GB10", "NVIDIA GeForce RTX 3090")[card]),
+        ("nvmlDeviceGetMemoryInfo", memory),
+        ("nvmlDeviceGetCudaComputeCapability", lambda card: (8, 6)),
+    ):
+        monkeypatch.setattr(pynvml, name, answer)
+    assert [(gpu.name, gpu.index) for gpu in detected_gpus()] == [("GeForce RTX 3090", 1)]
 
 
 def test_the_machine_is_asked_without_failing() -> None:
