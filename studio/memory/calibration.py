@@ -46,7 +46,7 @@ class Calibration:
         step = _training_alone(plan)
         same = [r for r in alike if (_training_alone(r.plan), r.dimensions) == (step, dimensions)]
         corrected = _corrected(estimate, plan, alike, self.receipts)
-        return _holding(corrected, [_device_bytes(receipt, self.receipts) for receipt in same])
+        return _holding(corrected, same)
 
 
 def calibration_for(gpu: Gpu, receipts: Sequence[Receipt], driver: str | None = None) -> Calibration | None:
@@ -90,13 +90,7 @@ def _corrected(
     allocated = estimate.allocated_bytes
     reserved = round(allocated * (1 + slack))
     device = reserved + context
-    text = Message(
-        "allocator {slack} + cuBLAS {workspace} + CUDA {context}, as measured {count} times on this card",
-        slack=format_bytes(reserved - allocated),
-        workspace=format_bytes(workspace),
-        context=format_bytes(context),
-        count=len(alike),
-    )
+    text = _formula(reserved - allocated, workspace, context, len(alike))
     return replace(
         estimate,
         parts={**estimate.parts, Part.OVERHEAD: device - tensors},
@@ -109,22 +103,42 @@ def _corrected(
     )
 
 
-def _holding(estimate: MemoryEstimate, measured: Sequence[int]) -> MemoryEstimate:
+def _formula(slack: int, workspace: int, context: int, count: int) -> Message:
+    return Message(
+        "allocator {slack} + cuBLAS {workspace} + CUDA {context}, as measured {count} times on this card",
+        slack=format_bytes(slack),
+        workspace=format_bytes(workspace),
+        context=format_bytes(context),
+        count=count,
+    )
+
+
+def _holding(estimate: MemoryEstimate, same: Sequence[Receipt]) -> MemoryEstimate:
     """Of the very same plan the range holds what was measured, and the middle is the most of it."""
-    if not measured:
+    if not same:
         return estimate
-    device = max(measured)
-    if estimate.peak_phase not in STEP_PHASES:  # evaluation and resuming were not measured, and take more
-        device = max(device, estimate.device_bytes)
-    overhead = estimate.parts[Part.OVERHEAD] + device - estimate.device_bytes
-    if overhead < 0:
+    # Where the driver hid it, the context is that of the estimate.
+    hidden = estimate.device_bytes - estimate.reserved_bytes
+    device, reserved, allocated = max(_measured(receipt, hidden) for receipt in same)
+    estimate = replace(
+        estimate,
+        low_bytes=min(estimate.low_bytes, *(_measured(receipt, hidden)[0] for receipt in same)),
+        high_bytes=max(estimate.high_bytes, device),
+    )
+    tensors = estimate.device_bytes - estimate.parts[Part.OVERHEAD]
+    # Evaluation and resuming were not measured, and take more.
+    is_higher = estimate.peak_phase not in STEP_PHASES and estimate.device_bytes > device
+    if is_higher or device < tensors:
         return estimate
+    workspace = estimate.allocated_bytes - tensors
+    text = _formula(reserved - allocated, workspace, device - reserved, estimate.measurements)
     return replace(
         estimate,
-        parts={**estimate.parts, Part.OVERHEAD: overhead},
+        parts={**estimate.parts, Part.OVERHEAD: device - tensors},
+        formulas={**estimate.formulas, Part.OVERHEAD: text},
+        allocated_bytes=allocated,
+        reserved_bytes=reserved,
         device_bytes=device,
-        low_bytes=min(estimate.low_bytes, *measured),
-        high_bytes=max(estimate.high_bytes, device),
     )
 
 
@@ -164,13 +178,11 @@ def _contexts(receipts: Sequence[Receipt]) -> list[int]:
     return [size for receipt in receipts if (size := receipt.measured.get("context_bytes"))]
 
 
-def _device_bytes(receipt: Receipt, every: Sequence[Receipt]) -> int:
-    """As measured; where the driver hid the context, with the largest known one."""
-    device = receipt.measured.get("device_bytes")
-    if device:
-        return device
-    context = max(_contexts(every), default=0)
-    return (receipt.measured["reserved_bytes"] or 0) + context
+def _measured(receipt: Receipt, hidden: int) -> tuple[int, int, int]:
+    """Bytes on the device, reserved and allocated; `hidden` is the context where the driver tells none."""
+    measured = receipt.measured
+    reserved = measured["reserved_bytes"] or 0
+    return measured.get("device_bytes") or reserved + hidden, reserved, measured["allocated_bytes"] or 0
 
 
 def _major(driver: str) -> str:

@@ -99,7 +99,13 @@ def test_what_was_measured_of_one_plan_widens_the_range_of_its_like() -> None:
 def test_the_very_plan_that_was_measured_is_told_as_measured_unless_evaluation_is_higher() -> None:
     plan = PLANS[1]
     measured = receipt(plan, error=-0.03)
-    assert corrected(plan, [measured]).device_bytes == measured.measured["device_bytes"]
+    told = corrected(plan, [measured])
+    assert measured.measured == {
+        **measured.measured,
+        **{name: getattr(told, name) for name in ("allocated_bytes", "reserved_bytes", "device_bytes")},
+    }
+    assert sum(told.parts.values()) == told.device_bytes
+    assert "CUDA 400 MiB" in str(told.formulas[Part.OVERHEAD])
     evaluated = replace(plan, batch_size=1, eval_batch_size=64, label_length=448)
     once = receipt(replace(evaluated, eval_batch_size=0))
     uncorrected = estimate_training(evaluated, DIMENSIONS)
@@ -138,6 +144,8 @@ def test_a_context_that_the_driver_hides_is_the_usual_one() -> None:
     estimate = corrected(PLANS[1], [receipt(PLANS[0], context_bytes=None)])
     usual = estimate_training(PLANS[1], DIMENSIONS)
     assert estimate.device_bytes - estimate.reserved_bytes == usual.device_bytes - usual.reserved_bytes
+    same = corrected(PLANS[0], [receipt(PLANS[0], context_bytes=None)])
+    assert same.device_bytes - same.reserved_bytes == usual.device_bytes - usual.reserved_bytes
 
 
 def test_receipts_are_kept_whole_and_broken_files_passed_over(tmp_path: Path) -> None:
