@@ -26,6 +26,7 @@ from studio.memory.trace.model import (
 from studio.memory.trace.result import Trace
 from studio.memory.trace.tracker import StorageTracker, Workspace
 from studio.memory.training import worst_batch
+from studio.memory.weights import static_bytes
 from studio.methods import METHODS
 from studio.registry.spec import ModelDimensions
 from studio.whisper.audio_context import allow_short_audio
@@ -291,7 +292,6 @@ def trace_step(plan: TrainingPlan, dimensions: ModelDimensions, device: Device =
             tracker.settle()
     peak = ledger.peak
     needed = replay(ledger.events, is_full=True).peak_reserved_bytes
-    parameters = list(step.model.parameters())
     return Trace(
         peak_bytes=peak.total,
         peak_phase=peak.phase,
@@ -302,7 +302,8 @@ def trace_step(plan: TrainingPlan, dimensions: ModelDimensions, device: Device =
         needed_bytes=needed,
         slack_bytes=needed - peak.total,
         trainable_parameters=sum(p.numel() for p in step.trained),
-        all_parameters=sum(p.numel() for p in parameters),
+        # Packed, a tensor of 4 bits has half as many numbers.
+        all_parameters=static_bytes(plan, dimensions).all_parameters,
         operations=tracker.operations,
     )
 

@@ -154,6 +154,14 @@ def test_a_full_device_is_given_back_what_is_empty() -> None:
     assert replay(events, is_full=True).peak_reserved_bytes == (20 + 50) * MIB
 
 
+def test_packed_weights_are_counted_as_the_parameters_that_they_are() -> None:
+    plain, packed = (
+        trace_step(TrainingPlan(batch_size=1, quantization=bits), DEMO_LIKE).all_parameters
+        for bits in ("none", "4bit")
+    )
+    assert packed == plain
+
+
 @pytest.mark.parametrize("values", [{}, {"quantization": "4bit"}, {"target_modules": ("k_proj",)}], ids=str)
 def test_dora_takes_a_float32_bias_off_in_float32(values: dict[str, Any]) -> None:
     plan = TrainingPlan(method="dora", batch_size=8, **values)
