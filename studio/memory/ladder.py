@@ -25,7 +25,7 @@ class Rung:
     device_bytes: int
     """Of that plan, in the middle of its range."""
     saves_bytes: int
-    """Less than the rung before; 0 where something else is the highest until the next change."""
+    """Less than the least before; 0 where something else is the highest until the next change."""
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""
@@ -57,8 +57,8 @@ def ladder(
     size = sized(wish, dimensions, known).device_bytes
     for there, change, cost in _changes(wish, plan):
         smaller = sized(there, dimensions, known).device_bytes
-        rungs.append(Rung(change, cost, there, smaller, size - smaller))
-        size = smaller
+        rungs.append(Rung(change, cost, there, smaller, max(0, size - smaller)))
+        size = min(size, smaller)
     return tuple(rungs)
 
 
@@ -78,6 +78,12 @@ def _changes(here: TrainingPlan, plan: TrainingPlan) -> Iterator[tuple[TrainingP
         here = replace(here, gradient_checkpointing=True)
         cost = Message("The same result; about a third more time.")
         yield here, Message("Gradient checkpointing on"), cost
+    if plan.eval_batch_size != here.eval_batch_size:
+        change = Message(
+            "Batch {before} → {after} in evaluation", before=here.eval_batch_size, after=plan.eval_batch_size
+        )
+        here = replace(here, eval_batch_size=plan.eval_batch_size)
+        yield here, change, Message("Evaluation takes longer; training does not.")
     if plan.method != here.method:
         told = METHODS[plan.method].instead
         assert told is not None, f"{plan.method} takes the place of no method"
@@ -97,12 +103,6 @@ def _changes(here: TrainingPlan, plan: TrainingPlan) -> Iterator[tuple[TrainingP
         )
         change, cost = _BITS[plan.quantization]
         yield here, change, cost
-    if plan.eval_batch_size != here.eval_batch_size:
-        change = Message(
-            "Batch {before} → {after} in evaluation", before=here.eval_batch_size, after=plan.eval_batch_size
-        )
-        here = replace(here, eval_batch_size=plan.eval_batch_size)
-        yield here, change, Message("Evaluation takes longer; training does not.")
 
 
 def _batch_change(before: int, plan: TrainingPlan) -> Message:

@@ -69,6 +69,15 @@ def test_the_ladder_leads_from_the_wish_to_the_plan_and_its_savings_add_up() -> 
         saved = sum(rung.saves_bytes for rung in result.rungs)
         assert result.wished.device_bytes - saved == result.estimate.device_bytes, case
         assert result.plan == (result.rungs[-1].plan if result.rungs else case[2]), case
+        assert all(rung.saves_bytes >= 0 for rung in result.rungs), case
+
+
+def test_evaluation_is_told_of_before_what_costs_quality() -> None:
+    result = fit(dimensions_of("large-v3"), 4 * GIB, replace(LORA, method="full", base_dtype="fp32"))
+    changes = [str(rung.change) for rung in result.rungs]
+    cut = next(number for number, change in enumerate(changes) if "in evaluation" in change)
+    assert changes[-1].startswith("Frozen weights in") and cut < len(changes) - 1
+    assert all(rung.saves_bytes >= 0 for rung in result.rungs)
 
 
 def test_a_wish_that_fits_stays_as_it_is() -> None:
