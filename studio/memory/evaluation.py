@@ -13,12 +13,11 @@ from studio.memory.plan import Part, TrainingPlan
 from studio.memory.weights import DTYPE_BYTES, trainable_tensors
 from studio.registry.parameters import tensors
 from studio.registry.spec import ModelDimensions
-from studio.whisper.audio_context import POSITIONS
+from studio.whisper.audio_context import FRAMES_PER_POSITION, POSITIONS
 
 Parts = dict[Part, float]
-_PROMPT = 4
+PROMPT = 4
 """Start, language, task, no timestamps."""
-_FRAMES_PER_POSITION = 2
 
 
 def evaluation_corners(plan: TrainingPlan, dimensions: ModelDimensions) -> list[Parts]:
@@ -81,7 +80,7 @@ def _writing(
     width = DTYPE_BYTES[plan.arithmetic_dtype if plan.quantization == "none" else "fp32"]
     beams = plan.generation_num_beams
     rows = plan.eval_batch_size * beams
-    length = min(_PROMPT + plan.generation_max_length, d.max_target_positions)
+    length = min(PROMPT + plan.generation_max_length, d.max_target_positions)
     shares = plan.attention == "sdpa" and beams > 1  # see `studio.whisper.shared_sound`
     heard = plan.eval_batch_size if shares else rows
     sound = heard * cross_cache_bytes(d, width)
@@ -118,7 +117,7 @@ def _writing(
 
 def _features(plan: TrainingPlan, d: ModelDimensions) -> float:
     """As they come, and in the type of the model."""
-    numbers = plan.eval_batch_size * d.num_mel_bins * _FRAMES_PER_POSITION * d.max_source_positions
+    numbers = plan.eval_batch_size * d.num_mel_bins * FRAMES_PER_POSITION * d.max_source_positions
     if plan.precision == "pure_bf16":
         return 2.0 * numbers
     return float(numbers * (4 if plan.weights_dtype == "fp32" else 6))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from studio.memory.operators import Operators, Shape
 from studio.memory.plan import TrainingPlan
 from studio.memory.segments import LayerSegment, end_region, play_backward, without
-from studio.memory.tape import Moment, Tape, Tensor
+from studio.memory.tape import ZERO, Moment, Tape, Tensor
 from studio.methods import METHODS
 from studio.registry.spec import ModelDimensions
 
@@ -76,7 +76,6 @@ def smoothed_loss(operators: LayerOperators, logits: Tensor, *, is_autocast: boo
     return loss, cached
 
 
-_ZERO = Moment(0.0, 0.0, 0.0)
 _OWNERS = 2
 """Of a tensor that the segment is given and never lets go of."""
 
@@ -96,7 +95,7 @@ class Pieces:
         """Bytes of a number in the residual stream."""
         self.states = 2 if plan.precision == "pure_bf16" else 4
         """Bytes of a number in the encoder's states, which a layer norm gives out."""
-        self._before_activation = _ZERO
+        self._before_activation = ZERO
         self.trains_encoder = METHODS[plan.method].trains_encoder
 
     def layer(self, half: str, *, needs: bool) -> LayerSegment:
@@ -327,11 +326,11 @@ class Pieces:
         projected = operators.linear(normed, "q_proj", queries.rows, width, width)
         scaled = operators.scaled(projected)
         tape.drop(projected)
-        heads = [operators.contiguous(scaled)]
+        heads = [operators.scaled(scaled)]
         tape.drop(scaled)
         for name in ("k_proj", "v_proj"):
             projected = operators.linear(states or normed, name, keys.rows, width, width)
-            heads.append(operators.contiguous(projected))
+            heads.append(operators.scaled(projected))
             tape.drop(projected)
         context = operators.attention(heads[0], heads[1], heads[2], queries, keys, mask)
         out = operators.linear(context, "out_proj", queries.rows, width, width)

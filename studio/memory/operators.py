@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 from studio.memory.plan import TrainingPlan
 from studio.memory.tape import Tape, Tensor
-
-_WIDTHS = {"fp32": 4, "fp16": 2, "bf16": 2}
-_BLOCK_4BIT = 64
+from studio.memory.weights import BLOCK_4BIT, DTYPE_BYTES
 
 
 @dataclass(frozen=True)
@@ -34,8 +32,8 @@ class Operators:
         """`has_gradients`: weights have gradients already, from the micro-batch before."""
         self.plan = plan
         self.tape = tape
-        self.arithmetic = _WIDTHS[plan.arithmetic_dtype]
-        self.base = _WIDTHS[plan.weights_dtype]
+        self.arithmetic = DTYPE_BYTES[plan.arithmetic_dtype]
+        self.base = DTYPE_BYTES[plan.weights_dtype]
         self.has_bias = True
         self.is_trained = not plan.is_adapter
         self.is_taped = True
@@ -90,7 +88,7 @@ class Operators:
         return out
 
     def scaled(self, x: Tensor, width: int = 0) -> Tensor:
-        """Times a number; or, with a width, divided by a float32 tensor, which raises the type."""
+        """Times a number, or copied; or, with a width, divided by a float32 tensor, which raises the type."""
         out = self.tape.new(x.numbers, width or x.width)
         return self.tape.record(out, (), ((x, x.width),))
 
@@ -116,11 +114,6 @@ class Operators:
         out = self.tape.new(max(a.numbers, b.numbers), width)
         to = tuple((x, 0 if x.width == width else x.width) for x in (a, b))
         return self.tape.record(out, (), to)
-
-    def contiguous(self, x: Tensor) -> Tensor:
-        """Heads before positions, copied; the gradient is copied back."""
-        out = self.tape.new(x.numbers, x.width)
-        return self.tape.record(out, (), ((x, x.width),))
 
     def clamp(self, x: Tensor) -> Tensor:
         """transformers clamps encoder states in float16."""
@@ -236,7 +229,7 @@ class Operators:
         tape = self.tape
         lowered = self.cast(x, self.arithmetic)
         unpacked = numbers * self.arithmetic
-        tape.touch(unpacked + 8 * numbers / _BLOCK_4BIT)
+        tape.touch(unpacked + 8 * numbers / BLOCK_4BIT)
         result = tape.new(float(rows * outputs), self.arithmetic)
         tape.touch(unpacked)
         tape.record(result, (), ((lowered, lowered.width),), workspace=unpacked)

@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-from studio.memory.tape import Moment, Tape, Tensor
-
-_ZERO = Moment(0.0, 0.0, 0.0)
+from studio.memory.tape import ZERO, Moment, Tape, Tensor
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ def play_backward(
 ) -> LayerSegment:
     """Plays the tape with a gradient of `y`, which the next segment holds by now."""
     if not y.needs:
-        return LayerSegment(kept, forward, _ZERO, _ZERO)
+        return LayerSegment(kept, forward, ZERO, ZERO)
     tape.drop(y)
     gradient = tape.new(y.numbers, y.width)
     tape.peak = tape.now()

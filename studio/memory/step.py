@@ -10,18 +10,17 @@ from dataclasses import dataclass
 from studio.memory.layers import Pieces
 from studio.memory.plan import Part, Phase, TrainingPlan
 from studio.memory.segments import LayerSegment
-from studio.memory.tape import Moment
+from studio.memory.tape import ZERO, Moment
 from studio.memory.weights import DTYPE_BYTES, StaticBytes, static_bytes
 from studio.methods import METHODS
 from studio.registry.parameters import linear_layers
 from studio.registry.spec import ModelDimensions
+from studio.whisper.audio_context import FRAMES_PER_POSITION
 
 Parts = dict[Part, float]
 Corner = tuple[Phase, Parts]
 
-_ZERO = Moment(0.0, 0.0, 0.0)
-_NOTHING = LayerSegment(_ZERO, 0.0, _ZERO, _ZERO)
-_FRAMES_PER_POSITION = 2
+_NOTHING = LayerSegment(ZERO, 0.0, ZERO, ZERO)
 _LABEL_COPIES = 3
 """Labels, decoder inputs and positions: eight bytes a token each."""
 
@@ -129,7 +128,7 @@ def _layers(plan: TrainingPlan, pieces: Pieces, d: ModelDimensions) -> tuple[Str
 
 def _input_bytes(plan: TrainingPlan, d: ModelDimensions) -> float:
     width = 2 if plan.precision == "pure_bf16" else 4
-    frames = _FRAMES_PER_POSITION * plan.positions(d)
+    frames = FRAMES_PER_POSITION * plan.positions(d)
     return float(plan.batch_size * (width * d.num_mel_bins * frames + 8 * _LABEL_COPIES * plan.label_length))
 
 

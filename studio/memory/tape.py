@@ -48,8 +48,8 @@ class Moment:
     casts: float
     gradients: float
 
-    def __sub__(self, other: "Moment") -> "Moment":
-        return Moment(self.live - other.live, self.casts - other.casts, self.gradients - other.gradients)
+
+ZERO = Moment(0.0, 0.0, 0.0)
 
 
 class Tape:
@@ -57,7 +57,7 @@ class Tape:
 
     def __init__(self) -> None:
         self.live = self.casts = self.gradients = 0.0
-        self.peak = Moment(0.0, 0.0, 0.0)
+        self.peak = ZERO
         self.pinned: list[Tensor] = []
         """Held until the whole graph is gone."""
         self.cache: dict[int, Tensor] = {}

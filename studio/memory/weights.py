@@ -13,7 +13,7 @@ DTYPE_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
 _BLOCK_8BIT_OPTIMIZER = 256
 _MIN_8BIT_OPTIMIZER = 4096
 """bitsandbytes keeps smaller tensors, and embeddings, in float32 states."""
-_BLOCK_4BIT = 64
+BLOCK_4BIT = 64
 _BLOCK_4BIT_NESTED = 256
 
 
@@ -96,7 +96,7 @@ def quantized_bytes(quantization: str, dimensions: ModelDimensions) -> int:
         if quantization == "8bit":
             each = linear.weights + 4 * linear.out_features
         else:
-            blocks = math.ceil(linear.weights / _BLOCK_4BIT)
+            blocks = math.ceil(linear.weights / BLOCK_4BIT)
             each = math.ceil(linear.weights / 2) + blocks + 4 * math.ceil(blocks / _BLOCK_4BIT_NESTED)
             each += 4 * (1 + 16 + 256)
         total += each * linear.count

@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from studio.lazy_imports import transformers_library
+from studio.memory.evaluation import PROMPT
 from studio.memory.plan import Part, Phase, TrainingPlan
 from studio.memory.trace.allocator import replay
 from studio.memory.trace.cuda import WORKSPACES, AutocastRegion, cuda_kernels, rounded
@@ -29,7 +30,7 @@ from studio.memory.training import worst_batch
 from studio.memory.weights import static_bytes
 from studio.methods import METHODS
 from studio.registry.spec import ModelDimensions
-from studio.whisper.audio_context import allow_short_audio
+from studio.whisper.audio_context import FRAMES_PER_POSITION, allow_short_audio
 from studio.whisper.loss import use_chunked_loss
 from studio.whisper.shared_sound import can_share, shared_sound
 
@@ -104,10 +105,6 @@ def _adafactor(trained: list[nn.Parameter]) -> Any:
     return optimizer
 
 
-_PROMPT = 4
-"""Start, language, task, no timestamps."""
-
-
 @torch.no_grad()
 def evaluate(model: Any, plan: TrainingPlan, dimensions: ModelDimensions, autocast: AutocastRegion) -> None:
     """What `WhisperTrainer.prediction_step` allocates for a full batch."""
@@ -115,7 +112,7 @@ def evaluate(model: Any, plan: TrainingPlan, dimensions: ModelDimensions, autoca
     whisper.eval()
     d, batch = dimensions, plan.eval_batch_size
     dtype = next(p.dtype for p in whisper.parameters() if p.is_floating_point())
-    frames = _FRAMES_PER_POSITION * d.max_source_positions
+    frames = FRAMES_PER_POSITION * d.max_source_positions
     is_pure = plan.precision == "pure_bf16"
     given = torch.zeros(
         (batch, d.num_mel_bins, frames), dtype=torch.bfloat16 if is_pure else torch.float32, device="meta"
@@ -155,9 +152,9 @@ def _write_last_word(whisper: Any, encoded: torch.Tensor, plan: TrainingPlan, d:
     with shared_sound(whisper, encoded) if shares else nullcontext(own) as cache:
         if beams > 1:
             encoded = encoded.repeat_interleave(beams, dim=0)
-        prompt = torch.zeros((rows, _PROMPT), dtype=torch.long, device="meta")
+        prompt = torch.zeros((rows, PROMPT), dtype=torch.long, device="meta")
         decoder(input_ids=prompt, encoder_hidden_states=encoded, past_key_values=cache, use_cache=True)
-        before = min(_PROMPT + plan.generation_max_length, d.max_target_positions) - 1
+        before = min(PROMPT + plan.generation_max_length, d.max_target_positions) - 1
         for layer in cache.self_attention_cache.layers:
             for name in ("keys", "values"):
                 grown = getattr(layer, name)
@@ -182,7 +179,6 @@ def _choose_beams(cache: Any, rows: int) -> None:
     cache.reorder_cache(torch.zeros(rows, dtype=torch.long, device="meta"))
 
 
-_FRAMES_PER_POSITION = 2
 _HALF = (torch.float16, torch.bfloat16)
 _MICRO_BATCHES = 2
 """The second of an accumulated step meets the gradients of the first; further ones are like it."""
@@ -228,7 +224,7 @@ class TrainingStep:
     def batch(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Features and labels of one micro-batch: (clips, mel bins, frames) and (clips, tokens)."""
         d = self.dimensions
-        frames = _FRAMES_PER_POSITION * self.plan.positions(d)
+        frames = FRAMES_PER_POSITION * self.plan.positions(d)
         is_pure = self.plan.precision == "pure_bf16"
         device = self.trained[0].device
         dtype = torch.bfloat16 if is_pure else torch.float32
