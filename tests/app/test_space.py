@@ -317,6 +317,17 @@ def test_a_file_that_is_too_large_is_refused(space: StudioProcess, tmp_path: Pat
     assert answer.status_code == 413
 
 
+def test_no_file_is_fetched_from_an_address(space: StudioProcess) -> None:
+    """Gradio takes one in place of every file, and of every value that may hold one."""
+    for address in ("https://huggingface.co/robots.txt", "http://big.example/a.wav"):
+        named = {"path": address, "meta": {"_type": "gradio.FileData"}}
+        plain = Client(space.url, verbose=False, download_files=False)
+        with pytest.raises(AppError, match=f"{address} is an address, and this studio fetches none"):
+            plain.predict(named, "demo", api_name="/transcribe")
+        with pytest.raises(AppError, match="is an address"):
+            plain.predict(named, api_name="/estimate")
+
+
 def test_what_finds_no_room_on_the_disk_is_refused_and_the_page_goes_on(
     space: StudioProcess, client: Client, demo_speech: Path, tmp_path: Path
 ) -> None:

@@ -4,12 +4,16 @@ Gradio serves every public endpoint as a tool at `/gradio_api/mcp/`; its docstri
 what Gradio leaves open: words for each argument, answers in JSON, a sentence where the package is missing.
 """
 
+import html
 import inspect
 import json
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+import gradio as gr
+from gradio import processing_utils
 
 from studio.errors import ConfigError
 from studio.methods import METHODS
@@ -71,6 +75,8 @@ ARGUMENTS = {
 """Argument of an endpoint → what it is; the same word means the same everywhere. What is not here is an
 option of a run, whose help says it."""
 
+_MOST_SHOWN = 100
+
 
 def explained(name: str) -> str:
     """What an argument is; empty if nobody says."""
@@ -119,6 +125,21 @@ def keep_files_in(folder: Path) -> None:
     import gradio.mcp
 
     gradio.mcp.DEFAULT_TEMP_DIR = str(folder)
+
+
+def refuse_addresses() -> None:
+    """Has Gradio fetch nothing from an address that a program names instead of a file: it would read whatever
+    lies there whole into memory, and keep it past all limits of uploads."""
+
+    async def refused(url: str) -> NoReturn:
+        """Raises gr.Error: always."""
+        raise gr.Error(
+            f"{html.escape(url[:_MOST_SHOWN], quote=False)} is an address, and this studio fetches none: "
+            "upload the file itself.",
+            print_exception=False,
+        )
+
+    processing_utils.async_ssrf_protected_get = refused
 
 
 def log_in(server: Any, users: Mapping[str, str]) -> None:
