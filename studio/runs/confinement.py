@@ -35,8 +35,9 @@ def require_confined(config: TrainingConfig, settings: Settings) -> None:
         value, kind = str(getattr(config, name) or ""), field.metadata["names"]
         if kind == "data":
             require_own_data(settings, value)
-        elif name == "cache_dir" and value and settings.visitor:  # it would keep to no limit there
-            raise ConfigError("--cache_dir is for the owner of this Space: leave it out.")
+        # A cache would keep to no limit there; trackers write in the owner's name.
+        elif name in ("cache_dir", "report_to") and value not in ("", "none") and settings.visitor:
+            raise ConfigError("--{name} is for the owner of this Space: leave it out.", name=name)
         elif kind == "path" and value and settings.on_spaces and not _is_within(value, settings.own):
             raise ConfigError("--{name} {path} is outside of this Space's own folder.", name=name, path=value)
 

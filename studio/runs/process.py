@@ -15,6 +15,7 @@ from studio.options.training import TrainingConfig
 from studio.runs.kinds import PROCESS, fitting
 from studio.settings import PROJECT_ROOT, Settings
 from studio.training.launch import network_interface, worker_command
+from studio.training.record import started_by
 from studio.training.run_dir import RunDir
 
 _START_TIME_SLACK_SECONDS = 1.0
@@ -22,6 +23,8 @@ _START_TIME_SLACK_SECONDS = 1.0
 _PATIENCE_SECONDS = 5.0
 _EXIT_SECONDS = 30.0
 _LOOK_SECONDS = 0.05
+_SECRETS = ("STUDIO_AUTH", "STUDIO_API_KEY", "OAUTH_CLIENT_SECRET")
+_ACCOUNTS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "WANDB_API_KEY")
 
 
 def spawn(run: RunDir, settings: Settings) -> subprocess.Popen[bytes]:
@@ -38,7 +41,12 @@ def spawn(run: RunDir, settings: Settings) -> subprocess.Popen[bytes]:
         process: subprocess.Popen[bytes] = settings.popen(
             worker_command(config, str(run.path)),
             cwd=run.path,
-            env={**environment(settings), **devices(config), **_reporting(run, config), **_place(run)},
+            env={
+                **environment(settings, started_by(run)),
+                **devices(config),
+                **_reporting(run, config),
+                **_place(run),
+            },
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -152,10 +160,12 @@ def _start_time(pid: int) -> float:
     return float(psutil.Process(pid).create_time())
 
 
-def environment(settings: Settings) -> dict[str, str]:
-    """Of a child process: this process's environment with the settings of this studio."""
+def environment(settings: Settings, visitor: str = "") -> dict[str, str]:
+    """Of a child process: this process's environment with the settings of this studio; for a visitor of a
+    Space without the accounts of its owner."""
     env = {name: value for name, value in os.environ.items() if not _is_launchers(name)}
-    for secret in ("STUDIO_AUTH", "STUDIO_API_KEY"):  # a worker lets nobody in, and needs no password
+    # A worker lets nobody in, and needs no password.
+    for secret in (*_SECRETS, *(_ACCOUNTS if visitor or settings.visitor else ())):
         env.pop(secret, None)
     env["STUDIO_HOME"] = str(settings.home)
     env["STUDIO_THREADS"] = str(settings.threads)

@@ -93,10 +93,13 @@ def test_no_option_leads_a_run_of_a_space_out_of_its_folder(
     require_confined(config, Settings(home=space.home))
 
 
-def test_a_visitor_has_no_cache_of_their_own(space: Settings) -> None:
+def test_a_visitor_has_no_cache_and_no_tracker_of_their_own(space: Settings) -> None:
     one = replace(space, allow_training=True, visitor="one")
     with pytest.raises(ConfigError, match="cache_dir is for the owner"):
         require_confined(TrainingConfig(train_data="demo", cache_dir=str(one.own / "cache")), one)
+    with pytest.raises(ConfigError, match="report_to is for the owner"):
+        require_confined(TrainingConfig(train_data="demo", report_to="wandb"), one)
+    require_confined(TrainingConfig(train_data="demo", report_to="wandb"), replace(one, visitor=""))
 
 
 def test_strangers_read_a_few_rows_of_a_dataset_and_others_what_they_ask_for(space: Settings) -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,30 @@ def test_a_run_does_not_look_for_the_launcher_of_the_command(
 
 
 def test_a_run_is_not_told_who_may_come_in(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    secrets = {"STUDIO_AUTH": "ada:never-told", "STUDIO_API_KEY": "never-told"}
-    for name, value in secrets.items():
-        monkeypatch.setenv(name, value)
-    assert secrets.keys() & environment(settings).keys() == set()
+    secrets = ("STUDIO_AUTH", "STUDIO_API_KEY", "OAUTH_CLIENT_SECRET")
+    accounts = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "WANDB_API_KEY")
+    for name in (*secrets, *accounts):
+        monkeypatch.setenv(name, "never-told")
+    assert [name for name, value in environment(settings).items() if value == "never-told"] == [*accounts]
+    for of_visitor in (environment(settings, "one"), environment(replace(settings, visitor="one"))):
+        assert "never-told" not in of_visitor.values(), "they are the owner's of the Space"
+
+
+@pytest.mark.parametrize(
+    ("told", "token"), [({}, "None"), ({"HF_HUB_DISABLE_IMPLICIT_TOKEN": "0"}, "hf_own")]
+)
+def test_what_visitors_of_a_space_name_is_read_without_its_owners_token_unless_told(
+    settings: Settings, told: dict[str, str], token: str
+) -> None:
+    script = (
+        "import studio.settings, huggingface_hub.utils as hub; "
+        "print(str(hub.build_hf_headers().get('authorization')).removeprefix('Bearer '))"
+    )
+    env = {**environment(settings), "SPACE_ID": "ada/studio", "HF_TOKEN": "hf_own", **told}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=env, capture_output=True, encoding="utf-8", check=True
+    )
+    assert done.stdout.strip() == token
 
 
 @pytest.mark.parametrize(("told", "policy"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
