@@ -13,9 +13,9 @@ assistants; what is added later stands behind it, too. Three questions, each ref
 
 import hmac
 import ipaddress
+import re
 import socket
 from dataclasses import replace
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -34,6 +34,7 @@ _STARTS = "/gradio_api/startup-events"
 _WRONG_KEY = N_("The key is wrong or missing: send STUDIO_API_KEY of this studio as bearer token.")
 _HUGGING_FACE = "huggingface.co"
 _SPACES = ".hf.space"
+_PLACE = re.compile(r"(\[[0-9a-f:.]+\]|[^][/?#@%:\\\s]+)(:[0-9]{0,5})?")
 
 
 class Gate:
@@ -123,7 +124,7 @@ class Names:
         return None
 
     def _is_ours(self, host: str | None) -> bool:
-        name = _name_in(f"//{host}") if host else None
+        name = _name_in(host or "")
         if name is None or host is None:
             return False
         if name in self._local or self._is_trusted(host.lower(), name):
@@ -142,7 +143,7 @@ class Names:
 
     def _is_our_page(self, origin: str, host: str) -> bool:
         place = origin.lower().partition("://")[2]
-        name = _name_in(f"//{place}") if place else None
+        name = _name_in(place)
         if name is None:
             return False
         return place == host.lower() or self._is_trusted(place, name) or name in self._origins
@@ -157,13 +158,9 @@ def is_this_machine(host: str) -> bool:
 
 
 def _name_in(place: str) -> str | None:
-    """The name in `//name:port`, in small letters; None where there is none."""
-    try:
-        parts = urlsplit(place)
-        parts.port  # noqa: B018 - a port that is no number makes it raise
-        return parts.hostname
-    except ValueError:
-        return None
+    """The name in `name:port`, in small letters; None where there is anything else."""
+    found = _PLACE.fullmatch(place.lower())
+    return found[1].strip("[]") if found else None
 
 
 def _shortened(text: str | None) -> str:
