@@ -17,7 +17,7 @@ import re
 import socket
 from dataclasses import replace
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -34,6 +34,7 @@ _STARTS = "/gradio_api/startup-events"
 _WRONG_KEY = N_("The key is wrong or missing: send STUDIO_API_KEY of this studio as bearer token.")
 _HUGGING_FACE = "huggingface.co"
 _SPACES = ".hf.space"
+_PAGES_OF_SPACES = f" https://{_HUGGING_FACE} https://*{_SPACES}"
 _PLACE = re.compile(r"(\[[0-9a-f:.]+\]|[^][/?#@%:\\\s]+)(:[0-9]{0,5})?")
 
 
@@ -52,12 +53,19 @@ class Gate:
             await self._app(scope, receive, send)
             return
         answer = await self._answer(scope, receive)
+
+        async def framed(message: AsgiMessage) -> None:
+            """Sends it with the word of who may show it within a page: what is pressed there is ours."""
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).append("content-security-policy", self._names.framing)
+            await send(message)
+
         if answer is None:
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, framed)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
-            await answer(scope, receive, send)
+            await answer(scope, receive, framed)
 
     async def _answer(self, scope: AsgiMessage, receive: Receive) -> Response | None:
         headers = Headers(scope=scope)
@@ -100,6 +108,8 @@ class Names:
         self._trusted = {name.lower() for name in (*settings.hosts, *of_space) if name}
         self._origins = {_HUGGING_FACE} if settings.on_spaces else set()
         self._is_space = settings.on_spaces
+        self.framing = "frame-ancestors 'self'" + (_PAGES_OF_SPACES if settings.on_spaces else "")
+        """Whose pages may show this one within their own, as a content security policy."""
         machine = socket.gethostname().lower()
         self._local = {"localhost", host.lower(), *((machine, f"{machine}.local") if self._is_open else ())}
 

@@ -133,6 +133,13 @@ def test_the_page_and_programs_of_this_machine_come_in(page: Served, headers: di
     assert answer.status_code == 200 and "<html" in answer.text
 
 
+def test_no_page_of_somebody_else_shows_the_studio_within_its_own(page: Served) -> None:
+    for path in ("/", "/config", "/nowhere"):
+        assert page.client.get(path).headers["content-security-policy"] == "frame-ancestors 'self'"
+    refused = page.client.get("/", headers={"host": "evil.example"})
+    assert refused.headers["content-security-policy"] == "frame-ancestors 'self'"
+
+
 @pytest.mark.parametrize("locale", ["zh-CN", "zh-TW"])
 def test_the_refusal_is_in_the_visitors_language(page: Served, locale: str) -> None:
     answer = page.client.get("/", headers={"host": "evil.example", "accept-language": locale})
@@ -202,7 +209,8 @@ def test_who_logs_in_on_a_space_keeps_a_cookie_within_the_page_of_hugging_face(t
     form, https = {"username": "ada", "password": USERS["ada"]}, {"x-forwarded-proto": "https"}
     with served(settings) as space:
         done = space.client.post("/login", data=form, headers=https)
-    told = done.headers["set-cookie"]
+    told, framing = done.headers["set-cookie"], done.headers["content-security-policy"]
+    assert framing == "frame-ancestors 'self' https://huggingface.co https://*.hf.space"
     assert done.status_code == 200 and told.endswith("SameSite=none; Secure; Partitioned")
 
 
