@@ -23,7 +23,7 @@ _SUMS_UP_AFTER = sys.maxsize
 
 def make_fair(app: Blocks) -> None:
     """Changes the queue of `app`, before it is launched."""
-    app.queue()
+    app.queue(api_open=False)  # else who asks without the queue goes before everybody
     queue = app._queue
     queue.sleep_when_free = _LOOKS_EVERY_SECONDS
     queue.ANAYLTICS_CACHE_FREQUENCY = _SUMS_UP_AFTER

@@ -62,6 +62,13 @@ def test_a_visitor_who_floods_the_queue_waits_behind_everybody_else(slow: Slow) 
     assert slow.answered[7:] == [f"flood {number}" for number in range(3, 20)]
 
 
+@pytest.mark.parametrize("way", ["run/answer", "api/answer"])
+def test_nobody_goes_around_the_queue(slow: Slow, way: str) -> None:
+    slow.goes_on.set()
+    refused = httpx.post(f"{slow.app.local_url}gradio_api/{way}", json={"data": ["first"]})
+    assert refused.status_code == 404 and "join the queue" in refused.text and slow.answered == []
+
+
 def test_who_has_too_many_waiting_is_told_so_and_others_come_in(slow: Slow) -> None:
     assert slow.ask("first", "a").status_code == 200 and slow.is_at_work.wait(60)
     for number in range(MOST_OF_A_VISITOR):
