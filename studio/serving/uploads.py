@@ -39,6 +39,10 @@ _SLOW = N_(
 )
 _LARGEST_QUESTION_BYTES = 32 * MIB
 """What the page or a program sends beside uploads: fields, transcripts, lists."""
+_SMALL_BYTES = MIB
+"""Of larger questions as many come at a time as there is room for uploads."""
+_CONVERTS = "/gradio_api/process_recording"
+"""Gradio's recorder of the screen converts videos there, for which it starts ffmpeg; the page has none."""
 _TOOLS = "/gradio_api/mcp"
 """An assistant sends a recording within its question, as text."""
 _TOO_LARGE = N_(
@@ -108,6 +112,9 @@ class UploadLimit:
         if scope["type"] != "http" or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
+        if path == _CONVERTS:
+            await refusal(path, "Not Found", 404)(scope, receive, send)
+            return
         headers = Headers(scope=scope)
         length = headers.get("content-length", "")
         told_bytes = int(length) if length.isdecimal() else None
@@ -119,15 +126,15 @@ class UploadLimit:
         if told_bytes is not None and told_bytes > most:
             told = tr(_TOO_LARGE, locale_of(headers), most=format_bytes(most))
             await refusal(path, told, 413, code="too_large")(scope, receive, send)
-        elif is_tool:
+        elif is_tool or told_bytes is None or told_bytes > _SMALL_BYTES:
             await self._upload(scope, _at_most(receive, most), send, path, told_bytes)
         else:
-            await self._app(scope, _at_most(receive, most), send)
+            await self._comes(scope, _at_most(receive, most), send, path)
 
     async def _upload(
         self, scope: AsgiMessage, receive: Receive, send: Send, path: str, told_bytes: int | None
     ) -> None:
-        """Passes it on if there is room for it, and as long as it comes."""
+        """Passes it on if there is room for it."""
         headers = Headers(scope=scope)
         size_bytes = self._uploads.largest_bytes if told_bytes is None else told_bytes
         if not await asyncio.to_thread(self._uploads.takes, size_bytes):
@@ -135,6 +142,13 @@ class UploadLimit:
             await answer(scope, receive, send)
             return
         self._uploads.begin(size_bytes)
+        try:
+            await self._comes(scope, receive, send, path)
+        finally:
+            self._uploads.end(size_bytes)
+
+    async def _comes(self, scope: AsgiMessage, receive: Receive, send: Send, path: str) -> None:
+        """Passes it on as long as it comes."""
         body = _Body(receive, self._clock)
         has_answered = False
 
@@ -146,13 +160,10 @@ class UploadLimit:
             has_answered = True
             await send(message)
 
-        try:
-            with suppress(ClientDisconnect):
-                await self._app(scope, body.comes, answered)
-        finally:
-            self._uploads.end(size_bytes)
+        with suppress(ClientDisconnect):
+            await self._app(scope, body.comes, answered)
         if body.is_given_up and not has_answered:
-            answer = refusal(path, tr(_SLOW, locale_of(headers)), 408, code="too_slow")
+            answer = refusal(path, tr(_SLOW, locale_of(Headers(scope=scope))), 408, code="too_slow")
             answer.headers["connection"] = "close"
             await answer(scope, receive, send)
 

@@ -109,7 +109,8 @@ def test_what_is_no_upload_is_no_larger_than_a_question(
 class Sender:
     """Sends `piece` every `seconds`, on a clock of its own, until `size_bytes` are there."""
 
-    def __init__(self, piece: bytes, seconds: float, size_bytes: int) -> None:
+    def __init__(self, piece: bytes, seconds: float, size_bytes: int, *, keeps_room: bool = True) -> None:
+        self.keeps_room = keeps_room
         self.piece, self.seconds, self.left = piece, seconds, size_bytes
         self.now = 0.0
         self.said: list[Any] = []
@@ -127,7 +128,7 @@ class Sender:
 
         async def takes(scope: Any, receive: Any, send: Any) -> None:
             async for _ in Request(scope, receive).stream():
-                assert not uploads.takes(uploads.most_bytes - 5_000), "room is kept for it"
+                assert uploads.takes(uploads.most_bytes - 5_000) is not self.keeps_room, "room is kept for it"
             await PlainTextResponse("taken")(scope, receive, send)
 
         told = {"content-length": str(self.left), **headers}.items()
@@ -136,6 +137,23 @@ class Sender:
         limit = UploadLimit(takes, uploads, clock=lambda: self.now)
         run_in_loop(limit(scope, self.receive, self.send))
         return self.said[0]["status"], b"".join(one.get("body", b"") for one in self.said).decode()
+
+
+def test_a_question_that_drips_is_given_up_and_a_large_one_keeps_room_while_it_comes(
+    settings: Settings,
+) -> None:
+    path = "/gradio_api/queue/join"
+    with closing(Uploads(replace(settings, max_upload_mb=100))) as uploads:
+        drips = Sender(b"x", 5, 10_000, keeps_room=False)
+        assert drips.sends_to(uploads, path)[0] == 408 and drips.now <= SILENT_SECONDS + 5
+        large = Sender(bytes(50 * LEAST_BYTES_PER_SECOND), 1, 20 * 2**20)
+        assert large.sends_to(uploads, path) == (200, "taken")
+        assert uploads.takes(uploads.most_bytes)
+
+
+def test_gradios_recorder_of_the_screen_converts_nothing_here(settings: Settings) -> None:
+    with closing(Uploads(settings)) as uploads:
+        assert Sender(b"x", 1, 1).sends_to(uploads, "/gradio_api/process_recording")[0] == 404
 
 
 @pytest.mark.parametrize("path", ["/gradio_api/upload", "/v1/audio/transcriptions"])
