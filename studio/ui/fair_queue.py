@@ -5,6 +5,7 @@ waiting; its place among their own is kept. Who has too many is asked to wait.
 """
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from gradio.blocks import Blocks
@@ -12,9 +13,12 @@ from gradio.blocks import Blocks
 from studio.serving.asgi import locale_of, visitor_of
 from studio.serving.waiting import MOST_OF_A_VISITOR, fairly, full, too_many
 from studio.translation import said
+from studio.units import MIB
 
 MOST = 600
 """Questions of all visitors that wait."""
+MOST_BYTES = 256 * MIB
+"""Of their questions together, each of which waits in memory; those of one visitor may have an eighth."""
 _LOOKS_EVERY_SECONDS = 0.01
 """Gradio looks a thousand times a second for questions: a studio that nobody asks would never rest."""
 _SUMS_UP_AFTER = sys.maxsize
@@ -33,9 +37,10 @@ def make_fair(app: Blocks) -> None:
         """Takes a question unless its visitor has too many, and puts the waiting ones in order."""
         visitor = visitor_of(request, body.session_hash)
         waiting = [event for line in queue.event_queue_per_concurrency_id.values() for event in line.queue]
-        asked = sum(visitor_of(event.request, event.session_hash) == visitor for event in waiting)
-        if asked >= MOST_OF_A_VISITOR or len(waiting) >= MOST:
-            refusal = too_many(asked) if asked >= MOST_OF_A_VISITOR else full(len(waiting))
+        own = [event for event in waiting if visitor_of(event.request, event.session_hash) == visitor]
+        asks_much = len(own) >= MOST_OF_A_VISITOR or _bytes_of(own) >= MOST_BYTES // 8
+        if asks_much or len(waiting) >= MOST or _bytes_of(waiting) >= MOST_BYTES:
+            refusal = too_many(len(own)) if asks_much else full(len(waiting))
             return False, said(refusal, locale_of(request.headers)), "queue_full"
         pushed = await push(body, request, username)
         for line in queue.event_queue_per_concurrency_id.values():
@@ -43,3 +48,9 @@ def make_fair(app: Blocks) -> None:
         return pushed
 
     queue.push = in_turn  # type: ignore[method-assign]
+
+
+def _bytes_of(waiting: Sequence[Any]) -> int:
+    """What questions said that they have; those that did not came in pieces, as those of no browser do."""
+    told = (event.request.headers.get("content-length", "") for event in waiting if event.request)
+    return sum(int(length) if length.isdecimal() else MIB for length in told)

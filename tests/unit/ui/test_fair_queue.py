@@ -78,6 +78,19 @@ def test_who_has_too_many_waiting_is_told_so_and_others_come_in(slow: Slow) -> N
     assert slow.ask("other", "b").status_code == 200
 
 
+def test_who_has_much_waiting_waits_until_there_is_memory_for_more(
+    slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fair_queue, "MOST_BYTES", 16_000)
+    assert slow.ask("first", "a").status_code == 200 and slow.is_at_work.wait(60)
+    assert slow.ask("x" * 3_000, "a").status_code == 200
+    refused = slow.ask("more", "a")
+    assert refused.status_code == 503 and "waiting" in refused.text
+    for visitor in "bcdef":
+        assert slow.ask("x" * 3_000, visitor).status_code == 200
+    assert "busy: 6 requests of all visitors" in slow.ask("more", "g").text
+
+
 def test_a_queue_that_is_full_takes_nobody_until_it_moves(
     slow: Slow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
