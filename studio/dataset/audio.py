@@ -34,7 +34,10 @@ _LOUDEST = 32.0
 
 
 def read_audio(
-    path: str | Path, start_seconds: float | None = None, end_seconds: float | None = None
+    path: str | Path,
+    start_seconds: float | None = None,
+    end_seconds: float | None = None,
+    most_seconds: float = math.inf,
 ) -> NDArray[np.float32]:
     """A whole sound file, or the part from `start_seconds` to `end_seconds`, as mono at 16 kHz, (samples,).
 
@@ -42,13 +45,16 @@ def read_audio(
 
     Raises:
         AudioError: if the file is missing, empty, not sound, has no sample (there), or one that is no number;
-            if it is far longer than its header says, or than anything that is read whole.
+            if it is far longer than its header says, or than anything that is read whole, or has more than
+            `most_seconds`.
     """
     pieces: list[NDArray[np.float32]] = []
     held, told = 0.0, math.inf
     for piece in _resampled(Path(path), start_seconds or 0.0, end_seconds):
         pieces.append(piece)
         held += len(piece) / SAMPLING_RATE
+        if held > most_seconds:
+            raise too_long(path, most_seconds)
         if held > _MOST_WHOLE_SECONDS:
             raise AudioError(
                 "{path} is longer than {most}, too long for a clip: cut it.",

@@ -77,6 +77,8 @@ class _TestSet:
     durations: dict[int, float]
     loudnesses: dict[int, float]
     problems: dict[int, RowProblem]
+    longest_seconds: float
+    """A longer clip is left out, as where one transcribes."""
 
     @property
     def left_out(self) -> tuple[RowProblem, ...]:
@@ -109,7 +111,9 @@ class _TestSet:
         if place in self.problems:
             return None
         try:
-            samples = read_audio(example.audio_path, example.start_seconds, example.end_seconds)
+            samples = read_audio(
+                example.audio_path, example.start_seconds, example.end_seconds, self.longest_seconds
+            )
         except DataError as error:
             self.problems[place] = RowProblem.from_error(example.line, str(example.audio_path), error)
             return None
@@ -167,7 +171,7 @@ def evaluate(
     for model_id in model_ids:  # each of them before the first, which may take hours
         _require_languages(engines.look_up(model_id, choice), options.task, languages, clips, str(source))
     problems = {-number: problem for number, problem in enumerate((*manifest.problems, *unknown), 1)}
-    tests = _TestSet(str(source), clips, {}, {}, problems)
+    tests = _TestSet(str(source), clips, {}, {}, problems, engines.longest_seconds)
     heard: list[_Heard] = []
     total = len(tests.examples) * len(model_ids)
     through: list[tuple[KeptTexts, str]] = []

@@ -93,6 +93,16 @@ def test_the_answer_has_the_shape_that_programs_read(engines: ModelCache, manife
     assert {"model", "audio_path", "reference", "hypothesis"} <= answer["utterances"][0].keys()
 
 
+def test_a_clip_that_is_longer_than_the_models_hear_of_strangers_is_left_out(
+    engines: ModelCache, manifest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The part of a file is shorter than the whole."""
+    monkeypatch.setattr(engines, "longest_seconds", 3.0)
+    found = evaluate(engines, ["demo"], str(manifest), options=PLAIN)
+    assert found.models[0].n == 1 and len(found.problems) == 8
+    assert "is too long: here a recording may last" in str(found.problems[0].reason)
+
+
 def test_a_clip_that_cannot_be_used_is_left_out_for_all_and_named(
     engines: ModelCache, demo_speech: Path, tmp_path: Path
 ) -> None:
