@@ -51,10 +51,19 @@ class ScannedFolder:
             base_model=(content.base_name or None) if content else None,
             is_multilingual=content.is_multilingual if content else True,
             size_bytes=self.size_bytes,
-            created=str(card.get("created") or self.modified),
+            created=_time_in(str(card.get("created"))) or self.modified,
             problem=self.error.message() if self.error else None,
             card=card,
         )
+
+
+def _time_in(text: str) -> str:
+    """The text if it is a time in ISO 8601, else nothing: a card may have been written by hand."""
+    try:
+        datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        return ""
+    return text
 
 
 class FolderScanner:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,15 @@ def test_the_newest_model_is_listed_first(registry: ModelRegistry) -> None:
     assert ids(registry) == [DEMO_ID, "new", "old"]
     assert registry.get("new").title == "new"
     assert registry.get("new").source is ModelSource.TRAINED
+
+
+@pytest.mark.parametrize("created", ["in May", "0001-01-01", 7, None])
+def test_a_card_that_tells_no_time_gives_way_to_the_time_of_its_files(
+    registry: ModelRegistry, created: object
+) -> None:
+    made = make_whisper(registry.models / "mine", card={"created": created})
+    begun = datetime.fromisoformat(registry.get("mine").created).timestamp()
+    assert abs(begun - made.stat().st_mtime) < 60
 
 
 def test_folders_that_come_and_go_while_we_list_do_no_harm(registry: ModelRegistry) -> None:
