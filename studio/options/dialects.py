@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from studio.errors import ConfigError
-from studio.files import is_folder, parse_json, user_path
+from studio.files import parse_json, user_path
 from studio.methods import METHODS
 from studio.options.foreign import Foreign
 from studio.options.script_flags import SCRIPTS
-from studio.options.sources import has_splits
+from studio.options.sources import has_splits, is_own_folder
 from studio.options.trainer_flags import TRAINER
 
 SWITCHES: dict[str, tuple[str, Any]] = {
@@ -209,7 +209,7 @@ def _divided(
     source: str, parts: Mapping[str, str], own: Mapping[str, Any], notes: list[str], *, is_evaluated: bool
 ) -> dict[str, Any]:
     """What is trained on and what evaluates, of a folder or a dataset of the hub."""
-    is_here = is_folder(user_path(source))
+    is_here = is_own_folder(source)
     name, config, split, *_ = (*([source] if is_here else source.split(":")), "", "")
     for flag, has in (("dataset_config_name", config), ("train_split_name", split)):
         if has and parts.get(flag, has) != has:
@@ -236,7 +236,7 @@ def _folder_in(folder: str, part: str) -> str:
         ConfigError: if there is no such folder.
     """
     path = user_path(folder) / ("" if part == "default" else part)
-    if not is_folder(path):
+    if not is_own_folder(str(path)):
         raise ConfigError(
             "There is no folder {part!r} in {folder}, which dataset_config_name asks for: leave that out, or "
             "name the folder that has the data.",

@@ -5,6 +5,7 @@ import re
 
 from studio.errors import ConfigError
 from studio.files import is_folder, user_path
+from studio.settings import Settings
 
 DEMO = "demo"
 LIST_ENDINGS = (".jsonl", ".json", ".csv", ".tsv")
@@ -40,7 +41,15 @@ def folder_and_splits(source: str) -> tuple[str, str]:
 
 def has_splits(source: str) -> bool:
     """Whether `source` is a folder or a dataset of the hub: those have splits to choose from."""
-    return is_folder(user_path(source)) or (source.partition(":")[0] != DEMO and is_on_hub(source))
+    return is_own_folder(source) or (source.partition(":")[0] != DEMO and is_on_hub(source))
+
+
+def is_own_folder(source: str) -> bool:
+    """Whether there is such a folder; on a Space, in the studio's own: which others there are is not told."""
+    path, settings = user_path(source), Settings.from_env()
+    if settings.on_spaces:
+        path = path.resolve()
+    return is_folder(path) and (not settings.on_spaces or path.is_relative_to(settings.home.resolve()))
 
 
 def is_on_hub(name: str) -> bool:

@@ -231,7 +231,9 @@ class Listing:
         if released is not None:
             return rows[released.id]
         path = user_path(name)
-        if name and is_folder(path) and (found := self._at(path.resolve(), rows)):
+        # Where folders are not taken, the disk is not asked: the answer would say which there are.
+        place = path.resolve() if self._takes_folders else Path(os.path.normpath(path.absolute()))
+        if name and (not self._takes_folders or is_folder(path)) and (found := self._at(place, rows)):
             return found
         if HUB_ID.fullmatch(name):
             return ModelSpec(id=name, kind=ModelKind.BASE, source=ModelSource.RELEASED, title=name)
@@ -239,7 +241,7 @@ class Listing:
 
     def _at(self, path: Path, rows: Rows) -> ModelSpec | None:
         for spec in rows.values():
-            if spec.path is not None and spec.path.resolve() == path:
+            if spec.path is not None and path in (spec.path, spec.path.resolve()):
                 return spec
         if not self._takes_folders:
             return None
@@ -270,6 +272,12 @@ class Listing:
         if nearest:
             return ModelNotFoundError(
                 "There is no model {name!r}; did you mean {nearest}?", name=name, nearest=", ".join(nearest)
+            )
+        if not self._takes_folders:
+            return ModelNotFoundError(
+                "There is no model {name!r}: give a name from the Models tab, or a Hub id such as "
+                "openai/whisper-tiny.",
+                name=name,
             )
         return ModelNotFoundError(
             "There is no model {name!r}: give a name from the Models tab, a folder that exists, or a Hub id "

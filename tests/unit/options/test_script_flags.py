@@ -101,6 +101,27 @@ def test_a_folder_is_named_with_its_part(words: str, train_data: str, test_data:
         parsed(f"--dataset_name {tmp_path} --dataset_config_name hi")
 
 
+def test_on_a_space_only_its_own_folder_is_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("home/data/hi", "owner/hi"):
+        (tmp_path / folder).mkdir(parents=True)
+    monkeypatch.setenv("SPACE_ID", "ada/studio")
+    monkeypatch.setenv("STUDIO_HOME", str(tmp_path / "home"))
+    asked = "--dataset_name {} --dataset_config_name hi"
+    config, _ = parsed(asked.format(tmp_path / "home" / "data"))
+    assert config.train_data == str(tmp_path / "home" / "data" / "hi")
+    for folder in ("owner", "home/../owner", "nothing"):
+        config, _ = parsed(asked.format(tmp_path / folder))
+        assert config.train_data == f"{tmp_path / folder}:hi"
+    told = set()
+    for part in ("../../owner/hi", "../../owner/no"):
+        with pytest.raises(ConfigError) as caught:
+            parsed(f"--dataset_name {tmp_path}/home/data --dataset_config_name {part}")
+        told.add(str(caught.value).replace(part, "…"))
+    assert len(told) == 1
+
+
 @pytest.mark.parametrize(
     ("words", "train_data", "test_data"),
     [
