@@ -278,7 +278,7 @@ def _with_foreign_options(config: TrainingConfig, path: Path) -> tuple[TrainingC
         steps = read_json(path)
         if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
             raise ValueError("it is no list of {type, params, prob}")
-        options, rates, bands = _translated(steps)
+        options, rates, bands = _translated(steps, path.absolute().parent)
         if not (0 <= rates <= _MOST_SPEEDS and bands and all(rate >= _LOWEST_RATE for rate in bands)):
             raise ValueError(
                 f"num_rates is 0 to {_MOST_SPEEDS}, each of new_sample_rates {_LOWEST_RATE} Hz or more"
@@ -293,7 +293,7 @@ def _with_foreign_options(config: TrainingConfig, path: Path) -> tuple[TrainingC
         ) from error
 
 
-def _translated(steps: list[dict[str, Any]]) -> tuple[dict[str, Any], int, tuple[int, ...]]:
+def _translated(steps: list[dict[str, Any]], beside: Path) -> tuple[dict[str, Any], int, tuple[int, ...]]:
     options: dict[str, Any] = {}
     rates, bands = 0, _TELEPHONE
     for step in steps:
@@ -313,7 +313,10 @@ def _translated(steps: list[dict[str, Any]]) -> tuple[dict[str, Any], int, tuple
         if kind == "resample":
             bands = tuple(int(rate) for rate in parameters.get("new_sample_rates", bands))
     if noise_dir := options.get("noise_dir"):
-        folder = Settings.from_env().working_dir.absolute() / user_path(noise_dir)
+        settings = Settings.from_env()
+        folder = settings.working_dir.absolute() / user_path(noise_dir)
+        if settings.on_spaces and not folder.resolve().is_relative_to(beside.resolve()):
+            raise ValueError(f"on a Space, noise_dir is in the folder of this file, and {noise_dir} is not")
         # As there: without recordings, noise is white.
         options["noise_dir"] = str(folder) if folder.is_dir() else ""
     return options, rates, bands

@@ -1,6 +1,7 @@
 """Clips changed by chance: each change is what it says, and chance follows from seed, epoch and number."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,13 @@ def test_a_folder_of_noise_counts_from_where_the_run_was_asked_for(
     assert Augmentation.of(TrainingConfig(augment_config_path=str(path))).noises == (), "white noise"
     monkeypatch.setenv("STUDIO_WORKING_DIR", str(tmp_path))
     (hum,) = Augmentation.of(TrainingConfig(augment_config_path=str(path))).noises
+    monkeypatch.setenv("SPACE_ID", "ada/studio")
+    assert Augmentation.of(TrainingConfig(augment_config_path=str(path))).noises == (hum,)
+    elsewhere = tmp_path / "visitor" / "augmentation.json"
+    elsewhere.parent.mkdir()
+    shutil.copy(path, elsewhere)
+    with pytest.raises(ConfigError, match="noise_dir is in the folder of this file"):
+        Augmentation.of(TrainingConfig(augment_config_path=str(elsewhere)))
     assert hum == tmp_path / "noise" / "hum.wav"
 
 
