@@ -18,6 +18,8 @@ from studio.units import GIB
 
 MOST_ROWS_OF_STRANGERS = 500
 """Of a dataset of the Hub, so many are copied for a visitor of a Space on which nobody trains."""
+_MOST_SOURCES_OF_STRANGERS = 10
+"""The rows are counted for each of the sources."""
 LARGEST_DOWNLOAD_OF_STRANGERS = 8 * GIB
 """Bytes of a model: the largest Whisper in single precision is smaller."""
 
@@ -46,11 +48,18 @@ def require_own_data(settings: Settings, text: str) -> None:
     """Keeps visitors of a Space away from the files of its server. Where nobody may train, all are strangers.
 
     Raises:
-        ConfigError: if one of the sources in `text` is a path there.
+        ConfigError: if one of the sources in `text` is a path there, or they are too many for a visitor.
     """
     if not settings.on_spaces:
         return
-    for source in filter(None, sources_of(text)):
+    sources = sources_of(text)
+    if len(sources) > _MOST_SOURCES_OF_STRANGERS and (settings.is_public or settings.visitor):
+        raise ConfigError(
+            "{count} sources of data are named, and a visitor of this Space may name {most}: leave some out.",
+            count=len(sources),
+            most=_MOST_SOURCES_OF_STRANGERS,
+        )
+    for source in filter(None, sources):
         place, _splits = folder_and_splits(source)
         is_elsewhere = source.partition(":")[0] != DEMO and not is_dataset_id(source)
         if not is_elsewhere and not any(user_path(shard).exists() for shard in shards_of(place)):

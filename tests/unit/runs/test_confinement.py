@@ -54,6 +54,14 @@ def test_the_demo_and_the_hub_are_open_to_all(space: Settings, data: str) -> Non
     require_own_data(space, data)
 
 
+def test_a_visitor_names_a_few_sources_since_each_has_its_own_rows(space: Settings) -> None:
+    require_own_data(space, ",".join(["demo:test"] * 10))
+    for visitor in (space, replace(space, allow_training=True, visitor="one")):
+        with pytest.raises(ConfigError, match="11 sources of data are named"):
+            require_own_data(visitor, ",".join(["demo:test"] * 11))
+    require_own_data(replace(space, allow_training=True), ",".join(["demo:test"] * 11))
+
+
 def test_a_visitor_reads_what_they_brought_and_nothing_of_another_or_of_the_owner(space: Settings) -> None:
     one, other = (replace(space, allow_training=True, visitor=name) for name in ("one", "other"))
     for settings in (one, other, replace(space, visitor="")):
