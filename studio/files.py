@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator
@@ -44,6 +45,16 @@ def user_path(text: str) -> Path:
             most_together=_LONGEST_PATH,
         )
     return path
+
+
+def is_unicode(text: str) -> bool:
+    """Whether it can be written in UTF-8; names of files can be any bytes, and JSON has lone surrogates."""
+    return re.search(r"[\ud800-\udfff]", text) is None
+
+
+def is_listed(name: str) -> bool:
+    """Whether a file or folder of this name is shown: it is not hidden, and can be written."""
+    return not name.startswith(".") and is_unicode(name)
 
 
 def is_folder(path: Path) -> bool:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from studio.errors import ConfigError, ModelBrokenError, ModelNotFoundError, StudioError
-from studio.files import is_folder, user_path
+from studio.files import is_folder, is_listed, user_path
 from studio.messages import Message
 from studio.registry.catalog import RELEASED, find_released
 from studio.registry.hub import HUB_ID, cached_snapshots
@@ -294,10 +294,10 @@ class Listing:
         return rows + sorted(trained, key=lambda spec: spec.created, reverse=True)
 
     def folders(self) -> list[Path]:
-        """What lies in the studio's model folder, hidden names left out."""
+        """What lies in the studio's model folder, less what is hidden or has a name that cannot be shown."""
         if not is_folder(self.models):
             return []
-        return sorted(path for path in self.models.iterdir() if not path.name.startswith("."))
+        return sorted(path for path in self.models.iterdir() if is_listed(path.name))
 
     def _own_spec(self, scanned: ScannedFolder) -> ModelSpec:
         has_card = scanned.content is not None and bool(scanned.content.card)

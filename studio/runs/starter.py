@@ -12,7 +12,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from studio.errors import StudioError
-from studio.files import write_json
+from studio.files import is_listed, write_json
 from studio.runs import process
 from studio.runs.status import JobState, is_killed, iso, queued_at, read_result, read_run_config
 from studio.settings import Settings
@@ -45,7 +45,7 @@ class RunQueue:
         if not self.settings.runs.is_dir():
             return []
         with os.scandir(self.settings.runs) as entries:
-            return [entry for entry in entries if _is_folder(entry) and not entry.name.startswith(".")]
+            return [entry for entry in entries if _is_folder(entry) and is_listed(entry.name)]
 
     def open(self) -> list[RunDir]:
         """Runs without a result, in no order."""

@@ -57,6 +57,17 @@ def test_a_list_opens_only_files_of_the_runs_that_it_shows_and_those_hardly_agai
     assert len(once) <= 8 * SHOWN and len(twice) <= len(once) // 10
 
 
+def test_a_folder_whose_name_is_no_text_hides_nothing(settings: Settings) -> None:
+    for place in (settings.models, settings.runs):
+        for name in (b"\xff\xfe", b"shown"):
+            (place / os.fsdecode(name)).mkdir(parents=True)
+    registry = ModelRegistry(settings.models, demo=None, hf_cache=None)
+    jobs = JobManager(settings, registry)
+    own = [spec.id for spec in registry.all() if spec.path is not None]
+    assert own == [status.run_id for status in jobs.runs()] == ["shown"]
+    jobs.close()
+
+
 def test_a_list_of_models_looks_at_each_folder_once(settings: Settings) -> None:
     (old,) = HOMES.iterdir()
     for number in range(5):
