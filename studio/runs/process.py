@@ -171,8 +171,10 @@ def environment(settings: Settings, visitor: str = "") -> dict[str, str]:
     env["STUDIO_THREADS"] = str(settings.threads)
     if settings.hf_cache != Path():
         env["HF_HUB_CACHE"] = str(settings.hf_cache)
-    paths = [str(PROJECT_ROOT), env.get("PYTHONPATH", "")]
-    env["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    named = filter(
+        None, env.get("PYTHONPATH", "").split(os.pathsep)
+    )  # an empty one would be the run's folder
+    env["PYTHONPATH"] = os.pathsep.join(map(str, (PROJECT_ROOT, *(Path(path).absolute() for path in named))))
     env["PYTHONSAFEPATH"] = "1"  # what somebody put into a run's folder is no module
     env["PYTHONUNBUFFERED"] = "1"
     env["PYTHONIOENCODING"] = "utf-8"

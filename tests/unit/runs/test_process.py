@@ -1,5 +1,6 @@
 """What a worker gets from the process that starts it."""
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -66,8 +67,11 @@ def test_threads_leave_the_cores_to_others_while_they_wait_unless_they_are_told(
     assert done.stdout.strip() == policy
 
 
-def test_what_lies_in_the_folder_of_a_run_is_never_imported(settings: Settings, tmp_path: Path) -> None:
-    for module in ("studio", "torch"):
+def test_what_lies_in_the_folder_of_a_run_is_never_imported(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(("", ".", os.environ.get("PYTHONPATH", ""))))
+    for module in ("studio", "torch", "filelock"):
         (tmp_path / module).mkdir()
         (tmp_path / module / "__init__.py").write_text("raise SystemExit('I was run')", encoding="utf-8")
     asked = [sys.executable, "-m", "studio.training.worker"]
