@@ -26,6 +26,11 @@ def in_brief(error: BaseException, most: int = 300) -> str:
     return " ".join(str(error).split())[:most]
 
 
+def in_short(value: object, most: int = 60) -> object:
+    """A value for a sentence that quotes it: of a long one, the first characters."""
+    return value if len(repr(value)) <= most else f"{str(value)[:most]} …"
+
+
 def first_line(error: BaseException) -> str:
     """The first line of what an error of a library says; its kind, if it says nothing."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -143,8 +143,8 @@ def parse_json(text: str | bytes) -> Any:
 def parse_yaml(text: str) -> Any:
     """The value of a text that somebody else has written.
 
-    Without aliases, deep nesting and endless numbers: a few lines of those can stand for gigabytes, or for
-    hours.
+    Without aliases, tags, deep nesting and endless numbers: a few lines of those can stand for gigabytes, or
+    for hours.
 
     Raises:
         ValueError: if it has such, or is no YAML of plain values.
@@ -163,6 +163,8 @@ def parse_yaml(text: str) -> Any:
             depth += isinstance(token, begins) - isinstance(token, ends)
             if isinstance(token, yaml.AliasToken):
                 raise ValueError("aliases (*name) are not taken: write the value out")
+            if isinstance(token, yaml.TagToken):
+                raise ValueError("tags (!name) are not taken: write the plain value")
             if depth > _DEEPEST_YAML:
                 raise ValueError("it is nested too deeply")
             if isinstance(token, yaml.ScalarToken) and token.plain:

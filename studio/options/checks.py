@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from studio.errors import ConfigError
+from studio.errors import ConfigError, in_short
 from studio.methods import METHODS
 from studio.options.choices import ADAPTERS, ALL_LINEAR
 from studio.options.schedulers import scheduler_options
@@ -55,7 +55,7 @@ def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
             "{name} must be one of {choices}, got {value!r}.",
             name=name,
             choices=", ".join(choices),
-            value=value,
+            value=in_short(value),
         )
 
 
@@ -111,7 +111,7 @@ def _check_method(config: "TrainingConfig") -> None:
             "target_modules must be some of {known} or all-linear, got {value!r}.",
             name="target_modules",
             known=", ".join(ALL_LINEAR),
-            value=", ".join(unknown),
+            value=in_short(", ".join(unknown)),
         )
     scheduler_options(config.lr_scheduler_type, config.lr_scheduler_kwargs)
     _check_optimizer(config)
@@ -235,7 +235,7 @@ def weights_of(config: "TrainingConfig") -> tuple[float, ...]:
         raise ConfigError(
             "train_weights must be {count} numbers above 0, one a manifest in train_data, got {value!r}.",
             count=count,
-            value=config.train_weights,
+            value=in_short(config.train_weights),
         )
     return weights
 

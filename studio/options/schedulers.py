@@ -5,7 +5,7 @@ This module imports nothing heavy; `scheduler_values` gives what `lr_scheduler_k
 
 from typing import Any
 
-from studio.errors import ConfigError
+from studio.errors import ConfigError, in_short
 from studio.files import parse_json
 
 _PLATEAU = ("factor", "patience", "threshold", "threshold_mode", "cooldown", "min_lr", "eps")
@@ -53,7 +53,7 @@ def scheduler_options(scheduler: str, text: str) -> dict[str, Any]:
         raise ConfigError(
             '{name} must be a JSON object such as {{"num_cycles": 3}}, got {value!r}.',
             name="lr_scheduler_kwargs",
-            value=text,
+            value=in_short(text),
         )
     known = _OPTIONS.get(scheduler, ())
     unknown = next((name for name in values if name not in known), None)

@@ -6,7 +6,8 @@ from dataclasses import fields
 from importlib.util import find_spec
 from typing import Any
 
-from studio.errors import ConfigError
+from studio.errors import ConfigError, in_short
+from studio.files import is_unicode
 from studio.options import dialects
 from studio.options.choices import ALL_LINEAR, TRACKERS
 from studio.options.training import FIELDS as _FIELDS
@@ -68,14 +69,17 @@ def convert(name: str, value: Any) -> Any:
         return _number(name, value)
     if kind in (int, int | None):
         return whole_number(name, value)
+    if name == "lr_scheduler_kwargs" and isinstance(value, Mapping):
+        return json.dumps(value)
+    for part in value if isinstance(value, (list, tuple)) else [value]:
+        if isinstance(part, (Mapping, list)) or not is_unicode(str(part)):
+            raise ConfigError("{name} must be a text, got {value}.", name=name, value=_beginning(value))
     if name == "target_modules":
         return _modules(value)
     if name == "report_to":
         return _trackers(_text(name, value))
     if name == "use_reentrant":
         return str(value).strip().lower() if str(value).strip() else "auto"
-    if name == "lr_scheduler_kwargs" and isinstance(value, Mapping):
-        return json.dumps(value)
     return _text(name, value)
 
 
@@ -107,7 +111,7 @@ def of_kind(kind: Any, name: str, value: Any) -> Any:
         return boolean(name, value)
     if kind in (int, float):
         return (whole_number if kind is int else _number)(name, value)
-    if kind is str and not isinstance(value, str):
+    if kind is str and not (isinstance(value, str) and is_unicode(value)):
         raise ConfigError("{name} must be a text, got {value}.", name=name, value=_beginning(value))
     if kind is dict and not isinstance(value, Mapping):
         raise ConfigError(
@@ -144,7 +148,7 @@ def boolean(name: str, value: Any) -> bool:
     word = str(value).strip().lower()
     if word in BOOLEAN_WORDS:
         return word in _TRUE
-    raise ConfigError("{name} must be True or False, got {value!r}.", name=name, value=value)
+    raise ConfigError("{name} must be True or False, got {value!r}.", name=name, value=in_short(value))
 
 
 def _number(name: str, value: Any) -> float:
@@ -155,7 +159,9 @@ def _number(name: str, value: Any) -> float:
             raise ValueError
         return float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ConfigError("{name} must be a number, got {value!r}.", name=name, value=value) from None
+        raise ConfigError(
+            "{name} must be a number, got {value!r}.", name=name, value=in_short(value)
+        ) from None
 
 
 def whole_number(name: str, value: Any) -> int:
@@ -168,7 +174,7 @@ def whole_number(name: str, value: Any) -> int:
     if isinstance(value, int):
         return value
     if not number.is_integer():
-        raise ConfigError("{name} must be a whole number, got {value!r}.", name=name, value=value)
+        raise ConfigError("{name} must be a whole number, got {value!r}.", name=name, value=in_short(value))
     return int(number)
 
 

@@ -44,7 +44,9 @@ def test_a_file_that_is_cut_off_at_its_first_line_goes_on(tmp_path: Path) -> Non
         ("a: 1" + ":59" * 10_000, "more than 1000 characters"),
         ("a: 1" + ":59" * 300 + ".5", "too large"),
         ("a: [1", "expected"),
-        ("a: !mine b", "constructor"),
+        ("a: !mine b", "tags"),
+        ('a: !!timestamp "1111"', "tags"),
+        (f'a: !!int "0x{"f" * 2000}"', "tags"),
         ("a: 2026-13-45", "month"),
     ],
 )

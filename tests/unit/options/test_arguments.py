@@ -232,6 +232,21 @@ def test_a_broken_configuration_file_is_named(tmp_path: Path) -> None:
             read_config(file)
 
 
+@pytest.mark.parametrize("value", [{"a": 1}, [{"a": 1}], [["q_proj"]], "\ud800"])
+@pytest.mark.parametrize("name", ["run_name", "train_data", "target_modules", "report_to", "precision"])
+def test_only_a_text_or_a_list_of_them_is_one(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=f"{name} must be a text, got ") as caught:
+        config_from_dict({name: value})
+    str(caught.value).encode()
+
+
+@pytest.mark.parametrize("name", ["lora_r", "timestamps", "method", "target_modules", "lr_scheduler_kwargs"])
+def test_a_long_value_is_refused_in_a_short_sentence(name: str) -> None:
+    with pytest.raises(ConfigError, match="…") as caught:
+        config_from_dict({name: "9 " * 10_000})
+    assert len(str(caught.value)) < 400
+
+
 def test_what_is_no_plain_file_of_settings_is_refused_at_once(tmp_path: Path) -> None:
     deep = tmp_path / "deep.json"
     deep.write_text("[" * 40_000, encoding="utf-8")
