@@ -19,7 +19,7 @@ from typing import Any
 
 from filelock import Timeout
 
-from studio.errors import RunError, StorageError, StudioError
+from studio.errors import RunError, StudioError
 from studio.files import storage_errors, user_path, write_json, write_text
 from studio.memory.gpus import detected_gpus
 from studio.options.arguments import config_to_dict
@@ -131,7 +131,7 @@ class JobManager:
             write_json(run.record, {"schema_version": 1, **asked})
             write_json(run.config, config_to_dict(config))
             self._queue.enter(run)
-        except StorageError:
+        except Exception:
             shutil.rmtree(run.path, ignore_errors=True)
             raise
         self._starter.wake()

@@ -18,6 +18,8 @@ from studio.transcription.engine import (
 BATCHED_WINDOWS_ALONE = Message("Windows that are decoded together cannot be conditioned on previous text.")
 
 
+_MOST = 100_000
+"""Beams, tokens and windows: more than any machine has room for."""
 _KNOWN = {
     "timestamps": TIMESTAMPS,
     "task": TASKS,
@@ -64,6 +66,7 @@ def check_values(options: TranscribeOptions) -> None:
             raise ConfigError(
                 "{name} must be at least {low}, got {value}.", name=name, low=0, value=getattr(options, name)
             )
+        check_between(name, getattr(options, name), 0, _MOST)
     if not options.temperature or any(not 0 <= value <= 2 for value in options.temperature):
         raise ConfigError(
             "{name} must be one or more numbers from 0 to 2, got {given!r}.",

@@ -12,6 +12,7 @@ from gradio.blocks import Block
 from gradio.data_classes import FileData
 
 from studio.errors import AudioError, StudioError
+from studio.options.values import of_kind
 from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.serving.work import in_own_thread, named
@@ -22,6 +23,15 @@ from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.search_options import chosen
 
 _MOST_SHOWN = 100
+_OPTIONS = TranscribeOptions()
+_USUAL: dict[str, str | float] = {
+    "model": DEMO_ID,
+    **vars(_OPTIONS),
+    "temperature": ", ".join(f"{value:g}" for value in _OPTIONS.temperature),
+    "suppress_tokens": "-1",
+    **vars(EngineChoice()),
+}
+"""Argument but the sound → the value that null stands for, whose kind any other one has."""
 
 
 class _Upload(FileData):
@@ -76,16 +86,23 @@ def transcribe_endpoint(services: Services) -> None:
 
         `notes` has what is to be known of it, such as that a training run shares the machine.
         """
-        given = locals()
+        asked = locals()
         if not audio:
             raise AudioError("There is no recording yet: upload a file, press Record, or take a sample.")
-        options, choice = chosen({name: given[name] for name in inputs})
+        given = {
+            name: of_kind(type(usual), name, usual if asked[name] is None else asked[name])
+            for name, usual in _USUAL.items()
+            if name in inputs
+        }
+        options, choice = chosen(given)
         path = Path(audio)
         try:
-            heard = in_own_thread(lambda: services.engines.transcribe(model, path, options, choice=choice))
+            heard = in_own_thread(
+                lambda: services.engines.transcribe(given["model"], path, options, choice=choice)
+            )
         except StudioError as error:
             raise named(error, path) from error
-        notes = [*notes_on(services, [model], options), *(str(note) for note in heard.notes)]
+        notes = [*notes_on(services, [given["model"]], options), *(str(note) for note in heard.notes)]
         return {**heard.to_json(), "audio_path": path.name, "notes": notes}
 
     with gr.Group(visible=False):
@@ -103,16 +120,15 @@ def transcribe_endpoint(services: Services) -> None:
 
 def _inputs(names: Sequence[str]) -> dict[str, Block]:
     """Components under the names of the arguments; what is an option is at its usual value."""
-    options = TranscribeOptions()
-    temperature = ", ".join(f"{value:g}" for value in options.temperature)
-    usual = {**vars(options), "temperature": temperature, "suppress_tokens": "-1", **vars(EngineChoice())}
     audio = gr.Audio(type="filepath")
     audio.data_model = _Upload
-    own = {"audio": audio, "model": gr.Textbox(DEMO_ID)}
-    return {name: own[name] if name in own else _field(usual[name]) for name in names}
+    return {name: audio if name == "audio" else _field(_USUAL[name]) for name in names}
 
 
 def _field(value: str | float) -> Block:
-    if isinstance(value, bool):
-        return gr.Checkbox(value)
-    return gr.Textbox(value) if isinstance(value, str) else gr.Number(value)
+    kind: Any = (
+        gr.Checkbox if isinstance(value, bool) else gr.Textbox if isinstance(value, str) else gr.Number
+    )
+    field = kind(value)
+    field.preprocess = lambda given: given  # of another kind Gradio would not say that it is refused
+    return field  # type: ignore[no-any-return]

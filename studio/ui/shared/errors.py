@@ -170,6 +170,6 @@ def _locale(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 
 
 def _public(message: Message, locale: str) -> str:
-    """In the visitor's language; on a Space nobody is told where something lies."""
-    text = said(message, locale)
+    """In the visitor's language, as it can be sent; on a Space nobody is told where something lies."""
+    text = said(message, locale).encode("utf-8", "backslashreplace").decode("utf-8")
     return without_places(text) if Settings.from_env().on_spaces else text

@@ -326,7 +326,9 @@ def test_a_run_that_cannot_be_is_refused_when_submitted(
         jobs.submit(TrainingConfig(**{**vars(config), "output_dir": str(tmp_path)}))
     with pytest.raises(ModelNotFoundError):
         jobs.submit(TrainingConfig(**{**vars(config), "base_model": "no such model"}))
-    assert jobs.runs() == ()
+    with pytest.raises(UnicodeEncodeError):
+        jobs.submit(TrainingConfig(**{**vars(config), "text_column": "\ud800"}))
+    assert jobs.runs() == () and not any(settings.runs.iterdir())
 
 
 def test_training_can_be_switched_off(settings: Settings, config: TrainingConfig) -> None:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import gradio as gr
 import pytest
 
 from studio.errors import ConfigError, StudioError
@@ -13,6 +14,7 @@ from studio.settings import Settings
 from studio.ui.api.arguments import checked, endpoints_of
 from studio.ui.api.memory import MemoryEndpoints
 from studio.ui.api.runs import RunEndpoints
+from studio.ui.api.transcribe import transcribe_endpoint
 
 ODD: list[Any] = [
     *(None, True, -1, 0, 1.5, 10**400, float("nan"), float("inf"), "", "x", "\0", "\ud800", "7" * 5000),
@@ -57,6 +59,21 @@ def test_whatever_is_sent_is_answered_or_refused_with_a_sentence(services: Servi
                     assert str(error).strip(), (name, parameter, odd)
                 asked += 1
     assert asked > 500
+
+
+def test_a_recording_is_sent_with_options_of_their_kinds(services: Services) -> None:
+    with gr.Blocks() as page:
+        transcribe_endpoint(services)
+    (event,) = page.fns.values()
+    assert event.fn is not None
+    _audio, *fields = event.inputs
+    for place in range(len(fields)):
+        for odd in (*ODD, 1e308):
+            sent = [odd if at == place else field.value for at, field in enumerate(fields)]
+            options = [field.preprocess(value) for field, value in zip(fields, sent, strict=True)]
+            with pytest.raises(gr.Error) as caught:
+                event.fn("gone.wav", *options, gr.Request())
+            caught.value.message.encode()
 
 
 def test_null_is_what_stands_unless_something_is_given() -> None:

@@ -103,6 +103,13 @@ def test_strangers_are_not_told_where_something_lies(
     assert "notes.jsonl is not there" in told["value"] and str(tmp_path) not in told["value"]
 
 
+def test_what_cannot_be_sent_is_said_escaped(page: Any) -> None:
+    def refuse_name(request: gr.Request) -> str:
+        raise ConfigError("There is no option --{name}.", name="\ud800")
+
+    assert "--\\ud800." in told_in(page[0], refuse_name)["fn"](Visit())["value"]
+
+
 def test_programs_get_an_error_of_gradios_own() -> None:
     with pytest.raises(gr.Error, match="num_train_epochs is empty"):
         shows_errors(refuse)(Visit())
