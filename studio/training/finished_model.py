@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from studio.errors import ConfigError
@@ -126,21 +127,23 @@ def keep(
 
 def hand_out(registry: ModelRegistry, spec: ModelSpec, config: TrainingConfig) -> ModelSpec:
     """Writes `README.md` of a model that is kept, and copies it to `output_dir` if there is one. It is done
-    again if it was broken off."""
+    again if it was broken off.
+
+    Raises:
+        ConfigError: if meanwhile something was put into `output_dir`.
+    """
     write_card(spec)
     spec = registry.get(spec.id)
     if config.output_dir and spec.path is not None:
         target = Path(config.output_dir)
         with storage_errors(target):
-            aside = target.with_name(f".{target.name}.new")
-            shutil.rmtree(aside, ignore_errors=True)
-            shutil.copytree(spec.path, aside)
-            before = target.with_name(f".{target.name}.old")
-            shutil.rmtree(before, ignore_errors=True)
-            if target.exists():
-                target.rename(before)
-            aside.rename(target)
-            shutil.rmtree(before, ignore_errors=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with TemporaryDirectory(prefix=f".{target.name[:80]}.", dir=target.parent) as aside:
+                copy = shutil.copytree(spec.path, Path(aside, "new"))
+                check_output_dir(config, registry.models.parent)
+                if target.exists():
+                    target.rename(Path(aside, "old"))
+                copy.rename(target)
     return spec
 
 

@@ -1,0 +1,32 @@
+"""The copy of a model in `output_dir`."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from studio.errors import ConfigError
+from studio.files import write_json
+from studio.options.training import TrainingConfig
+from studio.registry.store import ModelRegistry
+from studio.training.finished_model import hand_out
+
+
+def test_what_was_put_into_output_dir_while_a_run_trained_stays(micro_model: Path, tmp_path: Path) -> None:
+    registry = ModelRegistry(tmp_path / "home" / "models", demo=None, hf_cache=None)
+    shutil.copytree(micro_model, registry.models / "mine")
+    write_json(registry.models / "mine" / "model.json", {"run_id": "one"})
+    target = tmp_path / "out"
+    beside = [tmp_path / ".out.old" / "kept.txt", tmp_path / ".out.new" / "kept.txt"]
+    config = TrainingConfig(output_dir=str(target))
+    for file in (*beside, target / "thesis.txt"):
+        file.parent.mkdir()
+        file.touch()
+    with pytest.raises(ConfigError, match="is not empty"):
+        hand_out(registry, registry.get("mine"), config)
+    (target / "thesis.txt").unlink()
+    for _ in range(2):  # into an empty folder, and over its own copy
+        hand_out(registry, registry.get("mine"), config)
+        assert (target / "model.json").is_file()
+    assert all(file.is_file() for file in beside)
+    assert {path.name for path in tmp_path.iterdir()} == {"home", "out", ".out.old", ".out.new"}
