@@ -27,6 +27,8 @@ __all__ = ["Example", "Manifest", "RowProblem", "TextSegment", "read_manifest"]
 
 _METADATA = ("metadata.csv", "metadata.jsonl", "metadata.tsv", "metadata.json")
 MOST_ROWS = 10**9
+_MOST_PROBLEMS = 100_000
+"""More rows that cannot be used than this, and than good ones, are of no list of clips."""
 _OVERLAP_SECONDS, _GAP_SECONDS = 0.5, 5.0
 """A slice that begins so near the end of the one before it goes on with it."""
 _OTHER_SPLITS = {"train": ("validated",), "test": (), "validation": ("dev",)}
@@ -286,13 +288,22 @@ def _collect(
     def good() -> Iterator[Example]:
         """Rows that can be used; what is wrong with the others is noted on the way."""
         before = None
-        for row in rows:
+        for count, row in enumerate(rows):
             result = example_of(row, folders, wanted)
             if isinstance(result, Example):
                 before = _after(before, result)
                 yield before
-            else:
-                problems.append(result)
+                continue
+            problems.append(result)
+            if len(problems) > max(_MOST_PROBLEMS, count / 2):
+                raise ManifestError(
+                    "{count} of the first rows of {source} cannot be used, most of them. Line {line}: "
+                    "{reason}",
+                    count=len(problems),
+                    source=source,
+                    line=result.line,
+                    reason=result.reason,
+                )
 
     examples = store(islice(good(), max_rows), (wanted.stored_in or Settings.from_env().cache) / "rows")
     if not examples:

@@ -24,6 +24,9 @@ _BETWEEN = re.compile(r"[\s,]*")
 """What stands between two values of an array."""
 _NO_JSON = (ValueError, RecursionError)
 """What Python's reader says of text that is no JSON, or is nested without end."""
+_BLANK_LINE = re.compile(rb"\n[^\S\n]*(?=\n)|\r[^\S\r\n]*(?=\r)")
+_MOST_BLANK_LINES = 100_000
+"""A megabyte that is packed can hold a thousand million."""
 _LARGEST_OBJECT_BYTES = 2**26
 """A single JSON object larger than this is not looked for; and a line is no longer, but that of an array."""
 
@@ -98,7 +101,7 @@ def check_text(path: Path) -> tuple[int, str]:
 
 def _check_encoding(path: Path, file: BinaryIO) -> None:
     decoder = codecs.getincrementaldecoder("utf-8")()
-    lines, length, is_array = 1, 0, False
+    lines, blank_lines, length, is_array = 1, 0, 0, False
     while block := file.read(_BLOCK_BYTES):
         is_array = is_array or (
             lines == 1 and length == 0 and block.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"["
@@ -113,6 +116,13 @@ def _check_encoding(path: Path, file: BinaryIO) -> None:
         if "\0" in text:
             raise ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=path)
         lines += block.count(b"\n")
+        blank_lines += sum(1 for _ in _BLANK_LINE.finditer(block))
+        if blank_lines > _MOST_BLANK_LINES:
+            raise ManifestError(
+                "{path} has more than {most:,} blank lines, and is no list of clips.",
+                path=path,
+                most=_MOST_BLANK_LINES,
+            )
         length = len(block) - block.rfind(b"\n") - 1 + (length if b"\n" not in block else 0)
         if length > _LARGEST_OBJECT_BYTES and not is_array:
             raise ManifestError(

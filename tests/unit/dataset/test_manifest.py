@@ -392,6 +392,22 @@ def test_a_folder_without_a_manifest_is_refused(folder: Path) -> None:
         read_manifest(folder)
 
 
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ("[" + "1," * 150_000 + "1]", "100001 of the first rows of .* cannot be used"),
+        ("\n" * 150_000 + "[]", "more than 100,000 blank lines"),
+        ("audio,text\n" + " \r\n" * 150_000, "more than 100,000 blank lines"),
+    ],
+)
+def test_a_small_file_that_unpacks_to_no_list_is_not_read_to_its_end(
+    rows: str, sentence: str, tmp_path: Path
+) -> None:
+    (tmp_path / "list.json.gz").write_bytes(gzip.compress(rows.encode()))
+    with pytest.raises(ManifestError, match=sentence):
+        read_manifest(tmp_path / "list.json.gz")
+
+
 def test_only_so_many_good_rows_are_read(write: Write) -> None:
     rows = [{"audio": "gone.wav", "text": "x"}, *({"audio": "a.wav", "text": str(n)} for n in range(5))]
     manifest = read_manifest(write("list", lines(*rows)), max_rows=2)
