@@ -24,7 +24,7 @@ _BETWEEN = re.compile(r"[\s,]*")
 """What stands between two values of an array."""
 _NO_JSON = (ValueError, RecursionError)
 """What Python's reader says of text that is no JSON, or is nested without end."""
-_BLANK_LINE = re.compile(rb"\n[^\S\n]*(?=\n)|\r[^\S\r\n]*(?=\r)")
+_BLANK_LINE = re.compile(rb"\n[^\S\n]*(?=\n)")
 _MOST_BLANK_LINES = 100_000
 """A megabyte that is packed can hold a thousand million."""
 _LARGEST_OBJECT_BYTES = 2**26
@@ -91,10 +91,12 @@ def check_text(path: Path) -> tuple[int, str]:
             "The manifest {path} cannot be read: {reason}.", path=path, reason=error
         ) from error
     with open_text(path) as lines:
-        for number, line in enumerate(lines):
+        for number, line in enumerate(iter(lambda: lines.readline(_LARGEST_OBJECT_BYTES), "")):
             if begin := line.lstrip():
+                if begin[0] == "[":  # an array may be a single line, of any length
+                    return number, "["
                 # A tab before a header is a column without a name: pandas writes its index so.
-                first = begin if begin[0] in "[{" else line.lstrip(" \r")
+                first = begin if begin[0] == "{" else line.lstrip(" \r")
                 return number, re.split("[\r\n]", first, maxsplit=1)[0]
     raise ManifestError("The manifest {path} is empty.", path=path)
 
@@ -116,7 +118,7 @@ def _check_encoding(path: Path, file: BinaryIO) -> None:
         if "\0" in text:
             raise ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=path)
         lines += block.count(b"\n")
-        blank_lines += sum(1 for _ in _BLANK_LINE.finditer(block))
+        blank_lines += sum(1 for _ in _BLANK_LINE.finditer(block)) + block.count(b"\r\r")
         if blank_lines > _MOST_BLANK_LINES:
             raise ManifestError(
                 "{path} has more than {most:,} blank lines, and is no list of clips.",
