@@ -171,9 +171,8 @@ def environment(settings: Settings, visitor: str = "") -> dict[str, str]:
     env["STUDIO_THREADS"] = str(settings.threads)
     if settings.hf_cache != Path():
         env["HF_HUB_CACHE"] = str(settings.hf_cache)
-    named = filter(
-        None, env.get("PYTHONPATH", "").split(os.pathsep)
-    )  # an empty one would be the run's folder
+    # An empty one would be the run's folder.
+    named = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
     env["PYTHONPATH"] = os.pathsep.join(map(str, (PROJECT_ROOT, *(Path(path).absolute() for path in named))))
     env["PYTHONSAFEPATH"] = "1"  # what somebody put into a run's folder is no module
     env["PYTHONUNBUFFERED"] = "1"
