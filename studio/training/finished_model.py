@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from studio.errors import ConfigError
@@ -137,13 +136,17 @@ def hand_out(registry: ModelRegistry, spec: ModelSpec, config: TrainingConfig) -
     if config.output_dir and spec.path is not None:
         target = Path(config.output_dir)
         with storage_errors(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with TemporaryDirectory(prefix=f".{target.name[:80]}.", dir=target.parent) as aside:
-                copy = shutil.copytree(spec.path, Path(aside, "new"))
+            # Of this run alone: what it left here when it was killed may go, and nothing else.
+            aside = target.with_name(f".{target.name[:80]}.{spec.card['run_id']}")
+            shutil.rmtree(aside, ignore_errors=True)
+            try:
+                copy = shutil.copytree(spec.path, aside / "new")
                 check_output_dir(config, registry.models.parent)
                 if target.exists():
-                    target.rename(Path(aside, "old"))
+                    target.rename(aside / "old")
                 copy.rename(target)
+            finally:
+                shutil.rmtree(aside, ignore_errors=True)
     return spec
 
 
