@@ -133,9 +133,8 @@ def write_copy(
                 for number, row in enumerate(islice(chain(first, rows), max_rows)):
                     fits(sum(len(value["bytes"] or b"") for value in row.values() if is_audio(value)))
                     values = _written(row, number, aside)
-                    line = (
-                        json.dumps(values, default=str) + "\n"
-                    )  # in ASCII: half of a character ends no copy
+                    # In ASCII: half of a character ends no copy.
+                    line = json.dumps(values, default=str) + "\n"
                     fits(len(line))
                     table.write(line)
             write_json(aside / _ORIGIN, {"schema_version": 1, "revision": revision})
