@@ -45,6 +45,15 @@ class AdaLora(Method):
             **settings.shared,
         )
 
+    def keep_fixed(self, model: Any) -> None:
+        """PEFT freezes the ranks, and makes them trainable again where it moves or casts them with the base:
+        on a GPU, or beside half precision. They would be learned, lost when the adapter is saved, and each
+        layer would keep its output for their gradient.
+        """
+        for name, parameter in model.named_parameters():
+            if "ranknum" in name:
+                parameter.requires_grad_(False)
+
     def added_tensors(self, rank: int, inputs: int, outputs: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Down, singular values, and up."""
         return (("lora_A", (rank, inputs)), ("lora_B", (outputs, rank)), ("lora_E", (rank, 1)))

@@ -120,6 +120,9 @@ class Method:
         """PEFT's configuration of the adapter; asked of adapters only."""
         raise NotImplementedError(f"{self.key} is no adapter")
 
+    def keep_fixed(self, model: Any) -> None:
+        """Freezes the `fixed_numbers` of an adapter that PEFT has made."""
+
     def goes_on_from(self, saved: dict[str, Any]) -> bool:
         """Whether a PEFT configuration (`adapter_config.json`) is of this method."""
         return False

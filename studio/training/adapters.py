@@ -183,7 +183,9 @@ def prepare_method(model: Any, config: TrainingConfig, max_steps: int, start: Pa
         target_modules=config.target_modules,
         total_steps=max_steps,
     )
-    return peft.get_peft_model(model, method.peft_config(settings))
+    adapted = peft.get_peft_model(model, method.peft_config(settings))
+    method.keep_fixed(adapted)
+    return adapted
 
 
 def _keep_scales(model: Any) -> None:

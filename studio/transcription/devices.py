@@ -3,6 +3,11 @@
 CTranslate2 knows CUDA alone; on the others it takes the processor.
 """
 
+import ctypes
+import sys
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from studio.errors import ConfigError
@@ -10,6 +15,8 @@ from studio.errors import ConfigError
 CPU, CUDA = "cpu", "cuda"
 """ROCm calls itself CUDA."""
 DEVICES = ("auto", CPU, CUDA, "mps", "xpu")
+_CUBLAS = "cublas64_12.dll" if sys.platform == "win32" else "libcublas.so.12"
+"""That of CUDA 12, with which CTranslate2 is built; torch brings that of CUDA 13."""
 _NO_MEMORY = (
     *("out of memory", "can't allocate memory", "cannot allocate memory", "not enough memory"),
     *("bad_alloc", "could not create a primitive"),  # C++ and oneDNN
@@ -47,10 +54,10 @@ def torch_device(name: str) -> str:
 
 
 def ctranslate2_device(name: str) -> tuple[str, int]:
-    """What CTranslate2 calls it, and the number of the card.
+    """What CTranslate2 calls it, and the number of the card; `auto` is the processor where cuBLAS is missing.
 
     Raises:
-        ConfigError: if there is no such device, here or at all.
+        ConfigError: if there is no such device, here or at all, or no cuBLAS for it.
     """
     import ctranslate2
 
@@ -60,7 +67,32 @@ def ctranslate2_device(name: str) -> tuple[str, int]:
     count = ctranslate2.get_cuda_device_count()
     if kind == CUDA and count <= (number or 0):
         raise _missing(kind)
-    return (CUDA, number or 0) if kind in ("auto", CUDA) and count else (CPU, 0)
+    if kind not in ("auto", CUDA) or not count:
+        return CPU, 0
+    if not has_cublas():
+        if kind == CUDA:
+            raise ConfigError(
+                "On a GPU, faster-whisper computes with cuBLAS of CUDA 12, and {library} is not here: run "
+                "pip install nvidia-cublas-cu12, or choose the device cpu.",
+                library=_CUBLAS,
+            )
+        return CPU, 0
+    return CUDA, number or 0
+
+
+@cache
+def has_cublas() -> bool:
+    """Whether CTranslate2 will find cuBLAS, which it looks for when it first computes: the system's, or that
+    of the package nvidia-cublas-cu12, which is loaded here since the system does not know where it lies."""
+    found = find_spec("nvidia")
+    packages = [Path(place) / "cublas" for place in (found and found.submodule_search_locations) or ()]
+    for library in (_CUBLAS, *(str(package / "lib" / _CUBLAS) for package in packages)):
+        try:
+            ctypes.CDLL(library)
+        except OSError:
+            continue
+        return True
+    return False
 
 
 def usual_dtype(device: str) -> Any:

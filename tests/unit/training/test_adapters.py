@@ -97,6 +97,7 @@ def test_exactly_the_intended_weights_move(
         {"base_dtype": "bf16"},
         {"base_dtype": "bf16", "gradient_checkpointing": True},
         {"base_dtype": "bf16", "method": "dora"},
+        {"base_dtype": "bf16", "method": "adalora"},
         {"precision": "pure_bf16"},
         {"precision": "pure_bf16", "method": "full"},
         {"precision": "pure_bf16", "method": "frozen_encoder", "gradient_checkpointing": True},
