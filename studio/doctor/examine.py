@@ -22,7 +22,7 @@ import psutil
 
 from studio.doctor.gpu import GpuProcess, GpuState
 from studio.doctor.report import Check, DoctorReport, Health
-from studio.doctor.trying import AUDIO, BITSANDBYTES, GPUS, OK, TORCH
+from studio.doctor.trying import AUDIO, BITSANDBYTES, CTRANSLATE2, GPUS, OK, TORCH
 from studio.messages import Message
 from studio.settings import PROJECT_ROOT, Settings
 from studio.units import GIB, format_bytes
@@ -47,6 +47,8 @@ class LibraryState:
     """The CUDA that torch was built for; empty for a build without."""
     has_bf16: bool = False
     bitsandbytes: str = ""
+    ctranslate2: str = ""
+    """`ok`, empty without a GPU, or what is missing."""
     problem: str = ""
     """What torch said; empty if nothing."""
 
@@ -136,6 +138,7 @@ def examine(
         *_gpus(cards, state),
         _torch(cards, state),
         _bitsandbytes(cards, state),
+        *_ctranslate2(state),
         _memory(memory),
         _disk(disk, settings.home),
         _audio(state),
@@ -262,7 +265,7 @@ def _bitsandbytes(cards: list[GpuState], state: LibraryState) -> Check:
     name = Message("8 and 4 bits (bitsandbytes)")
     if state.stuck_at == BITSANDBYTES:
         return _stuck(name, state, _WITHOUT_BITS)
-    if state.stuck_at:
+    if state.stuck_at and state.stuck_at != CTRANSLATE2:
         return _not_reached(name)
     if state.bitsandbytes == OK:
         return Check(name, Health.OK, Message("both work on the GPU"))
@@ -271,6 +274,17 @@ def _bitsandbytes(cards: list[GpuState], state: LibraryState) -> Check:
     health = Health.PROBLEM if cards else Health.NOTE
     advice = Message("8 and 4 bits save memory on NVIDIA GPUs; on the processor they work, slowly.")
     return Check(name, health, Message("not tried: torch sees no GPU"), advice)
+
+
+def _ctranslate2(state: LibraryState) -> list[Check]:
+    """Only where there is a GPU: on the processor it works without anything else."""
+    name = Message("faster-whisper on the GPU")
+    if state.stuck_at == CTRANSLATE2:
+        return [_stuck(name, state, _WITHOUT_CUBLAS)]
+    if state.ctranslate2 == OK:
+        return [Check(name, Health.OK, Message("it finds the GPU, and cuBLAS of CUDA 12"))]
+    found = Message("{text}", text=state.ctranslate2)
+    return [Check(name, Health.NOTE, found, _WITHOUT_CUBLAS)] if state.ctranslate2 else []
 
 
 def _memory(available: int) -> Check:
@@ -320,6 +334,10 @@ def _not_reached(name: Message) -> Check:
 
 _RESTART = Message("Restart the machine or its driver, then ask again; nvidia-smi must answer, too.")
 _REINSTALL = Message("Install torch again: pip install --force-reinstall -r requirements.txt.")
+_WITHOUT_CUBLAS = Message(
+    "Run pip install nvidia-cublas-cu12. Without it faster-whisper computes on the processor; transformers "
+    "does not need it."
+)
 _WITHOUT_BITS = Message("Train without 8 and 4 bits: gradient checkpointing saves more.")
 _AUDIO_AGAIN = Message("Run pip install --force-reinstall -r requirements.txt: av and soundfile bring all.")
 

@@ -13,7 +13,7 @@ from typing import Any
 from studio.errors import first_line
 from studio.process_exit import leave
 
-GPUS, AUDIO, TORCH, BITSANDBYTES = "gpus", "audio", "torch", "bitsandbytes"
+GPUS, AUDIO, TORCH, BITSANDBYTES, CTRANSLATE2 = "gpus", "audio", "torch", "bitsandbytes", "ctranslate2"
 OK = "ok"
 
 
@@ -24,6 +24,7 @@ def main() -> None:
         AUDIO: _audio,
         TORCH: _torch,
         BITSANDBYTES: _bitsandbytes,
+        CTRANSLATE2: _ctranslate2,
     }
     for name, attempt in tries.items():
         print(json.dumps({"trying": name}), flush=True)
@@ -78,6 +79,20 @@ def _bitsandbytes() -> dict[str, Any]:
         return {"bitsandbytes": OK}
     except (ImportError, OSError, RuntimeError, AttributeError, ValueError) as error:
         return {"bitsandbytes": first_line(error)}
+
+
+def _ctranslate2() -> dict[str, Any]:
+    """Whether faster-whisper finds the GPU and what it computes with there; nothing without a GPU."""
+    from studio.errors import ConfigError
+    from studio.transcription.devices import CUDA, ctranslate2_device, has_accelerator
+
+    try:
+        if not has_accelerator():
+            return {}
+        ctranslate2_device(CUDA)
+    except (ConfigError, ImportError, OSError, RuntimeError) as error:
+        return {"ctranslate2": first_line(error)}
+    return {"ctranslate2": OK}
 
 
 if __name__ == "__main__":

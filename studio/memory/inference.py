@@ -72,14 +72,16 @@ def text_tokens(plan: InferencePlan) -> int:
     return plan.max_length if plan.batch_size == 1 else min(plan.max_length, BATCHED_TEXT_TOKENS)
 
 
-def estimate_inference(plan: InferencePlan, dimensions: ModelDimensions) -> MemoryEstimate:
+def estimate_inference(
+    plan: InferencePlan, dimensions: ModelDimensions, text_length: int | None = None
+) -> MemoryEstimate:
     """Bytes on the device at the highest moment of transcribing, part by part.
 
-    The middle of the range expects an ordinary amount of text in each window; its high end expects every
-    window to be filled with it, as happens when a model repeats itself.
+    The middle of the range expects so many tokens of text in each window, or an ordinary amount; its high end
+    expects every window to be filled with it, as happens when a model repeats itself.
     """
     estimate = _ctranslate2 if plan.engine == "faster-whisper" else _transformers
-    expected = estimate(plan, dimensions, text_tokens(plan))
+    expected = estimate(plan, dimensions, text_tokens(plan) if text_length is None else text_length)
     return dataclasses.replace(expected, high_bytes=estimate(plan, dimensions, plan.max_length).high_bytes)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.errors import ConfigError
+from studio.messages import Message
 
 CPU, CUDA = "cpu", "cuda"
 """ROCm calls itself CUDA."""
@@ -67,17 +68,27 @@ def ctranslate2_device(name: str) -> tuple[str, int]:
     count = ctranslate2.get_cuda_device_count()
     if kind == CUDA and count <= (number or 0):
         raise _missing(kind)
-    if kind not in ("auto", CUDA) or not count:
-        return CPU, 0
-    if not has_cublas():
-        if kind == CUDA:
-            raise ConfigError(
-                "On a GPU, faster-whisper computes with cuBLAS of CUDA 12, and {library} is not here: run "
-                "pip install nvidia-cublas-cu12, or choose the device cpu.",
-                library=_CUBLAS,
-            )
-        return CPU, 0
-    return CUDA, number or 0
+    if kind == CUDA and not has_cublas():
+        raise ConfigError(
+            "On a GPU, faster-whisper computes with cuBLAS of CUDA 12, and {library} is not here: run "
+            "pip install nvidia-cublas-cu12, or choose the device cpu.",
+            library=_CUBLAS,
+        )
+    return (CUDA, number or 0) if kind in ("auto", CUDA) and count and has_cublas() else (CPU, 0)
+
+
+def without_cublas(name: str) -> tuple[Message, ...]:
+    """What somebody is told whose recordings CTranslate2 hears on the processor beside a GPU."""
+    import ctranslate2
+
+    if _kind(name)[0] != "auto" or not ctranslate2.get_cuda_device_count() or has_cublas():
+        return ()
+    return (
+        Message(
+            "faster-whisper computed on the processor: for the GPU it needs cuBLAS of CUDA 12. Run "
+            "pip install nvidia-cublas-cu12."
+        ),
+    )
 
 
 @cache

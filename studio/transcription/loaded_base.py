@@ -9,6 +9,7 @@ from typing import Any
 
 from studio.errors import ModelBrokenError, first_line
 from studio.lazy_imports import peft_library, transformers_library
+from studio.messages import Message
 from studio.registry.spec import ModelDimensions
 from studio.registry.tensors import read_json_object
 from studio.registry.validate import check_adapter
@@ -25,6 +26,8 @@ class LoadedBase:
     """A base model in memory with the adapters that were used on it. Only one of them is active at a time."""
 
     engine = TRANSFORMERS
+    notes: tuple[Message, ...] = ()
+    """What goes with whatever is heard."""
 
     def __init__(self, model: TransformersModel, dimensions: ModelDimensions) -> None:
         """Made by `load_base`."""

@@ -5,9 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from studio.errors import ConfigError, ModelBrokenError, first_line
+from studio.messages import Message
 from studio.registry.tensors import read_json_object
 from studio.registry.validate import read_card
-from studio.transcription.devices import ctranslate2_device
+from studio.transcription.devices import ctranslate2_device, without_cublas
 from studio.transcription.engine import FASTER_WHISPER
 from studio.transcription.engines.ctranslate2 import CTranslate2Model
 from studio.transcription.special_tokens import SpecialTokens
@@ -26,9 +27,10 @@ class LoadedExport:
     is_spoiled = False
     engine = FASTER_WHISPER
 
-    def __init__(self, model: CTranslate2Model, folder: Path) -> None:
-        """Made by `load_export` from `folder`."""
+    def __init__(self, model: CTranslate2Model, folder: Path, notes: tuple[Message, ...] = ()) -> None:
+        """Made by `load_export` from `folder`; `notes` go with whatever is heard."""
         self.model = model
+        self.notes = notes
         self._stored = (folder / "model.bin").stat().st_size
         self._stored_type = str(read_card(folder).get("quantization") or "float16")
 
@@ -80,7 +82,7 @@ def load_export(
     ids = {token.content: int(id_) for id_, token in decoder.items()}
     tokens = SpecialTokens.from_ids(ids, is_multilingual=bool(model.model.is_multilingual))
     suppressed = tuple(int(token) for token in config.get("suppress_ids") or ())
-    return LoadedExport(CTranslate2Model(model, tokens, suppressed), folder)
+    return LoadedExport(CTranslate2Model(model, tokens, suppressed), folder, without_cublas(device))
 
 
 def compute_types(device: str = "auto") -> tuple[str, ...]:

@@ -85,6 +85,11 @@ class Loaded(Protocol):
         """The library that plays it."""
         ...
 
+    @property
+    def notes(self) -> tuple[Message, ...]:
+        """What goes with whatever it hears."""
+        ...
+
     def using(self, adapter_id: str | None) -> AbstractContextManager[WindowModel]:
         """The model with one of its adapters, or none, for whoever holds it."""
         ...
@@ -491,7 +496,7 @@ class Transcriber:
             processing_seconds=took,
             audio_path=audio_path,
             language_probabilities=dict(list(recording.language_probabilities.items())[:LANGUAGES_TOLD]),
-            notes=tuple(recording.notes),
+            notes=(*self._loaded.notes, *recording.notes),
             written_in=written,
         )
 

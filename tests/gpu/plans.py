@@ -64,8 +64,8 @@ class InferenceCase:
         return f"{self.model}, {p.engine}, {p.precision}, batch {p.batch_size}, {p.num_beams} beams"
 
     def estimate(self) -> MemoryEstimate:
-        """What is predicted today."""
-        return estimate_inference(self.plan, dimensions_of(self.model))
+        """What is predicted today, of texts as long as there may be: the measurement writes such."""
+        return estimate_inference(self.plan, dimensions_of(self.model), self.plan.max_length)
 
 
 _CHECKPOINTING = {"gradient_checkpointing": True}

@@ -14,7 +14,9 @@ from studio.settings import Settings
 from studio.units import GIB
 
 CARD = GpuState(0, "GeForce RTX 3060", 12 * GIB, 12 * GIB, "580.65", "13.0", ())
-WORKS = LibraryState(audio="ok", sees_gpu=True, torch_cuda="13.0", has_bf16=True, bitsandbytes="ok")
+WORKS = LibraryState(
+    audio="ok", sees_gpu=True, torch_cuda="13.0", has_bf16=True, bitsandbytes="ok", ctranslate2="ok"
+)
 NO_GPU = LibraryState(audio="ok")
 
 
@@ -34,7 +36,10 @@ def checks(
 
 def test_a_machine_with_a_free_card_is_well(settings: Settings) -> None:
     found = checks(settings, [CARD], WORKS)
-    for name in ("GPU 0", "torch and CUDA", "8 and 4 bits (bitsandbytes)", "Reading audio", "Model hub"):
+    for name in (
+        *("GPU 0", "torch and CUDA", "8 and 4 bits (bitsandbytes)", "faster-whisper on the GPU"),
+        *("Reading audio", "Model hub"),
+    ):
         assert found[name].health is Health.OK, found[name]
     assert "12.0 GiB of 12.0 GiB free; driver 580.65" in str(found["GPU 0"].finding)
 
@@ -44,6 +49,7 @@ def test_a_machine_without_a_card_works_and_is_told_so(settings: Settings) -> No
     assert found["GPU"].health is found["Model hub"].health is Health.NOTE
     assert found["8 and 4 bits (bitsandbytes)"].health is Health.NOTE
     assert "on the processor" in str(found["torch and CUDA"].finding)
+    assert "faster-whisper on the GPU" not in found
 
 
 def test_who_holds_a_busy_card_is_named(settings: Settings) -> None:
@@ -112,9 +118,21 @@ def test_a_library_that_kills_is_named_and_what_was_found_before_is_kept(setting
     assert found["Disk"].finding and found["GPU"].health is Health.NOTE
 
 
+def test_a_card_without_cublas_for_faster_whisper_is_a_note_with_the_command(settings: Settings) -> None:
+    missing = replace(WORKS, ctranslate2="libcublas.so.12 is not here")
+    check = checks(settings, [CARD], missing)["faster-whisper on the GPU"]
+    assert check.health is Health.NOTE and "libcublas.so.12" in str(check.finding)
+    assert "pip install nvidia-cublas-cu12" in str(check.advice)
+
+
 @pytest.mark.parametrize(
     ("stuck_at", "name"),
-    [("gpus", "GPU"), ("torch", "torch and CUDA"), ("bitsandbytes", "8 and 4 bits (bitsandbytes)")],
+    [
+        ("gpus", "GPU"),
+        ("torch", "torch and CUDA"),
+        ("bitsandbytes", "8 and 4 bits (bitsandbytes)"),
+        ("ctranslate2", "faster-whisper on the GPU"),
+    ],
 )
 def test_each_thing_that_hangs_is_a_problem_of_its_own(settings: Settings, stuck_at: str, name: str) -> None:
     found = checks(settings, None, LibraryState(stuck_at=stuck_at))

@@ -96,6 +96,7 @@ class Lent:
     """What lends it."""
 
     engine = "scripted"
+    notes = ()
 
     def __init__(self, model: WindowModel) -> None:
         self.model = model

@@ -1,10 +1,15 @@
 """Where a model computes, with accelerators that this machine may not have."""
 
+import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 
+import ctranslate2
 import pytest
 import torch
+import xxhash
 
 from studio.doctor.trying import _torch
 from studio.errors import ConfigError
@@ -14,9 +19,11 @@ from studio.transcription.devices import (
     DEVICES,
     accelerator,
     ctranslate2_device,
+    has_cublas,
     is_out_of_memory,
     torch_device,
     usual_dtype,
+    without_cublas,
 )
 
 
@@ -61,6 +68,39 @@ def test_ctranslate2_takes_the_processor_for_what_it_lacks(monkeypatch: pytest.M
         ctranslate2_device("xpu")
     with pytest.raises(ConfigError, match="no device 'tpu': choose one of auto, cpu, cuda, mps, xpu"):
         ctranslate2_device("tpu")
+
+
+@pytest.fixture
+def beside_a_card(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine with a GPU that CTranslate2 sees, and without any cuBLAS."""
+    monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: 1)
+    has_cublas.cache_clear()
+    yield
+    has_cublas.cache_clear()
+
+
+def test_a_card_without_cublas_is_left_alone_and_the_user_is_told(beside_a_card: None) -> None:
+    assert ctranslate2_device("auto") == ("cpu", 0)
+    (note,) = without_cublas("auto")
+    assert "computed on the processor" in str(note) and "pip install nvidia-cublas-cu12" in str(note)
+    assert without_cublas("cpu") == ()
+    with pytest.raises(
+        ConfigError, match=r"libcublas\.so\.12 is not here: run pip install nvidia-cublas-cu12"
+    ):
+        ctranslate2_device("cuda")
+
+
+def test_cublas_of_the_package_is_found_where_the_system_does_not_look(
+    beside_a_card: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "nvidia" / "cublas" / "lib"
+    place.mkdir(parents=True)
+    shutil.copyfile(xxhash._xxhash.__file__, place / "libcublas.so.12")  # any library that can be loaded
+    monkeypatch.syspath_prepend(tmp_path)
+    assert ctranslate2_device("auto") == ctranslate2_device("cuda") == ("cuda", 0)
+    assert without_cublas("auto") == ()
+    with pytest.raises(ConfigError, match="cuda was asked for, and it is not here"):
+        ctranslate2_device("cuda:1")
 
 
 def test_accelerators_compute_in_16_bits() -> None:
