@@ -229,6 +229,12 @@ def local_rank(environ: Mapping[str, str] | None = None) -> int:
     return int(value) if value.isdecimal() else 0
 
 
+def visible_cards(environ: Mapping[str, str] | None = None) -> list[str] | None:
+    """Which of the machine's cards CUDA may use, as the user named them by number or id; None: all."""
+    named = (os.environ if environ is None else environ).get("CUDA_VISIBLE_DEVICES")
+    return None if named is None else [name.strip() for name in named.split(",")]
+
+
 def keep_uploads_in(folder: Path | None) -> Path | None:
     """Tells Gradio where to keep uploads, which looks for that in the environment alone; gives what it was
     told before."""

@@ -23,7 +23,6 @@ from hypothesis import settings as tries
 
 from studio.cli.main import main
 from studio.lazy_imports import collect_as_usual, collect_seldom
-from studio.memory.gpus import detected_gpus
 from studio.settings import DEMO_MODEL, DEMO_SPEECH, Settings
 from tests.failures import pytest_runtest_makereport, pytest_runtest_setup
 from tests.forking import Popen, forked_server, forking
@@ -42,6 +41,9 @@ QUICK_FIRST = ("test_architecture.py", "golden", "unit", "test_house.py", "app",
 SLOW_FIRST = ("browser", "app", "faults", "test_readme.py", "test_house.py", "golden", "unit")
 
 os.environ.update(NO_HUB)
+OWN_CARDS = os.environ.get("CUDA_VISIBLE_DEVICES")
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+"""A GPU rounds otherwise from run to run: only `tests/gpu` sees it, through processes (`sees_gpu`)."""
 collect_seldom()  # while tests are collected, with all that they import
 ssl.create_default_context = cache(ssl.create_default_context)  # each client of HTTP reads all certificates
 for name, how in {
@@ -125,7 +127,7 @@ def environ() -> dict[str, str]:
 @pytest.fixture(scope="session")
 def popen(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Popen]:
     """`subprocess.Popen`, quicker: for workers and servers that a test does not kill, stop or run short."""
-    if sys.platform != "linux" or detected_gpus():
+    if sys.platform != "linux":
         yield subprocess.Popen
     else:
         with forking(tmp_path_factory.mktemp("forking"), environ) as popen:
@@ -233,6 +235,15 @@ def _folder_from(variable: str, what: str) -> Path:
     folder = Path(value)
     assert folder.is_dir(), f"{variable}={value} is not a folder"
     return folder
+
+
+@pytest.fixture
+def sees_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine's GPU, for the driver and for processes that are started; torch here stays blind."""
+    if OWN_CARDS is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", OWN_CARDS)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """GPUs that people have, the one in this machine, and whether an estimate fits."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 from studio.errors import ConfigError
 from studio.memory.plan import MemoryEstimate
 from studio.options.checks import check_between
+from studio.settings import visible_cards
 from studio.units import GIB, MIB, parse_bytes
 
 T = TypeVar("T")
@@ -245,9 +246,29 @@ def of_each_card(ask: Callable[[Any, int], T]) -> list[T]:
     return ask_driver(told, [])
 
 
-def cards_of(driver: Any) -> range:
-    """Numbers of the cards that the driver knows."""
-    return range(driver.nvmlDeviceGetCount())
+def cards_of(driver: Any) -> Sequence[int]:
+    """The driver's numbers of the cards that CUDA may use, the one that is used first at the beginning.
+
+    As in CUDA, those named behind an unknown one do not count. Parts of a card (MIG) are not told apart.
+    """
+    cards, named = range(driver.nvmlDeviceGetCount()), visible_cards()
+    if named is None or named[0].startswith("MIG-"):
+        return cards
+    ids = {str(card): card for card in cards}
+    if any(name.startswith("GPU-") for name in named):
+        ids |= {driver.nvmlDeviceGetUUID(driver.nvmlDeviceGetHandleByIndex(card)): card for card in cards}
+    found: list[int] = []
+    for name in named:
+        card = next((card for id_, card in ids.items() if _names(name, id_)), None)
+        if card is None:
+            break
+        found.append(card)
+    return found
+
+
+def _names(name: str, id_: str) -> bool:
+    """Whether a name is a card's; the beginning of a long id is enough."""
+    return name == id_ or (name.startswith("GPU-") and id_.startswith(name))
 
 
 def name_of(driver: Any, handle: Any) -> str:

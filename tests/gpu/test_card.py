@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from studio.doctor.examine import try_libraries
 from studio.memory.gpus import detected_gpus, driver_version
 from studio.memory.receipts import Receipt
 from studio.memory.trace.store import library_versions
@@ -18,14 +19,12 @@ from tests.gpu.report import Machine, broken_promises, write_report
 
 def why_not() -> str:
     """What is missing for a measurement; empty if nothing is."""
-    import torch
-
-    if not detected_gpus():
+    state = try_libraries()
+    if not state.gpus:
         return "no NVIDIA GPU, or no driver for it"
-    if not torch.cuda.is_available():
+    if not state.sees_gpu:
         return "there is a GPU, and this build of torch cannot use it"
-    has_bf16 = torch.cuda.is_bf16_supported(including_emulation=False)
-    return "" if has_bf16 else "the predictions are of bf16, which this GPU lacks"
+    return "" if state.has_bf16 else "the predictions are of bf16, which this GPU lacks"
 
 
 def whisper_tiny_of(request: pytest.FixtureRequest) -> Path | None:
@@ -38,7 +37,9 @@ def whisper_tiny_of(request: pytest.FixtureRequest) -> Path | None:
 
 
 @pytest.mark.timeout(1200)
-def test_what_was_predicted_holds_on_this_card(settings: Settings, request: pytest.FixtureRequest) -> None:
+def test_what_was_predicted_holds_on_this_card(
+    settings: Settings, request: pytest.FixtureRequest, sees_gpu: None
+) -> None:
     reason = why_not()
     if reason:
         pytest.skip(reason)

@@ -7,7 +7,17 @@ import pynvml
 import pytest
 
 from studio.errors import ConfigError
-from studio.memory.gpus import GPUS, Gpu, card, detected_gpus, find_gpu, read_otherwise, usable_bytes, verdict
+from studio.memory.gpus import (
+    GPUS,
+    Gpu,
+    card,
+    cards_of,
+    detected_gpus,
+    find_gpu,
+    read_otherwise,
+    usable_bytes,
+    verdict,
+)
 from studio.memory.plan import TrainingPlan
 from studio.memory.training import estimate_training
 from studio.units import GIB, MIB
@@ -103,7 +113,10 @@ def test_nothing_fits_unless_the_high_end_of_its_range_does() -> None:
     assert verdict(estimate, estimate.device_bytes - 1) == "does_not_fit"
 
 
-def test_a_card_that_does_not_tell_its_memory_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def two_cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver that knows two cards, the first of which does not tell its memory."""
+
     def memory(card: int) -> SimpleNamespace:
         if card == 0:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
@@ -114,12 +127,37 @@ def test_a_card_that_does_not_tell_its_memory_hides_no_other(monkeypatch: pytest
         ("nvmlShutdown", lambda: None),
         ("nvmlDeviceGetCount", lambda: 2),
         ("nvmlDeviceGetHandleByIndex", lambda index: index),
+        ("nvmlDeviceGetUUID", lambda card: ("GPU-1f2e-aa", "GPU-9c3d-bb")[card]),
         ("nvmlDeviceGetName", lambda card: ("NVIDIA GB10", "NVIDIA GeForce RTX 3090")[card]),
         ("nvmlDeviceGetMemoryInfo", memory),
         ("nvmlDeviceGetCudaComputeCapability", lambda card: (8, 6)),
     ):
         monkeypatch.setattr(pynvml, name, answer)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+
+
+def test_a_card_that_does_not_tell_its_memory_hides_no_other(two_cards: None) -> None:
     assert [(gpu.name, gpu.index) for gpu in detected_gpus()] == [("GeForce RTX 3090", 1)]
+
+
+@pytest.mark.parametrize(
+    ("named", "cards"),
+    [
+        ("1,0", [1, 0]),
+        ("1", [1]),
+        ("GPU-9c3d, 0", [1, 0]),
+        ("0,7,1", [0]),  # as CUDA reads it
+        ("", []),
+        ("-1", []),
+        ("MIG-4711", [0, 1]),
+    ],
+)
+def test_cards_are_those_that_cuda_may_use(
+    two_cards: None, monkeypatch: pytest.MonkeyPatch, named: str, cards: list[int]
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
+    assert list(cards_of(pynvml)) == cards
+    assert [gpu.index for gpu in detected_gpus()] == [card for card in cards if card == 1]
 
 
 def test_the_machine_is_asked_without_failing() -> None:
