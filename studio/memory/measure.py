@@ -113,13 +113,16 @@ def _used_on_card() -> int | None:
 
 
 def _held_by_this_process() -> int | None:
-    def held(driver: Any) -> int:
-        """Bytes that processes of this user's hold on the cards."""
-        handles = map(driver.nvmlDeviceGetHandleByIndex, cards_of(driver))
-        rows = chain.from_iterable(map(driver.nvmlDeviceGetComputeRunningProcesses, handles))
-        return sum(int(row.usedGpuMemory or 0) for row in rows if row.pid == os.getpid())
+    """Bytes on all cards; None where the driver's numbers of processes are not those of this machine."""
 
-    return ask_driver(held, 0) or None
+    def held(driver: Any) -> int | None:
+        """Of the rows of this process; where only others are on the cards, it holds nothing yet."""
+        handles = map(driver.nvmlDeviceGetHandleByIndex, cards_of(driver))
+        rows = list(chain.from_iterable(map(driver.nvmlDeviceGetComputeRunningProcesses, handles)))
+        own = sum(int(row.usedGpuMemory or 0) for row in rows if row.pid == os.getpid())
+        return own if own or any(psutil.pid_exists(row.pid) for row in rows) else None
+
+    return ask_driver(held, None)
 
 
 def _driver_errors() -> tuple[type[BaseException], ...]:
