@@ -42,6 +42,7 @@ def test_without_a_gpu_the_growth_of_the_process_is_measured_and_stays_a_peak() 
         (os.getppid(), 0),  # another one took it meanwhile, and this one has not begun
         (2**30, 700 * MIB),  # a container: its numbers of processes are not the driver's
     ],
+    ids=["own", "another", "hidden"],
 )
 def test_what_another_process_takes_meanwhile_is_not_counted(
     pid: int, held: int, monkeypatch: pytest.MonkeyPatch
