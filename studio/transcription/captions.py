@@ -6,7 +6,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 
 from studio.errors import ConfigError
@@ -176,10 +175,7 @@ def _cues_of_words(segment: Segment, layout: CaptionLayout) -> Iterator[_Cue]:
     """As many words to a caption as fit, each from its first word's time to its last's; the text is the
     segment's own, whose language has spaces or has none.
     """
-    text, words = segment.text, segment.words
-    after = [0, *(end for end, char in enumerate(text, 1) if not char.isspace())]
-    lengths = accumulate(len("".join(word.text.split())) for word in words[:-1])
-    edges = [0, *(after[min(length, len(after) - 1)] for length in lengths), len(text)]
+    text, words, edges = segment.text, segment.words, segment.edges()
 
     def lines(first: int, end: int) -> tuple[str, ...]:
         """Those of some of the words."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import accumulate
 from typing import Any, Literal
 
 from studio.messages import Message
@@ -42,6 +43,14 @@ class Segment:
     end_seconds: float
     text: str
     words: tuple[Word, ...] = ()
+
+    def edges(self) -> list[int]:
+        """Where in the text each word begins, and where the last one ends: between them lie the text's own
+        spaces, which a language has or has not.
+        """
+        after = [0, *(end for end, char in enumerate(self.text, 1) if not char.isspace())]
+        lengths = accumulate(len("".join(word.text.split())) for word in self.words[:-1])
+        return [0, *(after[min(length, len(after) - 1)] for length in lengths), len(self.text)]
 
 
 @dataclass(frozen=True)

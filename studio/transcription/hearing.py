@@ -96,7 +96,7 @@ class HeardWindow:
             said = [(stretch.window_seconds + at, tokens) for at, tokens in self.text.context]
             recording.context = sorted([*recording.context, *said])[-room:] if said and room else []
             segments = [Segment(0.0, self.seconds, self.plain)] if self.timed is None else self.timed
-            stretch.add(split_at(segments, spans, options.written_in(self.language)), self.seconds)
+            stretch.add(split_at(segments, spans), self.seconds)
         stretch.position_seconds += self.text.advance_seconds
         return parts
 

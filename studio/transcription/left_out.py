@@ -7,14 +7,13 @@ library computes it. Each such part is heard once more, alone.
 from collections.abc import Sequence
 
 from studio.transcription.engine import Segment, Span, Word
-from studio.transcription.languages import join_texts
 
 _SHORTEST_SECONDS = 1.0
 """What is shorter may be a breath, or a word that the alignment has beside the voice."""
 _EDGE_SECONDS = 0.2
 
 
-def split_at(segments: Sequence[Segment], gaps: Sequence[Span], language: str) -> list[Segment]:
+def split_at(segments: Sequence[Segment], gaps: Sequence[Span]) -> list[Segment]:
     """The segments, those that a gap lies in as two: what is heard there comes between them."""
     found: list[Segment] = []
     for segment in segments:
@@ -22,15 +21,16 @@ def split_at(segments: Sequence[Segment], gaps: Sequence[Span], language: str) -
             before = [word for word in segment.words if word.start_seconds < start]
             behind = segment.words[len(before) :]
             if before and behind:
-                found.append(_of(before, language))
-                segment = _of(behind, language)
+                edge = segment.edges()[len(before)]
+                found.append(_of(before, segment.text[:edge]))
+                segment = _of(behind, segment.text[edge:])
         found.append(segment)
     return found
 
 
-def _of(words: Sequence[Word], language: str) -> Segment:
-    text = join_texts([word.text for word in words], language)
-    return Segment(words[0].start_seconds, max(word.end_seconds for word in words), text, tuple(words))
+def _of(words: Sequence[Word], text: str) -> Segment:
+    end = max(word.end_seconds for word in words)
+    return Segment(words[0].start_seconds, end, text.strip(), tuple(words))
 
 
 def left_out(
