@@ -160,7 +160,7 @@ def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
         )
     if spec.problem:
         below.append(tag("div", said(spec.problem, locale), class_="problem"))
-    kind = badge(tr("Broken", locale), "bad") if spec.problem else tr(form_of(spec).label, locale)
+    kind = badge(tr("Broken", locale), "bad") if spec.problem else kind_of(spec, locale)
     return [
         tag("div", name, below),
         kind,
@@ -169,6 +169,12 @@ def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
         error_rate_of(spec),
         local_time(spec.created)[:10],
     ]
+
+
+def kind_of(spec: ModelSpec, locale: str) -> str:
+    """What a model is: one that was trained without an adapter is no base any more."""
+    is_trained = spec.kind is ModelKind.BASE and spec.base_model
+    return tr("Fine-tuned model", locale) if is_trained else tr(form_of(spec).label, locale)
 
 
 def _title(spec: ModelSpec, locale: str) -> str:
@@ -220,7 +226,7 @@ def model_details(
     released = find_released(spec.id)
     pairs: list[tuple[str, Child]] = [
         (tr("Name", locale), tag("code", spec.id) if spec.id != spec.title else None),
-        (tr("Kind", locale), tr(form_of(spec).label, locale)),
+        (tr("Kind", locale), kind_of(spec, locale)),
         (tr("Source", locale), tr(SOURCE_NAMES[spec.source], locale)),
         (tr("Base model", locale), known_name(spec.base_model, locale)),
         (tr("Languages", locale), languages_of(spec, locale)),

@@ -100,6 +100,21 @@ def test_the_demo_model_is_called_the_same_to_those_who_see_it_and_to_those_who_
 
 
 @pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ({"base_model": "demo"}, "Adapter"),
+        ({"base_model": "demo", "kind": ModelKind.BASE}, "Fine-tuned model"),
+        ({"kind": ModelKind.BASE}, "Base model"),
+        ({"base_model": "demo", "kind": ModelKind.MERGED}, "Merged into its base"),
+    ],
+)
+def test_what_was_trained_without_an_adapter_is_not_called_a_base(values: dict[str, Any], kind: str) -> None:
+    shown = spec(**values)
+    assert f"Kind {kind} " in text_of(views.model_details(shown, "en"))
+    assert f" {kind} " in text_of(views.models_table([shown], "en"))
+
+
+@pytest.mark.parametrize(
     ("verdict", "words"),
     [("fits", "Fits on T4"), ("tight", "Tight on T4"), ("does_not_fit", "Does not fit on T4")],
 )
