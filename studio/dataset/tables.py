@@ -24,6 +24,8 @@ _BETWEEN = re.compile(r"[\s,]*")
 """What stands between two values of an array."""
 _NO_JSON = (ValueError, RecursionError)
 """What Python's reader says of text that is no JSON, or is nested without end."""
+_SEPARATOR = re.compile(r'"?sep=.?"?\s*')
+"""A first line that tells Excel what stands between fields."""
 _BLANK_LINE = re.compile(rb"\n[^\S\n]*(?=\n)")
 _MOST_BLANK_LINES = 100_000
 """A megabyte that is packed can hold a thousand million."""
@@ -74,7 +76,8 @@ def _listed_rows(path: Path) -> Iterator[Row]:
 
 
 def check_text(path: Path) -> tuple[int, str]:
-    """Goes through the file once; gives back its blank lines at the top and the line after them.
+    """Goes through the file once; gives back how many lines are at the top that hold nothing, and the line
+    after them.
 
     Raises:
         ManifestError: if it is missing, empty, or not UTF-8 text (with or without a byte order mark).
@@ -92,7 +95,8 @@ def check_text(path: Path) -> tuple[int, str]:
         ) from error
     with open_text(path) as lines:
         for number, line in enumerate(iter(lambda: lines.readline(_LARGEST_OBJECT_BYTES), "")):
-            if begin := line.lstrip():
+            begin = line.lstrip()
+            if begin and not _SEPARATOR.fullmatch(begin):
                 if begin[0] == "[":  # an array may be a single line, of any length
                     return number, "["
                 # A tab before a header is a column without a name: pandas writes its index so.

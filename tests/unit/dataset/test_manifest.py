@@ -61,6 +61,7 @@ SAME_ROWS = {
         {"audio": "clips/b.flac", "transcript": "你好"},
     ),
     "csv": 'audio,text\na.wav,"Hello, world"\nclips/b.flac,你好\n',
+    "csv for Excel": "sep=;\r\nfile_name;transcription\r\na.wav;Hello, world\r\nclips/b.flac;你好\r\n",
     "csv with semicolons": "file_name;transcription\na.wav;Hello, world\nclips/b.flac;你好\n",
     "csv of windows": 'Audio_Filepath,Text\r\na.wav,"Hello, world"\r\nclips/b.flac,你好\r\n',
     "tsv": "path\tsentence\na.wav\tHello, world\nclips/b.flac\t你好\n",
