@@ -75,7 +75,8 @@ class Notes:
         first = skipped[0]
         said = f"{data.get('skipped_count', len(skipped))} of the lists' rows are not used."
         where = f" All of them: {self.rows_file}" if self.rows_file else ""
-        return f"{said} Line {first.get('line')}: {first.get('reason')}{where}"
+        of_list = f" of {first['source']}" if first.get("source") else ""
+        return f"{said} Line {first.get('line')}{of_list}: {first.get('reason')}{where}"
 
 
 def _watch(jobs: JobManager, run_id: str, line: ProgressLine, notes: Notes) -> RunStatus:

@@ -6,7 +6,7 @@ Kinds and their fields beside `v`, `kind` and `time` (seconds since the epoch):
 |---|---|
 | `phase` | `phase`: one of `RunPhase` |
 | `data` | `train_samples`, `eval_samples`, `train_hours`, `eval_source`, `data_hash`, `languages`, |
-| | `detected_language`, `made_times`, `skipped_count`, `skipped` (at most 20 of `{line, reason}`, |
+| | `detected_language`, `made_times`, `skipped_count`, `skipped` (at most 20 of `{line, source, reason}`, |
 | | with `template` and `values`) |
 | `plan` | `max_steps`, `num_processes`, `trainable_parameters`, `all_parameters`, `device`, `precision`, |
 | | `metric` (`wer` or `cer`), `learning_rate` (the peak) |

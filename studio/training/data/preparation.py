@@ -360,7 +360,12 @@ def _report(
     data: TrainingData, source: SourceData, detected: str | None, made_times: int, events: EventLog
 ) -> None:
     skipped = [
-        {"line": p.line, "reason": (told := message_to_plain(p.reason)).pop("text"), **told}
+        {
+            "line": p.line,
+            "source": p.source,
+            "reason": (told := message_to_plain(p.reason)).pop("text"),
+            **told,
+        }
         for p in data.problems[:_SHOWN_PROBLEMS]
     ]
     events.write(
@@ -378,4 +383,4 @@ def _report(
     )
     log.info("%s clips to train on, %s to evaluate", len(data.train), len(data.evaluation))
     for problem in skipped:
-        log.info("not used: line %s: %s", problem["line"], problem["reason"])
+        log.info("not used: %s line %s: %s", problem["source"], problem["line"], problem["reason"])

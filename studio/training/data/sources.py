@@ -4,7 +4,7 @@ import hashlib
 import random
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -67,11 +67,12 @@ def read_source(config: TrainingConfig, on_row: Callable[[], None] = lambda: Non
     tests = [read_list(config, source, "test") for source in sources_of(test_source) if source]
     is_small = sum(len(manifest.examples) for manifest in (*manifests, *tests)) <= HEARD_AT_ONCE
     judge = row_judge(config, on_row, is_small=is_small)
-    parts = [_usable(manifest, judge, problems) for manifest in manifests]
+    lists = len(manifests) + len(tests)
+    parts = [_usable(manifest, judge, problems, lists) for manifest in manifests]
     for manifest, part in zip(manifests, parts, strict=True):
         require(part, manifest.source, problems)
     if test_source:
-        held = joined([_usable(manifest, judge, problems) for manifest in tests])
+        held = joined([_usable(manifest, judge, problems, lists) for manifest in tests])
         require(held, test_source, problems)
     else:
         parts, held = _split(parts, config)
@@ -147,11 +148,15 @@ def read_list(config: TrainingConfig, source: str, split: str, max_rows: int | N
 
 
 def _usable(
-    manifest: Manifest, judge: Callable[[Example], Judged], problems: list[RowProblem]
+    manifest: Manifest, judge: Callable[[Example], Judged], problems: list[RowProblem], lists: int
 ) -> Sequence[Example]:
-    """The examples that can be used; what is wrong with the others goes to `problems`."""
-    problems += manifest.problems
-    return usable(manifest.examples, judge, problems)
+    """The examples that can be used; what is wrong with the others goes to `problems`, which name the list
+    where there are several.
+    """
+    found = list(manifest.problems)
+    examples = usable(manifest.examples, judge, found)
+    problems += [replace(row, source=manifest.source) for row in found] if lists > 1 else found
+    return examples
 
 
 def require_language(example: Example, config: TrainingConfig) -> None:

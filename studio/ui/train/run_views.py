@@ -1,6 +1,7 @@
 """Training runs as the visitor sees them: pure functions from status to HTML."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from studio.evaluation.capabilities import verdict_of
@@ -277,13 +278,19 @@ def _data(status: RunStatus, locale: str) -> Html | None:
     title = tr("Rows not used: {count}", locale, count=data.get("skipped_count", len(skipped)))
     rows = [
         [
-            row.get("line"),
+            _place(row),
             said(message_from(row.get("template"), row.get("values"), row.get("reason")), locale),
         ]
         for row in skipped
     ]
     listed = table([tr("Line", locale), tr("Reason", locale)], rows, numeric=[0])
     return tag("div", tag("p", read, class_="subdued"), tag("details", tag("summary", title), listed))
+
+
+def _place(row: Mapping[str, Any]) -> str:
+    """The row's line, after the name of its list where the run reads several."""
+    name = PurePath(str(row.get("source") or "")).name
+    return f"{name}: {row.get('line')}" if name else str(row.get("line"))
 
 
 def samples_table(

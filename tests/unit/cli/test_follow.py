@@ -84,6 +84,8 @@ def test_rows_that_are_not_used_are_told_once_and_so_is_what_was_noted_before(tm
     notes = Notes(tmp_path / "mine.jsonl", {"8 clips are shared."})
     rows = "2 of the lists' rows are not used. Line 6: The clip is silent. All of them: "
     assert notes.of(status) == ["No rehearsal.", f"{rows}{tmp_path / 'mine.jsonl'}"]
+    named = replace(status, data={"skipped": [{**data["skipped"][0], "source": "b.jsonl"}]}, warnings=())
+    assert "Line 6 of b.jsonl: The clip is silent." in Notes(None, set()).of(named)[0]
     assert notes.of(status) == [] == Notes(None, set()).of(replace(status, data={}, warnings=()))
 
 

@@ -21,6 +21,7 @@ from studio.options.training import TrainingConfig
 from studio.settings import Settings
 from studio.training.data.label_lengths import characters_of_labels
 from studio.training.data.sources import SourceData, read_source
+from studio.training.events import read_events
 from studio.training.preflight import check_sources
 from studio.transcription.loaded_base import load_base
 from tests.micro import make_tones
@@ -207,6 +208,18 @@ def test_rows_that_a_run_leaves_out_are_set_aside(runs: Runs, tmp_path: Path) ->
     write_rows(manifest, [*rows_of(manifest), {"audio": "gone.wav", "text": "x"}])
     run = runs.finished(train_data=str(manifest), max_steps=1, eval_strategy="no")
     assert [row["line"] for row in rows_of(runs.settings.quarantine / f"{run.run_id}.jsonl")] == [7]
+
+
+def test_of_several_lists_the_one_is_named_that_a_row_stands_in(runs: Runs, tmp_path: Path) -> None:
+    lists = [make_tones(tmp_path / name, count=4) for name in ("one", "two")]
+    write_rows(lists[1], [*rows_of(lists[1]), {"audio": "gone.wav", "text": "x"}])
+    train, test = map(str, lists)
+    source = read_source(TrainingConfig(train_data=train, test_data=test))
+    assert [(row.line, row.source) for row in source.problems] == [(5, test)]
+    assert [row.source for row in read_source(TrainingConfig(train_data=test)).problems] == [""]
+    run = runs.finished(train_data=train, test_data=test, max_steps=1)
+    (data,) = [event for event in read_events(run.events)[0] if event["kind"] == "data"]
+    assert [(row["line"], row["source"]) for row in data["skipped"]] == [(5, test)]
 
 
 def test_a_base_whose_window_is_not_30_seconds_is_refused_before_anything_is_read(
