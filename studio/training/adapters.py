@@ -17,6 +17,7 @@ from studio.options.training import TrainingConfig
 from studio.training.plan import base_dtype_of, initial_rank, precision_of
 from studio.transcription.devices import is_out_of_memory
 from studio.transcription.engines.transformers import TransformersModel
+from studio.transcription.loaded_base import quantized
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def load_model(path: Path, config: TrainingConfig, precision: Precision) -> Any:
     if config.attn_implementation != "auto":
         options["attn_implementation"] = config.attn_implementation
     if config.quantization != "none":
-        options["quantization_config"] = _quantization(config.quantization, precision.dtype)
+        options["quantization_config"] = quantized(config.quantization, precision.dtype)
         options["device_map"] = {"": torch.cuda.current_device() if has_gpu else "cpu"}
     try:
         model = transformers.WhisperForConditionalGeneration.from_pretrained(
@@ -116,18 +117,6 @@ def _broken(path: Path, error: Exception) -> ModelBrokenError:
         "The model in {folder} cannot be loaded ({reason}): copy or download it again.",
         folder=path,
         reason=in_brief(error),
-    )
-
-
-def _quantization(bits: str, dtype: torch.dtype) -> Any:
-    transformers = transformers_library()
-    if bits == "8bit":
-        return transformers.BitsAndBytesConfig(load_in_8bit=True)
-    return transformers.BitsAndBytesConfig(
-        load_in_4bit=True,
-        bnb_4bit_quant_type="nf4",
-        bnb_4bit_compute_dtype=dtype,
-        bnb_4bit_use_double_quant=True,
     )
 
 

@@ -18,8 +18,8 @@ from studio.transcription.engine import TRANSFORMERS
 from studio.transcription.engines.transformers import TransformersModel
 from studio.whisper.audio_context import POSITIONS, SECONDS_PER_POSITION
 
-_BITS = ("int8", "int4")
-"""Precisions of bitsandbytes."""
+_BITS = {"int8": "8bit", "int4": "4bit"}
+"""Precision → what training calls it; both of bitsandbytes."""
 
 
 class LoadedBase:
@@ -186,15 +186,26 @@ def _weights(precision: str, place: str) -> dict[str, Any]:
     """What `from_pretrained` calls the precision."""
     import torch
 
-    if precision in _BITS:
+    if bits := _BITS.get(precision):
         peft_library()
-        from transformers import BitsAndBytesConfig
-
-        four: dict[str, Any] = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
-        make: Any = BitsAndBytesConfig
-        bits = make(**four) if precision == "int4" else make(load_in_8bit=True)
-        return {"quantization_config": bits, "device_map": {"": place}, "dtype": usual_dtype(place)}
+        dtype = usual_dtype(place)
+        return {"quantization_config": quantized(bits, dtype), "device_map": {"": place}, "dtype": dtype}
     return {"dtype": usual_dtype(place) if precision == "auto" else getattr(torch, precision)}
+
+
+def quantized(bits: str, dtype: Any) -> Any:
+    """How bitsandbytes holds a base in `8bit` or `4bit` that computes in a `dtype` of torch: alike where an
+    adapter is trained beside it and where it is heard.
+    """
+    make = transformers_library().BitsAndBytesConfig
+    if bits == "8bit":
+        return make(load_in_8bit=True)
+    return make(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_compute_dtype=dtype,
+        bnb_4bit_use_double_quant=True,
+    )
 
 
 def _module_name(adapter_id: str) -> str:

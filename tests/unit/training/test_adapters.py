@@ -12,6 +12,7 @@ from studio.options.training import TrainingConfig
 from studio.training import adapters
 from studio.transcription.decoding import write
 from studio.transcription.engines.transformers import TransformersModel
+from studio.transcription.loaded_base import load_base
 from studio.transcription.window_model import Search
 from studio.whisper.audio_context import FRAMES_PER_POSITION, audio_context
 
@@ -117,6 +118,24 @@ def assert_only_intended_move(model_folder: Path, *, method: str, **changes: Any
     moved = {name for name, p in model.named_parameters() if not torch.equal(p.detach(), before[name])}
     unmovable = {name for name in before if "ranknum" in name}
     assert moved == {name for name in before if is_intended(name, method)} - unmovable
+
+
+@pytest.mark.parametrize(("quantization", "precision"), [("8bit", "int8"), ("4bit", "int4")])
+def test_a_base_is_packed_alike_where_it_is_trained_beside_and_where_it_is_heard(
+    quantization: str, precision: str, micro_model: Path
+) -> None:
+    config = TrainingConfig(quantization=quantization)
+    trained = adapters.load_model(micro_model, config, adapters.Precision("fp32"))
+    heard = load_base(micro_model, device="cpu", precision=precision)
+    with heard.using(None) as decoder:
+        others = dict(decoder.model.named_parameters())
+    packed = [(name, weight) for name, weight in trained.named_parameters() if not weight.is_floating_point()]
+    assert packed
+    for name, weight in packed:
+        assert torch.equal(weight, others[name])
+        one, other = getattr(weight, "quant_state", None), getattr(others[name], "quant_state", None)
+        if one is not None:
+            assert one.nested and torch.equal(one.absmax, other.absmax)
 
 
 def transcribed(decoder: TransformersModel) -> list[list[int]]:

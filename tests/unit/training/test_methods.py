@@ -32,8 +32,16 @@ PRECISIONS = {"none": "auto", "8bit": "int8", "4bit": "int4"}
     ],
 )
 def test_the_loss_falls_on_the_demo_data_and_what_is_kept_hears_the_same(
-    method: str, quantization: str, settings: Settings, demo_model: Path, demo_speech: Path, tmp_path: Path
+    method: str,
+    quantization: str,
+    settings: Settings,
+    demo_model: Path,
+    demo_speech: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Where a CPU has bf16 instructions, 4 bits are heard with scales that were rounded for them.
+    monkeypatch.setattr("bitsandbytes.nn.modules.has_avx512bf16", lambda: False)
     clips = read_manifest(demo_speech / "validation.jsonl", max_rows=EVALUATED).examples
     rows = [{"audio": str(clip.audio_path), "text": clip.text, "language": "en"} for clip in clips]
     test_data = tmp_path / "evaluated.jsonl"
