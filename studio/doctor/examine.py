@@ -22,7 +22,7 @@ import psutil
 
 from studio.doctor.gpu import GpuProcess, GpuState
 from studio.doctor.report import Check, DoctorReport, Health
-from studio.doctor.trying import AUDIO, BITSANDBYTES, CTRANSLATE2, GPUS, OK, TORCH
+from studio.doctor.trying import AUDIO, BITSANDBYTES, CTRANSLATE2, GPUS, MISSING, OK, TORCH
 from studio.messages import Message
 from studio.settings import PROJECT_ROOT, Settings
 from studio.units import GIB, format_bytes
@@ -48,7 +48,7 @@ class LibraryState:
     has_bf16: bool = False
     bitsandbytes: str = ""
     ctranslate2: str = ""
-    """`ok`, empty without a GPU, or what is missing."""
+    """`ok`, `missing` without cuBLAS of CUDA 12, or what it said; empty without an NVIDIA GPU."""
     problem: str = ""
     """What torch said; empty if nothing."""
 
@@ -189,8 +189,7 @@ def _versions(versions: dict[str, str]) -> Check:
     missing = [library for library, version in versions.items() if not version]
     if missing:
         finding = Message("missing: {names}", names=", ".join(missing))
-        advice = Message("Run pip install -r requirements.txt in the studio's environment.")
-        return Check(name, Health.PROBLEM, finding, advice)
+        return Check(name, Health.PROBLEM, finding, _INSTALL)
     shown = ", ".join(f"{library} {version}" for library, version in versions.items())
     return Check(name, Health.OK, Message("{text}", text=shown))
 
@@ -277,14 +276,16 @@ def _bitsandbytes(cards: list[GpuState], state: LibraryState) -> Check:
 
 
 def _ctranslate2(state: LibraryState) -> list[Check]:
-    """Only where there is a GPU: on the processor it works without anything else."""
+    """Only where there is an NVIDIA GPU: on the processor it works without anything else."""
     name = Message("faster-whisper on the GPU")
     if state.stuck_at == CTRANSLATE2:
         return [_stuck(name, state, _WITHOUT_CUBLAS)]
     if state.ctranslate2 == OK:
         return [Check(name, Health.OK, Message("it finds the GPU, and cuBLAS of CUDA 12"))]
+    if state.ctranslate2 == MISSING:
+        return [Check(name, Health.NOTE, Message("cuBLAS of CUDA 12 is missing"), _WITHOUT_CUBLAS)]
     found = Message("{text}", text=state.ctranslate2)
-    return [Check(name, Health.NOTE, found, _WITHOUT_CUBLAS)] if state.ctranslate2 else []
+    return [Check(name, Health.PROBLEM, found, _INSTALL)] if state.ctranslate2 else []
 
 
 def _memory(available: int) -> Check:
@@ -333,6 +334,7 @@ def _not_reached(name: Message) -> Check:
 
 
 _RESTART = Message("Restart the machine or its driver, then ask again; nvidia-smi must answer, too.")
+_INSTALL = Message("Run pip install -r requirements.txt in the studio's environment.")
 _REINSTALL = Message("Install torch again: pip install --force-reinstall -r requirements.txt.")
 _WITHOUT_CUBLAS = Message(
     "Run pip install nvidia-cublas-cu12. Without it faster-whisper computes on the processor; transformers "

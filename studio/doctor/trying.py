@@ -14,7 +14,7 @@ from studio.errors import first_line
 from studio.process_exit import leave
 
 GPUS, AUDIO, TORCH, BITSANDBYTES, CTRANSLATE2 = "gpus", "audio", "torch", "bitsandbytes", "ctranslate2"
-OK = "ok"
+OK, MISSING = "ok", "missing"
 
 
 def main() -> None:
@@ -82,17 +82,17 @@ def _bitsandbytes() -> dict[str, Any]:
 
 
 def _ctranslate2() -> dict[str, Any]:
-    """Whether faster-whisper finds the GPU and what it computes with there; nothing without a GPU."""
-    from studio.errors import ConfigError
-    from studio.transcription.devices import CUDA, ctranslate2_device, has_accelerator
-
+    """Whether faster-whisper finds what it computes with on an NVIDIA GPU; nothing without one."""
     try:
-        if not has_accelerator():
+        import ctranslate2
+
+        from studio.transcription.devices import has_cublas
+
+        if not ctranslate2.get_cuda_device_count():
             return {}
-        ctranslate2_device(CUDA)
-    except (ConfigError, ImportError, OSError, RuntimeError) as error:
+        return {"ctranslate2": OK if has_cublas() else MISSING}
+    except (ImportError, OSError, RuntimeError) as error:
         return {"ctranslate2": first_line(error)}
-    return {"ctranslate2": OK}
 
 
 if __name__ == "__main__":

@@ -16,8 +16,10 @@ from studio.messages import Message
 CPU, CUDA = "cpu", "cuda"
 """ROCm calls itself CUDA."""
 DEVICES = ("auto", CPU, CUDA, "mps", "xpu")
-_CUBLAS = "cublas64_12.dll" if sys.platform == "win32" else "libcublas.so.12"
-"""That of CUDA 12, with which CTranslate2 is built; torch brings that of CUDA 13."""
+_IS_WINDOWS = sys.platform == "win32"
+_CUBLAS, _PLACE = ("cublas64_12.dll", "bin") if _IS_WINDOWS else ("libcublas.so.12", "lib")
+"""That of CUDA 12, with which CTranslate2 is built (torch brings that of CUDA 13), and its folder in NVIDIA's
+package."""
 _NO_MEMORY = (
     *("out of memory", "can't allocate memory", "cannot allocate memory", "not enough memory"),
     *("bad_alloc", "could not create a primitive"),  # C++ and oneDNN
@@ -96,8 +98,8 @@ def has_cublas() -> bool:
     """Whether CTranslate2 will find cuBLAS, which it looks for when it first computes: the system's, or that
     of the package nvidia-cublas-cu12, which is loaded here since the system does not know where it lies."""
     found = find_spec("nvidia")
-    packages = [Path(place) / "cublas" for place in (found and found.submodule_search_locations) or ()]
-    for library in (_CUBLAS, *(str(package / "lib" / _CUBLAS) for package in packages)):
+    packages = (found and found.submodule_search_locations) or ()
+    for library in (_CUBLAS, *(str(Path(package, "cublas", _PLACE, _CUBLAS)) for package in packages)):
         try:
             ctypes.CDLL(library)
         except OSError:

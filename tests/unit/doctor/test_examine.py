@@ -5,12 +5,15 @@ import socket
 from collections.abc import Iterator
 from dataclasses import replace
 
+import ctranslate2
 import pytest
 
 from studio.doctor.examine import LibraryState, examine, installed_versions, reaches_hub_soon, try_libraries
 from studio.doctor.gpu import GpuProcess, GpuState, gpu_states
 from studio.doctor.report import Check, Health
+from studio.doctor.trying import _ctranslate2
 from studio.settings import Settings
+from studio.transcription.devices import has_cublas
 from studio.units import GIB
 
 CARD = GpuState(0, "GeForce RTX 3060", 12 * GIB, 12 * GIB, "580.65", "13.0", ())
@@ -119,10 +122,22 @@ def test_a_library_that_kills_is_named_and_what_was_found_before_is_kept(setting
 
 
 def test_a_card_without_cublas_for_faster_whisper_is_a_note_with_the_command(settings: Settings) -> None:
-    missing = replace(WORKS, ctranslate2="libcublas.so.12 is not here")
+    missing = replace(WORKS, ctranslate2="missing")
     check = checks(settings, [CARD], missing)["faster-whisper on the GPU"]
-    assert check.health is Health.NOTE and "libcublas.so.12" in str(check.finding)
+    assert check.health is Health.NOTE and "cuBLAS of CUDA 12 is missing" in str(check.finding)
     assert "pip install nvidia-cublas-cu12" in str(check.advice)
+    broken = replace(WORKS, ctranslate2="No module named 'ctranslate2'")
+    check = checks(settings, [CARD], broken)["faster-whisper on the GPU"]
+    assert check.health is Health.PROBLEM and "requirements.txt" in str(check.advice)
+
+
+def test_only_where_ctranslate2_sees_a_card_it_is_said_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Apple's and AMD's accelerators have no use for cuBLAS."""
+    assert _ctranslate2() == {}
+    monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: 1)
+    has_cublas.cache_clear()
+    assert _ctranslate2() == {"ctranslate2": "missing"}
+    has_cublas.cache_clear()
 
 
 @pytest.mark.parametrize(
