@@ -17,6 +17,7 @@ from studio.serving.waiting import AT_ONCE, Line
 from studio.settings import ASSETS, DEMO_SPEECH
 from studio.translation import LOCALES, N_
 from studio.ui.after_run import AfterRun
+from studio.ui.api.arguments import AppForPrograms
 from studio.ui.api.endpoints import build_api
 from studio.ui.come_back import KEEP, come_back
 from studio.ui.evaluate.tab import build_evaluate_tab
@@ -78,7 +79,7 @@ def build_app(services: Services, line: Line | None = None) -> gr.Blocks:
     `line` is where those wait who transcribe: programs that ask the endpoint, too, if they share it.
     """
     line = line or Line(AT_ONCE)
-    app = gr.Blocks(
+    app = AppForPrograms(
         title=TITLE,
         analytics_enabled=False,
         fill_width=True,

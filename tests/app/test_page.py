@@ -179,6 +179,23 @@ def test_an_error_of_the_user_is_a_sentence(client: Client) -> None:
         client.predict(config={"lora_r": 0}, api_name="/start_run")
 
 
+def test_what_a_program_leaves_out_at_the_end_has_its_usual_value(
+    studio_server: StudioProcess, client: Client
+) -> None:
+    def ask(*values: object) -> tuple[str, object]:
+        """How it ended, and what was answered."""
+        with httpx.Client(base_url=f"{studio_server.url}/gradio_api/call/estimate", timeout=300) as http:
+            event = http.post("", json={"data": values}).raise_for_status().json()["event_id"]
+            answer = http.get(f"/{event}").text
+        (how, data), *_ = re.findall("^event: (complete|error)\ndata: (.*)$", answer, re.MULTILINE)
+        return how, json.loads(data)
+
+    usual = client.predict(base_model="small", api_name="/estimate")
+    assert ask("small") == ("complete", [usual])
+    how, told = ask("small", *[None] * 40)
+    assert how == "error" and "/estimate takes at most" in str(told)
+
+
 def test_a_recording_that_cannot_be_used_is_a_sentence(client: Client, tmp_path: Path) -> None:
     text = tmp_path / "text.wav"
     text.write_text("This is not a recording.\n" * 100, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Arguments of the interface for programs, of the kinds that its functions are written for.
+"""Arguments of the interface for programs, as many and of the kinds that its functions are written for.
 
 Programs send any JSON. What is of another kind is refused with a sentence, before a function meets it.
 """
@@ -9,7 +9,33 @@ from collections.abc import Callable
 from types import UnionType
 from typing import Any, get_args, get_origin
 
+import gradio as gr
+from gradio.block_function import BlockFunction
+
 from studio.options.values import of_kind
+
+
+class AppForPrograms(gr.Blocks):
+    """An app whose named functions take fewer values than they have arguments: the last ones are null then.
+
+    Gradio would answer `null` for an error to too few of them, and leave out what is too much without a word.
+    """
+
+    async def preprocess_data(
+        self, block_fn: BlockFunction, inputs: list[Any], *others: Any, **named: Any
+    ) -> list[Any]:
+        """The values as the function takes them."""
+        if block_fn.api_visibility == "public":
+            count = len(block_fn.inputs)
+            if len(inputs) > count:
+                raise gr.Error(
+                    f"/{block_fn.api_name} takes at most {count} values, and {len(inputs)} were given: leave "
+                    f"out the last {len(inputs) - count}.",
+                    print_exception=False,
+                )
+            inputs = [*inputs, *[None] * (count - len(inputs))]
+        taken: list[Any] = await super().preprocess_data(block_fn, inputs, *others, **named)
+        return taken
 
 
 def endpoints_of(owner: object) -> tuple[Callable[..., Any], ...]:
