@@ -281,13 +281,16 @@ def _mean(rows: Sequence[dict[str, float]], weights: Sequence[float]) -> dict[st
 def _prompt(
     model: WindowModel, stretch: Stretch, language: str, options: TranscribeOptions, *, is_first: bool
 ) -> list[int]:
-    """Hotwords, the text before (of the first window: the initial prompt), then what steers the model."""
+    """Hotwords, the text before (of the first window: the initial prompt), then what steers the model.
+
+    What was left out is not told the text before: of what it hardly hears, a model would write that again.
+    """
     recording = stretch.recording
     steer = model.tokens.prompt(language, options.task, with_times=stretch.with_times)
     hotwords = hint_tokens(model, options.hotwords)
     hint = initial_tokens(model, options) if is_first else []
     room = prompt_room(model) - len(hotwords) - len(hint)
-    context = recording.said_before(stretch.window_seconds)
+    context = [] if stretch.is_left_out else recording.said_before(stretch.window_seconds)
     before = [*hotwords, *hint, *context[len(context) - min(len(context), room) :]]
     return [model.tokens.previous, *before, *steer] if before and model.tokens.previous else steer
 

@@ -28,6 +28,7 @@ WORDS = 200
 SHORT_SECONDS, LONG_SECONDS = (5, 29, 31), 10.0
 SPEAKERS_OF_BABBLE = 16
 NOISE_DECIBELS = (10, 5, 0)
+NOISY_RECORDINGS = 4
 _EDGE_SHARE, _ABOVE_FLOOR = 0.05, 3.0
 """Of the loudest hundredth of a second, and times the quiet tenth: what is quieter at an edge is silence."""
 _HUNDREDTH = SAMPLING_RATE // 100
@@ -196,17 +197,22 @@ def non_speech() -> Iterator[Recording]:
 
 
 def noisy(language: str) -> Iterator[Recording]:
-    """Two minutes of the test clips, in white noise and in babble, at three ratios of speech to noise."""
-    clean = next(joined("", language, clips(language, ["test"]), length_seconds=120.0))
-    count = len(clean.samples)
-    white = np.random.default_rng(3).standard_normal(count).astype(np.float32)
-    for kind, noise in {"white noise": white, "babble": babble(language, count)}.items():
-        for decibels in NOISE_DECIBELS:
-            ratio = _loudness(clean.samples) / _loudness(noise) / 10 ** (decibels / 20)
-            mixed = (clean.samples + ratio * noise).astype(np.float32)
-            mixed *= min(1.0, 0.95 / float(np.abs(mixed).max()))
-            pool = f"{language} in {kind}, {decibels} dB"
-            yield Recording(pool, pool, language, mixed, clean.utterances)
+    """Clips joined to two minutes, in white noise and in babble, at three ratios of speech to noise.
+
+    Of one recording an interval is 20 points wide.
+    """
+    whole = joined("", language, clips(language), length_seconds=120.0)
+    for number, clean in enumerate(itertools.islice(whole, NOISY_RECORDINGS)):
+        count = len(clean.samples)
+        white = np.random.default_rng(30 + number).standard_normal(count).astype(np.float32)
+        voices = babble(language, (number + 1) * count)[-count:]
+        for kind, noise in {"white noise": white, "babble": voices}.items():
+            for decibels in NOISE_DECIBELS:
+                ratio = _loudness(clean.samples) / _loudness(noise) / 10 ** (decibels / 20)
+                mixed = (clean.samples + ratio * noise).astype(np.float32)
+                mixed *= min(1.0, 0.95 / float(np.abs(mixed).max()))
+                pool = f"{language} in {kind}, {decibels} dB"
+                yield Recording(pool, f"{pool}-{number}", language, mixed, clean.utterances)
 
 
 def babble(language: str, count: int) -> Sound:

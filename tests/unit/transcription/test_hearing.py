@@ -267,7 +267,7 @@ def test_what_is_heard_alone_and_left_out_again_comes_to_an_end(speech: NDArray[
     assert found.text == "one one"
 
 
-def test_what_is_heard_alone_is_told_what_comes_before_it_and_told_in_its_place(
+def test_what_is_heard_alone_is_told_to_the_next_window_in_its_place(
     speech: NDArray[np.float32],
 ) -> None:
     def write(samples: NDArray[np.float32], _prompt: list[int], _search: Search) -> Written:
@@ -280,3 +280,19 @@ def test_what_is_heard_alone_is_told_what_comes_before_it_and_told_in_its_place(
     assert told[:3] == [[], [], []], "a window, the same with other beams, and what it left out"
     next_window = next(prompt for prompt in told if 3 in prompt)
     assert next_window[:4] == [0, 1, 2, 4] and next_window[-1] == 3
+
+
+def test_what_is_heard_alone_is_told_nothing_that_it_could_say_again(speech: NDArray[np.float32]) -> None:
+    def write(samples: NDArray[np.float32], prompt: list[int], _search: Search) -> Written:
+        seconds = len(samples) / RATE
+        if seconds == 30:
+            return Written([at(0), 0, 1, 2, 4, at(30)], -0.1)
+        return Written([2] if TOKENS.no_timestamps in prompt else [at(12), 3, at(seconds)], -0.1)
+
+    model = LateModel(write)
+    options = TranscribeOptions("en", hotwords="five")
+    Transcriber(Lent(model), "mine").transcribe_samples([np.tile(speech, 4)], 44.0, options)
+    told = [[token for token in prompt if token < TOKENS.end] for prompt in model.prompts]
+    *_, window, other_beams, left_out = told
+    assert window == other_beams and len(window) > 1
+    assert left_out == [4], "the hotwords alone"
