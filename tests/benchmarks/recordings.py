@@ -25,7 +25,7 @@ RECORDING_SECONDS = 240.0
 PAUSE_SECONDS = (0.1, 1.0)
 WORD_SECONDS = (0.3, 0.7)
 WORDS = 200
-SHORT_SECONDS, LONG_SECONDS = (5, 29, 31), 10.0
+CLIP_SECONDS = (5, 20, 29, 31)
 SPEAKERS_OF_BABBLE = 16
 NOISE_DECIBELS = (10, 5, 0)
 NOISY_RECORDINGS = 4
@@ -110,12 +110,12 @@ def speech(language: str) -> Iterator[Recording]:
 
 
 def lengths(language: str) -> Iterator[Recording]:
-    """Clips of about 5, 29 and 31 s, eight of each length, cut from the joined sound between utterances."""
-    pairs = clips(language, ["test"])
-    for seconds in SHORT_SECONDS:
+    """Clips of 5, 20, 29 and 31 s, sixteen of each length, cut from the joined sound between utterances."""
+    pairs = clips(language)
+    for seconds in CLIP_SECONDS:
         pool = f"{language} clips of {seconds} s"
         taken = 0
-        for number in range(8):
+        for number in range(16):
             chosen: list[tuple[Sound, str]] = []
             while sum(len(samples) + 0.3 * SAMPLING_RATE for samples, _ in chosen) < seconds * SAMPLING_RATE:
                 chosen.append(pairs[taken % len(pairs)])
