@@ -4,7 +4,7 @@ import html
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,8 @@ FORMATS = ("txt", "srt", "vtt", "tsv", "json")
 _JOINER = "\u200d"
 _OPENING = "\"'¿¡#@&*§"
 """Behind a space these marks belong to what follows; others, as in « Quoi ? », to what stands before them."""
+_HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff]")
+_NEVER_FIRST = "ー々ゝゞヽヾぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶ"
 _RESERVED_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?$")
 _LONGEST_NAME_BYTES = 120
 
@@ -184,11 +186,15 @@ def _cues_of_words(segment: Segment, layout: CaptionLayout) -> Iterator[_Cue]:
     first = 0
     for number in range(1, len(words) + 1):
         if number == len(words) or len(lines(first, number + 1)) > layout.max_line_count:
-            yield _Cue(words[first].start_seconds, words[number - 1].end_seconds, lines(first, number))
+            start, end, said = words[first].start_seconds, words[number - 1].end_seconds, lines(first, number)
+            if len(said) > layout.max_line_count:  # one word, such as an address
+                yield from _cues_by_width(Segment(start, end, ""), said, layout)
+            else:
+                yield _Cue(start, end, said)
             first = number
 
 
-def _cues_by_width(segment: Segment, lines: list[str], layout: CaptionLayout) -> Iterator[_Cue]:
+def _cues_by_width(segment: Segment, lines: Sequence[str], layout: CaptionLayout) -> Iterator[_Cue]:
     """Without times of words, each caption lasts in proportion to its text."""
     count = layout.max_line_count
     groups = [tuple(lines[at : at + count]) for at in range(0, len(lines), count)]
@@ -216,7 +222,8 @@ def wrap(text: str, columns: int = DEFAULT_LAYOUT.max_line_width) -> list[str]:
 
 
 def _breakable(text: str, columns: int) -> Iterator[str]:
-    """Pieces between which a line may end: words with the space behind them, wide characters one by one."""
+    """Pieces between which a line may end: words with the space behind them, where there are no spaces
+    characters one by one."""
     held = ""
     for cluster in clusters(text):
         if held and (_may_end(held, cluster) or _width(held + cluster) > columns):
@@ -233,7 +240,12 @@ def _may_end(held: str, cluster: str) -> bool:
         return False
     if held[-1].isspace():
         return not _is_closing(cluster) or cluster in _OPENING
-    return (_width(cluster) > 1 or _width(held[-1]) > 1) and not _is_closing(cluster)
+    return (_needs_no_space(cluster) or _needs_no_space(held[-1])) and not _is_closing(cluster)
+
+
+def _needs_no_space(cluster: str) -> bool:
+    """Whether a line may end beside it: all that is wide but Korean, which has spaces."""
+    return _width(cluster) > 1 and not _HANGUL.match(cluster)
 
 
 def clusters(text: str) -> Iterator[str]:
@@ -259,8 +271,9 @@ def _is_half_flag(held: str, char: str) -> bool:
 
 
 def _is_closing(cluster: str) -> bool:
-    """Punctuation that must not begin a line."""
-    return unicodedata.category(cluster[0]) in ("Pe", "Pf", "Po") and not cluster.isspace()
+    """What must not begin a line: punctuation, and in Japanese what belongs to the character before."""
+    is_punctuation = unicodedata.category(cluster[0]) in ("Pe", "Pf", "Po") and not cluster.isspace()
+    return is_punctuation or cluster[0] in _NEVER_FIRST
 
 
 def _width(text: str) -> int:

@@ -120,7 +120,7 @@ class LiveTranscript:
             )
             self._words = list(words)
         else:
-            self._words = [*kept, *words[len(kept) :]]
+            self._words = [*kept, *words[_as_far(old[: len(kept)], new) :]]
 
     def _settle(self, samples: int) -> None:
         """Everything heard so far is settled, and `samples` of sound are let go."""
@@ -155,6 +155,17 @@ class LiveTranscript:
     def _let_go(self, samples: int) -> None:
         self._sound = self._sound[samples:]
         self._offset_samples += samples
+
+
+def _as_far(kept: Sequence[str], new: Sequence[str]) -> int:
+    """How many of the new words say what was kept: a later hearing may split a word, or join two."""
+    from rapidfuzz.distance import Levenshtein
+
+    def unlike(count: int) -> tuple[int, int]:
+        """How much so many words differ from what was kept."""
+        return Levenshtein.distance("".join(kept), "".join(new[:count])), abs(count - len(kept))
+
+    return min(range(len(new) + 1), key=unlike)
 
 
 def _bare(text: str) -> str:

@@ -175,6 +175,27 @@ def test_a_mark_stays_with_what_it_belongs_to(text: str, lines: list[str]) -> No
     assert wrap(text, 15) == lines
 
 
+def test_korean_breaks_at_its_spaces_and_japanese_never_before_what_belongs_to_the_character_before() -> None:
+    assert wrap("저는 오늘 학교에서 친구들과 함께 한국어를 공부했습니다", 20) == [
+        "저는 오늘 학교에서",
+        "친구들과 함께",
+        "한국어를",
+        "공부했습니다",
+    ]
+    assert wrap("인공지능음성인식", 8) == ["인공지능", "음성인식"], "a word that is wider than a line"
+    assert wrap("コーヒーとビールをテーブルに", 10) == ["コーヒーと", "ビールを", "テーブルに"]
+    assert wrap("きょうちょっとまって", 10) == ["きょう", "ちょっと", "まって"]
+
+
+def test_a_word_that_is_taller_than_a_caption_has_several() -> None:
+    long = Segment(0.0, 4.0, "internationalization", (Word(0.0, 4.0, "internationalization", 0.9),))
+    assert render(transcript(long), "srt", CaptionLayout(8, 1)).split("\n\n") == [
+        "1\n00:00:00,000 --> 00:00:01,600\ninternat",
+        "2\n00:00:01,600 --> 00:00:03,200\nionaliza",
+        "3\n00:00:03,200 --> 00:00:04,000\ntion\n",
+    ]
+
+
 def test_what_people_see_as_one_character_is_never_split() -> None:
     family, flag, thumb, accent = "👨‍👩‍👧", "🇩🇪", "👍🏽", "e\u0301"
     assert list(clusters(family + flag + thumb + accent)) == [family, flag, thumb, accent]

@@ -71,6 +71,23 @@ def test_words_that_two_hearings_agree_on_are_settled_and_stay(spoken: NDArray[n
     assert shown[1].tentative == "the" and shown[3].tentative == "the kitchen"
 
 
+@pytest.mark.parametrize(
+    ("hearings", "said"),
+    [
+        (("we can not go", "we can not go home", "we cannot go home today"), "we can not go home today"),
+        (("I went into town", "I went into town by", "I went in to town by bus"), "I went into town by bus"),
+        (("twenty five came", "twenty five came in", "25 came in late"), "twenty five came in late"),
+    ],
+)
+def test_a_later_hearing_that_splits_or_joins_words_loses_none_and_doubles_none(
+    spoken: NDArray[np.float32], hearings: tuple[str, ...], said: str
+) -> None:
+    live = scripted(*hearings)
+    for block in list(blocks(spoken))[:4]:
+        live.feed(block)
+    assert f"{live.text.settled} {live.text.tentative}".strip() == said
+
+
 def test_a_pause_settles_everything_and_lets_the_sound_go(spoken: NDArray[np.float32]) -> None:
     live = scripted("turn on the light")
     live.feed(spoken[:28_000])
