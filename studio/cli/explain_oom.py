@@ -1,5 +1,6 @@
 """`explain-oom`: what an out-of-memory error or a log means, and a run that would fit."""
 
+import codecs
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -78,16 +79,35 @@ def _text(file: str) -> str:
     if file == "-":
         if sys.stdin.isatty():
             say("Paste the error, then press Ctrl-D (on Windows Ctrl-Z and Enter).")
-        return sys.stdin.buffer.read(_LARGEST_FILE_BYTES).decode("utf-8", errors="replace")
+        data = sys.stdin.buffer.read(_LARGEST_FILE_BYTES)
+        return _decoded(data, data[:2])
     path = Path(file)
     if not path.is_file():
         raise ConfigError("There is no file {path}: name a log, or - to paste one.", path=file)
     try:
         with path.open("rb") as log:
-            log.seek(max(0, path.stat().st_size - 4 * LONGEST_TEXT))
-            return log.read().decode("utf-8", errors="replace")
+            start = log.read(2)
+            # At an even place, so that no character of two bytes is cut.
+            log.seek(max(0, path.stat().st_size - 4 * LONGEST_TEXT) // 2 * 2)
+            return _decoded(log.read(), start)
     except OSError as error:
         raise StorageError("{path} cannot be read: {reason}.", path=file, reason=error.strerror) from error
+
+
+def _decoded(data: bytes, start: bytes) -> str:
+    """The text of a log that begins with `start`; PowerShell on Windows writes UTF-16."""
+    encoding = "utf-8"
+    if start == codecs.BOM_UTF16_BE:
+        encoding = "utf-16-be"
+    elif start == codecs.BOM_UTF16_LE or _is_utf16(data):
+        encoding = "utf-16-le"
+    return data.decode(encoding, errors="replace").removeprefix("\ufeff")
+
+
+def _is_utf16(data: bytes) -> bool:
+    """Without a mark: NULs in every second place; those of a log that was emptied while open are in all."""
+    high = data[1::2].count(0)
+    return high > len(data) // 8 and high > 4 * data[::2].count(0)
 
 
 def _others(file: str, options: Sequence[str]) -> str:
