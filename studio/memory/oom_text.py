@@ -70,10 +70,21 @@ class OomReport:
     """What was read: the frames that led to it."""
 
 
-_SIZE = r"(\d+(?:\.\d+)?) ?(bytes|[KMGT]i?B)\b"
-_GPU_MESSAGE = re.compile(
-    rf"(?:(?:CUDA|HIP|XPU|MPS backend) out of memory[^\n]{{0,200}}?Tried to allocate"
-    rf"|Allocation on device [^\n]{{0,80}}\nCurrently allocated[^\n]{{0,80}}\nRequested *:) {_SIZE}"
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+"""Colours, and links of a terminal."""
+_LINE_START = re.compile(r"^(?:\[(?:rank|default)\d{1,5}\]: ?| {0,5}\d{1,5}: |│ ?){1,2}", re.MULTILINE)
+"""What torchrun, `srun --label` and a frame put before each line."""
+
+
+def _wrapped(pattern: str) -> re.Pattern[str]:
+    """As it matches where a terminal or a logger has broken the line at any space."""
+    return re.compile(pattern.replace(" ", r"(?:\s{1,40})"))
+
+
+_SIZE = r"(\d{1,20}(?:\.\d{1,20})?) ?(bytes|[KMGT]i?B)\b"
+_GPU_MESSAGE = _wrapped(
+    r"(?:(?:CUDA|HIP|XPU|MPS backend) out of memory(?s:.){0,200}?Tried to allocate"
+    r"|Allocation on device [^\n]{0,80}\nCurrently allocated[^\n]{0,80}\nRequested\s{0,20}:) " + _SIZE
 )
 """Of PyTorch's allocators; cudaMallocAsync lists its figures."""
 _FIGURES = {
@@ -100,9 +111,10 @@ _FIGURES = {
 }
 _UNALLOCATED = (rf"{_SIZE} is reserved by PyTorch but unallocated", rf"{_SIZE} cached\b")
 _HOLDER = re.compile(rf"Process (\d+) has {_SIZE} memory in use")
-_CPU_BYTES = re.compile(r"DefaultCPUAllocator: [^\n]{0,200}?tr(?:ied|ying) to allocate (\d+) bytes")
-_NUMPY_BYTES = re.compile(rf"Unable to allocate {_SIZE} for an array")
-_KILLED_RSS = re.compile(r"Killed process (\d+)[^\n]{0,300}?anon-rss:(\d+)kB")
+_GPU_INDEX = _wrapped(r"\bGPU (\d{1,5})(?:;| has)")
+_CPU_BYTES = _wrapped(r"DefaultCPUAllocator: (?s:.){0,200}?tr(?:ied|ying) to allocate (\d{1,20}) bytes")
+_NUMPY_BYTES = _wrapped(rf"Unable to allocate {_SIZE} for an array")
+_KILLED_RSS = re.compile(r"Killed process \d+[^\n]{0,300}?anon-rss:(\d{1,20})kB")
 
 _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
     (
@@ -139,11 +151,10 @@ _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
     ),
     (
         OomKind.CPU,
-        re.compile(
+        _wrapped(
             r"DefaultCPUAllocator|Unable to allocate [\d.]+ \w+ for an array|"
             r"\[Errno 12\] Cannot allocate memory|\[WinError 1455\]|error code: <1455>|std::bad_alloc|"
-            r"^(?:\w+\.)*_?(?:Array)?MemoryError\b",
-            re.MULTILINE,
+            r"(?m:^)(?:\w+\.)*_?(?:Array)?MemoryError\b"
         ),
     ),
     (
@@ -168,7 +179,7 @@ _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
 
 def read_report(text: str) -> OomReport:
     """The figures of the first message about memory in `text`; of kind UNKNOWN if there is none."""
-    text = text[-LONGEST_TEXT:]
+    text = _plain(text[-LONGEST_TEXT:])
     messages = list(_GPU_MESSAGE.finditer(text))
     if messages:
         return _gpu_report(text, messages)
@@ -179,10 +190,16 @@ def read_report(text: str) -> OomReport:
     return OomReport(OomKind.UNKNOWN)
 
 
+def _plain(text: str) -> str:
+    """Without what terminals, launchers and frames add to the lines of a program."""
+    text = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    return _LINE_START.sub("", text).replace("│", " ")
+
+
 def _gpu_report(text: str, messages: list[re.Match[str]]) -> OomReport:
     first = messages[0]
     end = messages[1].start() if len(messages) > 1 else len(text)
-    whole = text[first.start() : min(end, first.start() + _REACH)]
+    whole = " ".join(text[first.start() : min(end, first.start() + _REACH)].split())
     figures = {name: _first(patterns, whole) for name, patterns in _FIGURES.items()}
     unallocated = _first(_UNALLOCATED, whole)
     if figures["reserved_bytes"] is None and unallocated is not None:
@@ -193,8 +210,8 @@ def _gpu_report(text: str, messages: list[re.Match[str]]) -> OomReport:
         ours = _ours(holders, figures["reserved_bytes"])
         figures["process_bytes"] = ours.held_bytes if ours else None
         holders = tuple(holder for holder in holders if holder is not ours)
-    gpus = sorted({int(number) for number in re.findall(r"\bGPU (\d+)(?:;| has)", text)})
-    index = re.search(r"\b(?:GPU|Allocation on device) (\d+)", whole)
+    gpus = sorted({int(number) for number in _GPU_INDEX.findall(text)})
+    index = re.search(r"\b(?:GPU|Allocation on device) (\d{1,5})\b", whole)
     setting = re.search(r"PYTORCH_(?:[A-Z]+_)?ALLOC_CONF", whole)
     return OomReport(
         kind=OomKind.GPU,
@@ -216,7 +233,7 @@ def _other_report(kind: OomKind, text: str, found: re.Match[str]) -> OomReport:
     elif numpy := _NUMPY_BYTES.search(text):
         asked = _bytes(numpy[1], numpy[2])
     if rss := _KILLED_RSS.search(text):
-        held = int(rss[2]) * KIB
+        held = int(rss[1]) * KIB
     return OomReport(
         kind=kind,
         asked_bytes=asked,

@@ -1,11 +1,13 @@
 """Errors and logs as people paste them: what they say is read, whatever wrote them."""
 
+import textwrap
+import time
 from dataclasses import replace
 
 import pytest
 
 from studio.memory.oom import explain
-from studio.memory.oom_text import Holder, OomKind, read_report
+from studio.memory.oom_text import Holder, OomKind, OomReport, read_report
 from studio.memory.plan import Part, TrainingPlan
 from studio.memory.training import estimate_training
 from studio.registry.catalog import find_released
@@ -155,6 +157,91 @@ def test_every_wording_is_recognised_alone_and_within_a_log(text: str, kind: Oom
     log = f"epoch 1\nloss 2.1\nTraceback (most recent call last):\n  File a.py\n{text}\nSaving nothing.\n"
     assert read_report(log).kind is kind
     assert str(explain(log).sentences[0])
+
+
+def _read(text: str) -> OomReport:
+    """All but the words themselves."""
+    return replace(read_report(text), words="", trace="")
+
+
+_COLOUR, _END = "\x1b[1;36m", "\x1b[0m"
+
+
+@pytest.mark.parametrize(
+    "text", [text for texts in WORDINGS.values() for text in texts], ids=lambda value: str(value)[:40]
+)
+def test_what_terminals_and_launchers_add_changes_nothing(text: str) -> None:
+    plain = _read(text)
+    lines = text.splitlines()
+    link = f"\x1b]8;;file:///a.py\x1b\\{text}\x1b]8;;\x1b\\"
+    coloured = " ".join(f"{_COLOUR}{word}{_END}" for word in text.split(" "))
+    for written in (
+        *(f"{_COLOUR}{text}{_END}", link, coloured, text.replace("\n", "\r\n")),
+        *(
+            "\n".join(start + line for line in lines)
+            for start in ("[rank0]: ", " 3: ", "[default1]:[rank1]: ")
+        ),
+        "\n".join(f"│ {line:<80} │" for line in lines),
+    ):
+        assert _read(written) == plain
+
+
+@pytest.mark.parametrize("width", [20, 40, 61, 85])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(PYTORCH_1_3, PYTORCH_1_12, PYTORCH_1_LIMITED, PYTORCH_2_1, PYTORCH_2_6_IN_A_CONTAINER, MPS),
+        *(text for text in WORDINGS[OomKind.CPU] if "llocat" in text),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_message_that_was_broken_into_lines_keeps_its_figures(text: str, width: int) -> None:
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    for start in ("", "    ", "[rank1]: ", "│ "):
+        assert _read("\n".join(start + line for line in lines)) == _read(text)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *(
+            "\x1b[",
+            "\x1b[1",
+            "\x1b]8",
+            " ",
+            "\n",
+            "\t",
+            "1",
+            "1.",
+            "1: ",
+            "[rank1]: ",
+            "│ ",
+            "│",
+            "│\n",
+            "\r",
+        ),
+        *(
+            "CUDA out of memory ",
+            "GPU ",
+            "GPU 1",
+            "Allocation on device ",
+            "DefaultCPUAllocator: ",
+            "Killed ",
+        ),
+        *(
+            "Unable to allocate ",
+            "Killed process 1",
+            "CUDA out of memory. Tried to allocate 1",
+            "_a.",
+            "exit ",
+        ),
+    ],
+)
+def test_a_long_text_of_whatever_is_read_at_once(piece: str) -> None:
+    began = time.process_time()
+    for start in ("", "GPU ", "CUDA out of memory. Tried to allocate ", "Unable to allocate "):
+        read_report(start + piece * (400_000 // len(piece)))
+    assert time.process_time() - began < 8
 
 
 @pytest.mark.parametrize(
