@@ -12,7 +12,7 @@ from studio.cli.output import say, show, show_json
 from studio.cli.parsing import Parser, run_options
 from studio.errors import ConfigError, StorageError
 from studio.memory.oom import explain
-from studio.memory.oom_text import LONGEST_TEXT, OomKind
+from studio.memory.oom_text import LONGEST_TEXT
 from studio.memory.plan import LABEL_LENGTH
 from studio.options.checks import check_between
 from studio.services import Services
@@ -52,7 +52,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         show_json({**answer.diagnosis.to_json(), "command": answer.command})
     else:
         show(_summary(answer))
-    return 1 if answer.diagnosis.report.kind is OomKind.UNKNOWN else 0
+    return 0 if answer.diagnosis.report.kind.is_memory else 1
 
 
 def _answer(given: Any, file: str, options: Sequence[str], settings: Settings) -> OomAnswer:

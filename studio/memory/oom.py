@@ -337,6 +337,12 @@ _OTHER_KINDS: dict[OomKind, tuple[Message, ...]] = {
             "full: end other programs, set dataloader_num_workers to 0, or give the container more memory."
         ),
     ),
+    OomKind.TIME: (
+        Message(
+            "This is not about memory: the scheduler ended the job, whose time was over or whose place was "
+            "wanted. Ask for more time (--time), or resume the run."
+        ),
+    ),
     OomKind.UNKNOWN: (
         Message(
             "Nothing here says that memory ran out: paste the last lines of the log, from the line with "

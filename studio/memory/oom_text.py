@@ -30,7 +30,14 @@ class OomKind(StrEnum):
     """Processes that read audio found no shared memory."""
     KILLED = "killed"
     """The system ended a process to get memory back."""
+    TIME = "time"
+    """Not memory: the scheduler ended the job, whose time was over or whose place was wanted."""
     UNKNOWN = "unknown"
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether memory is what the text speaks of, or what bitsandbytes saves of it."""
+        return self not in (OomKind.TIME, OomKind.UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -157,11 +164,19 @@ _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
             r"(?m:^)(?:\w+\.)*_?(?:Array)?MemoryError\b"
         ),
     ),
+    # Such a job is killed, too.
+    (
+        OomKind.TIME,
+        re.compile(r"DUE TO (?:TIME LIMIT|PREEMPTION)|^State: (?:TIMEOUT|PREEMPTED)\b", re.MULTILINE),
+    ),
     (
         OomKind.KILLED,
         re.compile(
-            r"^[ \t]*Killed[ \t]*$|: +\d+ Killed\b|zsh: killed|Killed process \d+|oom-kill|OOM ?Killed|"
-            r"SIGKILL|signal: Killed|[Ss]ignal 9\b|exit ?(?:code|status|value)?\s{0,8}:?\s{0,8}(?:-9|137)\b",
+            r"^[ \t]*Killed[ \t]*$|: +\d+ Killed\b|zsh: killed|Killed process \d+|oom[-_]kill|OOM ?Killed|"
+            r"SIGKILL|signal: Killed|[Ss]ignal 9\b|\bKilled: 9\b|^\[\d{1,5}\][ +-]{1,8}\d{1,10} killed\b|"
+            r"\btasks? [\d,-]{1,99}: (?:Killed|Out Of Memory)|\bOUT_OF_ME(?:MORY\b|\+)|"
+            r"Exceeded (?:job|step) memory limit|return ?code\s{0,8}[:=]?\s{0,8}(?:-9|137)\b|"
+            r"[Ee]xit(?:ed)?(?: with)? ?(?:code|status|value)?\s{0,8}[:=(]?\s{0,8}(?:-9|137)\b",
             re.MULTILINE,
         ),
     ),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from studio.memory.oom_text import OomKind, read_report
+from studio.memory.oom_text import read_report
 from studio.memory.plan import LABEL_LENGTH
 from studio.options.training import TrainingConfig
 from studio.runs.manager import JobManager
@@ -42,4 +42,4 @@ def ran_out(jobs: JobManager, status: RunStatus) -> bool:
     """Whether a run failed, and its log speaks of memory."""
     if status.state not in (JobState.FAILED, JobState.INTERRUPTED):
         return False
-    return read_report(ended_run(jobs, status.run_id).text).kind is not OomKind.UNKNOWN
+    return read_report(ended_run(jobs, status.run_id).text).kind.is_memory

@@ -143,6 +143,24 @@ WORDINGS = {
         "subprocess died with <Signals.SIGKILL: 9>.",
         "command terminated with exit code 137",
         "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed.",
+        "srun: error: gpu01: task 0: Killed",
+        "srun: error: gpu01: tasks 0-2,5: Out Of Memory",
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=123.0.",
+        "slurmstepd: error: Exceeded job memory limit at some point.",
+        "State: OUT_OF_MEMORY (exit code 0)",
+        "123.batch  batch  lab  8  OUT_OF_ME+  0:125",
+        "[1]  + 12345 killed     python train.py",
+        "[1]    12345 killed     python train.py",
+        "./train.sh: line 3: 12345 Killed: 9  python train.py",
+        "[ERROR] [launch.py:321] python train.py exits with return code = -9",
+        "container exited with code 137",
+        "Exited (137) 3 minutes ago",
+    ],
+    OomKind.TIME: [
+        "slurmstepd: error: *** JOB 123 ON gpu01 CANCELLED AT 2026-01-02 DUE TO TIME LIMIT ***\nKilled",
+        "slurmstepd: error: *** STEP 123.0 ON gpu01 CANCELLED AT 2026-01-02T03:04:05 DUE TO PREEMPTION ***\n"
+        "srun: error: gpu01: task 0: Killed",
+        "State: TIMEOUT (exit code 0)",
     ],
 }
 
@@ -249,6 +267,7 @@ def test_a_long_text_of_whatever_is_read_at_once(piece: str) -> None:
     [
         *("", "Hello.", "ValueError: learning_rate must be positive", "memory 12.3 GiB in use, 40 % free"),
         *("He killed it; exit code 1; signal 15", "loss 1.9, out of 400 steps"),
+        *("return -9", "srun: error: gpu01: task 0: Exited with exit code 1", "return code = 0"),
     ],
 )
 def test_what_says_nothing_of_memory_is_told_so_in_one_sentence(text: str) -> None:
@@ -404,6 +423,13 @@ def test_a_kill_is_not_blamed_on_the_gpu() -> None:
     diagnosis = explain(OOM_KILLER, LORA, LARGE)
     assert diagnosis.repaired is None and diagnosis.part is None
     assert "not the GPU's" in str(diagnosis.sentences[0])
+
+
+def test_a_job_whose_time_was_over_lacked_no_memory() -> None:
+    for text in WORDINGS[OomKind.TIME]:
+        diagnosis = explain(text, LORA, LARGE)
+        assert not diagnosis.report.kind.is_memory and diagnosis.repaired is None
+        assert str(diagnosis.sentences[0]).startswith("This is not about memory")
 
 
 def test_the_answer_for_machines_has_bytes() -> None:
