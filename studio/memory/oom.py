@@ -152,7 +152,7 @@ def _repaired(report: OomReport, others: int, plan: TrainingPlan, dimensions: Mo
 
 def _sentences(report: OomReport, others: int | None, part: Part | None) -> list[Message]:
     if report.kind is not OomKind.GPU:
-        return [*_OTHER_KINDS[report.kind]]
+        return [*_OTHER_KINDS[report.kind]] if report.is_certain else [_LIKELY]
     return [_happened(report), *_who(report, others), *_where(part)]
 
 
@@ -306,6 +306,9 @@ _WANTED = {
     Part.TEMPORARIES: Message("It was most likely for temporary buffers of a layer."),
     Part.OVERHEAD: Message("It was most likely for a workspace of CUDA's libraries."),
 }
+_LIKELY = Message(
+    "cuBLAS or cuDNN could not work, most likely because they found no GPU memory for their workspace."
+)
 _OTHER_KINDS: dict[OomKind, tuple[Message, ...]] = {
     OomKind.LIBRARY: (
         Message("cuBLAS or cuDNN found no GPU memory for its workspace: this, too, is out of memory."),
@@ -341,6 +344,18 @@ _OTHER_KINDS: dict[OomKind, tuple[Message, ...]] = {
         Message(
             "This is not about memory: the scheduler ended the job, whose time was over or whose place was "
             "wanted. Ask for more time (--time), or resume the run."
+        ),
+    ),
+    OomKind.INDEX: (
+        Message(
+            "This is not about memory: a check on the GPU failed, most likely because an index was out of "
+            "range. Check that tokenizer, vocabulary and labels are those of the model."
+        ),
+    ),
+    OomKind.VERSIONS: (
+        Message(
+            "This is not about memory: two versions of cuDNN are mixed. Install PyTorch again, and take "
+            "other cuDNN libraries out of LD_LIBRARY_PATH."
         ),
     ),
     OomKind.UNKNOWN: (

@@ -32,12 +32,16 @@ class OomKind(StrEnum):
     """The system ended a process to get memory back."""
     TIME = "time"
     """Not memory: the scheduler ended the job, whose time was over or whose place was wanted."""
+    INDEX = "index"
+    """Not memory: a check within a kernel failed."""
+    VERSIONS = "versions"
+    """Not memory: two versions of cuDNN in one process."""
     UNKNOWN = "unknown"
 
     @property
     def is_memory(self) -> bool:
         """Whether memory is what the text speaks of, or what bitsandbytes saves of it."""
-        return self not in (OomKind.TIME, OomKind.UNKNOWN)
+        return self not in (OomKind.TIME, OomKind.INDEX, OomKind.VERSIONS, OomKind.UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ class OomReport:
     """Figures of a message; None where it has none."""
 
     kind: OomKind
+    is_certain: bool = True
+    """False for errors that libraries report for want of memory, but not only then."""
     asked_bytes: int | None = None
     free_bytes: int | None = None
     total_bytes: int | None = None
@@ -123,7 +129,19 @@ _CPU_BYTES = _wrapped(r"DefaultCPUAllocator: (?s:.){0,200}?tr(?:ied|ying) to all
 _NUMPY_BYTES = _wrapped(rf"Unable to allocate {_SIZE} for an array")
 _KILLED_RSS = re.compile(r"Killed process \d+[^\n]{0,300}?anon-rss:(\d{1,20})kB")
 
+_RUST_BYTES = _wrapped(r"memory allocation of (\d{1,20}) bytes failed")
+_CERTAIN = re.compile(r"_ALLOC_FAILED|AllocFailed|memory_error")
+
 _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
+    # After these two, cuBLAS and cuDNN fail as they do for want of memory.
+    (
+        OomKind.INDEX,
+        re.compile(r"device-side assert triggered|cudaErrorAssert|Assertion [^\n]{1,200}? failed"),
+    ),
+    (
+        OomKind.VERSIONS,
+        re.compile(r"cuDNN version incompatibility|CUDNN_STATUS_\w{0,40}VERSION_MISMATCH"),
+    ),
     (
         OomKind.BITSANDBYTES,
         re.compile(
@@ -137,7 +155,7 @@ _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
             r"(?:CU|HIP)BLAS_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)|"
             r"CUDNN_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED|INTERNAL_ERROR)|"
             r"Unable to find a valid cuDNN algorithm|was unable to find an engine to execute|"
-            r"CUSOLVER_STATUS_ALLOC_FAILED|CUFFT_ALLOC_FAILED"
+            r"CUSOLVER_STATUS_ALLOC_FAILED|CUFFT_ALLOC_FAILED|miopenStatusAllocFailed|rocblas_status_memory_error"
         ),
     ),
     (
@@ -146,7 +164,8 @@ _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
             r"(?:CUDA|HIP|XPU) (?:(?:driver )?error: )?out of memory|cudaErrorMemoryAllocation|"
             r"hipErrorOutOfMemory|UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY|cudaMalloc failed: out of memory|"
             r"CUDA failed with error out of memory|cuda runtime error \(2\)|CUDA_ERROR_OUT_OF_MEMORY|"
-            r"Cuda failure (?:2 )?'out of memory'|MPS backend out of memory|torch\.(?:cuda\.)?OutOfMemoryEr"
+            r"Cuda failure (?:2 )?'out of memory'|MPS backend out of memory|"
+            r"Invalid buffer size: [\d.]{1,20} [KMGT]i?B|torch\.(?:cuda\.)?OutOfMemoryEr"
         ),
     ),
     (
@@ -159,7 +178,8 @@ _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
     (
         OomKind.CPU,
         _wrapped(
-            r"DefaultCPUAllocator|Unable to allocate [\d.]+ \w+ for an array|"
+            r"DefaultCPUAllocator|memory allocation of \d{1,20} bytes failed|"
+            r"Unable to allocate [\d.]+ \w+ for an array|"
             r"\[Errno 12\] Cannot allocate memory|\[WinError 1455\]|error code: <1455>|std::bad_alloc|"
             r"(?m:^)(?:\w+\.)*_?(?:Array)?MemoryError\b"
         ),
@@ -247,10 +267,13 @@ def _other_report(kind: OomKind, text: str, found: re.Match[str]) -> OomReport:
         asked = int(cpu[1])
     elif numpy := _NUMPY_BYTES.search(text):
         asked = _bytes(numpy[1], numpy[2])
+    elif rust := _RUST_BYTES.search(text):
+        asked = int(rust[1])
     if rss := _KILLED_RSS.search(text):
         held = int(rss[1]) * KIB
     return OomReport(
         kind=kind,
+        is_certain=kind is not OomKind.LIBRARY or _CERTAIN.search(text) is not None,
         asked_bytes=asked,
         process_bytes=held,
         words=_line(text, found.start()),

@@ -94,6 +94,7 @@ WORDINGS = {
         "torch.AcceleratorError: HIP error: out of memory",
         "hipErrorOutOfMemory: out of memory",
         "RuntimeError: XPU error: out of memory",
+        "RuntimeError: Invalid buffer size: 19.53 GiB",
         "Native API failed. Native API returns: 39 (UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY)",
         "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 24.00 MiB: cudaMalloc failed: out of memory",
         "ncclUnhandledCudaError: Call to CUDA function failed. Cuda failure 2 'out of memory'",
@@ -103,6 +104,7 @@ WORDINGS = {
         "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
         "CUDA error: HIPBLAS_STATUS_ALLOC_FAILED when calling `hipblasCreate(handle)`",
         "RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        "MIOpen Error: miopenStatusAllocFailed",
         "RuntimeError: Unable to find a valid cuDNN algorithm to run convolution",
         "RuntimeError: GET was unable to find an engine to execute this computation",
     ],
@@ -123,6 +125,7 @@ WORDINGS = {
         "RuntimeError: DefaultCPUAllocator: not enough memory: you tried to allocate 8589934592 bytes.",
         "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8.00 GiB for an array with shape (1,)",
         "MemoryError",
+        "memory allocation of 8589934592 bytes failed",
         "OSError: [Errno 12] Cannot allocate memory",
         "OSError: [WinError 1455] The paging file is too small for this operation to complete.",
         "RuntimeError: Couldn't open shared file mapping: <torch_13684_4004756411_0>, error code: <1455>",
@@ -155,6 +158,16 @@ WORDINGS = {
         "[ERROR] [launch.py:321] python train.py exits with return code = -9",
         "container exited with code 137",
         "Exited (137) 3 minutes ago",
+    ],
+    OomKind.INDEX: [
+        "../aten/src/ATen/native/cuda/Indexing.cu:1292: indexSelectLargeIndex: block: [0,0,0], thread: [0,0] "
+        "Assertion `srcIndex < srcSelectDimSize` failed.\nRuntimeError: CUDA error: "
+        "CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
+        "RuntimeError: CUDA error: device-side assert triggered",
+    ],
+    OomKind.VERSIONS: [
+        "RuntimeError: cuDNN version incompatibility: PyTorch was compiled against (9, 1, 0) but found (8)",
+        "RuntimeError: cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH\nCUDNN_STATUS_NOT_INITIALIZED",
     ],
     OomKind.TIME: [
         "slurmstepd: error: *** JOB 123 ON gpu01 CANCELLED AT 2026-01-02 DUE TO TIME LIMIT ***\nKilled",
@@ -249,6 +262,7 @@ def test_a_message_that_was_broken_into_lines_keeps_its_figures(text: str, width
         *(
             "Unable to allocate ",
             "Killed process 1",
+            "Assertion ",
             "CUDA out of memory. Tried to allocate 1",
             "_a.",
             "exit ",
@@ -425,8 +439,21 @@ def test_a_kill_is_not_blamed_on_the_gpu() -> None:
     assert "not the GPU's" in str(diagnosis.sentences[0])
 
 
-def test_a_job_whose_time_was_over_lacked_no_memory() -> None:
-    for text in WORDINGS[OomKind.TIME]:
+def test_what_other_faults_cause_as_well_is_only_likely_a_lack_of_memory() -> None:
+    for text in WORDINGS[OomKind.LIBRARY]:
+        is_certain = "alloc" in text.casefold()
+        diagnosis = explain(text)
+        assert diagnosis.report.is_certain == is_certain
+        assert ("most likely" in str(diagnosis.sentences[0])) != is_certain
+
+
+def test_a_hint_in_every_error_of_cuda_is_no_failed_check() -> None:
+    text = "CUDA error: out of memory\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions."
+    assert read_report(text).kind is OomKind.GPU
+
+
+def test_other_faults_and_a_job_whose_time_was_over_lacked_no_memory() -> None:
+    for text in [*WORDINGS[OomKind.TIME], *WORDINGS[OomKind.INDEX], *WORDINGS[OomKind.VERSIONS]]:
         diagnosis = explain(text, LORA, LARGE)
         assert not diagnosis.report.kind.is_memory and diagnosis.repaired is None
         assert str(diagnosis.sentences[0]).startswith("This is not about memory")
