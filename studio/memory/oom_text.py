@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from studio.units import KIB, parse_bytes
 
@@ -235,7 +236,7 @@ def _gpu_report(text: str, messages: list[re.Match[str]]) -> OomReport:
     first = messages[0]
     end = messages[1].start() if len(messages) > 1 else len(text)
     whole = " ".join(text[first.start() : min(end, first.start() + _REACH)].split())
-    figures = {name: _first(patterns, whole) for name, patterns in _FIGURES.items()}
+    figures: dict[str, Any] = {name: _first(patterns, whole) for name, patterns in _FIGURES.items()}
     unallocated = _first(_UNALLOCATED, whole)
     if figures["reserved_bytes"] is None and unallocated is not None:
         figures["reserved_bytes"] = (figures["allocated_bytes"] or 0) + unallocated
