@@ -58,9 +58,9 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     given.source = given.source or given.train_data
     if not given.source:
         raise ConfigError("check-data needs the data: name a manifest, an audio folder or a Hub dataset.")
-    for place in (given.quarantine, given.html):
-        if place:
-            require_place(place)
+    for name in ("quarantine", "html"):
+        if place := getattr(given, name):
+            require_place(place, f"--{name}", (given.source, given.test_data))
     question = CheckQuestion(
         given.source,
         given.test_data or "",

@@ -112,12 +112,14 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     given = parser().read(arguments)
     given.max_samples = given.max_samples or None
     models, choice = names(given.models), choice_of(given)
-    if given.output_file:
-        if _ending(given) not in _ENDINGS:
-            raise ConfigError(
-                "The ending of {path} tells no format: give .json, .csv or .html.", path=given.output_file
-            )
-        require_place(given.output_file)
+    if given.output_file and _ending(given) not in _ENDINGS:
+        raise ConfigError(
+            "The ending of {path} tells no format: give .json, .csv or .html.", path=given.output_file
+        )
+    read = (given.data, given.audio_path, given.corrections, given.result)
+    for name in ("output_file", "save_corrected"):
+        if place := getattr(given, name):
+            require_place(place, f"--{name}", read)
     if given.embed_audio and _ending(given) != ".html":
         raise ConfigError("--embed_audio needs an .html file: name one with --output_file.")
     if given.save_corrected and not given.corrections:

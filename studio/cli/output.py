@@ -3,12 +3,14 @@
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from studio.errors import StorageError
-from studio.files import storage_errors
+from studio.errors import ConfigError, StorageError
+from studio.files import is_folder, storage_errors, user_path
+from studio.options.sources import LIST_ENDINGS, folder_and_splits, sources_of
 
 if TYPE_CHECKING:
     # It leads to half of the studio, which `--help` and completion do not need.
@@ -76,17 +78,41 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(line.rstrip() for line in padded)
 
 
-def require_place(path: Path) -> Path:
-    """Makes sure before long work that a file can be written at `path`.
+def require_place(path: Path, option: str = "", read: Iterable[str | Path | None] = ()) -> Path:
+    """Makes sure before long work that a file can be written at `path`, and is none of those that are `read`:
+    paths, or data as a command names them.
 
     Raises:
+        ConfigError: if `option` would replace what is read.
         StorageError: if `path` is a folder, or its folder cannot be made.
     """
     if path.is_dir():
         raise StorageError("{path} is a folder: name a file in it.", path=path)
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not path.exists()
+    for given in read:
+        sources = sources_of(given) if isinstance(given, str) else [given] if given else []
+        if not is_new and any(_is_of(path, source) for source in sources):
+            raise ConfigError(
+                "{path} is read here, and {name} would replace it: name another place.",
+                path=path,
+                name=option,
+            )
     return path
+
+
+def _is_of(path: Path, source: str | Path) -> bool:
+    """Whether a file that is there is this one, or the list of a folder of data."""
+    folder, splits = folder_and_splits(str(source))
+    place = user_path(folder)
+    with suppress(OSError):  # what may not be looked at is refused where it is read
+        if isinstance(source, Path) or not is_folder(place):
+            return path.samefile(place)
+        if path.suffix.lower() in LIST_ENDINGS and path.parent.samefile(place):
+            # Beside metadata no other list is read, unless it is named; without, every one.
+            return path.stem in ("metadata", *splits.split("+")) or not any(place.glob("metadata.*"))
+    return False
 
 
 class ProgressLine:

@@ -7,10 +7,10 @@ from typing import Any
 
 from studio.actions.plan_run import RunForecast, plan_run
 from studio.cli.follow import as_dict, follow, tell
-from studio.cli.output import ProgressLine, done, say, show, show_json
+from studio.cli.output import ProgressLine, done, require_place, say, show, show_json
 from studio.cli.parsing import PROGRAM, Parser, run_options
 from studio.errors import ConfigError
-from studio.files import user_path, write_text
+from studio.files import storage_errors, user_path, write_text
 from studio.options.arguments import options_given
 from studio.options.trainer_flags import TRAINER
 from studio.options.training import TrainingConfig
@@ -63,8 +63,9 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         show_json({"schema_version": 1, "command": command}) if given.json else show(command)
         return 0
     if given.write_slurm:
+        place = _place_of_script(Path(given.write_slurm), config)
         script = slurm_script(with_absolute_paths(config), settings.home, settings.working_dir)
-        write_text(Path(given.write_slurm), script)
+        write_text(place, script)
         done(f"Wrote {given.write_slurm}: submit it with sbatch.", given.json, file=given.write_slurm)
         return 0
     with Services.open(settings) as services:
@@ -94,6 +95,25 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
                 show(run_id)
             return 0
         return finish(services, run_id, as_json=given.json, told=told)
+
+
+def _place_of_script(path: Path, config: TrainingConfig) -> Path:
+    """Where `--write_slurm` writes: over a script for Slurm, and over nothing else.
+
+    Raises:
+        ConfigError: if there is another file.
+        StorageError: if no file can be written there.
+    """
+    read = (config.train_data, config.test_data, config.replay_data, config.augment_config_path)
+    require_place(path, "--write_slurm", read)
+    if path.exists():
+        with storage_errors(path), path.open("rb") as file:
+            start = file.read(4096)
+        if not start.startswith(b"#!") or b"#SBATCH" not in start:
+            raise ConfigError(
+                "{path} is there already, and is no script for Slurm: name a new file.", path=path
+            )
+    return path
 
 
 def _tell_plan(plan: RunForecast, *, as_json: bool) -> None:

@@ -72,11 +72,12 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     given = parser().read(arguments)
     paths = _recordings(given)
     formats = _formats(given)
+    _keep_what_is_read(given, paths, formats)
     layout = captions.CaptionLayout(given.max_line_width, given.max_line_count)
     choice = choice_of(given)
     options = options_of(given)
     if given.output_file:
-        require_place(given.output_file)
+        require_place(given.output_file, "--output_file", (*paths, given.audio_list))
     device = _device(given.device if given.use_gpu else "cpu", settings)
     with Services.open(settings, device=device) as services:
         spec = services.registry.get(given.model)
@@ -232,6 +233,16 @@ def _recordings(given: argparse.Namespace) -> list[Path]:
     if not paths:
         raise ConfigError("transcribe needs a recording: name one or more, or give --audio_list.")
     return paths
+
+
+def _keep_what_is_read(given: argparse.Namespace, paths: Sequence[Path], formats: Sequence[str]) -> None:
+    """Refuses a folder in which texts would get the name of a recording, or of the list of them."""
+    read = {path.resolve() for path in (*paths, given.audio_list) if path}
+    for stem in distinct_stems(paths).values() if given.output_dir else ():
+        for name in formats:
+            place = given.output_dir / f"{stem}.{name}"
+            if place.resolve() in read:
+                require_place(place, "--output_dir", [place])
 
 
 def _formats(given: argparse.Namespace) -> list[str]:

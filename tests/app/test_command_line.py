@@ -651,3 +651,53 @@ def test_a_command_of_whisper_finetune_s_merge_is_understood(run_studio: RunStud
     assert_refused(run_studio("export", "demo", "--lora_model=demo"), "export takes one model")
     other = run_studio("export", "--lora_model=demo", "--format", "ctranslate2", "--output_dir=models")
     assert_refused(other, "leave out --format ctranslate2, or export demo --format ctranslate2")
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        ("check-data g.csv --quarantine g.csv", "--quarantine"),
+        ("check-data demo:test,./g.csv --html sub/../g.csv", "--html"),
+        ("check-data demo:test --test_data g.csv --quarantine link.csv", "--quarantine"),
+        ("check-data . --quarantine g.csv", "--quarantine"),
+        ("evaluate --models demo --data g.csv --output_file g.csv", "--output_file"),
+        ("evaluate --models demo --data demo --corrections g.csv --output_file g.csv", "--output_file"),
+        ("evaluate --models demo --data g.csv --forms all --output_file link.csv", "--output_file"),
+        ("train --train_data demo --test_data g.csv --base_model demo --write_slurm g.csv", "--write_slurm"),
+        ("transcribe noise.wav --output_file noise.wav --overwrite", "--output_file"),
+        ("transcribe --audio_list noise.txt --output_dir .", "--output_dir"),
+    ],
+)
+def test_no_option_writes_over_what_is_read(
+    run_studio: RunStudio, tmp_path: Path, noise: Path, words: str, option: str
+) -> None:
+    (tmp_path / "g.csv").write_text("audio,text\nnoise.wav,hello\n", encoding="utf-8")
+    (tmp_path / "noise.txt").write_text("noise.wav\n", encoding="utf-8")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "link.csv").symlink_to("g.csv")
+    if " . " in words:
+        (tmp_path / "link.csv").unlink()
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    assert_refused(run_studio(*words.split()), "is read here", f"{option} would replace it")
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_result_may_lie_beside_what_is_read_and_be_written_anew(
+    run_studio: RunStudio, tmp_path: Path, noise: Path
+) -> None:
+    rows = json.dumps({"audio_path": str(noise), "text": "hello"})
+    (tmp_path / "metadata.jsonl").write_text(rows + "\n", encoding="utf-8")
+    for _ in range(2):
+        done = run_studio("check-data", ".", "--html", "report.html", "--quarantine", "bad.jsonl")
+        assert done.returncode == 0, done.stderr
+        done = run_studio("transcribe", "--audio_list", ".", "--output_file", "heard.json")
+        assert done.returncode == 0, done.stderr
+
+
+def test_only_a_script_for_slurm_is_replaced_by_one(run_studio: RunStudio, tmp_path: Path) -> None:
+    words = ("train", "--train_data", "demo", "--base_model", "demo", "--write_slurm", "job.sh")
+    for _ in range(2):
+        assert run_studio(*words).returncode == 0
+    (tmp_path / "job.sh").write_text("#!/bin/bash\necho mine\n", encoding="utf-8")
+    assert_refused(run_studio(*words), "job.sh is there already, and is no script for Slurm")
+    assert "mine" in (tmp_path / "job.sh").read_text(encoding="utf-8")
