@@ -162,14 +162,14 @@ def _with_doubts(report: DatasetReport, labels: Sequence[HeardLabel]) -> Dataset
 
 
 def _set_aside(report: DatasetReport, services: Services, quarantine: Path | None) -> Path | None:
-    """Writes the list of unusable rows, if there are any or somebody named the file."""
+    """Writes the list of unusable rows, if there are any; that of an earlier check is emptied if not."""
     if quarantine is None:
         if services.settings.visitor:  # of a Space, who could not read it there
-            return None
-        if all(problem.kind in WARNINGS for problem in report.problems):
             return None
         name = Path(report.source).stem or "data"
         mark = hashlib.sha256(report.source.encode()).hexdigest()[:8]
         quarantine = services.settings.quarantine / f"{name[:60]}-{mark}.jsonl"
-    write_quarantine(report.problems, quarantine)
-    return quarantine
+    is_clean = all(problem.kind in WARNINGS for problem in report.problems)
+    if not is_clean or quarantine.is_file():
+        write_quarantine(report.problems, quarantine)
+    return None if is_clean else quarantine

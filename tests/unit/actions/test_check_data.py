@@ -59,6 +59,22 @@ def test_bad_rows_are_set_aside_in_the_studios_folder(services: Services, data: 
     assert (answer.report.rows, answer.report.good_rows) == (12, 11)
 
 
+@pytest.mark.parametrize("is_named", [True, False])
+def test_without_bad_rows_no_list_of_them_is_made_and_an_earlier_one_is_emptied(
+    services: Services, data: Path, tmp_path: Path, is_named: bool
+) -> None:
+    named = tmp_path / "bad.jsonl" if is_named else None
+    earlier = check(CheckQuestion(str(data)), services, quarantine=named).quarantine
+    assert earlier is not None and earlier.read_text(encoding="utf-8")
+    good = [line for line in data.read_text(encoding="utf-8").splitlines(True) if "gone.wav" not in line]
+    data.write_text("".join(good), encoding="utf-8")
+    assert check(CheckQuestion(str(data)), services, quarantine=named).quarantine is None
+    assert earlier.read_text(encoding="utf-8") == ""
+    other = tmp_path / "other.jsonl"
+    assert check(CheckQuestion(str(data)), services, quarantine=other).quarantine is None
+    assert not other.exists()
+
+
 def test_for_a_visitor_of_a_space_nothing_is_set_aside(services: Services, data: Path) -> None:
     own = replace(services, settings=replace(services.settings, visitor="one"))
     answer = check(CheckQuestion(str(data)), own)
