@@ -18,6 +18,8 @@ GpuKind = Literal["consumer", "workstation", "datacenter"]
 Verdict = Literal["fits", "tight", "does_not_fit"]
 
 LARGEST_MEMORY_GIB = 100_000
+_MOST_BARE_GIB = 1000
+"""A larger number without a unit is one of MiB, as drivers and Slurm print them."""
 _DESKTOP_BYTES = GIB // 2
 """What a screen and its programs hold on a card that drives one."""
 
@@ -169,7 +171,7 @@ def card(text: str, memory_gib: float = 0) -> Gpu | None:
     if named is not None:
         return named
     try:
-        return card("", parse_bytes(text) / GIB)
+        size = parse_bytes(text)
     except ConfigError:
         if called := _called(text):
             sizes = dict.fromkeys(f"{gpu.memory_bytes / GIB:.0f}" for gpu, _ in called)
@@ -188,6 +190,19 @@ def card(text: str, memory_gib: float = 0) -> Gpu | None:
             text=text,
             names=", ".join(get_close_matches(text, names, n=3, cutoff=0.3) or names[:3]),
         ) from None
+    if not size:
+        raise ConfigError(
+            "{text!r} is no memory of a GPU: give its name, or its memory, such as 24GiB.",
+            name="gpu",
+            text=text,
+        )
+    if text.strip()[-1].isdigit() and size > _MOST_BARE_GIB * GIB:
+        raise ConfigError(
+            "{size} GiB is more than any GPU has: write {size}MiB if that is meant.",
+            name="gpu",
+            size=text.strip(),
+        )
+    return card("", size / GIB)
 
 
 def usable_bytes(gpu: Gpu) -> int:

@@ -87,6 +87,21 @@ def test_a_size_that_no_such_card_has_is_refused_with_those_that_there_are(name:
         card(name)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("0", "'0' is no memory of a GPU"), (" 0 GiB", "is no memory"), ("24576", "write 24576MiB if that is")],
+)
+def test_a_size_that_no_card_can_have_is_refused(text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        card(text)
+
+
+def test_a_size_is_taken_in_its_unit_and_a_bare_one_in_gib() -> None:
+    for text in ("24", "24GiB", "24576MiB", "24576 mib"):
+        found = card(text)
+        assert found is not None and found.memory_bytes == 24 * GIB
+
+
 def test_every_row_answers_to_its_own_name() -> None:
     assert [find_gpu(gpu.name) for gpu in GPUS] == list(GPUS)
 
