@@ -20,6 +20,8 @@ _BYTE_UNITS = {
     "kib": KIB,
     "mib": MIB,
     "gib": GIB,
+    "m": MIB,
+    "g": GIB,
     "tib": 1024**4,
 }
 
@@ -38,7 +40,7 @@ def format_bytes(size_bytes: float) -> str:
 
 
 def parse_bytes(text: str) -> int:
-    """`24`, `24 GB`, `22.5GiB` → bytes; a bare number is GiB, as on the box of a GPU.
+    """`24`, `24 GB`, `22.5GiB`, `24G` → bytes; a bare number is GiB, as on the box of a GPU, and so is `G`.
 
     Raises:
         ConfigError: if it is not a size.

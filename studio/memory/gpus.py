@@ -20,6 +20,8 @@ Verdict = Literal["fits", "tight", "does_not_fit"]
 LARGEST_MEMORY_GIB = 100_000
 _MOST_BARE_GIB = 1000
 """A larger number without a unit is one of MiB, as drivers and Slurm print them."""
+_SEVERAL = re.compile(r"\s*(\d+)\s*[x×*]\s*(.+)|\s*(.+?)\s*[x×*]\s*(\d+)\s*", re.IGNORECASE)
+"""`2x A100` and `A100 x2`."""
 _DESKTOP_BYTES = GIB // 2
 """What a screen and its programs hold on a card that drives one."""
 
@@ -93,8 +95,10 @@ GPUS: tuple[Gpu, ...] = (
     _gpu("A100 40 GB", 40960, "datacenter", "Ampere"),
     _gpu("A100 80 GB", 81920, "datacenter", "Ampere"),
     _gpu("L4", 23034, "datacenter", "Ada"),
+    _gpu("L40", 46068, "datacenter", "Ada"),
     _gpu("L40S", 46068, "datacenter", "Ada"),
     _gpu("H100 80 GB", 81559, "datacenter", "Hopper"),
+    _gpu("H100 NVL", 95830, "datacenter", "Hopper"),
     _gpu("H200", 143771, "datacenter", "Hopper"),
     _gpu("B200", 183359, "datacenter", "Blackwell"),
     _gpu("MI300X", 196592, "datacenter", "CDNA 3"),
@@ -173,6 +177,7 @@ def card(text: str, memory_gib: float = 0) -> Gpu | None:
     try:
         size = parse_bytes(text)
     except ConfigError:
+        _refuse_several(text)
         if called := _called(text):
             sizes = dict.fromkeys(f"{gpu.memory_bytes / GIB:.0f}" for gpu, _ in called)
             raise ConfigError(
@@ -203,6 +208,23 @@ def card(text: str, memory_gib: float = 0) -> Gpu | None:
             size=text.strip(),
         )
     return card("", size / GIB)
+
+
+def _refuse_several(text: str) -> None:
+    """Says so where `text` names a card and how many there are of it."""
+    if not (several := _SEVERAL.fullmatch(text)):
+        return
+    try:
+        one = card(several[2] or several[3])
+    except ConfigError:
+        return
+    raise ConfigError(
+        "{text!r} is several cards: name one, {card}, and for a run give num_processes {count}.",
+        name="gpu",
+        text=text,
+        card=one.name if one else "",
+        count=several[1] or several[4],
+    ) from None
 
 
 def usable_bytes(gpu: Gpu) -> int:

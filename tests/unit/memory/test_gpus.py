@@ -61,6 +61,7 @@ def test_every_gpu_is_in_the_table_once() -> None:
         *(("RTX PRO 6000", "RTX PRO 6000 Blackwell"), ("RTX 6000 Ada Generation", "RTX 6000 Ada")),
         ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "RTX PRO 6000 Blackwell"),
         ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000 Blackwell"),
+        *(("H100 NVL", "H100 NVL"), ("NVIDIA H100 NVL 94GB", "H100 NVL"), ("L40 48GB", "L40")),
         *(("A6000 48 GB", "RTX A6000"), ("H200 141GB", "H200")),
         *(("A10 24GB", "A10"), ("L40S-48GB", "L40S"), ("RTX 3080 16GB", None), ("A100 60GB", None)),
         *(("4060 Ti", "GeForce RTX 4060 Ti 8 GB"), ("RTX 4060", "GeForce RTX 4060"), ("A10", "A10")),
@@ -96,8 +97,22 @@ def test_a_size_that_no_card_can_have_is_refused(text: str, said: str) -> None:
         card(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        *(("2x A100", "name one, A100 40 GB, .* num_processes 2"), ("A100 x4", "num_processes 4")),
+        *(("2×4090", "GeForce RTX 4090"), ("2 x 24GiB", "name one, 24 GiB")),
+    ],
+)
+def test_several_cards_are_refused_with_how_to_say_it(text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        card(text)
+    with pytest.raises(ConfigError, match="There is no GPU"):
+        card("2x Voodoo")
+
+
 def test_a_size_is_taken_in_its_unit_and_a_bare_one_in_gib() -> None:
-    for text in ("24", "24GiB", "24576MiB", "24576 mib"):
+    for text in ("24", "24GiB", "24576MiB", "24576 mib", "24G", "24 g"):
         found = card(text)
         assert found is not None and found.memory_bytes == 24 * GIB
 
