@@ -27,7 +27,7 @@ from studio.transcription.engine import EngineChoice, Progress, TranscribeOption
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.ranks import gather
 from studio.transcription.results import ResultsFile, asked_mark
-from studio.transcription.transcription_jobs import distinct_stems, recordings_named, transcribe_many
+from studio.transcription.transcription_jobs import recordings_named, transcribe_many
 from studio.units import duration_message
 
 _LAYOUT = captions.DEFAULT_LAYOUT
@@ -174,7 +174,6 @@ class _Report:
         self._given = given
         self.paths = results.todo
         self._formats = formats
-        self._stems = distinct_stems(results.paths)
         self._done = 0
         self._heard: Progress | None = None
 
@@ -216,12 +215,12 @@ class _Report:
 
     def _give(self, path: Path, found: Transcript, *, is_new: bool = True) -> None:
         if self._given.output_dir:
-            folder, stem = self._given.output_dir, self._stems[path]
+            folder, stem = self._given.output_dir, self.results.stems[path]
             for name in self._formats:
                 if is_new or not (folder / f"{stem}.{name}").exists():
                     say(f"Wrote {captions.write(found, name, folder, stem, self._layout)}")
         elif not self._given.json:
-            if len(self._stems) > 1:
+            if len(self.results.paths) > 1:
                 show(f"# {path}")
             show(captions.render(found, self._formats[0], self._layout).rstrip("\n"))
 

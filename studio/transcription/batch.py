@@ -17,7 +17,6 @@ from studio.files import storage_errors
 from studio.transcription.captions import FORMATS, CaptionLayout, render
 from studio.transcription.engine import EngineChoice, TranscribeOptions, Transcript
 from studio.transcription.results import ResultsFile, asked_mark
-from studio.transcription.transcription_jobs import distinct_stems
 
 KEPT_SECONDS = 7 * 24 * 3600.0
 """Results of a list that was broken off wait so long for somebody to go on with it."""
@@ -102,14 +101,13 @@ class Batch:
 
     def captions(self, layout: CaptionLayout) -> bytes:
         """A zip with a folder a format, and in it a file a recording."""
-        stems = distinct_stems(self.paths)
         whole = io.BytesIO()
         with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
             for row in self.rows:
                 if row["error"]:
                     continue
                 transcript = Transcript.from_json(row)
-                stem = stems[Path(row["audio_path"])]
+                stem = self._results.stems[Path(row["audio_path"])]
                 for ending in FORMATS:
                     archive.writestr(f"{ending}/{stem}.{ending}", render(transcript, ending, layout))
         return whole.getvalue()

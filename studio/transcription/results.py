@@ -9,13 +9,17 @@ from typing import Any
 
 from studio.errors import ConfigError
 from studio.files import read_json, write_json
+from studio.transcription.captions import safe_stem
 from studio.transcription.engine import EngineChoice, TranscribeOptions, Transcript
 from studio.transcription.ranks import share_of
+from studio.transcription.transcription_jobs import distinct_stems
 
 _SAVED_EVERY_SECONDS = 5.0
 """A long list is written out so often: that much at most is lost if the power goes."""
 _MADE_OF = "made_of"
 """Of a row in the file: what was asked, and what the recording's file was then."""
+_STEM = "stem"
+"""Of a row in the file: what the files made of the recording are called, without their endings."""
 
 
 def asked_mark(options: TranscribeOptions, choice: EngineChoice) -> str:
@@ -67,6 +71,7 @@ class ResultsFile:
         self.differing = 0
         """Recordings that are there, and are done again all the same: of another question, or changed."""
         self._saved_at = time.monotonic()
+        found: list[dict[str, Any]] = []
         if path is not None and not overwrite:
             wanted = {str(each) for each in paths}
             files = [file for file in (path, *self._parts()) if file.is_file()]
@@ -80,6 +85,13 @@ class ResultsFile:
             ]
             self._rows = {row["audio_path"]: row for row in same}
             self.differing = len({row["audio_path"] for row in heard} - self._rows.keys())
+        # Recordings that are new must not get the names of those that were there: files would be lost. Rows
+        # of earlier versions tell no names: those came from the order of the list, which is that of the rows.
+        known = [Path(row["audio_path"]) for row in found]
+        self.stems = distinct_stems([*known, *self._paths], _stems_in(found))
+        """Names for files made of the recordings, each its own: a recording keeps its name."""
+        for rows in (self._rows, self._others):
+            rows.update({name: {**row, _STEM: self.stems[Path(name)]} for name, row in rows.items()})
 
     @property
     def paths(self) -> list[Path]:
@@ -100,7 +112,9 @@ class ResultsFile:
     def add(self, row: dict[str, Any]) -> None:
         """Keeps a row, and now and then writes the file, or this process's part of it."""
         if self._path is not None:
-            row = {**row, _MADE_OF: {"asked": self._asked, **_file_mark(Path(row["audio_path"]))}}
+            path = Path(row["audio_path"])
+            made_of = {"asked": self._asked, **_file_mark(path)}
+            row = {**row, _MADE_OF: made_of, _STEM: self.stems[path]}
         self._rows[row["audio_path"]] = row
         if time.monotonic() - self._saved_at > _SAVED_EVERY_SECONDS:
             self.save()
@@ -165,6 +179,16 @@ def _read(path: Path) -> list[dict[str, Any]]:
             path=path,
         )
     return rows
+
+
+def _stems_in(rows: Sequence[Mapping[str, Any]]) -> dict[Path, str]:
+    """The recordings' names that rows tell; not those that can be none, or are another recording's."""
+    named: dict[str, tuple[Path, str]] = {}
+    for row in rows:
+        stem = row.get(_STEM)
+        if isinstance(stem, str) and safe_stem(stem) == stem:
+            named.setdefault(stem.casefold(), (Path(row["audio_path"]), stem))
+    return dict(named.values())
 
 
 def _is_whole(row: Mapping[str, Any]) -> bool:

@@ -1,6 +1,6 @@
 """Many recordings with one loaded model, short ones together; one that fails does not stop the rest."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -179,13 +179,13 @@ def _listed(path: Path) -> list[Path]:
     return [name if name.exists() else path.parent / name for name in named]
 
 
-def distinct_stems(paths: Sequence[Path]) -> dict[Path, str]:
+def distinct_stems(paths: Sequence[Path], kept: Mapping[Path, str] | None = None) -> dict[Path, str]:
     """Names for files made of recordings (see `safe_stem`): numbered where several would have the same one,
-    also where upper and lower case are one.
+    also where upper and lower case are one. Those of `kept` stay, and are nobody else's.
     """
-    stems: dict[Path, str] = {}
-    last: dict[str, int] = {}
-    for path in dict.fromkeys(paths):
+    stems = dict(kept or {})
+    last = dict.fromkeys((name.casefold() for name in stems.values()), 1)
+    for path in dict.fromkeys(path for path in paths if path not in stems):
         stem = name = safe_stem(path.stem)
         while name.casefold() in last:
             number = last[stem.casefold()] = last[stem.casefold()] + 1

@@ -153,3 +153,21 @@ def test_what_was_done_before_is_shown_and_written_in_the_format_that_is_asked_f
     assert transcribe.run([str(clip), str(silence), *given], settings) == 0
     assert "-->" in (folder / "kitchen-light.srt").read_text(encoding="utf-8")
     assert (folder / "silence.srt").read_text(encoding="utf-8") == "mended by hand"
+
+
+def test_a_recording_that_is_added_takes_no_captions_from_one_of_the_same_name(
+    settings: Settings, demo_speech: Path, tmp_path: Path
+) -> None:
+    clips, folder = tmp_path / "clips", tmp_path / "captions"
+    given = ("--num_beams", "1", "--output_dir", str(folder), "--output_file", str(tmp_path / "r.json"))
+
+    def texts_with(month: str, sample: str) -> dict[str, str]:
+        (clips / month).mkdir(parents=True)
+        shutil.copy(demo_speech / "samples" / f"{sample}.flac", clips / month / "x.flac")
+        assert transcribe.run([str(clips), *given], settings) == 0
+        return {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+
+    first = texts_with("2024-01", "kitchen-light")
+    assert "kitchen light" in first["x.txt"]
+    both = texts_with("2023-12", "silence")
+    assert both.keys() == {"x.txt", "x-2.txt"} and both["x.txt"] == first["x.txt"] != both["x-2.txt"]

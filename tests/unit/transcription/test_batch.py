@@ -112,6 +112,12 @@ def test_files_made_of_recordings_of_one_name_are_numbered(names: list[str], ste
     assert list(distinct_stems([Path(f"{name}.wav") for name in names]).values()) == stems
 
 
+def test_a_name_that_is_kept_is_nobody_elses() -> None:
+    kept = {Path("b/x.wav"): "x", Path("c/x.wav"): "X-2"}
+    stems = distinct_stems([Path(f"{name}.wav") for name in ("a/x", "b/x", "c/x", "d/x")], kept)
+    assert stems == {**kept, Path("a/x.wav"): "x-3", Path("d/x.wav"): "x-4"}
+
+
 def test_what_a_batch_is_told_is_kept_in_the_order_of_the_recordings(tmp_path: Path) -> None:
     paths = [tmp_path / "a.wav", tmp_path / "b.wav"]
     batch = Batch(paths, ASKED, tmp_path / "kept")

@@ -73,6 +73,27 @@ def test_what_was_asked_otherwise_or_has_changed_is_done_again_and_earlier_rows_
     assert again("anything").todo == []
 
 
+def test_a_recording_keeps_its_name_and_a_new_one_gets_another(tmp_path: Path) -> None:
+    place, paths = tmp_path / "results.json", [Path(f"{folder}/x.wav") for folder in "bca"]
+
+    def stems(paths: list[Path]) -> list[str]:
+        results = ResultsFile(place, paths, "demo", overwrite=False)
+        for path in results.todo:
+            results.add(row(str(path)))
+        results.save()
+        return [results.stems[path] for path in paths]
+
+    assert stems(paths[:2]) == ["x", "x-2"]
+    assert stems(sorted(paths)) == ["x-3", "x", "x-2"]
+    assert stems(paths[1:2]) == ["x-2"], "what is not asked for this time keeps its name, too"
+    assert stems([Path("d/x.wav")]) == ["x-4"]
+    # Of an earlier version, which numbered them by their order; and by somebody who would write elsewhere.
+    for stem in (None, "../x"):
+        place.write_text(json.dumps([{**row(str(path)), "stem": stem} for path in paths[:2]]))
+        assert stems(sorted(paths)) == ["x-3", "x", "x-2"]
+        assert [each["stem"] for each in json.loads(place.read_text())] == ["x-3", "x", "x-2"]
+
+
 @pytest.mark.parametrize("text", ['{"settings": 1}', "[" * 3000])
 def test_a_file_that_holds_something_else_is_not_overwritten(tmp_path: Path, text: str) -> None:
     place = tmp_path / "results.json"
