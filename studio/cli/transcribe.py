@@ -27,7 +27,7 @@ from studio.transcription.engine import EngineChoice, Progress, TranscribeOption
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.ranks import gather
 from studio.transcription.results import ResultsFile, asked_mark
-from studio.transcription.transcription_jobs import recordings_named, transcribe_many
+from studio.transcription.transcription_jobs import distinct_stems, recordings_named, transcribe_many
 from studio.units import duration_message
 
 _LAYOUT = captions.DEFAULT_LAYOUT
