@@ -17,12 +17,25 @@ OnProgress = Callable[[int, int], None]
 """Told bytes done and bytes in all."""
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_ADDRESS = re.compile(
+    r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/(?!datasets/|spaces/)"
+    rf"({HUB_ID.pattern})(?:/tree/main)?/?(?:[?#].*)?"
+)
 _WANTED = ["*.json", "*.txt", "model.safetensors", "model-*.safetensors", "adapter_model.safetensors"]
 _EXPORT = "model.bin"
 """Of CTranslate2; where there are safetensors, a pickle may be called so."""
 _UNWANTED = ["*/*"]
 """Subfolders hold the same weights for other libraries."""
 _ANSWER_SECONDS = 5.0
+
+
+def id_of_address(name: str) -> str:
+    """`https://huggingface.co/openai/whisper-tiny/tree/main` → `openai/whisper-tiny`; of anything else "".
+
+    Of a branch other than main it is "", too: that is not what would be fetched.
+    """
+    found = _ADDRESS.fullmatch(name.strip())
+    return found[1] if found else ""
 
 
 def cached_snapshots(hf_cache: Path) -> dict[str, Path]:

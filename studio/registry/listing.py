@@ -13,7 +13,7 @@ from studio.errors import ConfigError, ModelBrokenError, ModelNotFoundError, Stu
 from studio.files import is_folder, is_listed, user_path
 from studio.messages import Message
 from studio.registry.catalog import RELEASED, find_released
-from studio.registry.hub import HUB_ID, cached_snapshots
+from studio.registry.hub import HUB_ID, cached_snapshots, id_of_address
 from studio.registry.languages import LANGUAGES
 from studio.registry.spec import CARD_FILE, ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.registry.tensors import read_json_object
@@ -224,7 +224,8 @@ class Listing:
         return {spec.id: self._with_base(spec, rows) for spec in rows.values()}
 
     def find(self, name: str, rows: Rows) -> ModelSpec | None:
-        """The row of an id, alias, folder or Hub id; None if the name means nothing."""
+        """The row of an id, alias, folder, Hub id or its address; None if the name means nothing."""
+        name = id_of_address(name) or name
         if name in rows:
             return rows[name]
         released = find_released(name)
@@ -237,7 +238,7 @@ class Listing:
             return found
         if HUB_ID.fullmatch(name):
             return ModelSpec(id=name, kind=ModelKind.BASE, source=ModelSource.RELEASED, title=name)
-        return None
+        return self.find(name.rstrip("/"), rows) if name.endswith("/") else None
 
     def _at(self, path: Path, rows: Rows) -> ModelSpec | None:
         for spec in rows.values():

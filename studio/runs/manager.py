@@ -25,6 +25,7 @@ from studio.memory.gpus import detected_gpus
 from studio.options.arguments import config_to_dict
 from studio.options.sources import DEMO, folder_and_splits, sources_of
 from studio.options.training import FIELDS, TrainingConfig
+from studio.registry.hub import id_of_address
 from studio.registry.store import ModelRegistry
 from studio.runs import process
 from studio.runs.confinement import require_confined
@@ -420,7 +421,10 @@ class JobManager:
         raise RunError("There are too many runs named {name!r}: delete some.", name=stem)
 
     def _full_name(self, model: str) -> str:
-        """The path of a model that is a folder in the working directory; any other one's name, as it is."""
+        """The path of a model that is a folder in the working directory, the id of one that is given by its
+        address on the Hub; any other one's name, as it is.
+        """
+        model = id_of_address(model) or model
         found = self._registry.get(model).id if model else ""
         return found if Path(found).is_absolute() and not Path(model).is_absolute() else model
 

@@ -596,3 +596,29 @@ def test_a_model_that_brings_code_is_loaded_and_none_of_it_runs(demo_model: Path
         assert engine.languages
     cache.close()
     assert not (tmp_path / "it ran").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "https://huggingface.co/openai/whisper-large-v3-turbo",
+        "https://huggingface.co/openai/whisper-large-v3-turbo/",
+        "https://huggingface.co/openai/whisper-large-v3-turbo/tree/main",
+        "huggingface.co/openai/whisper-large-v3-turbo?library=transformers",
+        "http://www.hf.co/openai/whisper-large-v3-turbo",
+        "hf.co/openai/whisper-large-v3-turbo#usage",
+        "openai/whisper-large-v3-turbo/",
+    ],
+)
+def test_a_model_is_known_by_its_address_on_the_hub(registry: ModelRegistry, name: str) -> None:
+    assert registry.get(name).id == "openai/whisper-large-v3-turbo"
+
+
+def test_other_addresses_are_no_models(registry: ModelRegistry) -> None:
+    assert registry.get("https://huggingface.co/somebody/new-one").id == "somebody/new-one"
+    for name in ("datasets/a/b", "spaces/a/b", "openai", "openai/whisper-tiny/tree/other"):
+        assert not registry.has(f"https://huggingface.co/{name}")
+    for name in ("/no-such-folder/", "https://example.org/openai/whisper-tiny"):
+        assert not registry.has(name)
+    folder = make_whisper(registry.models / "mine")
+    assert registry.get(f"{folder}/").id == registry.get("mine/").id == "mine"
