@@ -52,6 +52,11 @@ def is_unicode(text: str) -> bool:
     return re.search(r"[\ud800-\udfff]", text) is None
 
 
+def in_unicode(text: object) -> str:
+    """`text` as it can be written in UTF-8: what is no Unicode in it is escaped."""
+    return str(text).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def is_listed(name: str) -> bool:
     """Whether a file or folder of this name is shown: it is not hidden, and can be written."""
     return not name.startswith(".") and is_unicode(name)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.errors import AudioError
+from studio.files import in_unicode, is_unicode
 
 BLOCK_SECONDS = 10.0
 """How much is decoded at a time."""
@@ -133,6 +134,11 @@ def _require_rate(path: Path, rate: int) -> None:
 
 
 def _check_file(path: Path) -> None:
+    if not is_unicode(str(path)):  # neither libsndfile nor FFmpeg is given it, nor is it written to a file
+        raise AudioError(
+            "{path} cannot be read: its name or that of its folder is not UTF-8. Rename it.",
+            path=in_unicode(path),
+        )
     try:
         status = path.stat()
     except PermissionError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.errors import ConfigError
-from studio.files import read_json, write_json
+from studio.files import in_unicode, read_json, write_json
 from studio.transcription.captions import safe_stem
 from studio.transcription.engine import EngineChoice, TranscribeOptions, Transcript
 from studio.transcription.ranks import share_of
@@ -73,7 +73,7 @@ class ResultsFile:
         self._saved_at = time.monotonic()
         found: list[dict[str, Any]] = []
         if path is not None and not overwrite:
-            wanted = {str(each) for each in paths}
+            wanted = {in_unicode(each) for each in paths}
             files = [file for file in (path, *self._parts()) if file.is_file()]
             found = [row for file in files for row in _read(file)]
             self._others = {row["audio_path"]: row for row in found if row["audio_path"] not in wanted}
@@ -87,8 +87,8 @@ class ResultsFile:
             self.differing = len({row["audio_path"] for row in heard} - self._rows.keys())
         # Recordings that are new must not get the names of those that were there: files would be lost. Rows
         # of earlier versions tell no names: those came from the order of the list, which is that of the rows.
-        known = [Path(row["audio_path"]) for row in found]
-        self.stems = distinct_stems([*known, *self._paths], _stems_in(found))
+        named = [*(row["audio_path"] for row in found), *map(in_unicode, self._paths)]
+        self.stems = distinct_stems(list(map(Path, named)), _stems_in(found))
         """Names for files made of the recordings, each its own: a recording keeps its name."""
         for rows in (self._rows, self._others):
             rows.update({name: {**row, _STEM: self.stems[Path(name)]} for name, row in rows.items()})
@@ -102,12 +102,13 @@ class ResultsFile:
     def todo(self) -> list[Path]:
         """Recordings of this process that have no row."""
         share = share_of(self._paths, self._rank, self._world_size)
-        return [path for path in share if str(path) not in self._rows]
+        return [path for path in share if in_unicode(path) not in self._rows]
 
     @property
     def rows(self) -> list[dict[str, Any]]:
         """All rows so far."""
-        return [self._rows[str(path)] for path in self._paths if str(path) in self._rows]
+        names = map(in_unicode, self._paths)
+        return [self._rows[name] for name in names if name in self._rows]
 
     def add(self, row: dict[str, Any]) -> None:
         """Keeps a row, and now and then writes the file, or this process's part of it."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from studio.dataset.audio import SOUND_FILES, audio_duration, read_audio
 from studio.errors import ConfigError, DataError, StudioError
-from studio.files import files_below, is_folder, user_path
+from studio.files import files_below, in_unicode, is_folder, user_path
 from studio.transcription.captions import safe_stem
 from studio.transcription.engine import (
     SCHEMA_VERSION,
@@ -127,7 +127,7 @@ def failed_row(path: Path, model_id: str, error: StudioError) -> dict[str, Any]:
     """The row of a recording that could not be transcribed, with the reason as a sentence."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "audio_path": str(path),
+        "audio_path": in_unicode(path),
         "text": "",
         "language": "",
         "language_probabilities": {},

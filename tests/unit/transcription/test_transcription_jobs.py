@@ -1,5 +1,8 @@
 """Lists of recordings."""
 
+import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +11,7 @@ import pytest
 from studio.errors import ConfigError, DataError
 from studio.transcription.engine import TranscribeOptions, Transcript
 from studio.transcription.model_cache import ModelCache
+from studio.transcription.results import ResultsFile
 from studio.transcription.transcription_jobs import transcribe_many
 from tests.unit.transcription.small_models import Sample
 
@@ -31,6 +35,27 @@ def test_a_file_that_cannot_be_used_has_an_error_and_stops_nothing(
     assert rows[0].keys() == rows[1].keys()
     assert [row for row, _ in told] == rows
     assert isinstance(told[0][1], DataError) and isinstance(told[1][1], Transcript)
+
+
+def test_a_name_that_is_not_utf_8_is_refused_can_be_written_and_stops_nothing(
+    engines: ModelCache, command: Sample, tmp_path: Path
+) -> None:
+    odd, place = tmp_path / os.fsdecode(b"caf\xe9.flac"), tmp_path / "results.json"
+    try:
+        shutil.copy(command.path, odd)
+    except OSError:
+        pytest.skip("this disk takes no such name")
+    for _ in range(2):  # it is done again, and has one row all the same
+        results = ResultsFile(place, [odd, command.path], "demo", overwrite=False)
+        assert odd in results.todo
+        for row in transcribe_many(engines, "demo", results.todo, PLAIN):
+            results.add(row)
+        results.save()
+        rows = json.loads(place.read_text(encoding="utf-8"))
+        assert [row["text"] for row in rows] == ["", command.text] and rows == results.rows
+        assert rows[0]["error"].endswith(
+            "caf\\udce9.flac cannot be read: its name or that of its folder is not UTF-8. Rename it."
+        )
 
 
 def test_a_stop_gives_the_rows_so_far(engines: ModelCache, command: Sample) -> None:
