@@ -15,6 +15,7 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.errors import StudioError
+from studio.files import in_unicode
 from studio.messages import Message
 from studio.reports.markup import Html
 from studio.reports.pieces import note
@@ -171,5 +172,5 @@ def _locale(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 
 def _public(message: Message, locale: str) -> str:
     """In the visitor's language, as it can be sent; on a Space nobody is told where something lies."""
-    text = said(message, locale).encode("utf-8", "backslashreplace").decode("utf-8")
+    text = in_unicode(said(message, locale))
     return without_places(text) if Settings.from_env().on_spaces else text
