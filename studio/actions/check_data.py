@@ -16,6 +16,7 @@ from studio.dataset.sequences import chosen
 from studio.errors import ConfigError
 from studio.evaluation.normalize import normalization_examples
 from studio.evaluation.suspicious import HeardLabel, hear_labels
+from studio.files import storage_errors
 from studio.options.training import TrainingConfig
 from studio.services import Services
 from studio.training.data.label_lengths import characters_of_labels, tokens_of_labels
@@ -170,6 +171,14 @@ def _set_aside(report: DatasetReport, services: Services, quarantine: Path | Non
         mark = hashlib.sha256(report.source.encode()).hexdigest()[:8]
         quarantine = services.settings.quarantine / f"{name[:60]}-{mark}.jsonl"
     is_clean = all(problem.kind in WARNINGS for problem in report.problems)
-    if not is_clean or quarantine.is_file():
+    if not is_clean or _is_earlier(quarantine):
         write_quarantine(report.problems, quarantine)
     return None if is_clean else quarantine
+
+
+def _is_earlier(path: Path) -> bool:
+    """Whether a file is the list of an earlier check: nobody else's is emptied."""
+    if not path.is_file():
+        return False
+    with storage_errors(path), path.open("rb") as file:
+        return file.read(8) == b'{"line":'

@@ -73,6 +73,9 @@ def test_without_bad_rows_no_list_of_them_is_made_and_an_earlier_one_is_emptied(
     other = tmp_path / "other.jsonl"
     assert check(CheckQuestion(str(data)), services, quarantine=other).quarantine is None
     assert not other.exists()
+    other.write_text("notes", encoding="utf-8")
+    check(CheckQuestion(str(data)), services, quarantine=other)
+    assert other.read_text(encoding="utf-8") == "notes", "of somebody else"
 
 
 def test_for_a_visitor_of_a_space_nothing_is_set_aside(services: Services, data: Path) -> None:
