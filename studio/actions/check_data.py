@@ -84,9 +84,11 @@ def check(
 
     Raises:
         ManifestError, HubUnreachableError: if the data cannot be read.
-        ConfigError, ModelError: if the model is unknown or cannot be used.
+        ConfigError, ModelError: if the model is unknown or cannot be used, or the quarantine is another file.
         StorageError: if the quarantine cannot be written.
     """
+    if quarantine is not None:
+        _require_own_list(quarantine)
     common: dict[str, Any] = {
         "max_rows": question.max_rows,
         "local_files_only": question.local_files_only,
@@ -171,14 +173,20 @@ def _set_aside(report: DatasetReport, services: Services, quarantine: Path | Non
         mark = hashlib.sha256(report.source.encode()).hexdigest()[:8]
         quarantine = services.settings.quarantine / f"{name[:60]}-{mark}.jsonl"
     is_clean = all(problem.kind in WARNINGS for problem in report.problems)
-    if not is_clean or _is_earlier(quarantine):
+    if not is_clean or quarantine.is_file():
         write_quarantine(report.problems, quarantine)
     return None if is_clean else quarantine
 
 
-def _is_earlier(path: Path) -> bool:
-    """Whether a file is the list of an earlier check: nobody else's is emptied."""
-    if not path.is_file():
-        return False
-    with storage_errors(path), path.open("rb") as file:
-        return file.read(8) == b'{"line":'
+def _require_own_list(path: Path) -> None:
+    """Makes sure before a check that its list of unusable rows replaces no other file."""
+    with storage_errors(path):
+        if not path.is_file():
+            return
+        with path.open("rb") as file:
+            beginning = file.read(8)
+    if beginning not in (b"", b'{"line":'):
+        raise ConfigError(
+            "{path} is there, and is no list of an earlier check: name another file for the unusable rows.",
+            path=path,
+        )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from studio.actions.check_data import TRANSCRIBING, CheckAnswer, CheckQuestion, check
-from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json
+from studio.cli.output import ProgressLine, require_places, say, say_shared, show, show_json
 from studio.cli.parsing import Parser
 from studio.dataset.report import WARNINGS
 from studio.errors import ConfigError
@@ -58,9 +58,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     given.source = given.source or given.train_data
     if not given.source:
         raise ConfigError("check-data needs the data: name a manifest, an audio folder or a Hub dataset.")
-    for name in ("quarantine", "html"):
-        if place := getattr(given, name):
-            require_place(place, f"--{name}", (given.source, given.test_data))
+    require_places(given, ("quarantine", "html"), (given.source, given.test_data))
     question = CheckQuestion(
         given.source,
         given.test_data or "",

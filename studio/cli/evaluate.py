@@ -12,7 +12,7 @@ from studio.cli.decoding import CLIPS_BEAMS_HELP, add_engine_options, choice_of
 from studio.cli.export import on_step
 from studio.cli.forms import compare
 from studio.cli.other_scripts import EVALUATION
-from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json, table
+from studio.cli.output import ProgressLine, require_places, say, say_shared, show, show_json, table
 from studio.cli.parsing import Parser, names
 from studio.dataset.example import RowProblem
 from studio.dataset.manifest import read_manifest
@@ -117,9 +117,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             "The ending of {path} tells no format: give .json, .csv or .html.", path=given.output_file
         )
     read = (given.data, given.audio_path, given.corrections, given.result)
-    for name in ("output_file", "save_corrected"):
-        if place := getattr(given, name):
-            require_place(place, f"--{name}", read)
+    require_places(given, ("output_file", "save_corrected"), read)
     if given.embed_audio and _ending(given) != ".html":
         raise ConfigError("--embed_audio needs an .html file: name one with --output_file.")
     if given.save_corrected and not given.corrections:

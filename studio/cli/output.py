@@ -1,5 +1,6 @@
 """Where things are printed: results on standard output, everything else on standard error."""
 
+import argparse
 import json
 import sys
 import time
@@ -100,6 +101,29 @@ def require_place(path: Path, option: str = "", read: Iterable[str | Path | None
                 name=option,
             )
     return path
+
+
+def require_places(
+    given: argparse.Namespace, options: Sequence[str], read: Iterable[str | Path | None]
+) -> None:
+    """Makes sure of the file that each of the `options` names, if it is given: see `require_place`.
+
+    Raises:
+        ConfigError: if it would replace what is read, or two of them name one file.
+        StorageError: if it cannot be written.
+    """
+    places: dict[Path, str] = {}
+    for name in options:
+        if place := getattr(given, name):
+            require_place(place, f"--{name}", read)
+            other = places.setdefault(place.resolve(), name)
+            if other != name:
+                raise ConfigError(
+                    "--{one} and --{other} name one file, {path}: name two.",
+                    one=other,
+                    other=name,
+                    path=place,
+                )
 
 
 def _is_of(path: Path, source: str | Path) -> bool:

@@ -27,7 +27,7 @@ from studio.transcription.engine import EngineChoice, Progress, TranscribeOption
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.ranks import gather
 from studio.transcription.results import ResultsFile, asked_mark
-from studio.transcription.transcription_jobs import distinct_stems, recordings_named, transcribe_many
+from studio.transcription.transcription_jobs import recordings_named, transcribe_many
 from studio.units import duration_message
 
 _LAYOUT = captions.DEFAULT_LAYOUT
@@ -72,7 +72,6 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     given = parser().read(arguments)
     paths = _recordings(given)
     formats = _formats(given)
-    _keep_what_is_read(given, paths, formats)
     layout = captions.CaptionLayout(given.max_line_width, given.max_line_count)
     choice = choice_of(given)
     options = options_of(given)
@@ -95,6 +94,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             rank=settings.rank,
             world_size=settings.world_size,
         )
+        _keep_what_is_read(given, results, formats)
         if results.rows and settings.rank == 0:
             say(f"{len(results.rows)} of {len(paths)} recordings are done already.")
         if results.differing and settings.rank == 0:
@@ -234,12 +234,12 @@ def _recordings(given: argparse.Namespace) -> list[Path]:
     return paths
 
 
-def _keep_what_is_read(given: argparse.Namespace, paths: Sequence[Path], formats: Sequence[str]) -> None:
+def _keep_what_is_read(given: argparse.Namespace, results: ResultsFile, formats: Sequence[str]) -> None:
     """Refuses a folder in which texts would get the name of a recording, or of the list of them."""
-    read = {path.resolve() for path in (*paths, given.audio_list) if path}
-    for stem in distinct_stems(paths).values() if given.output_dir else ():
+    read = {path.resolve() for path in (*results.paths, given.audio_list) if path}
+    for path in results.paths if given.output_dir else ():
         for name in formats:
-            place = given.output_dir / f"{stem}.{name}"
+            place = given.output_dir / f"{results.stems[path]}.{name}"
             if place.resolve() in read:
                 require_place(place, "--output_dir", [place])
 

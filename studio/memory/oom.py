@@ -307,7 +307,7 @@ _WANTED = {
     Part.OVERHEAD: Message("It was most likely for a workspace of CUDA's libraries."),
 }
 _LIKELY = Message(
-    "cuBLAS or cuDNN could not work, most likely because they found no GPU memory for their workspace."
+    "A library of the GPU (cuBLAS, cuDNN, Level Zero) failed, most likely for want of GPU memory."
 )
 _OTHER_KINDS: dict[OomKind, tuple[Message, ...]] = {
     OomKind.LIBRARY: (
@@ -337,7 +337,8 @@ _OTHER_KINDS: dict[OomKind, tuple[Message, ...]] = {
     OomKind.KILLED: (
         Message(
             "The system ended the process, most likely because the machine's own memory (not the GPU's) was "
-            "full: end other programs, set dataloader_num_workers to 0, or give the container more memory."
+            "full: end other programs, set dataloader_num_workers to 0, or give the container or the job "
+            "more memory (docker --memory, Slurm --mem)."
         ),
     ),
     OomKind.TIME: (

@@ -20,7 +20,7 @@ class OomKind(StrEnum):
     GPU = "gpu"
     """The allocator of PyTorch, CTranslate2 or the driver."""
     LIBRARY = "library"
-    """cuBLAS or cuDNN could not get its workspace."""
+    """cuBLAS, cuDNN or Level Zero could not get its workspace."""
     BITSANDBYTES = "bitsandbytes"
     """Quantised weights or a paged optimizer found no room."""
     BITSANDBYTES_SETUP = "bitsandbytes_setup"
@@ -156,7 +156,8 @@ _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
             r"(?:CU|HIP)BLAS_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)|"
             r"CUDNN_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED|INTERNAL_ERROR)|"
             r"Unable to find a valid cuDNN algorithm|was unable to find an engine to execute|"
-            r"CUSOLVER_STATUS_ALLOC_FAILED|CUFFT_ALLOC_FAILED|miopenStatusAllocFailed|rocblas_status_memory_error"
+            r"CUSOLVER_STATUS_ALLOC_FAILED|CUFFT_ALLOC_FAILED|miopenStatusAllocFailed|rocblas_status_memory_error|"
+            r"UR_RESULT_ERROR_OUT_OF_RESOURCES"
         ),
     ),
     (

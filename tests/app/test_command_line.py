@@ -682,6 +682,12 @@ def test_no_option_writes_over_what_is_read(
     assert {path: path.read_bytes() for path in before} == before
 
 
+def test_two_results_of_one_name_are_refused(run_studio: RunStudio, tmp_path: Path) -> None:
+    answer = run_studio("check-data", "demo:test", "--quarantine", "report", "--html", "./report")
+    assert_refused(answer, "--quarantine and --html name one file")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_result_may_lie_beside_what_is_read_and_be_written_anew(
     run_studio: RunStudio, tmp_path: Path, noise: Path
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from studio.actions.check_data import LISTENING, TRANSCRIBING, CheckQuestion, check
-from studio.errors import ManifestError
+from studio.errors import ConfigError, ManifestError
 from studio.reports.data_report import html_report, report_view
 from studio.services import Services
 from studio.settings import DEMO_SPEECH, Settings
@@ -73,9 +73,16 @@ def test_without_bad_rows_no_list_of_them_is_made_and_an_earlier_one_is_emptied(
     other = tmp_path / "other.jsonl"
     assert check(CheckQuestion(str(data)), services, quarantine=other).quarantine is None
     assert not other.exists()
-    other.write_text("notes", encoding="utf-8")
-    check(CheckQuestion(str(data)), services, quarantine=other)
-    assert other.read_text(encoding="utf-8") == "notes", "of somebody else"
+
+
+def test_the_list_of_unusable_rows_replaces_nothing_but_an_earlier_one(
+    services: Services, data: Path, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("mine", encoding="utf-8")
+    with pytest.raises(ConfigError, match="is no list of an earlier check"):
+        check(CheckQuestion(str(data)), services, quarantine=notes)
+    assert notes.read_text(encoding="utf-8") == "mine"
 
 
 def test_for_a_visitor_of_a_space_nothing_is_set_aside(services: Services, data: Path) -> None:
