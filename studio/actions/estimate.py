@@ -14,6 +14,7 @@ from studio.memory.fit import for_card, largest_within
 from studio.memory.gpus import GPUS, Gpu, card, detected_gpus, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
 from studio.memory.inference_plan import INTEGERS, InferencePlan
+from studio.memory.overhead import on_card
 from studio.memory.plan import LABEL_LENGTH, MemoryEstimate, TrainingPlan
 from studio.memory.savings import Saving, savings
 from studio.memory.trace.result import Trace
@@ -73,9 +74,9 @@ class Sizes:
     """An estimate, and how to make it for another batch."""
 
     estimate: MemoryEstimate
-    """Corrected by what was measured on the GPU asked about, if that is in this machine."""
+    """On the GPU asked about; corrected by what was measured there, if that is in this machine."""
     elsewhere: MemoryEstimate
-    """As it is for any other GPU."""
+    """As it is before a card is known."""
     for_batch: Callable[[int], MemoryEstimate]
     """The same for another batch size."""
     count_savings: Callable[[], tuple[Saving, ...]] = tuple
@@ -127,14 +128,14 @@ def answer(question: Question, registry: ModelRegistry, receipts: Path | None = 
         batch_size=question.per_device_train_batch_size,
         num_beams=question.num_beams,
     )
-    return transcription_sizes(plan, dimensions).on(gpu)
+    return transcription_sizes(plan, dimensions, gpu).on(gpu)
 
 
 def run_sizes(
     plan: TrainingPlan, dimensions: ModelDimensions, gpu: Gpu | None = None, receipts: Path | None = None
 ) -> Sizes:
     """Memory of a run, on a GPU that may have been measured; `receipts` is the folder of what was."""
-    known = calibrate(gpu, receipts) if receipts else None
+    known = calibrate(gpu, receipts)
 
     def size_run(batch_size: int) -> MemoryEstimate:
         """What the run takes with batches of that size."""
@@ -142,17 +143,19 @@ def run_sizes(
         estimate = estimate_training(sized, dimensions)
         return known.correct(estimate, sized, dimensions) if known else estimate
 
-    estimate = size_run(plan.batch_size)
-    elsewhere = estimate_training(plan, dimensions) if estimate.measurements else estimate
-    return Sizes(estimate, elsewhere, size_run, lambda: savings(plan, dimensions, known))
+    elsewhere = estimate_training(plan, dimensions)
+    return Sizes(size_run(plan.batch_size), elsewhere, size_run, lambda: savings(plan, dimensions, known))
 
 
-def transcription_sizes(plan: InferencePlan, dimensions: ModelDimensions) -> Sizes:
-    """Memory of a transcription."""
-    estimate = estimate_inference(plan, dimensions)
-    return Sizes(
-        estimate, estimate, lambda size: estimate_inference(replace(plan, batch_size=size), dimensions)
-    )
+def transcription_sizes(plan: InferencePlan, dimensions: ModelDimensions, gpu: Gpu | None) -> Sizes:
+    """Memory of a transcription, on a GPU."""
+
+    def size(batch_size: int) -> MemoryEstimate:
+        """What it takes with that many windows at once."""
+        estimate = estimate_inference(replace(plan, batch_size=batch_size), dimensions)
+        return on_card(estimate, gpu.architecture) if gpu else estimate
+
+    return Sizes(size(plan.batch_size), estimate_inference(plan, dimensions), size)
 
 
 def traced_run(config: TrainingConfig, label_length: int, services: Services) -> Trace:

@@ -171,7 +171,7 @@ def find_fit(question: FitQuestion, registry: ModelRegistry, receipts: Path | No
     if gpu is None:
         raise ConfigError("There is no GPU in this machine: name a card, or give its memory in GiB.")
     advice = _advice(question)
-    known = calibrate(gpu, receipts) if receipts else None
+    known = calibrate(gpu, receipts)
     models = tuple(
         ModelFit(model.id, model.title, _fit(question, model.id, model.dimensions, gpu, advice, known)[0])
         for model in MODELS

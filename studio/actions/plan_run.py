@@ -10,6 +10,7 @@ import psutil
 
 from studio.dataset.example import RowProblem
 from studio.errors import StudioError
+from studio.memory.calibration import calibrate
 from studio.memory.gpus import Gpu, Verdict, card, usable_bytes, verdict
 from studio.memory.plan import LABEL_LENGTH, MemoryEstimate
 from studio.memory.training import estimate_training
@@ -162,8 +163,10 @@ def _sized(config: TrainingConfig, gpu: Gpu | None, services: Services) -> Memor
         dimensions: ModelDimensions | None = services.registry.get(config.base_model).dimensions
         if dimensions is None:
             return None
-        plan = training_plan(config, has_gpu=gpu is not None)
-        return estimate_training(replace(plan, label_length=LABEL_LENGTH), dimensions)
+        plan = replace(training_plan(config, has_gpu=gpu is not None), label_length=LABEL_LENGTH)
+        estimate = estimate_training(plan, dimensions)
+        known = calibrate(gpu, services.settings.calibration)
+        return known.correct(estimate, plan, dimensions) if known else estimate
     except StudioError:
         return None
 

@@ -91,7 +91,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     with Services.open(settings) as services:
         trace = None
         if given.inference or given.use == "transcribe":
-            sizes, helps = _transcription_sizes(services, rest)
+            sizes, helps = _transcription_sizes(services, rest, gpu)
         else:
             config = run_options(rest)
             config = warm_started(config, services.registry)
@@ -120,7 +120,9 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     return 0
 
 
-def _transcription_sizes(services: Services, arguments: Sequence[str]) -> tuple[Sizes, Message]:
+def _transcription_sizes(
+    services: Services, arguments: Sequence[str], gpu: Gpu | None
+) -> tuple[Sizes, Message]:
     given = _inference().read(arguments)
     bits = [name for name, is_on in (("8bit", given.use_8bit), ("4bit", given.use_4bit)) if is_on]
     types = [name for name, is_on in (("fp16", given.fp16), ("bf16", given.bf16)) if is_on]
@@ -134,7 +136,7 @@ def _transcription_sizes(services: Services, arguments: Sequence[str]) -> tuple[
         batch_size=given.batch_size,
         num_beams=given.num_beams,
     )
-    sizes = transcription_sizes(plan, shape_of(given.base_model, services.registry))
+    sizes = transcription_sizes(plan, shape_of(given.base_model, services.registry), gpu)
     return sizes, remedies(given.batch_size)
 
 

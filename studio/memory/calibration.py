@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from studio.memory.gpus import Gpu, driver_version
-from studio.memory.overhead import STEP_PHASES, step_figures, tensor_error, usual_slack
+from studio.memory.overhead import STEP_PHASES, on_card, step_figures, tensor_error, usual_slack
 from studio.memory.plan import MemoryEstimate, Part, TrainingPlan
 from studio.memory.receipts import Receipt, read_receipts
 from studio.memory.training import estimate_training
@@ -22,40 +22,41 @@ from studio.registry.spec import ModelDimensions
 from studio.units import format_bytes
 
 
-def calibrate(gpu: Gpu | None, folder: Path) -> "Calibration | None":
-    """What the receipts in a folder say about a card; None for one that is not in this machine."""
-    if gpu is None or gpu.index is None:
+def calibrate(gpu: Gpu | None, folder: Path | None) -> "Calibration | None":
+    """What is known of a card; of one in this machine also what the receipts in a folder say."""
+    if gpu is None:
         return None
-    return calibration_for(gpu, read_receipts(folder))
+    return calibration_for(gpu, read_receipts(folder) if folder and gpu.index is not None else ())
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """The receipts that hold for one card with its present driver."""
+    """A card's architecture, and the receipts that hold for it with its present driver."""
 
-    card: str
-    receipts: tuple[Receipt, ...]
+    architecture: str
+    receipts: tuple[Receipt, ...] = ()
 
     def correct(
         self, estimate: MemoryEstimate, plan: TrainingPlan, dimensions: ModelDimensions
     ) -> MemoryEstimate:
-        """The estimate with the card's own slack and context, if something of the kind was measured."""
+        """The estimate as it is on the card; with its own slack and context, if the like was measured."""
+        estimate = on_card(estimate, self.architecture)
         alike = [receipt for receipt in self.receipts if _kind(receipt.plan) == _kind(plan)]
         if plan.num_gpus > 1 or not alike:
             return estimate
         step = _training_alone(plan)
         same = [r for r in alike if (_training_alone(r.plan), r.dimensions) == (step, dimensions)]
-        corrected = _corrected(estimate, plan, alike, self.receipts)
-        return _holding(corrected, same)
+        errors = [_error(receipt, self.architecture) for receipt in alike]
+        return _holding(_corrected(estimate, plan, alike, errors, self.receipts), same)
 
 
-def calibration_for(gpu: Gpu, receipts: Sequence[Receipt], driver: str | None = None) -> Calibration | None:
-    """What is known of a card of this machine under its driver's major version; None if nothing is.
+def calibration_for(gpu: Gpu, receipts: Sequence[Receipt], driver: str | None = None) -> Calibration:
+    """What is known of a card; receipts hold for one of this machine under its driver's major version.
 
     `driver` is the version now, if somebody knows it already.
     """
-    if gpu.index is None:
-        return None
+    if gpu.index is None or not receipts:
+        return Calibration(gpu.architecture)
     now = driver_version() if driver is None else driver
     known = tuple(
         receipt
@@ -66,18 +67,21 @@ def calibration_for(gpu: Gpu, receipts: Sequence[Receipt], driver: str | None = 
         and receipt.measured.get("allocated_bytes")
         and receipt.measured.get("reserved_bytes")
     )
-    return Calibration(gpu.name, known) if known else None
+    return Calibration(gpu.architecture, known)
 
 
 def _corrected(
-    estimate: MemoryEstimate, plan: TrainingPlan, alike: Sequence[Receipt], every: Sequence[Receipt]
+    estimate: MemoryEstimate,
+    plan: TrainingPlan,
+    alike: Sequence[Receipt],
+    errors: Sequence[float],
+    every: Sequence[Receipt],
 ) -> MemoryEstimate:
     overhead = estimate.parts[Part.OVERHEAD]
     tensors = estimate.device_bytes - overhead
     workspace = estimate.allocated_bytes - tensors
     contexts = _contexts(every) or [estimate.device_bytes - estimate.reserved_bytes]
     slacks = [_slack(receipt) for receipt in alike]
-    errors = [_error(receipt) for receipt in alike]
     doubt = 1 / (1 + len(alike))
     error_low, error_high = tensor_error(plan)
     slack = statistics.median(slacks)
@@ -158,16 +162,16 @@ def _training_alone(plan: TrainingPlan) -> TrainingPlan:
     )
 
 
-def _error(receipt: Receipt) -> float:
+def _error(receipt: Receipt, architecture: str) -> float:
     """Of today's formulas, which may be better than those of the day of the receipt."""
-    counted = _counted(_training_alone(receipt.plan), receipt.dimensions)
+    counted = _counted(_training_alone(receipt.plan), receipt.dimensions, architecture)
     return (receipt.measured["allocated_bytes"] or 0) / counted - 1
 
 
 @lru_cache(maxsize=256)
-def _counted(plan: TrainingPlan, dimensions: ModelDimensions) -> int:
+def _counted(plan: TrainingPlan, dimensions: ModelDimensions, architecture: str) -> int:
     """Remembered: a search corrects thousands of plans by the same receipts."""
-    return step_figures(estimate_training(plan, dimensions))["allocated_bytes"]
+    return step_figures(on_card(estimate_training(plan, dimensions), architecture))["allocated_bytes"]
 
 
 def _slack(receipt: Receipt) -> float:

@@ -14,6 +14,7 @@ from studio.errors import ConfigError
 from studio.memory.calibration import Calibration
 from studio.memory.gpus import GPUS, LARGEST_MEMORY_GIB, Gpu, Verdict, usable_bytes, verdict
 from studio.memory.ladder import Rung, estimate_of, ladder, sized
+from studio.memory.overhead import on_card
 from studio.memory.plan import MemoryEstimate, TrainingPlan
 from studio.memory.savings import Saving, savings
 from studio.methods import METHODS
@@ -47,11 +48,11 @@ class FitResult:
     rungs: tuple[Rung, ...]
     """Empty if the wish fits as it is."""
     known: Calibration | None = None
-    """What was measured on the card, and has corrected all of this."""
+    """What is known of the card, and has corrected all of this."""
 
     @property
     def elsewhere(self) -> MemoryEstimate:
-        """What the plan takes on any other card."""
+        """What the plan takes before a card is known."""
         return estimate_of(self.plan, self.dimensions)
 
     @cached_property
@@ -148,7 +149,7 @@ def largest_within(estimate: Callable[[int], MemoryEstimate], budget_bytes: int)
 def cards_for(estimate: MemoryEstimate) -> tuple[tuple[Gpu, Verdict], ...]:
     """Every card of the table with what becomes of the plan on it, the smallest first."""
     ordered = sorted(GPUS, key=lambda gpu: (gpu.memory_bytes, gpu.name))
-    return tuple((gpu, verdict(estimate, usable_bytes(gpu))) for gpu in ordered)
+    return tuple((gpu, verdict(on_card(estimate, gpu.architecture), usable_bytes(gpu))) for gpu in ordered)
 
 
 def _kinds(wish: TrainingPlan, keep: Collection[str]) -> Iterator[TrainingPlan]:

@@ -246,6 +246,11 @@ def detected_gpus() -> list[Gpu]:
     return of_each_card(_detected)
 
 
+def present_architecture() -> str:
+    """Of the card of this machine that is used first; empty without one."""
+    return next((gpu.architecture for gpu in detected_gpus()), "")
+
+
 def driver_version() -> str:
     """Of NVIDIA's driver; empty without one."""
     return ask_driver(lambda driver: str(driver.nvmlSystemGetDriverVersion()), "")

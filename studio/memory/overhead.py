@@ -1,18 +1,23 @@
 """From live tensors to what the device must hold: allocator, workspace, context, and a range."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from studio.memory.plan import MemoryEstimate, Part, Phase, TrainingPlan
 from studio.messages import Message
 from studio.units import GIB, MIB, format_bytes
 
 _WORKSPACE_BYTES = round(8.125 * MIB)
-"""cuBLAS, before Hopper; inside what PyTorch counts as allocated."""
+"""cuBLAS's in one thread; inside what PyTorch counts as allocated (`parseChosenWorkspaceSize` in its
+CublasHandlePool.cpp). In training there are two threads: one goes forward, one backward."""
+_WORKSPACES = {"Hopper": 32 * MIB, "Blackwell": 32 * MIB, "CDNA 3": 128 * MIB}
+"""The same on cards of an architecture that is given more."""
 _WORKSPACE_HIGH_BYTES = 64 * MIB
-"""On Hopper: 32 MiB for the thread that goes forward, as much for the one that goes backward."""
 _CONTEXT_BYTES = GIB // 2
 """CUDA context with its kernels, by card and driver. On an H100 with driver 580 and CUDA 13 it is 0.74
 GiB, with the kernels of bitsandbytes 0.80 (`tests/benchmarks/reports/gpu-h100-80gb-hbm3.md`)."""
+_CONTEXTS = {"Hopper": round(0.75 * GIB)}
+"""The same on cards of an architecture of which it was measured."""
 _CONTEXT_LOW_BYTES = round(0.3 * GIB)
 _CONTEXT_HIGH_BYTES = round(0.85 * GIB)
 
@@ -52,8 +57,9 @@ def assemble(
     has_checkpointing: bool = False,
     has_eager_attention: bool = False,
     is_emulated: bool = False,
+    threads: int = 1,
 ) -> MemoryEstimate:
-    """The estimate of the highest of some moments, each given as its parts in bytes."""
+    """The estimate of the highest of some moments, each given as its parts in bytes; `threads` multiply."""
     whole = [(phase, {part: round(size) for part, size in parts.items()}) for phase, parts in corners]
     peak_phase, parts = max(whole, key=lambda corner: sum(corner[1].values()))
     phases: dict[Phase, int] = {}
@@ -63,14 +69,15 @@ def assemble(
     share = _SLACK_EAGER if has_eager_attention else _SLACK_CHECKPOINTING if has_checkpointing else _SLACK
     slack = round(tensors * share)
     slack_high = _SLACK_HIGH_EAGER if has_eager_attention else _SLACK_HIGH
-    allocated = tensors + _WORKSPACE_BYTES
-    overhead = _WORKSPACE_BYTES + slack + _CONTEXT_BYTES
+    workspace = threads * _WORKSPACE_BYTES
+    allocated = tensors + workspace
+    overhead = workspace + slack + _CONTEXT_BYTES
     error_high = _ERROR_EMULATED if is_emulated else _ERROR_HIGH
-    low = tensors * (1 - _ERROR_LOW) * (1 + _SLACK_LOW) + _WORKSPACE_BYTES + _CONTEXT_LOW_BYTES
+    low = tensors * (1 - _ERROR_LOW) * (1 + _SLACK_LOW) + workspace + _CONTEXT_LOW_BYTES
     high = tensors * (1 + error_high) * (1 + slack_high) + _WORKSPACE_HIGH_BYTES + _CONTEXT_HIGH_BYTES
     return MemoryEstimate(
         parts={part: parts.get(part, 0) for part in Part} | {Part.OVERHEAD: overhead},
-        formulas={**formulas, Part.OVERHEAD: _formula(share, tensors, slack)},
+        formulas={**formulas, Part.OVERHEAD: _formula(tensors, slack, workspace, _CONTEXT_BYTES)},
         phases=phases,
         peak_phase=peak_phase,
         allocated_bytes=allocated,
@@ -83,14 +90,37 @@ def assemble(
     )
 
 
-def _formula(share: float, tensors: int, slack: int) -> Message:
+def _formula(tensors: int, slack: int, workspace: int, context: int) -> Message:
     return Message(
         "allocator {share} of {tensors} = {slack} + cuBLAS {workspace} + CUDA {context}",
-        share=f"{share:.0%}",
+        share=f"{slack / tensors:.0%}",
         tensors=format_bytes(tensors),
         slack=format_bytes(slack),
-        workspace=format_bytes(_WORKSPACE_BYTES),
-        context=format_bytes(_CONTEXT_BYTES),
+        workspace=format_bytes(workspace),
+        context=format_bytes(context),
+    )
+
+
+def on_card(estimate: MemoryEstimate, architecture: str) -> MemoryEstimate:
+    """The estimate with what cuBLAS and the CUDA context take on cards of an architecture."""
+    tensors = estimate.device_bytes - estimate.parts[Part.OVERHEAD]
+    workspace = estimate.allocated_bytes - tensors
+    if not workspace:  # of CTranslate2, whose constants were fitted as a whole
+        return estimate
+    more = workspace * _WORKSPACES.get(architecture, _WORKSPACE_BYTES) // _WORKSPACE_BYTES - workspace
+    context = estimate.device_bytes - estimate.reserved_bytes
+    larger = _CONTEXTS.get(architecture, context) - context
+    slack = estimate.reserved_bytes - estimate.allocated_bytes
+    formula = _formula(tensors, slack, workspace + more, context + larger)
+    return replace(
+        estimate,
+        parts={**estimate.parts, Part.OVERHEAD: estimate.parts[Part.OVERHEAD] + more + larger},
+        formulas={**estimate.formulas, Part.OVERHEAD: formula},
+        allocated_bytes=estimate.allocated_bytes + more,
+        reserved_bytes=estimate.reserved_bytes + more,
+        device_bytes=estimate.device_bytes + more + larger,
+        low_bytes=estimate.low_bytes + more,
+        high_bytes=estimate.high_bytes + max(0, workspace + more - _WORKSPACE_HIGH_BYTES),
     )
 
 
@@ -101,8 +131,8 @@ def step_figures(estimate: MemoryEstimate) -> dict[str, int]:
     share = step / tensors
     workspace = estimate.allocated_bytes - tensors
     slack = round((estimate.reserved_bytes - estimate.allocated_bytes) * share)
-    fixed_low = _WORKSPACE_BYTES + _CONTEXT_LOW_BYTES
-    fixed_high = _WORKSPACE_HIGH_BYTES + _CONTEXT_HIGH_BYTES
+    fixed_low = workspace + _CONTEXT_LOW_BYTES
+    fixed_high = max(workspace, _WORKSPACE_HIGH_BYTES) + _CONTEXT_HIGH_BYTES
     return {
         "tensor_bytes": step,
         "allocated_bytes": step + workspace,

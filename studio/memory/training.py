@@ -220,6 +220,7 @@ def _estimate(plan: TrainingPlan, dimensions: ModelDimensions) -> MemoryEstimate
         has_checkpointing=plan.gradient_checkpointing,
         has_eager_attention=plan.attention == "eager",
         is_emulated=plan.quantization != "none",
+        threads=2,
     )
 
 

@@ -6,7 +6,9 @@ from itertools import chain
 from typing import Any
 
 from studio.errors import StudioError
+from studio.memory.gpus import present_architecture
 from studio.memory.measure import MeasuredPeak, PeakMeter
+from studio.memory.overhead import on_card
 from studio.memory.plan import MemoryEstimate
 from studio.memory.training import estimate_training
 from studio.options.training import TrainingConfig
@@ -44,6 +46,7 @@ class MemoryWatch:
             plan = training_plan(replace(config, precision=precision), self._has_gpu, audio_positions)
             dimensions = ModelDimensions.from_config(config_json)
             estimate = estimate_training(replace(plan, label_length=longest), dimensions)
+            estimate = on_card(estimate, present_architecture())
         except StudioError as error:  # a prediction that cannot be made is no reason not to train
             log.info("No prediction of memory: %s", error)
         else:

@@ -48,7 +48,8 @@ def training_rows(
         )
         if not case.is_held_back:
             receipts.append(receipt)
-        elif known := calibration_for(gpu, receipts, driver):
+        else:
+            known = calibration_for(gpu, receipts, driver)
             question = case.question()
             plan = question.plan(has_gpu=True)
             corrected = known.correct(question.estimate(has_gpu=True), plan, question.dimensions)

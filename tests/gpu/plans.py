@@ -11,7 +11,7 @@ from typing import Any
 
 from studio.memory.inference import estimate_inference
 from studio.memory.inference_plan import InferencePlan
-from studio.memory.overhead import step_figures
+from studio.memory.overhead import on_card, step_figures
 from studio.memory.plan import MemoryEstimate
 from studio.memory.trace.store import library_versions
 from studio.options.training import TrainingConfig
@@ -21,6 +21,9 @@ from studio.training.probe.question import ProbeQuestion
 
 PREDICTIONS = Path(__file__).parent / "predictions.json"
 LABEL_LENGTH = 128
+OTHER = "other"
+ARCHITECTURES = (OTHER, "Hopper")
+"""Cards that are predicted for: an architecture, and all of which nothing is known."""
 FIGURES = ("allocated_bytes", "reserved_bytes", "device_bytes", "low_bytes", "high_bytes")
 
 
@@ -109,11 +112,11 @@ def dimensions_of(model: str) -> ModelDimensions:
     return found.dimensions
 
 
-def predictions() -> list[dict[str, Any]]:
-    """What is predicted today for every case, under its name."""
+def predictions(architecture: str) -> list[dict[str, Any]]:
+    """What is predicted today for every case on a card, under its name."""
     rows = []
     for case in (*TRAINING, *INFERENCE):
-        estimate = case.estimate()
+        estimate = on_card(case.estimate(), architecture)
         if isinstance(case, TrainingCase):  # two steps are measured, without evaluation and resuming
             figures = step_figures(estimate)
         else:
@@ -122,17 +125,21 @@ def predictions() -> list[dict[str, Any]]:
     return rows
 
 
-def committed() -> dict[str, dict[str, Any]]:
-    """What was predicted before, by the name of the case."""
-    return {row["name"]: row for row in json.loads(PREDICTIONS.read_text(encoding="utf-8"))["predictions"]}
+def committed(architecture: str) -> dict[str, dict[str, Any]]:
+    """What was predicted before for a card, by the name of the case."""
+    said = json.loads(PREDICTIONS.read_text(encoding="utf-8"))["predictions"]
+    return {row["name"]: row for row in said[architecture if architecture in said else OTHER]}
 
 
 def main() -> None:
     """Writes the predictions, a line each, so that a change shows."""
-    lines = ",\n".join(json.dumps(row) for row in predictions())
     head = json.dumps({"label_length": LABEL_LENGTH, "versions": library_versions()})[:-1]
-    PREDICTIONS.write_text(f'{head}, "predictions": [\n{lines}\n]}}\n', encoding="utf-8")
-    print(f"{len(predictions())} predictions in {PREDICTIONS}")
+    of_cards = []
+    for architecture in ARCHITECTURES:
+        lines = ",\n".join(json.dumps(row) for row in predictions(architecture))
+        of_cards.append(f'"{architecture}": [\n{lines}\n]')
+    PREDICTIONS.write_text(f'{head}, "predictions": {{{", ".join(of_cards)}}}}}\n', encoding="utf-8")
+    print(f"predictions for {', '.join(ARCHITECTURES)} in {PREDICTIONS}")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def test_what_was_predicted_holds_on_this_card(
         pytest.skip(reason)
     gpu = detected_gpus()[0]
     prober = Prober(settings)
-    said = committed()
+    said = committed(gpu.architecture)
 
     def measure(case: TrainingCase) -> Receipt:
         print(f"measuring {case.name}", file=sys.stderr, flush=True)

@@ -9,12 +9,13 @@ from studio.memory.inference_plan import InferencePlan
 from studio.memory.receipts import Receipt
 from studio.units import GIB, MIB
 from tests.gpu.measuring import training_rows, within_reach
-from tests.gpu.plans import INFERENCE, TRAINING, TrainingCase, committed, predictions
+from tests.gpu.plans import ARCHITECTURES, INFERENCE, TRAINING, TrainingCase, committed, predictions
 from tests.gpu.report import Machine, Row, broken_promises, markdown, write_report
 from tests.gpu.transcribing import faster_whisper_bytes, transformers_bytes
 from tests.unit.whisper_on_meta import DEMO_LIKE, TINY
 
 CARD = Gpu("RTX 3060", 12 * GIB, "consumer", "Ampere", free_bytes=11 * GIB, index=0)
+SAID = committed(CARD.architecture)
 MACHINE = Machine("RTX 3060", 12 * GIB, 11 * GIB, "580.65", {"torch": "2.13.0"}, "2026-01-02")
 ROW = Row("small, batch 8", "train", False, 3 * GIB, 4 * GIB, 3 * GIB, 5 * GIB, "fits", 3 * GIB, 4 * GIB)
 
@@ -45,11 +46,10 @@ def measured(case: TrainingCase, share: float = 1.02) -> Receipt:
 
 
 def test_every_case_was_predicted_before_and_a_third_is_held_back() -> None:
-    said = committed()
     names = [case.name for case in (*TRAINING, *INFERENCE)]
-    assert list(said) == names, "python -m tests.gpu.plans writes the predictions again"
+    assert list(SAID) == names, "python -m tests.gpu.plans writes the predictions again"
     assert len(set(names)) == len(names)
-    for row in said.values():
+    for row in SAID.values():
         assert row["low_bytes"] < row["device_bytes"] < row["high_bytes"]
     assert sum(case.is_held_back for case in TRAINING) == len(TRAINING) // 3
     methods = {case.question().config.method for case in TRAINING}
@@ -57,15 +57,16 @@ def test_every_case_was_predicted_before_and_a_third_is_held_back() -> None:
 
 
 def test_the_committed_predictions_are_those_of_todays_formulas() -> None:
-    today = {row["name"]: row for row in predictions()}
-    assert committed() == today, "python -m tests.gpu.plans writes the predictions again"
+    for architecture in ARCHITECTURES:
+        today = {row["name"]: row for row in predictions(architecture)}
+        assert committed(architecture) == today, "python -m tests.gpu.plans writes the predictions again"
 
 
 def test_what_is_held_back_comes_last_and_is_judged_with_a_correction_it_did_not_teach() -> None:
-    rows = list(training_rows(TRAINING, committed(), CARD, measured, "580.65"))
+    rows = list(training_rows(TRAINING, SAID, CARD, measured, "580.65"))
     assert [row.is_held_back for row in rows] == sorted(row.is_held_back for row in rows)
     assert {row.name for row in rows} == {
-        case.name for case in TRAINING if within_reach(committed()[case.name], 11 * GIB)
+        case.name for case in TRAINING if within_reach(SAID[case.name], 11 * GIB)
     }
     corrected = [row for row in rows if row.corrected_high_bytes]
     assert corrected and all(row.is_held_back for row in corrected)
@@ -77,9 +78,9 @@ def test_what_is_held_back_comes_last_and_is_judged_with_a_correction_it_did_not
 
 
 def test_a_card_on_which_more_is_taken_breaks_the_promise() -> None:
-    rows = list(training_rows(TRAINING[:3], committed(), CARD, lambda case: measured(case, 2.0), "580.65"))
+    rows = list(training_rows(TRAINING[:3], SAID, CARD, lambda case: measured(case, 2.0), "580.65"))
     assert len(broken_promises(rows)) >= 3 and "were said" in broken_promises(rows)[0]
-    lost = list(training_rows(TRAINING[:1], committed(), CARD, lambda case: measured(case, 4), "580.65"))
+    lost = list(training_rows(TRAINING[:1], SAID, CARD, lambda case: measured(case, 4), "580.65"))
     assert "said to fit, and memory ran out" in broken_promises(lost)[0]
 
 

@@ -18,8 +18,9 @@ from typing import Any
 from studio.errors import StudioError
 from studio.files import read_json, write_json
 from studio.lazy_imports import transformers_library
+from studio.memory.gpus import present_architecture
 from studio.memory.measure import PeakMeter
-from studio.memory.overhead import step_figures
+from studio.memory.overhead import on_card, step_figures
 from studio.options.training import TrainingConfig
 from studio.process_exit import leave
 from studio.training.probe.question import STEPS, ProbeQuestion
@@ -49,9 +50,10 @@ def answer(question: ProbeQuestion, folder: Path) -> dict[str, Any]:
     has_gpu = torch.cuda.is_available()
     try:
         precision = choose_precision(question.config, has_gpu)
+        estimate = question.estimate(has_gpu=has_gpu, precision=precision.name)
         row: dict[str, Any] = {
             "plan": asdict(question.plan(has_gpu=has_gpu, precision=precision.name)),
-            "predicted": step_figures(question.estimate(has_gpu=has_gpu, precision=precision.name)),
+            "predicted": step_figures(on_card(estimate, present_architecture())),
             "is_out_of_memory": False,
         }
     except StudioError as error:

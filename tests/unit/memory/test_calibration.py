@@ -62,7 +62,7 @@ PLANS = [
 def corrected(plan: TrainingPlan, receipts: list[Receipt], gpu: Gpu = HERE, driver: str = DRIVER) -> Any:
     known = calibration_for(gpu, receipts, driver)
     estimate = estimate_training(plan, DIMENSIONS)
-    return known.correct(estimate, plan, DIMENSIONS) if known else estimate
+    return known.correct(estimate, plan, DIMENSIONS)
 
 
 def test_slack_and_context_become_those_of_the_card_and_the_range_shrinks_with_each_receipt() -> None:
@@ -127,11 +127,12 @@ def test_only_what_was_measured_on_this_card_with_a_driver_like_this_counts(
     changes: dict[str, Any], counts: bool
 ) -> None:
     known = calibration_for(HERE, [replace(receipt(PLANS[0]), **changes)], DRIVER)
-    assert (known is not None) == counts
+    assert bool(known.receipts) == counts
 
 
 def test_a_card_of_the_table_stays_uncorrected() -> None:
-    assert calibration_for(replace(HERE, index=None, free_bytes=None), [receipt(PLANS[0])], DRIVER) is None
+    known = calibration_for(replace(HERE, index=None, free_bytes=None), [receipt(PLANS[0])], DRIVER)
+    assert known.receipts == ()
 
 
 def test_plans_of_another_kind_and_several_gpus_stay_uncorrected() -> None:
@@ -158,7 +159,8 @@ def test_receipts_are_kept_whole_and_broken_files_passed_over(tmp_path: Path) ->
         (tmp_path / f"broken-{number}.json").write_text(broken, encoding="utf-8")
     kept = read_receipts(tmp_path)
     assert len(kept) == 3 and kept[-1] == later and {first.plan, second.plan} == {r.plan for r in kept[:2]}
-    assert calibrate(replace(HERE, index=None), tmp_path) is calibrate(None, tmp_path) is None
+    elsewhere = calibrate(replace(HERE, index=None), tmp_path)
+    assert elsewhere is not None and elsewhere.receipts == () and calibrate(None, tmp_path) is None
     assert read_receipts(tmp_path / "none") == ()
 
 
@@ -167,7 +169,6 @@ def test_a_search_for_what_fits_uses_what_was_measured_on_the_card() -> None:
     receipts = [receipt(replace(wish, batch_size=4)) for _ in range(8)]
     known = calibration_for(HERE, receipts, DRIVER)
     usual = estimate_training(wish, DIMENSIONS)
-    assert known is not None
     own = known.correct(usual, wish, DIMENSIONS)
     assert own.high_bytes < usual.high_bytes
     between = (own.high_bytes + usual.high_bytes) // 2
