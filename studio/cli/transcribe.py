@@ -18,6 +18,7 @@ from studio.cli.output import ProgressLine, require_place, say, say_shared, show
 from studio.cli.parsing import Parser, names
 from studio.errors import ConfigError, DataError
 from studio.evaluation.reading_short import cost_of
+from studio.files import storage_errors
 from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.settings import Settings
@@ -62,7 +63,7 @@ def parser() -> Parser:
     made.option(
         "output_file", "JSON file with all results; what is in it already is not done again.", kind=Path
     )
-    made.flag("overwrite", "Do everything again.")
+    made.flag("overwrite", "Do everything again, and keep nothing of files that are replaced.")
     made.flag("json", "Print JSON.")
     return made
 
@@ -217,12 +218,23 @@ class _Report:
         if self._given.output_dir:
             folder, stem = self._given.output_dir, self.results.stems[path]
             for name in self._formats:
-                if is_new or not (folder / f"{stem}.{name}").exists():
+                place = folder / f"{stem}.{name}"
+                if is_new or not place.exists():
+                    if not self._given.overwrite:
+                        _keep_other(place, captions.render(found, name, self._layout))
                     say(f"Wrote {captions.write(found, name, folder, stem, self._layout)}")
         elif not self._given.json:
             if len(self.results.paths) > 1:
                 show(f"# {path}")
             show(captions.render(found, self._formats[0], self._layout).rstrip("\n"))
+
+
+def _keep_other(place: Path, text: str) -> None:
+    """Puts aside what another text would replace: of another recording of this name, or corrected by hand."""
+    with storage_errors(place):
+        if place.is_file() and place.read_text(encoding="utf-8", errors="replace") != text:
+            aside = place.replace(place.with_name(f"{place.name}~"))
+            say(f"What was in {place} is in {aside} now.")
 
 
 def _recordings(given: argparse.Namespace) -> list[Path]:

@@ -19,6 +19,7 @@ from studio.dataset.manifest import read_manifest
 from studio.memory.gpus import detected_gpus
 from studio.options.arguments import config_to_dict
 from studio.options.training import TrainingConfig
+from studio.settings import DEMO_SPEECH
 from tests.conftest import RunStudio
 from tests.studio_process import ROOT, command
 from tests.unit.registry.conftest import make_adapter
@@ -686,6 +687,24 @@ def test_two_results_of_one_name_are_refused(run_studio: RunStudio, tmp_path: Pa
     answer = run_studio("check-data", "demo:test", "--quarantine", "report", "--html", "./report")
     assert_refused(answer, "--quarantine and --html name one file")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_captions_that_others_would_replace_are_put_aside(
+    run_studio: RunStudio, tmp_path: Path, noise: Path
+) -> None:
+    other = tmp_path / "other" / noise.name
+    other.parent.mkdir()
+    shutil.copy(DEMO_SPEECH / "samples" / "kitchen-light.flac", other)
+    for path in (noise, other, other):
+        done = run_studio("transcribe", str(path), "--format", "txt", "--output_dir", "captions")
+        assert done.returncode == 0, done.stderr
+    text, kept = (tmp_path / "captions" / f"{noise.stem}.{ending}" for ending in ("txt", "txt~"))
+    assert "kitchen" in text.read_text(encoding="utf-8") and "kitchen" not in kept.read_text(encoding="utf-8")
+    assert len(list(text.parent.iterdir())) == 2, "the same text is no reason to keep it twice"
+    text.write_text("mine", encoding="utf-8")
+    again = ("transcribe", str(other), "--format", "txt", "--output_dir", "captions", "--overwrite")
+    assert "is in" not in run_studio(*again).stderr
+    assert "kitchen" in text.read_text(encoding="utf-8") and "kitchen" not in kept.read_text(encoding="utf-8")
 
 
 def test_a_result_may_lie_beside_what_is_read_and_be_written_anew(
