@@ -233,7 +233,8 @@ def _check(request: PublishRequest, spec: ModelSpec) -> None:
     if spec.kind is ModelKind.ADAPTER and not hub_base(spec):
         raise ConfigError(
             "{model} is an adapter of {base}, which is not on the Hub, so that nobody could load it: merge "
-            "it into its base (python -m studio export {model} --format merged), and publish that.",
+            "it into its base (Export in the Models tab, or python -m studio export {model} --format "
+            "merged), and publish that.",
             model=spec.id,
             base=Path(spec.base_model or "?").name,
         )

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import KITCHEN_LIGHT, OpenPage, show_tab
-from tests.browser.test_transcribe import take
+from tests.browser.conftest import KITCHEN_LIGHT, OpenPage, show_tab, unfold
+from tests.browser.test_transcribe import download, take
 
 
 def test_a_recording_its_transcript_and_the_forms_are_there_in_the_other_language(
@@ -44,6 +44,28 @@ def test_a_recording_its_transcript_and_the_forms_are_there_in_the_other_languag
     page.get_by_role("tab").filter(has_text="估算").first.click()
     expect(page.locator("#memory-per_device_train_batch_size input")).to_have_value("3")
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("train_batch_size 3"))
+
+
+def test_what_is_being_corrected_is_there_in_the_other_language(open_page: OpenPage) -> None:
+    page = open_page("playground")
+    take(page, "Kitchen light")
+    page.locator("#transcribe-start").click()
+    expect(page.locator("#transcript-downloads a")).to_have_count(5)
+    page.get_by_role("button", name="Correct the text").click()
+    page.locator("#transcript-segments textarea.correction").first.fill("turn on the cellar light")
+    corrected = re.compile("cellar.*ten minutes")
+    expect(page.locator("#transcript textarea")).to_have_value(corrected)
+    before = page.locator("#transcript-downloads a").nth(1).get_attribute("href") or ""
+    unfold(page, "Layout of the captions")
+    page.locator("#caption-max_line_width input").fill("12")
+    page.locator("#caption-max_line_width input").press("Tab")
+    expect(page.locator("#transcript-downloads a").nth(1)).not_to_have_attribute("href", before)
+    assert "cellar" in download(page, "SRT")
+
+    in_chinese(page, "一段录音")
+    expect(page.locator("#transcript textarea")).to_have_value(corrected)
+    expect(page.locator("#transcript-segments .said").first).to_contain_text("cellar")
+    assert "cellar" in download(page, "SRT")
 
 
 def in_chinese(page: Page, section: str) -> None:

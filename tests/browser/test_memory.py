@@ -84,6 +84,24 @@ def test_gpu_model_method_and_longest_text_are_those_of_the_other_section(open_p
     expect(page.locator("#fit-base_model input")).to_have_value(re.compile("Automatic"))
 
 
+def test_a_card_may_be_a_size_and_what_is_none_is_refused_at_its_field(open_page: OpenPage) -> None:
+    page = open_page()
+    for section in ("memory", "fit"):
+        gpu, verdict = page.locator(f"#{section}-gpu"), page.locator(f"#{section}-verdict")
+        expect(verdict).to_contain_text("Fits on")
+        for given, said in (("2x A100", "is several cards"), ("A1000000", "There is no GPU")):
+            gpu.locator("input").fill(given)
+            gpu.locator("input").press("Enter")
+            expect(gpu).to_contain_text(said)
+            expect(verdict).to_contain_text(said)
+            expect(gpu.locator("input")).to_have_value(given)
+        gpu.locator("input").fill("24 GiB")
+        gpu.locator("input").press("Tab")
+        expect(verdict).to_contain_text("Fits on 24 GiB")
+        expect(gpu).not_to_contain_text("There is no GPU")
+        show_section(page, "fit")
+
+
 def test_a_fit_refuses_what_cannot_be_says_when_nothing_fits_and_has_questions_ready_made(
     open_page: OpenPage,
 ) -> None:
@@ -93,6 +111,9 @@ def test_a_fit_refuses_what_cannot_be_says_when_nothing_fits_and_has_questions_r
     memory, length = page.locator("#fit-memory_gib"), page.locator("#fit-label_length")
     memory.locator("input").fill("-3")
     expect(memory).to_contain_text("must be between 0 and 100000, got -3")
+    memory.locator("input").fill("")
+    verdict = page.locator("#fit-verdict")
+    expect(verdict).to_contain_text("Fits on GeForce")
     memory.locator("input").fill("8")
     verdict = page.locator("#fit-verdict")
     expect(verdict).to_contain_text("Fits on 8 GiB")

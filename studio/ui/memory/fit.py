@@ -107,7 +107,7 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
     form["gpu"] = gpu_field(elem_id="fit-gpu")
     form["memory_gib"] = gr.Number(
         0,
-        label=_("Or free memory (GiB)"),
+        label=_("Free memory (GiB)"),
         info=_("0 = that of the GPU above."),
         elem_id="fit-memory_gib",
     )
@@ -147,7 +147,7 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
 
 
 def _question(values: Mapping[str, Any]) -> FitQuestion:
-    return FitQuestion(**values)
+    return FitQuestion(**{**values, **{name: values[name] or 0 for name in ("memory_gib", "hours")}})
 
 
 def _wire(

@@ -83,9 +83,9 @@ def _more() -> dict[str, Block]:
 
 
 def gpu_field(**more: Any) -> gr.Dropdown:
-    """A card of this machine or of the table."""
+    """A card of this machine or of the table, or a size in words."""
     choices = [(f"{gpu.name} · {format_bytes(gpu.memory_bytes)}", gpu.name) for gpu in gpus()]
-    return gr.Dropdown(choices, value=default_gpu().name, label=_("GPU"), **more)
+    return gr.Dropdown(choices, value=default_gpu().name, label=_("GPU"), allow_custom_value=True, **more)
 
 
 def share_choices(section: gr.Tab, form: dict[str, Block], not_taken: str = "") -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html
 from studio.reports.pieces import progress_bar
 from studio.serving.waiting import Line
-from studio.transcription.captions import LAYOUT_BOUNDS, CaptionLayout
+from studio.transcription.captions import DEFAULT_LAYOUT, LAYOUT_BOUNDS, CaptionLayout
 from studio.transcription.engine import Progress, Transcript
 from studio.transcription.model_cache import ModelCache
 from studio.translation import tr
@@ -120,7 +120,10 @@ async def _transcribe(
     cancelled or fails, the one before it is shown again."""
     locale = request_locale(request)
     before: ShownTranscript | None = values.pop("before")
-    layout = CaptionLayout(*(values.pop(name) for name in LAYOUT_BOUNDS))
+    columns_and_lines = [values.pop(name) for name in LAYOUT_BOUNDS]
+    layout = DEFAULT_LAYOUT
+    with suppress(ConfigError):  # told at its field already, and no reason not to transcribe
+        layout = CaptionLayout(*columns_and_lines)
     audio, model = values.pop("audio"), values.pop("model")
     if not audio:
         raise AudioError("There is no recording yet: upload a file, press Record, or take a sample.")

@@ -38,6 +38,14 @@ class ShownTranscript:
     """What to know about the way in which it was heard."""
     was_stopped: bool = False
     """Whether it ends where it was cancelled."""
+    written: tuple[str, ...] = ()
+    """What somebody is writing into the segments, until it takes the place of the transcript."""
+
+    def as_written(self) -> "ShownTranscript":
+        """With what was written so far in place of the transcript."""
+        if not self.written:
+            return self
+        return replace(self, transcript=corrected(self.transcript, self.written), written=())
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,8 @@ def layout_fields(prefix: str) -> dict[str, Block]:
 
 
 def shown(heard: ShownTranscript, layout: CaptionLayout, locale: str) -> list[Any]:
-    """What is shown at the end."""
+    """What is shown at the end, or again; what was being written then stands."""
+    heard = heard.as_written()
     transcript = heard.transcript
     status: Html = Html("")
     if heard.was_stopped:
@@ -155,31 +164,28 @@ def wire_corrections(layout: dict[str, Block], results: Results) -> None:
     def correct(
         heard: ShownTranscript | None, width: float, count: float, event: gr.EventData, request: gr.Request
     ) -> list[Any]:
-        """Text and files with the corrections so far."""
-        return _corrected_files(
-            _remembered(heard), event._data["texts"], width, count, request_locale(request)
-        )
+        """Text and files with the corrections so far, which are kept beside the transcript."""
+        heard = _with(heard, event._data["texts"])
+        return [*_corrected_files(heard, width, count, request_locale(request)), heard]
 
     def finish(
         heard: ShownTranscript | None, width: float, count: float, event: gr.EventData, request: gr.Request
     ) -> list[Any]:
         """The corrected transcript in place of the one before."""
-        heard, locale = _remembered(heard), request_locale(request)
-        after = _after(heard, event._data["texts"])
-        files = _corrected_files(heard, event._data["texts"], width, count, locale)
-        return [*files, _segments(after, locale), after]
+        after, locale = _with(heard, event._data["texts"]).as_written(), request_locale(request)
+        return [*_corrected_files(after, width, count, locale), after, _segments(after, locale)]
 
     def lay_out(heard: ShownTranscript | None, width: float, count: float, request: gr.Request) -> Any:
         """The files with captions of that size."""
         if heard is None:
             return gr.skip()
-        return _downloads(heard, _layout(width, count), request_locale(request))
+        return _downloads(heard.as_written(), _layout(width, count), request_locale(request))
 
     inputs = [results.heard, layout["max_line_width"], layout["max_line_count"]]
-    refused, files = results.refused, [results.text, results.downloads]
+    refused, files = results.refused, [results.text, results.downloads, results.heard]
     edited = told_in(refused, correct, files, layout)
     results.segments.edit(**edited, inputs=inputs, trigger_mode="always_last", **QUIET)
-    finished = told_in(refused, finish, [*files, results.segments, results.heard], layout)
+    finished = told_in(refused, finish, [*files, results.segments], layout)
     results.segments.submit(**finished, inputs=inputs, **QUIET)
     laid_out = told_in(refused, lay_out, [results.downloads], layout)
     gr.on(changes_of(layout), **laid_out, inputs=inputs, **QUIET)
@@ -196,26 +202,21 @@ def held(layout: dict[str, Block], results: Results) -> Held:
     return Held(results.heard, results.all(), show, fields, results.refused, layout)
 
 
-def _remembered(heard: ShownTranscript | None) -> ShownTranscript:
+def _with(heard: ShownTranscript | None, texts: list[Any]) -> ShownTranscript:
+    """The transcript with the texts that somebody is writing beside it."""
     if heard is None:
         raise DataError(
             "The studio does not hold this transcript any more, so it cannot be corrected: copy what you "
             "wrote, and transcribe the recording again."
         )
-    return heard
+    return replace(heard, written=tuple(map(str, texts)))
 
 
 def _layout(width: float | None, count: float | None) -> CaptionLayout:
     return CaptionLayout(width, count)  # type: ignore[arg-type]  # which checks what a form holds
 
 
-def _after(heard: ShownTranscript, texts: list[Any]) -> ShownTranscript:
-    return replace(heard, transcript=corrected(heard.transcript, [str(text) for text in texts]))
-
-
-def _corrected_files(
-    heard: ShownTranscript, texts: list[Any], width: float, count: float, locale: str
-) -> list[Any]:
+def _corrected_files(heard: ShownTranscript, width: float, count: float, locale: str) -> list[Any]:
     """The whole text and the files with a person's corrections in them."""
-    after = _after(heard, texts)
+    after = heard.as_written()
     return [after.transcript.text.strip(), _downloads(after, _layout(width, count), locale)]
