@@ -107,7 +107,7 @@ class FitQuestion:
         check_between("label_length", self.label_length, 1, TEXT_POSITIONS)
 
 
-_OWN_DATA = "my.jsonl"
+OWN_DATA = "my.jsonl"
 """Stands in a command for the list that it is to be run with."""
 
 
@@ -135,7 +135,7 @@ class FitAnswer:
     @property
     def command(self) -> str:
         """What starts the run in a terminal, on data of one's own."""
-        return command_line(replace(self.config, train_data=_OWN_DATA))
+        return command_line(replace(self.config, train_data=OWN_DATA))
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`: what `FitResult` tells, the run's options, the other models, and the cards."""

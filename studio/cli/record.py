@@ -35,6 +35,7 @@ def parser() -> Parser:
     made.option("language", "Language of the sentences, name or code.", default="auto")
     made.option("speaker", "Who reads them.", default="")
     made.flag("yes", "Delete without being asked again.")
+    made.flag("overwrite", "Put another clip in the place of one that was read before.")
     made.flag("json", "Print JSON.")
     return made
 
@@ -58,7 +59,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     elif given.action == "show":
         _show(open_session(root, words[0]), given.json)
     elif given.action == "add":
-        _show(_add(root, *words), given.json)
+        _show(_add(root, *words, overwrite=given.overwrite), given.json)
     else:
         if not given.yes:
             raise ConfigError("Deleting {name} cannot be undone: add --yes to do it.", name=words[0])
@@ -76,10 +77,17 @@ def _text(path: Path) -> str:
         ) from error
 
 
-def _add(root: Path, name: str, number: str, audio: str) -> Session:
+def _add(root: Path, name: str, number: str, audio: str, *, overwrite: bool) -> Session:
     session = open_session(root, name)
     if not number.isdecimal():
         raise ConfigError("record add takes the number of a sentence, got {value!r}.", value=number)
+    if int(number) - 1 in session.clips and not overwrite:
+        raise ConfigError(
+            "Sentence {number} of {name} has been read already: add --overwrite to put {audio} in its place.",
+            number=number,
+            name=name,
+            audio=audio,
+        )
     return keep_clip(session, int(number) - 1, read_audio(audio), SAMPLING_RATE)
 
 

@@ -51,3 +51,14 @@ def test_a_log_of_nothing_says_nothing_of_memory(data: bytes, settings: Settings
     log = tmp_path / "train.log"
     log.write_bytes(data)
     assert run([str(log)], settings) == 1
+
+
+def test_the_command_of_a_run_that_fits_trains_on_a_list_of_ones_own(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(MESSAGE, encoding="utf-8")
+    run([str(log), "--base_model", "small"], settings)
+    assert "--train_data my.jsonl" in capsys.readouterr().out
+    run([str(log), "--base_model", "small", "--train_data", "mine.csv"], settings)
+    assert "--train_data mine.csv" in capsys.readouterr().out

@@ -19,6 +19,9 @@ def test_a_list_is_made_read_and_removed(
     tone = make_tones(tmp_path, count=1).parent / "tone0.wav"
     assert run(["create", "mine", str(text), "--language", "en"], settings) == 0
     assert run(["add", "mine", "2", str(tone)], settings) == 0
+    with pytest.raises(ConfigError, match="Sentence 2 of mine has been read already: add --overwrite"):
+        run(["add", "mine", "2", str(tone)], settings)
+    assert run(["add", "mine", "2", str(tone), "--overwrite"], settings) == 0
     capsys.readouterr()
     assert run(["list", "--json"], settings) == 0
     found = json.loads(capsys.readouterr().out)["sessions"][0]
