@@ -206,7 +206,7 @@ class _Report:
             say(f"Error: {found}")
             return
         for note in found.notes:
-            say(f"Note: {note}")
+            say(f"Note: {path}: {note}" if len(self.results.paths) > 1 else f"Note: {note}")
         self._give(path, found)
 
     def done_before(self) -> None:

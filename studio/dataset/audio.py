@@ -5,7 +5,7 @@ import io
 import math
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from studio.dataset.declared import fault_of
 from studio.dataset.decoders import open_sound
 from studio.errors import AudioError
 from studio.files import storage_errors
@@ -24,6 +25,8 @@ SAMPLING_RATE = 16_000
 VIDEO_FILES = (".mp4", ".mkv", ".mov", ".webm")
 SOUND_FILES = (".wav", ".mp3", ".m4a", ".flac", ".ogg", ".opus", ".aac", *VIDEO_FILES)
 """Endings of the files that are taken from a folder; of a video, its sound."""
+OnFault = Callable[[Message], None]
+"""Told what is missing of a file that was read to its end."""
 _MOST_CHANNELS = 8
 _UNDOUBTED_SECONDS = 60.0
 """What is read whole was thought short by its header: one of hours that says a second is stopped here."""
@@ -38,10 +41,12 @@ def read_audio(
     start_seconds: float | None = None,
     end_seconds: float | None = None,
     most_seconds: float = math.inf,
+    on_fault: OnFault | None = None,
 ) -> NDArray[np.float32]:
     """A whole sound file, or the part from `start_seconds` to `end_seconds`, as mono at 16 kHz, (samples,).
 
-    Only the part asked for is decoded, where the format can be wound forward.
+    Only the part asked for is decoded, where the format can be wound forward. `on_fault` is told if there is
+    less of it than the file's header says.
 
     Raises:
         AudioError: if the file is missing, empty, not sound, has no sample (there), or one that is no number;
@@ -50,7 +55,7 @@ def read_audio(
     """
     pieces: list[NDArray[np.float32]] = []
     held, told = 0.0, math.inf
-    for piece in _resampled(Path(path), start_seconds or 0.0, end_seconds):
+    for piece in _resampled(Path(path), start_seconds or 0.0, end_seconds, on_fault):
         pieces.append(piece)
         held += len(piece) / SAMPLING_RATE
         if held > most_seconds:
@@ -73,11 +78,14 @@ def read_audio(
 
 
 def stream_audio(
-    path: str | Path, block_seconds: float = 30.0, most_seconds: float = math.inf
+    path: str | Path,
+    block_seconds: float = 30.0,
+    most_seconds: float = math.inf,
+    on_fault: OnFault | None = None,
 ) -> Iterator[NDArray[np.float32]]:
     """The same samples as `read_audio`, in blocks of `block_seconds` (the last may be shorter).
 
-    Never more than a few blocks are in memory, however long the file is.
+    Never more than a few blocks are in memory, however long the file is. `on_fault` is told at the end.
 
     Raises:
         AudioError: as `read_audio`, when the faulty place is reached; before `most_seconds` are passed,
@@ -86,7 +94,7 @@ def stream_audio(
     size = max(1, round(block_seconds * SAMPLING_RATE))
     pieces: list[NDArray[np.float32]] = []
     held, left = 0, most_seconds * SAMPLING_RATE
-    for piece in _resampled(Path(path), 0.0, None):
+    for piece in _resampled(Path(path), 0.0, None, on_fault):
         left -= len(piece)
         if left < 0:
             raise too_long(path, most_seconds)
@@ -250,16 +258,19 @@ def _full_scale(samples: NDArray[np.generic]) -> NDArray[np.float32] | NDArray[n
     return np.clip(floats, -1.0, 1.0)
 
 
-def _resampled(path: Path, start_seconds: float, end_seconds: float | None) -> Iterator[NDArray[np.float32]]:
+def _resampled(
+    path: Path, start_seconds: float, end_seconds: float | None, on_fault: OnFault | None
+) -> Iterator[NDArray[np.float32]]:
     import soxr
 
     resampler = None
     is_empty = True
-    length = 0
+    decoded = length = 0
     with open_sound(path) as sound:
         for block in sound.blocks(start_seconds, end_seconds):
             require_sound(block, path)
             is_empty = False
+            decoded += len(block)
             if sound.rate == SAMPLING_RATE:
                 yield block
                 continue
@@ -278,8 +289,11 @@ def _resampled(path: Path, start_seconds: float, end_seconds: float | None) -> I
                 if end_seconds is None
                 else Message("{seconds:.2f} s", seconds=end_seconds),
             )
+        declared = None if on_fault is None else sound.declared
     if is_empty:
         raise _no_sound(path)
+    if on_fault and (fault := fault_of(declared, decoded / sound.rate, start_seconds, end_seconds)):
+        on_fault(fault)
     if resampler is not None:
         rest = resampler.resample_chunk(np.zeros(0, np.float32), last=True)
         if not length + len(rest):

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from studio.dataset.declared import Declared, is_mp3_cut_off, wav_length
 from studio.errors import AudioError
 from studio.files import in_unicode, is_unicode
 
@@ -51,6 +52,11 @@ class Sound(Protocol):
     @property
     def duration_seconds(self) -> float:
         """Length as the header has it (counted where the header has none)."""
+        ...
+
+    @property
+    def declared(self) -> Declared | None:
+        """Length as the header has it, where that is no guess, whatever there is of it."""
         ...
 
     def blocks(self, start_seconds: float, end_seconds: float | None) -> Iterator[NDArray[np.float32]]:
@@ -170,6 +176,16 @@ class _SndFileSound:
         """Length of the whole sound, as the file says."""
         return float(self._file.frames / self.rate)
 
+    @property
+    def declared(self) -> Declared | None:
+        """Of FLAC, WAV, and an MP3 that is shorter than its table of contents."""
+        if self._file.format == "FLAC":
+            return Declared(self.duration_seconds, is_counted=True)
+        if self._file.format in ("WAV", "WAVEX"):  # libsndfile tells what is there, not what was promised
+            return wav_length(self._path)
+        is_cut_off = self._file.format == "MP3" and is_mp3_cut_off(self._path)
+        return Declared(self.duration_seconds) if is_cut_off else None
+
     def blocks(self, start_seconds: float, end_seconds: float | None) -> Iterator[NDArray[np.float32]]:
         """Mono blocks (samples,) at `rate`, from start to end (None: to the end of the file)."""
         import soundfile
@@ -236,6 +252,19 @@ class _ContainerSound:
         if self._container.duration:
             return float(self._container.duration / 1_000_000)
         return self._counted_seconds()
+
+    @property
+    def declared(self) -> Declared | None:
+        """Of WAV, and of an M4A or MP4 whose table of contents names places behind the end of the file."""
+        kind = self._container.format.name
+        if kind == "wav":
+            return wav_length(self._path)
+        packets = self._stream.index_entries
+        if "mp4" not in kind or not len(packets) or not self._stream.duration:
+            return None
+        last = packets[len(packets) - 1]
+        is_cut_off = last.pos + last.size > self._path.stat().st_size
+        return Declared(self.duration_seconds) if is_cut_off else None
 
     def _counted_seconds(self) -> float:
         """A browser's recorder writes no length: the last packet tells it, without decoding."""

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from studio.dataset.audio import require_sound
+from studio.dataset.declared import fault_of
 from studio.dataset.decoders import open_sound
 from studio.dataset.example import Example
 from studio.errors import AudioError
+from studio.messages import Message
 
 _FULL_SCALE = 0.999
 """Samples from here on are as loud as the format can hold."""
@@ -28,6 +30,8 @@ class ClipLevels:
     """Share of the samples that are as loud as the format can hold."""
     fingerprint: bytes
     """The same for the same samples, whatever lossless file they are in."""
+    fault: Message | None = None
+    """What is missing of it, if its file has less than it declares."""
 
 
 def listen(example: Example) -> ClipLevels:
@@ -58,7 +62,8 @@ def _listened(path: Path, start: float, end: float | None, _state: tuple[int, in
             clipped += int(np.count_nonzero(np.abs(block) >= _FULL_SCALE))
             digest.update(block.tobytes())
         rate = sound.rate
+        fault = fault_of(sound.declared, count / rate, start, end)
     if not count:
         raise AudioError("{path} has no sound where the clip is.", path=path)
     rms_db = 10 * math.log10(energy / count) if energy else -math.inf
-    return ClipLevels(count / rate, rms_db, clipped / count, digest.digest())
+    return ClipLevels(count / rate, rms_db, clipped / count, digest.digest(), fault)

@@ -23,6 +23,7 @@ from studio.files import write_text
 SCHEMA_VERSION = 1
 WARNINGS = frozenset(
     {
+        "incomplete",
         "clipped",
         "duplicate",
         "speaking_rate",

@@ -63,6 +63,8 @@ class RowChecks:
             self.spoken_seconds.append(heard.duration_seconds)
         self.durations.append(heard.duration_seconds)
         self.label_lengths.append(length)
+        if heard.fault:
+            self._warn(example, "incomplete", heard.fault.template, **heard.fault.values)
         if heard.clipped_share > CLIPPED_SHARE:
             self._warn(
                 example,

@@ -19,6 +19,7 @@ KIND_NAMES = {
     "too_long": N_("too long"),
     "label_too_long": N_("label too long"),
     "silent": N_("silent"),
+    "incomplete": N_("cut off or damaged"),
     "clipped": N_("clipped"),
     "duplicate": N_("duplicate"),
     "speaking_rate": N_("unusual speaking rate"),

@@ -14,6 +14,7 @@ from typing import Any
 from studio.dataset.audio import audio_duration
 from studio.errors import DataError
 from studio.files import storage_errors
+from studio.messages import Message
 from studio.transcription.captions import FORMATS, CaptionLayout, render
 from studio.transcription.engine import EngineChoice, TranscribeOptions, Transcript
 from studio.transcription.results import ResultsFile, asked_mark
@@ -52,6 +53,7 @@ class Batch:
         self.paths = list(dict.fromkeys(paths))
         self.seconds = {path: _seconds(path) for path in self.paths}
         self.errors: dict[str, DataError] = {}
+        self._notes: dict[str, tuple[Message, ...]] = {}
         mark = asked_mark(asked.options, asked.choice)
         key = hashlib.sha256(repr((self.paths, asked.model_id, mark)).encode()).hexdigest()[:32]
         self._file = folder / f"{key}.json"
@@ -81,7 +83,14 @@ class Batch:
         """Keeps a result."""
         if isinstance(found, DataError):
             self.errors[row["audio_path"]] = found
+        else:
+            self._notes[row["audio_path"]] = found.notes
         self._results.add(row)
+
+    def notes(self, row: dict[str, Any]) -> tuple[Message, ...]:
+        """What is to be known of a result; of one that was there before, in English."""
+        notes = self._notes.get(row["audio_path"])
+        return Transcript.from_json(row).notes if notes is None else notes
 
     def save(self) -> None:
         """Writes the results down; when none is missing they are the visitor's alone, and the file goes.

@@ -80,7 +80,9 @@ class Transcript:
         return self.processing_seconds / self.duration_seconds if self.duration_seconds else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """The row of `--output_file` (see `compatibility`): times under `start` and `end`, in seconds."""
+        """The row of `--output_file` (see `compatibility`): times under `start` and `end`, in seconds;
+        `notes` where there are some.
+        """
         segments = [
             {
                 "start": segment.start_seconds,
@@ -110,6 +112,7 @@ class Transcript:
             "real_time_factor": self.real_time_factor,
             "segments": segments,
             "error": None,
+            **({"notes": [str(note) for note in self.notes]} if self.notes else {}),
         }
 
     @classmethod
@@ -137,6 +140,7 @@ class Transcript:
             processing_seconds=row["real_time_factor"] * row["duration_seconds"],
             audio_path=row["audio_path"],
             language_probabilities=row["language_probabilities"],
+            notes=tuple(Message("{text}", text=str(note)) for note in row.get("notes", ())),
         )
 
 

@@ -23,7 +23,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -166,7 +166,8 @@ class Transcriber:
     ) -> Transcript:
         """Transcribes a recording of any length, a piece at a time, never holding it whole in memory.
 
-        If `should_stop` says so, the transcript ends with the windows at hand.
+        If `should_stop` says so, the transcript ends with the windows at hand. A note says what is missing of
+        a file that is cut off or damaged.
 
         Raises:
             AudioError: if the file cannot be read, or is longer than what is taken here.
@@ -175,14 +176,16 @@ class Transcriber:
         told_seconds = audio_duration(audio_path)
         if told_seconds > self._longest_seconds:
             raise too_long(audio_path, self._longest_seconds)
-        return self.transcribe_samples(
-            stream_audio(audio_path, most_seconds=self._longest_seconds),
+        faults: list[Message] = []
+        heard = self.transcribe_samples(
+            stream_audio(audio_path, most_seconds=self._longest_seconds, on_fault=faults.append),
             told_seconds,
             options,
             on_progress,
             should_stop,
             audio_path=str(audio_path),
         )
+        return replace(heard, notes=(*heard.notes, *faults))
 
     def transcribe_samples(
         self,

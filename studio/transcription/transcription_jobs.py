@@ -1,12 +1,14 @@
 """Many recordings with one loaded model, short ones together; one that fails does not stop the rest."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from studio.dataset.audio import SOUND_FILES, audio_duration, read_audio
 from studio.errors import ConfigError, DataError, StudioError
 from studio.files import files_below, in_unicode, is_folder, user_path
+from studio.messages import Message
 from studio.transcription.captions import safe_stem
 from studio.transcription.engine import (
     SCHEMA_VERSION,
@@ -105,9 +107,10 @@ def _heard(
                 yield paths[0], found
         return
     read: dict[Path, Any] = {}
+    faults: dict[Path, list[Message]] = {path: [] for path in paths}
     for path in paths:
         try:
-            read[path] = read_audio(path)
+            read[path] = read_audio(path, on_fault=faults[path].append)
         except DataError as error:
             read[path] = error
     sound = [path for path in paths if not isinstance(read[path], DataError)]
@@ -116,8 +119,9 @@ def _heard(
     for transcript in engine.transcribe_clips(clips, options, names, on_progress, should_stop):
         while isinstance(read[left[0]], DataError):
             yield left[0], read[left.pop(0)]
-        left.remove(Path(transcript.audio_path))
-        yield Path(transcript.audio_path), transcript
+        path = Path(transcript.audio_path)
+        left.remove(path)
+        yield path, replace(transcript, notes=(*transcript.notes, *faults[path]))
     for path in left:
         if isinstance(read[path], DataError):
             yield path, read[path]

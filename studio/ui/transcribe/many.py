@@ -118,7 +118,9 @@ def _cells(
     if error is not None:
         return [path.name, badge(tr("failed", locale), "bad"), length, said(named(error, path), locale)]
     text = row["text"].strip() or tr("no speech", locale)
-    return [path.name, badge(tr("done", locale), "good"), length, tag("span", text, dir="auto")]
+    notes = paragraph([said(each, locale) for each in batch.notes(row)], locale)
+    told = tag("p", notes, class_="subdued") if notes else None
+    return [path.name, badge(tr("done", locale), "good"), length, join([tag("span", text, dir="auto"), told])]
 
 
 RESULTS_FOLDER = "transcripts"

@@ -125,7 +125,9 @@ def shown(heard: ShownTranscript, layout: CaptionLayout, locale: str) -> list[An
         so_far = N_("Cancelled: this is the text so far.") if transcript.text.strip() else N_("Cancelled.")
         status = note(tr(so_far, locale), "warning")
     elif not transcript.text.strip():
-        status = note(tr("No speech was found in this recording.", locale), "warning")
+        nothing = tr("No speech was found in this recording.", locale)
+        why = [said(caution, locale) for caution in transcript.notes]
+        status = note(paragraph([nothing, *why], locale), "warning")
     elif cautions := [*filter(None, [heard.caution]), *transcript.notes]:
         status = note(paragraph([said(caution, locale) for caution in cautions], locale), "warning")
     is_text = bool(transcript.text.strip())

@@ -1,5 +1,6 @@
 """`transcribe` with models and wishes that cannot be: one sentence, and nothing written."""
 
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -171,3 +172,20 @@ def test_a_recording_that_is_added_takes_no_captions_from_one_of_the_same_name(
     assert "kitchen light" in first["x.txt"]
     both = texts_with("2023-12", "silence")
     assert both.keys() == {"x.txt", "x-2.txt"} and both["x.txt"] == first["x.txt"] != both["x-2.txt"]
+
+
+def test_a_recording_that_is_cut_off_is_transcribed_and_said_to_be_so(
+    settings: Settings, demo_speech: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, path = demo_speech / "samples" / "kitchen-light.flac", tmp_path / "half.flac"
+    path.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    assert transcribe.run([str(path), "--json", "--num_beams", "1"], settings) == 0
+    told = capsys.readouterr()
+    [row] = json.loads(told.out)
+    assert (row["error"], row["notes"]) == (
+        None,
+        ["The file says 4.5 s, and holds 2.0 s: it is cut off or damaged."],
+    )
+    assert f"Note: {row['notes'][0]}" in told.err
+    assert transcribe.run([str(path), str(whole), "--num_beams", "1"], settings) == 0
+    assert f"Note: {path}: {row['notes'][0]}" in capsys.readouterr().err

@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +101,30 @@ def test_rows_that_cannot_be_read_are_in_the_report(data: Path) -> None:
     report = check_dataset(data / "train.jsonl")
     assert kinds(report) == [(31, "unusable"), (32, "unusable")]
     assert (report.rows, report.good_rows) == (32, 30)
+
+
+@pytest.mark.parametrize("is_packed", [False, True], ids=["files", "parquet"])
+def test_clips_that_are_cut_off_are_to_be_checked(data: Path, tmp_path: Path, is_packed: bool) -> None:
+    import datasets
+
+    soundfile.write(data / "31.flac", voice(31, 9.0), RATE)
+    for name in ("31.flac", "5.wav"):
+        content = (data / name).read_bytes()
+        (data / name).write_bytes(content[: len(content) // 2])
+    write_rows(data / "three.jsonl", [{"audio": f, "text": f} for f in ("31.flac", "5.wav", "6.wav")])
+    source = data / "three.jsonl"
+    if is_packed:
+        rows = [json.loads(line) for line in source.read_text().splitlines()]
+        sounds = [{"bytes": (data / row["audio"]).read_bytes(), "path": row["audio"]} for row in rows]
+        table = datasets.Dataset.from_dict({"audio": sounds, "text": [row["text"] for row in rows]})
+        source = data / "three.parquet"
+        table.to_parquet(source)
+    report = check_dataset(source, cache_dir=tmp_path / "cache")
+    assert [problem.kind for problem in report.problems] == ["incomplete"] * 2
+    assert "incomplete" in WARNINGS and (report.rows, report.good_rows) == (3, 3)
+    flac, wav = (str(problem.reason) for problem in report.problems)
+    assert re.fullmatch(r"The file says 9\.0 s, and holds 4\.\d s: it is cut off or damaged\.", flac)
+    assert wav == "The file says 2.0 s, and holds 1.0 s: it is cut off or damaged."
 
 
 def test_the_same_clip_with_another_text_is_called_so(data: Path) -> None:

@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+import soundfile as sf
 
 from studio.errors import ConfigError, DataError
 from studio.transcription.engine import TranscribeOptions, Transcript
@@ -70,3 +72,31 @@ def test_a_stop_gives_the_rows_so_far(engines: ModelCache, command: Sample) -> N
 def test_a_language_the_model_lacks_is_refused_at_once(engines: ModelCache, command: Sample) -> None:
     with pytest.raises(ConfigError, match="does not know the language"):
         transcribe_many(engines, "demo", [command.path], TranscribeOptions(language="Cantonese"))
+
+
+def test_a_recording_that_is_cut_off_is_heard_alone_and_among_others_and_has_a_note(
+    engines: ModelCache, command: Sample, samples: dict[str, Sample], tmp_path: Path
+) -> None:
+    short, long = tmp_path / "short.wav", tmp_path / "long.flac"
+    sf.write(short, command.sound, 16_000)
+    short.write_bytes(short.read_bytes()[: -16_000 * 2])
+    sf.write(long, samples["long"].sound, 16_000)
+    long.write_bytes(long.read_bytes()[: long.stat().st_size // 2])
+    told: list[Transcript | DataError] = []
+    paths = [short, command.path, long]
+    rows = transcribe_many(engines, "demo", paths, PLAIN, lambda _row, found: told.append(found))
+    assert [row["error"] for row in rows] == [None] * 3 and rows[0]["text"] and rows[2]["text"]
+    assert rows[0]["notes"] == ["The file says 4.5 s, and holds 3.5 s: it is cut off or damaged."]
+    assert "notes" not in rows[1]
+    pattern = r"The file says 1 min \d\d s, and holds [\w ]+ s: it is cut off or damaged\."
+    [note] = rows[2]["notes"]
+    assert re.fullmatch(pattern, note)
+    for row, found in zip(rows, told, strict=True):
+        assert isinstance(found, Transcript) and [str(each) for each in found.notes] == row.get("notes", [])
+        assert Transcript.from_json(json.loads(json.dumps(row))).to_json() == row
+    kept = ResultsFile(tmp_path / "kept.json", paths, "demo", overwrite=False)
+    for row in rows:
+        kept.add(row)
+    kept.save()
+    again = ResultsFile(tmp_path / "kept.json", paths, "demo", overwrite=False)
+    assert not again.todo and again.rows[2]["notes"] == [note]
