@@ -18,6 +18,7 @@ STORIES = {
     "assets/demo": "app/test_training_command browser/test_story browser/test_transcribe",
     "assets/microphone": "browser/test_live browser/test_data",
     "assets/other_files": "browser/test_transcribe",
+    "assets/page_language": "browser/test_tabs",
     "assets/refused": "browser/test_refused",
     "assets/studio": "browser/test_accessibility",
     "assets/whisper_normalizer": "unit/evaluation/test_normalize",

@@ -13,6 +13,8 @@ Receive = Callable[[], Awaitable[AsgiMessage]]
 AsgiApp = Callable[[AsgiMessage, Receive, Send], Awaitable[None]]
 
 COOKIE = "studio_locale"
+OF_PAGE = "x-studio-locale"
+"""The header in which a page says what language it was drawn in (`assets/page_language.js`)."""
 
 _TRADITIONAL = ("zh-tw", "zh-hk", "zh-mo", "zh-hant")
 
@@ -42,7 +44,12 @@ def choose_locale(cookie: str | None, accept_language: str) -> str:
 
 
 def locale_of(headers: Mapping[str, str]) -> str:
-    """Language of a request with these headers, whose names are in small letters or found in any."""
+    """Language of a request with these headers, whose names are in small letters or found in any.
+
+    That of the page that asks comes first: the cookie is of all tabs, and may have changed in another.
+    """
+    if (of_page := headers.get(OF_PAGE)) in LOCALES:
+        return str(of_page)
     cookies = cookie_parser(headers.get("cookie", ""))
     return choose_locale(cookies.get(COOKIE), headers.get("accept-language", ""))
 

@@ -340,6 +340,32 @@ def test_the_language_is_the_browsers_until_the_visitor_chooses(open_page: OpenP
     expect(page.locator("#transcribe-status")).to_contain_text("還沒有錄音")
 
 
+def test_a_page_keeps_its_language_when_another_tab_of_the_browser_changes_to_a_second_one(
+    open_page: OpenPage,
+) -> None:
+    page = open_page()
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.get_by_role("button", name="简体中文").click()
+    expect(other.locator("#memory-verdict")).to_contain_text("放得下")
+    other.close()
+
+    page.locator("#memory-per_device_train_batch_size input").fill("3")
+    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("train_batch_size 3"))
+    expect(page.locator("#memory-verdict")).to_contain_text("Fits on GeForce RTX 4090")
+    show_tab(page, "train")
+    expect(page.locator("#train-plan")).to_contain_text("GiB")
+    show_tab(page, "playground")
+    page.locator("#transcribe-start").click()
+    expect(page.locator("#transcribe-status")).to_contain_text("There is no recording yet")
+    show_tab(page, "models")
+    expect(page.locator("#models-table")).to_contain_text("Demo model")
+    assert not re.search(r"[\u4e00-\u9fff]", page.locator("#studio-tabs").inner_text())
+
+    page.reload()
+    expect(page.locator("#memory-verdict")).to_contain_text("放得下")
+
+
 def test_the_guided_line_leads_through_the_tabs(open_page: OpenPage) -> None:
     page = open_page()
     for button, tab in (

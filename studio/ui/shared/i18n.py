@@ -7,7 +7,8 @@ Two ways a text reaches the visitor:
 - text that depends on what happened (errors, tables, charts) is translated on the server with `tr`,
   in the language of the request.
 
-Both sides agree because `LocaleMiddleware` tells the page which language the server has decided on.
+Both sides agree because `LocaleMiddleware` tells the page which language the server has decided on, and the
+page says it again with whatever it asks.
 """
 
 import gzip
@@ -22,7 +23,7 @@ from gradio.i18n import I18nData
 from starlette.datastructures import Headers, QueryParams
 
 from studio.messages import Message
-from studio.serving.asgi import AsgiApp, AsgiMessage, Receive, Send, locale_of
+from studio.serving.asgi import OF_PAGE, AsgiApp, AsgiMessage, Receive, Send, locale_of
 from studio.translation import DEFAULT_LOCALE, LOCALES, N_, tr
 from studio.ui.shared.light_page import lightened
 
@@ -166,7 +167,7 @@ class _PageRewriter:
             headers.append((b"content-encoding", b"gzip"))
         headers += [
             (b"content-length", str(len(body)).encode()),
-            (b"vary", b"Cookie, Accept-Language, Accept-Encoding"),
+            (b"vary", f"Cookie, Accept-Language, Accept-Encoding, {OF_PAGE}".encode()),
         ]
         sent: list[AsgiMessage] = [
             {**start, "headers": headers},

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from studio.serving.asgi import choose_locale, match_locale
+from studio.serving.asgi import choose_locale, locale_of, match_locale
 from studio.translation import tr
 from studio.ui.shared.i18n import (
     LocaleMiddleware,
@@ -39,6 +39,17 @@ def test_the_visitors_choice_comes_first_then_the_browsers_languages_by_weight_a
     chosen: str | None, header: str, locale: str
 ) -> None:
     assert choose_locale(chosen, header) == locale
+
+
+@pytest.mark.parametrize(
+    ("of_page", "locale"),
+    [("en", "en"), ("zh-TW", "zh-TW"), ("klingon", "zh-CN"), ("", "zh-CN"), (None, "zh-CN")],
+)
+def test_the_language_of_the_page_that_asks_comes_before_the_choice_that_all_tabs_share(
+    of_page: str | None, locale: str
+) -> None:
+    headers = {"cookie": "studio_locale=zh-CN", "accept-language": "en"}
+    assert locale_of(headers | ({} if of_page is None else {"x-studio-locale": of_page})) == locale
 
 
 def test_fields_are_filled_in_after_translating() -> None:
