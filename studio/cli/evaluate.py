@@ -308,27 +308,25 @@ def _one_recording(
     for hearing in found.hearings:
         rates = ""
         if hearing.wer is not None and hearing.cer is not None:
-            both = {"wer": hearing.wer, "cer": hearing.cer}
-            ordered = sorted(both, key=lambda name: name != found.metric)
-            rates = "".join(f"  {name.upper()} {format_percent(both[name])}" for name in ordered)
+            rates = f"  WER {format_percent(hearing.wer)}  CER {format_percent(hearing.cer)}"
         show(f"# {hearing.transcript.model}{rates}")
         show(marked(hearing.pieces))
     return 0
 
 
 def _summary(result: dict[str, Any]) -> str:
-    rates = sorted(("wer", "cer"), key=lambda name: name != result["metric"])
     rows = [
         (
             row["id"],
-            *(format_percent(row[name]) for name in rates),
+            format_percent(row["wer"]),
+            format_percent(row["cer"]),
             format_percent(row["mer"]),
             str(row["n"]),
             f"{row['real_time_factor']:.2f}",
         )
         for row in result["models"]
     ]
-    lines = [table(("MODEL", *map(str.upper, rates), "MER", "CLIPS", "RTF"), rows)]
+    lines = [table(("MODEL", "WER", "CER", "MER", "CLIPS", "RTF"), rows)]
     for row in result["models"]:
         if figure := row["non_speech"]:
             lines.append(
@@ -336,7 +334,7 @@ def _summary(result: dict[str, Any]) -> str:
                 f"{format_percent(figure['loop_rate'])} of its texts are loops"
             )
     by_script = counts_script(result)
-    for row in sorted(result["comparisons"], key=lambda row: row["metric"] != result["metric"]):
+    for row in result["comparisons"]:
         meaning = "significant" if row["significant"] else "could be chance"
         meaning += ", other scripts count as errors" if row["significant"] and by_script else ""
         lines.append(

@@ -9,7 +9,7 @@ Distances and alignments are rapidfuzz's, as jiwer's are: the figures are jiwer'
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,8 +26,6 @@ _IDEOGRAPH = (
     "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 _MIXED_TOKEN = re.compile(rf"[{_IDEOGRAPH}]|[^\s{_IDEOGRAPH}]+")
-_UNSPACED = re.compile(rf"[{_IDEOGRAPH}\u0e00-\u109f\u1780-\u17ff]")
-"""Chinese, Japanese; Thai, Lao, Tibetan, Burmese; Khmer."""
 _KINDS: dict[str, Kind] = {"equal": "equal", "replace": "substitute", "delete": "delete", "insert": "insert"}
 _RESAMPLES, _SEED = 1000, 0
 _INTERVAL = ((1 - 0.95) / 2, 1 - (1 - 0.95) / 2)
@@ -182,14 +180,6 @@ def _interval(
     )
     low, high = (float(bound) for bound in np.quantile(differences, _INTERVAL))
     return float(more.sum() / max(1.0, lengths.sum())), low, high
-
-
-def leading_metric(references: Iterable[str]) -> str:
-    """`cer` where most letters are of scripts without spaces between words, of which WER says little; else
-    `wer`.
-    """
-    letters = [char for text in references for char in text if char.isalpha()]
-    return "cer" if 2 * sum(_UNSPACED.match(char) is not None for char in letters) > len(letters) else "wer"
 
 
 def rate_interval(references: Sequence[str], hypotheses: Sequence[str], metric: str) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 from studio.dataset.delimited import for_spreadsheets
 from studio.dataset.example import RowProblem
 from studio.errors import DataError
-from studio.evaluation.metrics import Comparison, leading_metric
+from studio.evaluation.metrics import Comparison
 from studio.files import read_json
 from studio.messages import Message, message_to_plain
 from studio.translation import message_from
@@ -123,11 +123,6 @@ class Evaluation:
     """Texts that were taken from an earlier evaluation of the same clips, over all models."""
 
     @property
-    def metric(self) -> str:
-        """Which of the two rates counts, `wer` or `cer`."""
-        return leading_metric(row.reference for row in self.utterances)
-
-    @property
     def taken_up(self) -> Message | None:
         """What a person is told of texts that were not heard anew."""
         if not self.heard_before:
@@ -182,7 +177,7 @@ class Evaluation:
             reason = told.pop("text")
             problems.append({"line": row.line, "audio_path": row.audio_path, "reason": reason, **told})
         found = asdict(replace(self, utterances=(), problems=()))
-        return {"schema_version": SCHEMA_VERSION, "metric": self.metric, **found, "problems": problems}
+        return {"schema_version": SCHEMA_VERSION, **found, "problems": problems}
 
     def to_csv(self) -> str:
         """A row a clip and model, under the names of `UtteranceRow`."""

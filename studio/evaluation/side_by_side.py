@@ -5,9 +5,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from studio.chinese import main_script
 from studio.errors import ConfigError
-from studio.evaluation.metrics import AlignedPiece, align, error_rates, leading_metric
+from studio.evaluation.metrics import AlignedPiece, align, error_rates
 from studio.transcription.engine import (
     EngineChoice,
     OnProgress,
@@ -42,18 +41,6 @@ class SideBySide:
     audio_path: str
     reference: str
     hearings: tuple[ModelTranscript, ...]
-
-    @property
-    def metric(self) -> str:
-        """Which of the two rates counts, `wer` or `cer`."""
-        return leading_metric([self.reference])
-
-    @property
-    def counts_script(self) -> bool:
-        """Whether characters that are right but of another script count as errors."""
-        wanted = main_script(self.reference)
-        written = {main_script(hearing.transcript.text) for hearing in self.hearings} - {""}
-        return bool(wanted and written - {wanted})
 
     def to_json(self) -> dict[str, Any]:
         """For programs: a row a model with its text, rates and alignment."""

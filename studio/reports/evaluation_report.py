@@ -56,7 +56,7 @@ def evaluation_report(found: Evaluation, explorer: Explorer | None, locale: str,
     body: list[Child] = [
         tag("h1", title),
         left_out_rows(found.problems, locale),
-        rates_table(rows["models"], rows["metric"], locale),
+        rates_table(rows["models"], locale),
         comparison_sentences(rows, locale),
         script_note(rows, locale),
         tag("h2", tr("Every text normalization", locale)),

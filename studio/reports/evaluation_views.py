@@ -18,7 +18,6 @@ from studio.options.choices import NORMALIZERS
 from studio.reports.data_views import problems_table
 from studio.reports.language_names import language_name
 from studio.reports.markup import Child, Html, table, tag
-from studio.reports.pieces import note
 from studio.translation import N_, paragraph, said, tr
 from studio.units import format_percent
 
@@ -34,31 +33,28 @@ def with_names(figures: Mapping[str, Any], explorer: Explorer | None) -> dict[st
     return {**figures, **{part: renamed(part, *keys) for part, keys in parts.items()}}
 
 
-_RATES = {"wer": N_("WER (words)"), "cer": N_("CER (characters)")}
-
-
-def _rates(metric: str) -> list[str]:
-    """The two rates, the one that counts first."""
-    return sorted(_RATES, key=lambda name: name != metric)
-
-
-def rates_table(models: Sequence[Mapping[str, Any]], metric: str, locale: str) -> Html:
-    """A row a model; the rate that counts stands first, and its lowest is set in bold."""
-    titles = [_RATES[name] for name in _rates(metric)]
+def rates_table(models: Sequence[Mapping[str, Any]], locale: str) -> Html:
+    """A row a model; the lowest word error rate is set in bold."""
     headers = [
         tr(text, locale)
-        for text in (N_("Model"), *titles, N_("MER (mixed)"), N_("Real-time factor"), N_("Clips"))
+        for text in (
+            N_("Model"),
+            N_("WER (words)"),
+            N_("CER (characters)"),
+            N_("MER (mixed)"),
+            N_("Real-time factor"),
+            N_("Clips"),
+        )
     ]
     has_figure = any(row.get("non_speech") for row in models)
     if has_figure:
         headers += [tr(N_("Hallucinated (words/h)"), locale), tr(N_("Loops"), locale)]
-    first, second = _rates(metric)
-    best = min((row[first] for row in models), default=None)
+    best = min((row["wer"] for row in models), default=None)
     rows: list[list[Child]] = [
         [
             str(row["id"]),
-            tag("b" if row[first] == best else "span", format_percent(row[first])),
-            format_percent(row[second]),
+            tag("b" if row["wer"] == best else "span", format_percent(row["wer"])),
+            format_percent(row["cer"]),
             format_percent(row["mer"]),
             f"{row['real_time_factor']:.3f}",
             str(row["n"]),
@@ -76,10 +72,9 @@ def _figure(non_speech: Mapping[str, Any] | None) -> list[str]:
 
 
 def comparison_sentences(found: Mapping[str, Any], locale: str) -> Html:
-    """What the difference between two models is worth, one sentence a pair and metric, what counts first."""
+    """What the difference between two models is worth, one sentence a pair and metric."""
     by_script = counts_script(found)
-    ordered = sorted(found["comparisons"], key=lambda row: row["metric"] != found["metric"])
-    rows = [tag("li", _comparison(row, by_script, locale)) for row in ordered]
+    rows = [tag("li", _comparison(row, by_script, locale)) for row in found["comparisons"]]
     return tag("ul", rows, class_="comparisons")
 
 
@@ -397,31 +392,24 @@ def difference_legend(locale: str) -> Html:
     )
 
 
-_OTHER_SCRIPT = N_(
-    "Characters of another script than the reference's (simplified, traditional) count as wrong here. "
-    "Evaluate compares both in one script with the text normalization chinese."
-)
-
-
 def side_by_side_view(found: SideBySide, locale: str, name: Callable[[str], str] = str) -> Html:
     """A row a model: what it wrote against the reference, or against the first model, and its error rates.
 
     `name` gives what a model of an id is called.
     """
     headers = [tr(text, locale) for text in (N_("Model"), N_("Model output"))]
-    ordered = _rates(found.metric)
-    rates = [tr(_RATES[name], locale) for name in ordered]
+    rates = [tr(text, locale) for text in (N_("WER (words)"), N_("CER (characters)"))]
     rows: list[list[Child]] = []
     for hearing in found.hearings:
         shown = tag("span", [[_piece(piece), " "] for piece in hearing.pieces], class_="diff", dir="auto")
         row: list[Child] = [name(hearing.transcript.model), shown]
         if hearing.wer is not None and hearing.cer is not None:
-            row += [format_percent(getattr(hearing, name)) for name in ordered]
+            row += [format_percent(hearing.wer), format_percent(hearing.cer)]
         rows.append(row)
     titles = [*headers, *rates] if found.reference else headers
-    models = table(titles, rows, numeric=[2, 3], class_="side-by-side stacked")
-    caution = note(tr(_OTHER_SCRIPT, locale), "warning") if found.counts_script else None
-    return tag("div", difference_legend(locale), models, caution)
+    return tag(
+        "div", difference_legend(locale), table(titles, rows, numeric=[2, 3], class_="side-by-side stacked")
+    )
 
 
 def difference(reference: str, hypothesis: str) -> Html:

@@ -344,7 +344,7 @@ def _whole(found: _Found, was_stopped: bool, locale: str) -> list[Any]:
     too_large = tr("Files of this size are written by python -m studio evaluate --output_file.", locale)
     return [
         join(status),
-        rates_table(result["models"], result["metric"], locale),
+        rates_table(result["models"], locale),
         join(
             [
                 comparison_sentences(result, locale),

@@ -9,7 +9,6 @@ from studio.evaluation.metrics import (
     align,
     error_rates,
     errors_of_parts,
-    leading_metric,
     paired_bootstrap,
     rate_interval,
     token_distances,
@@ -184,22 +183,3 @@ def test_the_interval_of_a_rate_holds_it_and_is_narrower_of_more_utterances() ->
     more = rate_interval(references * 20, hypotheses * 20, "wer")
     assert more[1] - more[0] < (high - low) / 3
     assert rate_interval(references, references, "cer") == (0.0, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("references", "metric"),
-    [
-        (["turn on the light", "开灯"], "wer"),
-        (["打开厨房的灯", "ok"], "cer"),
-        (["ちょっと待って"], "cer"),
-        (["เปิดไฟในครัว"], "cer"),
-        (["បើកភ្លើង"], "cer"),
-        (["부엌 불을 켜 줘"], "wer"),
-        (["1 2 3"], "wer"),
-        ([], "wer"),
-    ],
-)
-def test_what_counts_of_a_language_without_spaces_is_its_characters(
-    references: list[str], metric: str
-) -> None:
-    assert leading_metric(references) == metric
