@@ -17,8 +17,7 @@ from studio.dataset.example import Example
 from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError, DataError, ManifestError, StudioError
 from studio.evaluation.compare import evaluate
-from studio.evaluation.metrics import error_rates, paired_bootstrap
-from studio.evaluation.normalize import writes_without_spaces
+from studio.evaluation.metrics import error_rates, metric_for, paired_bootstrap
 from studio.lazy_imports import transformers_library
 from studio.memory.measure import PeakMeter
 from studio.messages import Message, message_to_plain
@@ -189,7 +188,7 @@ def compare_forms(
         )
     examples = _clips(services.settings, asked)
     clips = len(examples)
-    metric = "cer" if writes_without_spaces(_language(asked, examples[0])) else "wer"
+    metric = metric_for(_language(asked, examples[0]))
     tell = on_step or (lambda _doing, _share: None)
     services.registry.local_path(asked.model)
     made = ""

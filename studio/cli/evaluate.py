@@ -20,7 +20,8 @@ from studio.errors import ConfigError
 from studio.evaluation.compare import KEPT, evaluate
 from studio.evaluation.corrections import Corrections, clip_of, is_of_the_hub, read_corrections, save_list
 from studio.evaluation.explorer import Explorer
-from studio.evaluation.result import Evaluation, read_evaluation
+from studio.evaluation.metrics import in_order
+from studio.evaluation.result import Evaluation, counted_first, read_evaluation
 from studio.evaluation.scripts import counts_script, script_sentences
 from studio.evaluation.side_by_side import hear_side_by_side, marked
 from studio.files import write_json, write_text
@@ -205,7 +206,7 @@ def _answer(given: argparse.Namespace, evaluation: Evaluation, corrections: Corr
     if given.json:
         show_json({**result, **(listed.to_json() if listed else {})})
         return 0
-    show(_summary(result))
+    show(_summary(result, evaluation.metric))
     for one in result.get("errors", ()):
         show()
         show(_errors(one))
@@ -308,25 +309,32 @@ def _one_recording(
     for hearing in found.hearings:
         rates = ""
         if hearing.wer is not None and hearing.cer is not None:
-            rates = f"  WER {format_percent(hearing.wer)}  CER {format_percent(hearing.cer)}"
+            both = {"wer": hearing.wer, "cer": hearing.cer}
+            rates = "".join(
+                f"  {rate.upper()} {format_percent(both[rate])}" for rate in in_order(found.metric)
+            )
         show(f"# {hearing.transcript.model}{rates}")
         show(marked(hearing.pieces))
+    for sentence in found.script_sentences():
+        show(str(sentence))
     return 0
 
 
-def _summary(result: dict[str, Any]) -> str:
+def _summary(result: dict[str, Any], metric: str) -> str:
+    """The tables, the `metric` first that counts."""
+    order = in_order(metric)
+    titles = [rate.upper() for rate in order]
     rows = [
         (
             row["id"],
-            format_percent(row["wer"]),
-            format_percent(row["cer"]),
+            *(format_percent(row[rate]) for rate in order),
             format_percent(row["mer"]),
             str(row["n"]),
             f"{row['real_time_factor']:.2f}",
         )
         for row in result["models"]
     ]
-    lines = [table(("MODEL", "WER", "CER", "MER", "CLIPS", "RTF"), rows)]
+    lines = [table(("MODEL", *titles, "MER", "CLIPS", "RTF"), rows)]
     for row in result["models"]:
         if figure := row["non_speech"]:
             lines.append(
@@ -334,7 +342,7 @@ def _summary(result: dict[str, Any]) -> str:
                 f"{format_percent(figure['loop_rate'])} of its texts are loops"
             )
     by_script = counts_script(result)
-    for row in result["comparisons"]:
+    for row in counted_first(result["comparisons"], metric):
         meaning = "significant" if row["significant"] else "could be chance"
         meaning += ", other scripts count as errors" if row["significant"] and by_script else ""
         lines.append(
@@ -347,8 +355,7 @@ def _summary(result: dict[str, Any]) -> str:
         (
             row["normalizer"],
             row["model"],
-            format_percent(row["wer"]),
-            format_percent(row["cer"]),
+            *(format_percent(row[rate]) for rate in order),
             str(row["better"]),
             str(row["worse"]),
         )
@@ -356,7 +363,7 @@ def _summary(result: dict[str, Any]) -> str:
     ]
     if rows:
         columns = 6 if len(result["models"]) > 1 else 4
-        header = ("NORMALIZER", "MODEL", "WER", "CER", "BETTER", "WORSE")[:columns]
+        header = ("NORMALIZER", "MODEL", *titles, "BETTER", "WORSE")[:columns]
         lines += ["", table(header, [row[:columns] for row in rows])]
     return "\n".join(lines)
 

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
 from studio.dataset.example import Example, read_clips
-from studio.evaluation.metrics import Errors, errors_of_parts, interval_of
+from studio.evaluation.metrics import Errors, errors_of_parts, interval_of, metric_for
 from studio.evaluation.non_speech import figure_of, hear_non_speech, words_of
-from studio.evaluation.normalize import writes_without_spaces
 from studio.evaluation.result import NonSpeech
 from studio.files import read_json, write_json
 from studio.transcription.engine import (
@@ -405,7 +404,7 @@ def _long_form(
         text = known.read(recording.samples, code, write, should_stop) if known else write()
         is_cut = should_stop()
         whole = sum(end <= settled for end in recording.ends) if is_cut else len(recording.texts)
-        metric = "cer" if writes_without_spaces(code) else "wer"
+        metric = metric_for(code)
         # What was heard of the next sentence belongs to that one.
         parts = errors_of_parts(recording.texts[: whole + 1], text, metric, "basic")[:whole]
         before = sum(earlier.clips for earlier in recordings[:number])

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.errors import ConfigError
-from studio.evaluation.normalize import normalize
+from studio.evaluation.normalize import normalize, writes_without_spaces
+from studio.transcription.languages import AUTO, resolve_language
 
 METRICS = ("wer", "cer", "mer")
 Kind = Literal["equal", "substitute", "delete", "insert"]
@@ -26,6 +27,8 @@ _IDEOGRAPH = (
     "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 _MIXED_TOKEN = re.compile(rf"[{_IDEOGRAPH}]|[^\s{_IDEOGRAPH}]+")
+_TIGHT = re.compile(rf"[{_IDEOGRAPH}\u0e00-\u109f\u1780-\u17ff]")
+"""A character of a script without spaces between words: Thai, Lao, Tibetan, Burmese and Khmer, too."""
 _KINDS: dict[str, Kind] = {"equal": "equal", "replace": "substitute", "delete": "delete", "insert": "insert"}
 _RESAMPLES, _SEED = 1000, 0
 _INTERVAL = ((1 - 0.95) / 2, 1 - (1 - 0.95) / 2)
@@ -74,6 +77,23 @@ class AlignedPiece:
     """Empty for an insertion."""
     hypothesis: str
     """Empty for a deletion."""
+
+
+def metric_for(language: str, texts: Sequence[str] = ()) -> str:
+    """`wer` or `cer`: which counts in a language (code or English name), or in texts of an unknown one."""
+    try:
+        is_known = resolve_language(language) != AUTO
+    except ConfigError:
+        is_known = False
+    if is_known:
+        return "cer" if writes_without_spaces(language) else "wer"
+    whole = "".join("".join(texts).split())
+    return "cer" if 2 * len(_TIGHT.findall(whole)) > len(whole) else "wer"
+
+
+def in_order(metric: str) -> tuple[str, str]:
+    """WER and CER, the one first that counts."""
+    return ("cer", "wer") if metric == "cer" else ("wer", "cer")
 
 
 def error_rates(references: Sequence[str], hypotheses: Sequence[str], normalizer: str = "none") -> ErrorRates:

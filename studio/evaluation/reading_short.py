@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
 from studio.dataset.example import Example, read_clips
-from studio.evaluation.metrics import error_rates
-from studio.evaluation.normalize import writes_without_spaces
+from studio.evaluation.metrics import error_rates, metric_for
 from studio.messages import Message
 from studio.transcription.engine import AudioContext, ShouldStop, TranscribeOptions
 from studio.transcription.languages import AUTO
@@ -97,7 +96,7 @@ def measure_short(
     clips = _clips(examples)
     texts = [example.text for example, _ in clips]
     spoken = [example.language or language for example, _ in clips]
-    metric = "cer" if clips and writes_without_spaces(spoken[0]) else "wer"
+    metric = metric_for(spoken[0]) if clips else "wer"
     found: list[Reading] = []
     reference: list[str] = []
     for name, context in ways:

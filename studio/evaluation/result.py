@@ -4,7 +4,7 @@ import csv
 import io
 import math
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_origin, get_type_hints
@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 from studio.dataset.delimited import for_spreadsheets
 from studio.dataset.example import RowProblem
 from studio.errors import DataError
-from studio.evaluation.metrics import Comparison
+from studio.evaluation.metrics import Comparison, metric_for
 from studio.files import read_json
 from studio.messages import Message, message_to_plain
 from studio.translation import message_from
@@ -123,6 +123,12 @@ class Evaluation:
     """Texts that were taken from an earlier evaluation of the same clips, over all models."""
 
     @property
+    def metric(self) -> str:
+        """`wer` or `cer`: which one counts for the first clip, as the list has it, or as the texts tell."""
+        rows = self.utterances[:: max(1, len(self.models))]
+        return metric_for((rows[0].language or "") if rows else "", [row.reference for row in rows])
+
+    @property
     def taken_up(self) -> Message | None:
         """What a person is told of texts that were not heard anew."""
         if not self.heard_before:
@@ -188,6 +194,12 @@ class Evaluation:
         for row in self.utterances:
             table.writerow({name: for_spreadsheets(value) for name, value in vars(row).items()})
         return written.getvalue().replace("\0", "")  # at which readers of tables give up
+
+
+def counted_first(comparisons: Sequence[Mapping[str, Any]], metric: str) -> list[Mapping[str, Any]]:
+    """Comparisons, as JSON, pair by pair, of each the one first that is by the `metric` that counts."""
+    pairs = list(dict.fromkeys((row["a"], row["b"]) for row in comparisons))
+    return sorted(comparisons, key=lambda row: (pairs.index((row["a"], row["b"])), row["metric"] != metric))
 
 
 def read_evaluation(path: Path) -> Evaluation:

@@ -4,10 +4,10 @@ an error.
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from studio.chinese import main_script
+from studio.chinese import SIMPLIFIED, counts, main_script
 from studio.messages import Message
 
 _KANA = re.compile(r"[\u3040-\u30ff]")
@@ -44,6 +44,43 @@ def script_sentences(found: Mapping[str, Any]) -> list[Message]:
     return [*said, _CAUTION] if counts_script(found) else said
 
 
+def other_script_sentences(
+    reference: str, written: Mapping[str, str], name: Callable[[str], str] = str
+) -> list[Message]:
+    """Which models (id → text) write one recording in characters of another script than its reference, each
+    an error; what to do about it. `name` gives what a model is called.
+
+    Nothing, unless the reference is Chinese.
+    """
+    (script,) = scripts_of([reference]) or ("",)
+    if not script:
+        return []
+    other = 1 if script == SIMPLIFIED else 0
+    found = {
+        model: counts(text)[other] - counts(reference)[other]
+        for model, text in written.items()
+        if not _KANA.search(text)
+    }
+    said = [_of_other_script(script, name(id), count) for id, count in found.items() if count > 0]
+    return [*said, _IN_ONE_SCRIPT] if said else []
+
+
+def _of_other_script(script: str, model: str, count: int) -> Message:
+    if script == SIMPLIFIED:
+        return Message(
+            "{model} writes traditional characters ({count}) where the reference is simplified: they count "
+            "as errors.",
+            model=model,
+            count=count,
+        )
+    return Message(
+        "{model} writes simplified characters ({count}) where the reference is traditional: they count "
+        "as errors.",
+        model=model,
+        count=count,
+    )
+
+
 def counts_script(found: Mapping[str, Any]) -> bool:
     """Whether characters that are right but of another script count as errors in an evaluation, as JSON."""
     told = found["reference_scripts"]
@@ -53,6 +90,7 @@ def counts_script(found: Mapping[str, Any]) -> bool:
     )
 
 
+_IN_ONE_SCRIPT = Message("The text normalization chinese of the Evaluate tab compares both in one script.")
 _CAUTION = Message(
     "What is written in another script than the reference counts as wrong: the text normalization chinese "
     "compares both in one script."

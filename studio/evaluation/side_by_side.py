@@ -1,12 +1,14 @@
 """Several models on one recording: what each wrote, and where they differ from what was said."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from studio.errors import ConfigError
-from studio.evaluation.metrics import AlignedPiece, align, error_rates
+from studio.evaluation.metrics import AlignedPiece, align, error_rates, metric_for
+from studio.evaluation.scripts import other_script_sentences
+from studio.messages import Message
 from studio.transcription.engine import (
     EngineChoice,
     OnProgress,
@@ -41,6 +43,20 @@ class SideBySide:
     audio_path: str
     reference: str
     hearings: tuple[ModelTranscript, ...]
+
+    @property
+    def metric(self) -> str:
+        """`wer` or `cer`: which one counts for the reference. What it is written in tells: a model that knows
+        one language hears every recording in that.
+        """
+        return metric_for("", [self.reference])
+
+    def script_sentences(self, name: Callable[[str], str] = str) -> list[Message]:
+        """Whose characters count as errors because they are of another script; `name` gives what the model of
+        an id is called.
+        """
+        written = {row.transcript.model: row.transcript.text for row in self.hearings}
+        return other_script_sentences(self.reference, written, name)
 
     def to_json(self) -> dict[str, Any]:
         """For programs: a row a model with its text, rates and alignment."""

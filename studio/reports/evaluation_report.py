@@ -51,16 +51,16 @@ def evaluation_report(found: Evaluation, explorer: Explorer | None, locale: str,
 
     `explorer` is that of `found`, None if it has no clip. With sound, clips that can be read are embedded.
     """
-    rows = with_names(found.figures(), explorer)
+    rows, metric = with_names(found.figures(), explorer), found.metric
     title = f"{tr('Evaluation', locale)}: {Path(found.source).name}"
     body: list[Child] = [
         tag("h1", title),
         left_out_rows(found.problems, locale),
-        rates_table(rows["models"], locale),
-        comparison_sentences(rows, locale),
+        rates_table(rows["models"], locale, metric),
+        comparison_sentences(rows, locale, metric),
         script_note(rows, locale),
         tag("h2", tr("Every text normalization", locale)),
-        normalizers_table(rows["normalizers"], locale),
+        normalizers_table(rows["normalizers"], locale, metric),
     ]
     if explorer:
         body += [_of_model(explorer, model, locale) for model in range(len(explorer.models))]

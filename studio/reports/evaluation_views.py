@@ -10,8 +10,8 @@ from studio.dataset.example import RowProblem
 from studio.dataset.rows import NO_SPEECH
 from studio.evaluation.corrections import LONGEST
 from studio.evaluation.explorer import Explorer, Group
-from studio.evaluation.metrics import AlignedPiece, align
-from studio.evaluation.result import UtteranceRow
+from studio.evaluation.metrics import AlignedPiece, align, in_order
+from studio.evaluation.result import UtteranceRow, counted_first
 from studio.evaluation.scripts import counts_script, script_sentences
 from studio.evaluation.side_by_side import SideBySide
 from studio.options.choices import NORMALIZERS
@@ -33,14 +33,18 @@ def with_names(figures: Mapping[str, Any], explorer: Explorer | None) -> dict[st
     return {**figures, **{part: renamed(part, *keys) for part, keys in parts.items()}}
 
 
-def rates_table(models: Sequence[Mapping[str, Any]], locale: str) -> Html:
-    """A row a model; the lowest word error rate is set in bold."""
+_RATES = {"wer": N_("WER (words)"), "cer": N_("CER (characters)")}
+
+
+def rates_table(models: Sequence[Mapping[str, Any]], locale: str, metric: str) -> Html:
+    """A row a model; the lowest rate of the `metric` that counts is set in bold, and comes first."""
+    counted, other = in_order(metric)
     headers = [
         tr(text, locale)
         for text in (
             N_("Model"),
-            N_("WER (words)"),
-            N_("CER (characters)"),
+            _RATES[counted],
+            _RATES[other],
             N_("MER (mixed)"),
             N_("Real-time factor"),
             N_("Clips"),
@@ -49,12 +53,12 @@ def rates_table(models: Sequence[Mapping[str, Any]], locale: str) -> Html:
     has_figure = any(row.get("non_speech") for row in models)
     if has_figure:
         headers += [tr(N_("Hallucinated (words/h)"), locale), tr(N_("Loops"), locale)]
-    best = min((row["wer"] for row in models), default=None)
+    best = min((row[counted] for row in models), default=None)
     rows: list[list[Child]] = [
         [
             str(row["id"]),
-            tag("b" if row["wer"] == best else "span", format_percent(row["wer"])),
-            format_percent(row["cer"]),
+            tag("b" if row[counted] == best else "span", format_percent(row[counted])),
+            format_percent(row[other]),
             format_percent(row["mer"]),
             f"{row['real_time_factor']:.3f}",
             str(row["n"]),
@@ -71,10 +75,12 @@ def _figure(non_speech: Mapping[str, Any] | None) -> list[str]:
     return [f"{non_speech['words_per_hour']:,.0f}", format_percent(non_speech["loop_rate"])]
 
 
-def comparison_sentences(found: Mapping[str, Any], locale: str) -> Html:
-    """What the difference between two models is worth, one sentence a pair and metric."""
-    by_script = counts_script(found)
-    rows = [tag("li", _comparison(row, by_script, locale)) for row in found["comparisons"]]
+def comparison_sentences(found: Mapping[str, Any], locale: str, metric: str) -> Html:
+    """What the difference between two models is worth, one sentence a pair and metric; first the `metric`
+    that counts.
+    """
+    by_script, compared = counts_script(found), counted_first(found["comparisons"], metric)
+    rows = [tag("li", _comparison(row, by_script, locale)) for row in compared]
     return tag("ul", rows, class_="comparisons")
 
 
@@ -133,18 +139,19 @@ def script_note(found: Mapping[str, Any], locale: str) -> Html:
     return tag("ul", [tag("li", said(one, locale)) for one in sentences], class_="comparisons")
 
 
-def normalizers_table(rows: Sequence[Mapping[str, Any]], locale: str) -> Html:
+def normalizers_table(rows: Sequence[Mapping[str, Any]], locale: str, metric: str) -> Html:
     """A row a text normalization: the same texts after it, of each model, and the clips that decide."""
+    rates = in_order(metric)
     models = list(dict.fromkeys(str(row["model"]) for row in rows))
     headers = [tr("Text normalization", locale)]
     shown: dict[str, list[Child]] = {}
     for row in rows:
         cells = shown.setdefault(row["normalizer"], [tr(NORMALIZERS[row["normalizer"]], locale)])
-        cells += [format_percent(row["wer"]), format_percent(row["cer"])]
+        cells += [format_percent(row[rate]) for rate in rates]
         if row["model"] != models[0]:
             cells.append(f"+{row['better']} −{row['worse']}")
     for model in models:
-        headers += [f"{model}: WER", f"{model}: CER"]
+        headers += [f"{model}: {rate.upper()}" for rate in rates]
         if model != models[0]:
             headers.append(f"{model}: {tr('clips better, worse', locale)}")
     return table(headers, shown.values(), numeric=range(1, len(headers)), class_="stacked normalizers")
@@ -393,22 +400,29 @@ def difference_legend(locale: str) -> Html:
 
 
 def side_by_side_view(found: SideBySide, locale: str, name: Callable[[str], str] = str) -> Html:
-    """A row a model: what it wrote against the reference, or against the first model, and its error rates.
+    """A row a model: what it wrote against the reference, or against the first model, and its error rates,
+    first the one that counts; and whose characters are of another script.
 
     `name` gives what a model of an id is called.
     """
+    order = in_order(found.metric)
     headers = [tr(text, locale) for text in (N_("Model"), N_("Model output"))]
-    rates = [tr(text, locale) for text in (N_("WER (words)"), N_("CER (characters)"))]
+    rates = [tr(_RATES[rate], locale) for rate in order]
     rows: list[list[Child]] = []
     for hearing in found.hearings:
         shown = tag("span", [[_piece(piece), " "] for piece in hearing.pieces], class_="diff", dir="auto")
         row: list[Child] = [name(hearing.transcript.model), shown]
         if hearing.wer is not None and hearing.cer is not None:
-            row += [format_percent(hearing.wer), format_percent(hearing.cer)]
+            both = {"wer": hearing.wer, "cer": hearing.cer}
+            row += [format_percent(both[rate]) for rate in order]
         rows.append(row)
     titles = [*headers, *rates] if found.reference else headers
+    told = [tag("li", said(one, locale)) for one in found.script_sentences(name)]
     return tag(
-        "div", difference_legend(locale), table(titles, rows, numeric=[2, 3], class_="side-by-side stacked")
+        "div",
+        difference_legend(locale),
+        table(titles, rows, numeric=[2, 3], class_="side-by-side stacked"),
+        tag("ul", told, class_="comparisons") if told else None,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from studio.evaluation.normalize import writes_without_spaces
+from studio.evaluation.metrics import metric_for
 from studio.options.training import TrainingConfig
 from studio.training.adapters import Precision, count_parameters
 from studio.training.data.clips import TrainingData
@@ -35,7 +35,7 @@ class RunPlan:
         """For these clips and a model of that width."""
         metric = config.metric_for_best_model
         if metric == "auto":
-            metric = "cer" if writes_without_spaces(data.languages[0]) else "wer"
+            metric = metric_for(data.languages[0])
         schedule = Schedule.of(config, len(data.train))
         return cls(schedule, metric, learning_rate_for(config, d_model), audio_context)
 

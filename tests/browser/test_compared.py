@@ -3,14 +3,19 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from playwright.sync_api import Browser, Locator, expect
 
 from studio.dataset.manifest import read_manifest
+from studio.evaluation.compare import every_normalizer
+from studio.evaluation.metrics import error_rates
+from studio.evaluation.result import ComparisonRow
 from tests.browser.conftest import PATIENCE_MILLISECONDS, OpenPage, assert_nothing_is_too_wide, unfold
 from tests.golden.conftest import HOMES
 from tests.studio_process import StudioProcess
+from tests.unit.evaluation.test_explorer import evaluation
 from tests.unit.transcription.small_models import save_adapter
 
 RATE = re.compile(r"^\d+(\.\d+)?\s%$")
@@ -178,3 +183,33 @@ def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it(
     page.locator("#models-table").get_by_role("button", name="mine").click()
     page.get_by_text("Comparison of its forms").click()
     expect(page.locator("#models-details .forms-table tbody tr").first).to_be_visible()
+
+
+def test_of_chinese_the_errors_of_characters_come_first_in_bold_and_in_the_first_sentence(
+    open_page: OpenPage, screenshots: Path, tmp_path: Path
+) -> None:
+    wanted = ["打开厨房的灯", "关掉卧室的灯", "今天天气怎么样", "播放音乐"] * 3
+    made = evaluation(wanted, ["打开房的灯", *wanted[1:]], [text[:2] for text in wanted])
+    rows = [error_rates(wanted, [row.hypothesis for row in made.utterances[n::2]]) for n in range(2)]
+    models = tuple(replace(model, **vars(row)) for model, row in zip(made.models, rows, strict=True))
+    compared = ComparisonRow("wer", 0.9, 0.8, 1.0, True, 0, 11, "a", "b")
+    made = replace(
+        made,
+        models=models,
+        comparisons=(compared, replace(compared, metric="cer", difference=0.6, ci_low=0.5, ci_high=0.7)),
+        normalizers=tuple(every_normalizer("ab", wanted, [wanted, wanted])),
+    )
+    saved = tmp_path / "chinese.json"
+    saved.write_text(json.dumps(made.to_json()), encoding="utf-8")
+    page = open_page("evaluate", locale="zh-TW")
+    page.locator("#evaluate-open").locator("xpath=..").locator("input[type=file]").set_input_files(saved)
+    table = page.locator("#evaluate-rates")
+    expect(table.locator("tbody tr")).to_have_count(2)
+    assert [title[:3] for title in table.locator("th").all_inner_texts()[1:4]] == ["CER", "WER", "MER"]
+    best = table.locator("tbody tr").first.locator("td").nth(1)
+    expect(best).to_have_text("1.4 %")
+    expect(table.locator("b")).to_have_count(1)
+    expect(best.locator("b")).to_be_visible()
+    said = page.locator("#evaluate-comparisons .comparisons").first.locator("li")
+    expect(said).to_have_text([re.compile("^CER：a"), re.compile("^WER：a")])
+    page.screenshot(path=screenshots / "evaluation-chinese.png", full_page=True)

@@ -214,6 +214,29 @@ def test_models_stand_side_by_side_with_their_errors(
     )
 
 
+def test_side_by_side_chinese_is_judged_by_its_characters_and_another_script_is_spoken_of(
+    open_page: OpenPage, whisper_tiny: Path, real_speech: Path, screenshots: Path
+) -> None:
+    page = open_page("playground", locale="zh-CN")
+    page.get_by_role("tab", name="并排比较", exact=True).click()
+    chosen = page.locator("#compare-models")
+    expect(chosen.locator(".token")).to_have_count(1)
+    chosen.locator("input").fill(str(whisper_tiny))
+    page.keyboard.press("Enter")
+    expect(chosen.locator(".token")).to_have_count(2)
+    page.locator("#compare-audio input[type=file]").set_input_files(
+        real_speech / "aishell1_zh" / "test" / "BAC009S0150W0134.flac"
+    )
+    page.locator("#compare-reference textarea").fill("所有因外部冲击导致房价泡沫破灭的经济体")
+    page.locator("#compare-start").click()
+    shown = page.locator("#compare-table")
+    expect(shown.locator("tbody tr")).to_have_count(2)
+    expect(shown.locator("th")).to_contain_text(["模型", "模型输出", "CER", "WER"])
+    expect(shown.locator("tbody tr").last.locator("td").nth(2)).to_have_text("42.1 %")
+    expect(shown.locator("li")).to_contain_text(["繁体字（8 个）", "chinese"])
+    page.screenshot(path=screenshots / "side-by-side-chinese.png", full_page=True)
+
+
 def test_many_files_are_heard_in_turn_and_one_that_cannot_be_used_stops_nothing(
     open_page: OpenPage, demo_speech: Path, tmp_path: Path
 ) -> None:

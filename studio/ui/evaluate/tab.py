@@ -340,16 +340,17 @@ def _whole(found: _Found, was_stopped: bool, locale: str) -> list[Any]:
         left_out_rows(found.evaluation.problems, locale),
     ]
     result = with_names(found.evaluation.figures(), found.explorer)
+    metric = found.evaluation.metric
     links = download_links(found.files, "evaluation", locale)
     too_large = tr("Files of this size are written by python -m studio evaluate --output_file.", locale)
     return [
         join(status),
-        rates_table(result["models"], locale),
+        rates_table(result["models"], locale, metric),
         join(
             [
-                comparison_sentences(result, locale),
+                comparison_sentences(result, locale, metric),
                 script_note(result, locale),
-                _normalizers(result["normalizers"], locale),
+                _normalizers(result["normalizers"], locale, metric),
             ]
         ),
         links if len(found.files) == _FILES else join([links, tag("p", too_large, class_="subdued")]),
@@ -441,8 +442,8 @@ def _brought_down(found: Evaluation, corrections: Corrections, locale: str) -> t
     return with_references(found, corrections, found.source), join([told, link]), gr.skip()
 
 
-def _normalizers(rows: list[dict[str, Any]], locale: str) -> Html | None:
+def _normalizers(rows: list[dict[str, Any]], locale: str, metric: str) -> Html | None:
     if not rows:
         return None
     title = tag("summary", tr("Every text normalization", locale))
-    return tag("details", title, normalizers_table(rows, locale))
+    return tag("details", title, normalizers_table(rows, locale, metric))

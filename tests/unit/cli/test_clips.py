@@ -158,3 +158,26 @@ def test_a_file_that_is_no_whole_evaluation_is_refused(tmp_path: Path, settings:
     file.write_text(json.dumps(whole)[:-40], encoding="utf-8")
     with pytest.raises(DataError, match="is no evaluation"):
         evaluate.run(["--result", str(file)], settings)
+
+
+def test_of_chinese_the_printed_tables_and_comparisons_begin_with_the_errors_of_characters(
+    settings: Settings, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    row = ComparisonRow("wer", 0.1, -0.1, 0.2, False, 1, 2, "a", "b")
+    found = replace(
+        evaluation(["打开灯", "开"], ["打开灯", "关"], ["打开", "开"]),
+        comparisons=(row, replace(row, metric="cer")),
+        normalizers=(NormalizerRow("none", "a", 1.0, 0.1, 0, 0), NormalizerRow("none", "b", 1.0, 0.1, 0, 0)),
+    )
+    path = tmp_path / "chinese.json"
+    write_json(path, found.to_json())
+    evaluate.run(["--result", str(path)], settings)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["MODEL", "CER", "WER", "MER", "CLIPS", "RTF"]
+    assert [line.split()[3] for line in lines if " against " in line] == ["CER", "WER"]
+    header = next(number for number, line in enumerate(lines) if line.startswith("NORMALIZER"))
+    assert lines[header].split()[2:4] == ["CER", "WER"] and "10.0 %  100.0 %" in lines[header + 1]
+    evaluate.run(["--result", str(path), "--json"], settings)
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(found.to_json())), (
+        "for programs as ever"
+    )

@@ -9,6 +9,7 @@ from studio.evaluation.metrics import (
     align,
     error_rates,
     errors_of_parts,
+    metric_for,
     paired_bootstrap,
     rate_interval,
     token_distances,
@@ -183,3 +184,23 @@ def test_the_interval_of_a_rate_holds_it_and_is_narrower_of_more_utterances() ->
     more = rate_interval(references * 20, hypotheses * 20, "wer")
     assert more[1] - more[0] < (high - low) / 3
     assert rate_interval(references, references, "cer") == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("language", "texts", "metric"),
+    [
+        ("zh", [], "cer"),
+        ("Thai", [], "cer"),
+        ("en", ["打开灯"], "wer"),
+        ("", [], "wer"),
+        ("auto", ["turn on the light", "打开灯"], "wer"),
+        ("", ["", "打开 kitchen 的灯", "厨房里的灯打开"], "cer"),
+        ("", ["ปิดไฟในห้องครัว"], "cer"),
+        ("", ["부엌 불을 켜 줘"], "wer"),
+        ("no language of Whisper", ["電気をつけて"], "cer"),
+    ],
+)
+def test_characters_count_where_no_space_stands_between_words_and_texts_tell_what_no_list_says(
+    language: str, texts: list[str], metric: str
+) -> None:
+    assert metric_for(language, texts) == metric

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from studio.evaluation.scripts import script_sentences, scripts_of
+from studio.evaluation.scripts import other_script_sentences, script_sentences, scripts_of
 
 SIMPLIFIED = ["我们说话", "这是什么", "人口"]
 TRADITIONAL = ["我們說話", "這是什麼", "人口"]
@@ -42,3 +42,19 @@ def test_who_is_compared_with_another_script_is_told_what_to_do() -> None:
     assert len(both) == 2, "both are compared in one script"
     alike = script_sentences(evaluated("none", TRADITIONAL, b=TRADITIONAL, c=["not a word of it", ""]))
     assert len(alike) == 1, "who writes no Chinese is not spoken of"
+
+
+def test_of_one_recording_the_characters_of_another_script_are_told_of_each_model() -> None:
+    written = {"a": TRADITIONAL[0], "b": SIMPLIFIED[0], "c": "我們说话"}
+    told = [str(sentence) for sentence in other_script_sentences(SIMPLIFIED[0], written)]
+    assert (
+        told[0]
+        == "a writes traditional characters (3) where the reference is simplified: they count as errors."
+    )
+    assert told[1].startswith("c writes traditional characters (1)")
+    assert told[2].startswith("The text normalization chinese") and len(told) == 3
+    told = [str(sentence) for sentence in other_script_sentences(TRADITIONAL[0], {"b": SIMPLIFIED[0]})]
+    assert told[0].startswith("b writes simplified characters (3) where the reference is traditional")
+    for reference in ("it is so", "人口", "これは日本語の図書館です", ""):
+        assert other_script_sentences(reference, written) == []
+    assert other_script_sentences("国", {"a": "これは図書館と國です"}) == [], "kanji are of neither script"

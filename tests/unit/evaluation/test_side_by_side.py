@@ -62,3 +62,10 @@ def test_the_demo_model_is_judged_on_a_sample(engines: ModelCache, demo_speech: 
     assert found.hearings[0].wer is not None and found.hearings[0].wer <= 0.2 and steps[-1] == 1.0
     row = json.loads(json.dumps(found.to_json()))["models"][0]
     assert row["id"] == "demo" and row["alignment"][0]["kind"] == "equal"
+
+
+@pytest.mark.parametrize(
+    ("reference", "metric"), [("打开厨房的灯", "cer"), ("turn on the light", "wer"), ("", "wer")]
+)
+def test_the_metric_that_counts_is_that_of_the_reference(reference: str, metric: str) -> None:
+    assert side_by_side([heard("a", "turn on"), heard("b", "打开")], reference).metric == metric

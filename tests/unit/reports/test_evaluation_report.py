@@ -9,7 +9,7 @@ from pathlib import Path
 from studio.dataset.example import RowProblem
 from studio.evaluation.compare import every_normalizer
 from studio.evaluation.explorer import Explorer
-from studio.evaluation.result import Evaluation
+from studio.evaluation.result import ComparisonRow, Evaluation
 from studio.reports.evaluation_report import evaluation_report
 from tests.unit.evaluation.test_explorer import evaluation
 
@@ -80,3 +80,16 @@ def test_normalisations_beside_each_other_show_which_one_makes_a_difference() ->
     none = by_name["none", "b"]
     assert (none.better, none.worse, none.wer) == (0, 2, 0.5)
     assert by_name["no_punctuation", "b"].wer == 0.25
+
+
+def test_of_chinese_the_errors_of_characters_come_first() -> None:
+    made = evaluation(["打开灯", "开"], ["打开灯", "关"], ["打开", "开"])
+    row = ComparisonRow("wer", 0.1, -0.1, 0.2, False, 1, 2, "a", "b")
+    made = replace(made, comparisons=(row, replace(row, metric="cer")))
+    shown = evaluation_report(made, Explorer(made), "en", has_sound=False)
+    assert shown.index("CER (characters)") < shown.index("WER (words)") and shown.index(
+        "CER: "
+    ) < shown.index("WER: ")
+    listed = replace(made, utterances=tuple(replace(row, language="en") for row in made.utterances))
+    shown = evaluation_report(listed, Explorer(listed), "en", has_sound=False)
+    assert shown.index("WER (words)") < shown.index("CER (characters)"), "what the list says is not doubted"

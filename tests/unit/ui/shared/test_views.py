@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from studio.dataset.example import Example, Manifest, RowProblem
+from studio.evaluation.side_by_side import side_by_side
 from studio.files import write_json
 from studio.memory.plan import Part, TrainingPlan
 from studio.memory.training import estimate_training
@@ -408,7 +409,7 @@ def compared(**values: Any) -> str:
     interval = {"difference": -0.2, "ci_low": -0.25, "ci_high": -0.15, "significant": True}
     row = {"a": "demo", "b": "mine", "metric": "wer", "better": 7, "worse": 2, **interval, **values}
     return text_of(
-        evaluation_views.comparison_sentences({"comparisons": [row], "reference_scripts": {}}, "en")
+        evaluation_views.comparison_sentences({"comparisons": [row], "reference_scripts": {}}, "en", "wer")
     )
 
 
@@ -427,8 +428,50 @@ def test_a_difference_that_may_be_chance_says_so() -> None:
 def test_the_best_model_is_set_in_bold() -> None:
     row = {"cer": 0.1, "mer": 0.1, "real_time_factor": 0.02, "n": 4}
     rows = [{"id": "a", "wer": 0.5, **row}, {"id": "b", "wer": 0.2, **row}]
-    shown = evaluation_views.rates_table(rows, "en")
+    shown = evaluation_views.rates_table(rows, "en", "wer")
     assert "<b>20.0 %</b>" in shown and "<b>50.0 %</b>" not in shown
+    assert shown.index("WER (words)") < shown.index("CER (characters)")
+
+
+def test_where_characters_count_their_errors_come_first_and_the_best_of_them_is_in_bold() -> None:
+    row = {"mer": 0.1, "real_time_factor": 0.02, "n": 4}
+    rows = [{"id": "a", "wer": 1.0, "cer": 0.1, **row}, {"id": "b", "wer": 0.9, "cer": 0.3, **row}]
+    shown = evaluation_views.rates_table(rows, "en", "cer")
+    assert "<b>10.0 %</b>" in shown and shown.count("<b>") == 1
+    assert shown.index("CER (characters)") < shown.index("WER (words)")
+    assert shown.index("10.0 %") < shown.index("100.0 %")
+    rows = [{"normalizer": "none", "model": "a", "wer": 1.0, "cer": 0.1}]
+    shown = text_of(evaluation_views.normalizers_table(rows, "en", "cer"))
+    assert shown.index("a: CER") < shown.index("a: WER") and shown.index("10.0 %") < shown.index("100.0 %")
+
+
+def test_the_first_sentence_on_each_pair_is_on_the_metric_that_counts() -> None:
+    values = {
+        "ci_low": -0.1,
+        "ci_high": 0.1,
+        "significant": False,
+        "difference": 0.0,
+        "better": 1,
+        "worse": 1,
+    }
+    rows = [{"a": "a", "b": b, "metric": metric, **values} for b in ("b", "c") for metric in ("wer", "cer")]
+    found = {"comparisons": rows, "reference_scripts": {}}
+    for metric, order in (("cer", ["CER", "WER"] * 2), ("wer", ["WER", "CER"] * 2)):
+        shown = text_of(evaluation_views.comparison_sentences(found, "en", metric))
+        assert re.findall("[WC]ER", shown) == order
+        assert shown.index("a and b") < shown.index("a and c") or shown.index("b and a") < shown.index(
+            "c and a"
+        )
+
+
+def test_side_by_side_the_metric_that_counts_comes_first_and_another_script_is_spoken_of() -> None:
+    heard = [Transcript("打開燈", (), "zh", 1.0, model, "transformers") for model in ("a", "b")]
+    shown = text_of(evaluation_views.side_by_side_view(side_by_side(heard, "打开灯"), "en", str.upper))
+    assert shown.index("CER (characters)") < shown.index("WER (words)")
+    assert shown.index("66.7 %") < shown.index("100.0 %")
+    assert "A writes traditional characters (2) where the reference is simplified" in shown
+    assert "traditional" not in evaluation_views.side_by_side_view(side_by_side(heard, ""), "en")
+    assert "traditional" not in evaluation_views.side_by_side_view(side_by_side(heard, "打開燈"), "en")
 
 
 def test_the_diff_marks_what_was_left_out_put_in_and_replaced() -> None:
