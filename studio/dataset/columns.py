@@ -86,15 +86,24 @@ class Columns:
         """Whether there is a column for it."""
         return bool(self._found[field])
 
+    def of(self, field: str) -> Sequence[str]:
+        """Its columns, as the row spells them, the one that wins first."""
+        return self._found[field]
+
     def get(self, row: Mapping[str, Any], field: str) -> Any:
-        """The first value of a field that is there and not empty; None if there is none.
+        """The first value of a field that is there and not empty; None if there is none."""
+        name = self.holding(row, field)
+        return None if name is None else row[name]
+
+    def holding(self, row: Mapping[str, Any], field: str) -> str | None:
+        """The column that `get` has its value from.
 
         NaN, which pandas writes for what is missing, is the one value that does not equal itself.
         """
         for name in self._found[field]:
             value = row.get(name)
             if value is not None and value != "" and value == value:
-                return value
+                return name
         return None
 
     def _refuse_misspelt(self, unknown: Sequence[str]) -> None:

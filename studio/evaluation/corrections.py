@@ -7,11 +7,11 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from studio.dataset.columns import ALIASES, Wanted
+from studio.dataset.columns import ALIASES, Wanted, columns_of
 from studio.dataset.delimited import Row, from_spreadsheet
 from studio.dataset.example import Example, Manifest
 from studio.dataset.formats.known import read_list
@@ -31,6 +31,8 @@ Corrections = Mapping[Clip, str]
 LONGEST = 10_000
 """Characters of a reference."""
 _TEXTS = ("reference", *ALIASES["text"])
+_TEXT = "sentence"
+"""The column of the text, where the list has none."""
 _HALF = re.compile("[\ud800-\udfff]")
 _SUFFIX = "-corrected"
 _WITH_SUFFIX = re.compile(rf"{_SUFFIX}(-\d+)?$")
@@ -180,63 +182,94 @@ def _near(asked: Sequence[_Asked], examples: Iterable[Example]) -> dict[int | st
 # ---------------------------------------------------------------------- the new list
 
 
+Rows = Mapping[int, Mapping[str, Any]]
+"""The rows of a list as they stand there, by line."""
+
+
 def list_lines(
-    examples: Iterable[Example],
-    corrections: Corrections,
-    folder: Path | None,
-    others: Mapping[int, Mapping[str, Any]] | None = None,
+    examples: Iterable[Example], corrections: Corrections, folder: Path | None, rows: Rows | None = None
 ) -> Iterator[str]:
     """A list in JSON lines. Files in `folder`, where it will lie, are named from there, others by their whole
-    path; None: all by their name alone. `others` are more columns, by line.
+    path; None: all by their name alone.
+
+    Of an example that is among `rows` the columns stay, and all values but the text that is another.
     """
     before, told = None, ""
     for example in examples:
         text = corrections.get(clip_of(example), example.text)
-        audio: dict[str, Any] = {"path": _audio_name(example.audio_path, folder)}
-        if example.end_seconds is not None or example.start_seconds is not None:
-            audio |= {"start_time": example.start_seconds or 0.0, "end_time": example.end_seconds}
         previous = example.previous_text
-        row: dict[str, Any] = {
-            "audio": {name: value for name, value in audio.items() if value is not None},
-            "sentence": text or NO_SPEECH,
-            "duration": example.duration_seconds,
-            "language": example.language,
-            "task": example.task,
-            "speaker": example.speaker,
-            "previous_text": told if before and previous == before.text else previous,
-        }
-        if example.segments and text == example.text:  # when a corrected text is said, nobody has told
-            row["sentences"] = [
-                {"start": part.start_seconds, "end": part.end_seconds, "text": part.text}
-                for part in example.segments
-            ]
-        row = {name: value for name, value in row.items() if value}
-        more = (others or {}).get(example.line, {})
+        if before and previous == before.text:
+            previous = told
+        values = (rows or {}).get(example.line)
+        if values is None:
+            row = _row_of_the_studio(example, text, previous, folder)
+        else:
+            row = _row_as_it_was(values, example, text, previous, folder)
         # What nobody has read may hold half a surrogate, which JSON can say and UTF-8 cannot.
-        has_half = _HALF.search(json.dumps(more, ensure_ascii=False)) is not None
-        yield json.dumps({**more, **row}, ensure_ascii=has_half) + "\n"
+        has_half = _HALF.search(json.dumps(row, ensure_ascii=False)) is not None
+        yield json.dumps(row, ensure_ascii=has_half) + "\n"
         before, told = example, text
 
 
-def _other_columns(path: Path | None) -> dict[int, dict[str, Any]]:
-    """What a list has in columns that the studio does not read, by line."""
-    if path is None:
-        return {}
-    read = {"audio", *chain.from_iterable(ALIASES.values())}
-    return {
-        row.line: {
-            name: value
-            for name, value in row.values.items()
-            if name.strip().lower() not in read and value not in (None, "")
-        }
-        for row in read_list(path, Wanted(needs_text=False)).rows
+def _row_of_the_studio(
+    example: Example, text: str, previous: str | None, folder: Path | None
+) -> dict[str, Any]:
+    """A row with the studio's own names."""
+    audio: dict[str, Any] = {"path": _audio_name(example.audio_path, folder)}
+    if example.end_seconds is not None or example.start_seconds is not None:
+        audio |= {"start_time": example.start_seconds or 0.0, "end_time": example.end_seconds}
+    row: dict[str, Any] = {
+        "audio": {name: value for name, value in audio.items() if value is not None},
+        _TEXT: text or NO_SPEECH,
+        "duration": example.duration_seconds,
+        "language": example.language,
+        "task": example.task,
+        "speaker": example.speaker,
+        "previous_text": previous,
     }
+    if example.segments and text == example.text:  # when a corrected text is said, nobody has told
+        row["sentences"] = [
+            {"start": part.start_seconds, "end": part.end_seconds, "text": part.text}
+            for part in example.segments
+        ]
+    return {name: value for name, value in row.items() if value}
 
 
-def _audio_name(path: Path, folder: Path | None) -> str:
+def _row_as_it_was(
+    values: Mapping[str, Any], example: Example, text: str, previous: str | None, folder: Path | None
+) -> dict[str, Any]:
+    """A row with its own names: another are only the text, if it was corrected, what depends on it, and how
+    the file is named, if it would not be found so.
+    """
+    columns, row = columns_of(tuple(values), Wanted()), dict(values)
+    if name := columns.holding(values, "audio"):
+        audio = values[name]
+        if isinstance(audio, Mapping):
+            row[name] = {**audio, "path": _audio_name(example.audio_path, folder, str(audio.get("path")))}
+        else:
+            row[name] = _audio_name(example.audio_path, folder, str(audio))
+    if previous != example.previous_text and (name := columns.holding(values, "previous")):
+        row[name] = previous
+    if text != example.text:
+        name = columns.holding(values, "text") or next(iter(columns.of("text")), _TEXT)
+        # When a corrected text is said, nobody has told.
+        row |= {name: text or NO_SPEECH, **dict.fromkeys(columns.of("segments"))}
+    return row
+
+
+def own_rows(path: Path | None) -> Rows:
+    """The rows of a list that has columns of its own; of another one none, as of no list."""
+    listed = read_list(path, Wanted()) if path else None
+    return {row.line: row.values for row in listed.rows} if listed and listed.has_columns else {}
+
+
+def _audio_name(path: Path, folder: Path | None, before: str = "") -> str:
+    """How a list in this folder names a file: as `before`, if that is the same file there."""
     if folder is None:
         return path.name
     whole = path.absolute()
+    if before and folder / before.strip() == whole:
+        return before
     return (whole.relative_to(folder) if whole.is_relative_to(folder) else whole).as_posix()
 
 
@@ -266,9 +299,20 @@ def evaluated_clips(found: Evaluation) -> Manifest:
     return Manifest(found.source, "", examples, ())
 
 
+def evaluated_rows(
+    manifest: Manifest, found: Evaluation, corrections: Corrections
+) -> tuple[Sequence[Example], Corrections]:
+    """Those of a list that were evaluated, and what is said in them; `corrections` are of the evaluation,
+    which may have other references than the list since it was corrected before.
+    """
+    spoken = {clip_of(row)[:3]: corrections.get(clip_of(row), row.reference) for row in found.utterances}
+    examples = [example for example in manifest.examples if clip_of(example)[:3] in spoken]
+    return examples, {clip_of(example): spoken[clip_of(example)[:3]] for example in examples}
+
+
 def save_list(manifest: Manifest, corrections: Corrections, path: Path) -> None:
     """Writes the list with its corrections to `path`, where nothing may be yet: the rows that can be used,
-    with all their columns.
+    with the columns that they have in the list.
 
     Raises:
         ConfigError: if there is something.
@@ -291,8 +335,8 @@ def save_list(manifest: Manifest, corrections: Corrections, path: Path) -> None:
         except FileExistsError as error:
             raise ConfigError("{path} is there already: name a new file.", path=path) from error
     try:
-        others = _other_columns(manifest.listed_in)
-        write_text(path, "".join(list_lines(manifest.examples, corrections, path.parent, others)))
+        rows = own_rows(manifest.listed_in)
+        write_text(path, "".join(list_lines(manifest.examples, corrections, path.parent, rows)))
     except BaseException:
         path.unlink(missing_ok=True)
         raise

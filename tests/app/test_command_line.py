@@ -549,6 +549,8 @@ def test_an_evaluation_is_told_kept_corrected_and_told_again(
     assert report.count("data:audio/") == 3 and "xylophone 0/1" in second.stdout
     texts = [clip.text for clip in read_manifest(tmp_path / "new.jsonl").examples]
     assert texts == ["captain the scanner", "xylophone", ""]
+    saved = [json.loads(line) for line in (tmp_path / "new.jsonl").read_text("utf-8").splitlines()]
+    assert saved == [{**rows[0], "text": "captain the scanner"}, *rows[1:3]]
 
     third = run_studio(*common, "new.jsonl", "--output_file", "all.json", "--json")
     found = json.loads(third.stdout)

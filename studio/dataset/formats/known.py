@@ -21,6 +21,8 @@ class Listed(NamedTuple):
     """Where its relative paths are looked for, in this order."""
     is_plain: bool = False
     """Whether it is a table or JSON with the studio's own names."""
+    has_columns: bool = True
+    """Whether the names in its rows stand in the list, too."""
 
 
 def read_list(path: Path, wanted: Wanted) -> Listed:
@@ -32,16 +34,17 @@ def read_list(path: Path, wanted: Wanted) -> Listed:
     beside = path.absolute().parent
     if path.name == kaldi.RECORDINGS:
         check_text(path)
-        return Listed("kaldi", kaldi.rows(path.parent, wanted), (beside,))
+        return Listed("kaldi", kaldi.rows(path.parent, wanted), (beside,), has_columns=False)
     blank_lines, first_line = check_text(path)
     if ljspeech.is_one(path, first_line):
-        return Listed("ljspeech", ljspeech.rows(path), (beside, beside / ljspeech.SOUND_FOLDER))
+        places = (beside, beside / ljspeech.SOUND_FOLDER)
+        return Listed("ljspeech", ljspeech.rows(path), places, has_columns=False)
     if not wanted.audio_column and (name := voxpopuli.name_column(first_line)):
         _found, rows = rows_of(path, blank_lines, first_line, replace(wanted, audio_column=name))
         return Listed("voxpopuli", map(partial(voxpopuli.with_sound, beside, name), rows), (beside,))
     found, rows = rows_of(path, blank_lines, first_line, wanted)
     if found == "jsonl" and lhotse.is_cut(first_line):
-        return Listed("lhotse", map(lhotse.row_of_cut, rows), (beside,))
+        return Listed("lhotse", map(lhotse.row_of_cut, rows), (beside,), has_columns=False)
     if found == "tsv" and common_voice.is_header(first_line):
         clips = beside / common_voice.SOUND_FOLDER
         return Listed("common_voice", map(common_voice.with_ending, rows), (beside, clips))

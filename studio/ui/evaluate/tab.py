@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,11 @@ from studio.evaluation.corrections import (
     KeptCorrections,
     clip_of,
     evaluated_clips,
+    evaluated_rows,
     free_place,
     is_of_the_hub,
     list_lines,
+    own_rows,
     save_list,
 )
 from studio.evaluation.explorer import Explorer
@@ -402,7 +405,7 @@ def _wire_saving(
         if not corrections:
             raise DataError("No reference is corrected: correct one in its row, then save the list.")
         if own.on_spaces:
-            found, told, data = _brought_down(explorer.evaluation, corrections, locale)
+            found, told, data = _brought_down(explorer.evaluation, corrections, own, locale)
         else:
             found, told, data = _saved(explorer.evaluation, corrections, own, locale)
         if kept := _kept_corrections(own, explorer.evaluation.source):
@@ -433,9 +436,18 @@ def _saved(
     return with_references(found, corrections, str(place), lines), told, str(place)
 
 
-def _brought_down(found: Evaluation, corrections: Corrections, locale: str) -> tuple[Evaluation, Html, Any]:
-    """The same on a Space, which writes nothing: the visitor takes the list along."""
-    lines = "".join(list_lines(evaluated_clips(found).examples, corrections, None))
+def _brought_down(
+    found: Evaluation, corrections: Corrections, settings: Settings, locale: str
+) -> tuple[Evaluation, Html, Any]:
+    """The same on a Space, which writes nothing: the visitor takes the rows along that were evaluated."""
+    examples, spoken, rows = evaluated_clips(found).examples, corrections, None
+    if not is_of_the_hub(found.source):
+        require_own_data(settings, found.source)
+        with suppress(DataError):  # of a list that is gone there is still what was evaluated
+            manifest = read_manifest(found.source, split="test", cache_dir=settings.cache)
+            rows = own_rows(manifest.listed_in)
+            examples, spoken = evaluated_rows(manifest, found, corrections)
+    lines = "".join(list_lines(examples, spoken, None, rows))
     text = N_("The list with {count} corrected references is below; so are the figures against it.")
     told = note(tr(text, locale, count=len(corrections)), "good")
     link = download_links({"jsonl": lines}, "corrected", locale)

@@ -2,8 +2,10 @@
 
 import csv
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,28 +159,144 @@ def test_files_beside_the_new_list_are_named_from_there(tmp_path: Path, demo_spe
     assert json.loads(line)["audio"] == {"path": "clips/a.ogg"}
 
 
-def test_columns_that_the_studio_does_not_read_stay(tmp_path: Path, demo_speech: Path) -> None:
-    sound = demo_speech / "audio" / "test-000.ogg"
-    texts = {
+def saved_rows(listed: Path, place: Path, corrected: dict[int, str]) -> list[dict[str, Any]]:
+    """The rows of the new list of `listed`, in which the clips of these lines say something else."""
+    manifest = read_manifest(listed)
+    corrections = {
+        clip_of(clip): corrected[clip.line] for clip in manifest.examples if clip.line in corrected
+    }
+    save_list(manifest, corrections, place)
+    return [json.loads(line) for line in place.read_text("utf-8").splitlines()]
+
+
+@pytest.fixture
+def sound(tmp_path: Path, demo_speech: Path) -> str:
+    """A sound beside the lists in `tmp_path`, as they name it."""
+    (tmp_path / "clips").mkdir()
+    shutil.copy(demo_speech / "audio" / "test-000.ogg", tmp_path / "clips" / "a.ogg")
+    return "clips/a.ogg"
+
+
+def test_a_list_of_json_keeps_its_columns_and_values_but_the_text_that_was_corrected(
+    tmp_path: Path, sound: str
+) -> None:
+    rows = [
+        {"id": 1, "audio": sound, "text": " turn on ", "lang": "en", "Accent": ["Scots"], "votes": None},
+        {
+            "id": 2,
+            "audio_filepath": f"./{sound}",
+            "Transcription": "good night",
+            "offset": 0.1,
+            "duration": 0.5,
+        },
+        {
+            "audio": {"path": sound, "start_time": 0, "rate": 8000},
+            "raw_text": "on",
+            "text": "",
+            "note": "\ud800",
+        },
+        {"audio": sound, "sentence": NO_SPEECH, "speaker_id": 7},
+    ]
+    whole = "".join(json.dumps(row) + "\n" for row in rows)
+    lists = {"list.jsonl": whole, "list.json": json.dumps(rows), "metadata.jsonl": whole}
+    for name, text in lists.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        place = free_place(str(tmp_path / name), tmp_path)
+        assert saved_rows(tmp_path / name, place, {2: "good light", 3: "off", 4: "hello"}) == [
+            rows[0],
+            {**rows[1], "Transcription": "good light"},
+            {**rows[2], "raw_text": "off"},
+            {**rows[3], "sentence": "hello"},
+        ]
+        texts = [example.text for example in read_manifest(place).examples]
+        assert texts == ["turn on", "good light", "off", "hello"]
+        place.unlink()
+    first = saved_rows(tmp_path / "list.jsonl", tmp_path / "nobody.jsonl", {1: ""})[0]
+    assert first == {**rows[0], "text": NO_SPEECH}
+
+
+def test_what_another_folder_names_from_itself_is_named_so_that_it_is_found_from_the_new_one(
+    tmp_path: Path, sound: str
+) -> None:
+    rows = [
+        {"audio": sound, "text": "turn on"},
+        {"audio_path": str(tmp_path / sound), "text": "a"},
+        {"audio": {"path": sound, "end_time": 0.4}, "text": "b"},
+    ]
+    listed = tmp_path / "list.jsonl"
+    listed.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    whole = str(tmp_path / sound)
+    there = saved_rows(listed, tmp_path / "elsewhere" / "new.jsonl", {1: "turn off"})
+    assert there == [
+        {"audio": whole, "text": "turn off"},
+        rows[1],
+        {"audio": {"path": whole, "end_time": 0.4}, "text": "b"},
+    ]
+    within = saved_rows(listed, tmp_path / "clips" / "new.jsonl", {1: "turn off"})
+    assert [within[0]["audio"], within[2]["audio"]["path"]] == ["a.ogg"] * 2
+
+
+def test_a_table_keeps_its_columns_in_lines_of_json(tmp_path: Path, sound: str) -> None:
+    tables = {
         "list.csv": f"id,path,sentence,Accent,up_votes\nc1,{sound},turn on,Scots,\nc2,gone.ogg,x,,\n"
         f"c3,{sound},good night,,2\n",
-        "list.jsonl": json.dumps(
-            {"id": "c1", "audio": str(sound), "text": "turn on", "Accent": ["Scots"], "note": "\ud800"}
-        )
-        + "\n",
+        "list.tsv": f"id\tpath\tsentence\tAccent\tup_votes\nc1\t{sound}\tturn on\tScots\t\n\n"
+        f"c3\t{sound}\tgood night\t\t2\n",
     }
-    for name, text in texts.items():
+    for name, text in tables.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-        manifest = read_manifest(tmp_path / name)
-        path = free_place(str(tmp_path / name), tmp_path)
-        save_list(manifest, {clip_of(manifest.examples[0]): "turn off"}, path)
-        first, *rest = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-        assert (first["id"], first["sentence"]) == ("c1", "turn off") and "text" not in first
-        assert first["Accent"] in ("Scots", ["Scots"]) and "up_votes" not in first
-        assert [(row["id"], row["sentence"], row["up_votes"]) for row in rest] == (
-            [("c3", "good night", "2")] if name.endswith("csv") else []
-        )
-        assert read_manifest(path).examples[0].text == "turn off"
+        assert saved_rows(tmp_path / name, tmp_path / f"new-{name}.jsonl", {2: "turn off"}) == [
+            {"id": "c1", "path": sound, "sentence": "turn off", "Accent": "Scots", "up_votes": ""},
+            {"id": "c3", "path": sound, "sentence": "good night", "Accent": "", "up_votes": "2"},
+        ]
+
+
+def test_tables_of_corpora_keep_their_columns_and_name_the_sounds_that_they_mean(
+    tmp_path: Path, sound: str
+) -> None:
+    common_voice, voxpopuli = tmp_path / "test.tsv", tmp_path / "clips" / "asr_test.tsv"
+    common_voice.write_text("client_id\tpath\tsentence\tlocale\nada\ta.ogg\tturn on\ten\n", "utf-8")
+    voxpopuli.write_text("id\traw_text\tnormalized_text\na\tTurn on.\tturn on\n", "utf-8")
+    assert saved_rows(common_voice, tmp_path / "new.jsonl", {2: "turn off"}) == [
+        {"client_id": "ada", "path": sound, "sentence": "turn off", "locale": "en"}
+    ]
+    assert saved_rows(voxpopuli, tmp_path / "clips" / "new.jsonl", {2: "Turn off."}) == [
+        {"id": "a", "raw_text": "Turn off.", "normalized_text": "turn on", "audio": "a.ogg"}
+    ]
+
+
+def test_where_a_list_has_no_columns_of_its_own_the_new_one_has_those_of_the_studio(
+    tmp_path: Path, sound: str
+) -> None:
+    (tmp_path / "wav.scp").write_text(f"a {tmp_path / sound}\n", encoding="utf-8")
+    (tmp_path / "text").write_text("a turn on\n", encoding="utf-8")
+    (row,) = saved_rows(tmp_path, tmp_path / "new.jsonl", {1: "turn off"})
+    assert (row["audio"], row["sentence"]) == ({"path": sound}, "turn off")
+
+
+def test_times_and_texts_before_follow_the_corrected_text_in_their_own_columns(
+    tmp_path: Path, sound: str
+) -> None:
+    """The times of sentences that nobody has said are emptied: they would be learned from."""
+    parts = [{"start": 0.0, "end": 0.2, "text": "turn"}, {"start": 0.2, "end": 0.5, "text": "on"}]
+    rows = [
+        {"audio": sound, "text": "turn on", "segments": parts},
+        {"audio": sound, "text": "the light", "prompt": "turn on", "segments": parts},
+        {"audio": sound, "text": "now", "prompt": "something else"},
+        {"audio": sound, "sentences": parts},
+    ]
+    listed = tmp_path / "list.jsonl"
+    listed.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert saved_rows(listed, tmp_path / "new.jsonl", {1: "turn off", 4: "good night"}) == [
+        {"audio": sound, "text": "turn off", "segments": None},
+        {**rows[1], "prompt": "turn off"},
+        rows[2],
+        {"audio": sound, "sentences": None, "sentence": "good night"},
+    ]
+    new = read_manifest(tmp_path / "new.jsonl").examples
+    assert [(clip.text, len(clip.segments)) for clip in new] == [
+        *(("turn off", 0), ("the light", 2), ("now", 0), ("good night", 0))
+    ]
 
 
 def test_nothing_is_written_over_and_nothing_into_another_list(manifest: Manifest, tmp_path: Path) -> None:

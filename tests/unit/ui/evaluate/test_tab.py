@@ -55,6 +55,8 @@ def test_a_list_is_saved_with_its_corrections_and_looked_into_at_once(
         (3, "off"),
     ]
     assert [clip_of(clip) for clip in read_manifest(data).examples] == list(map(clip_of, after.utterances))
+    saved = [json.loads(line) for line in Path(data).read_text("utf-8").splitlines()]
+    assert saved == [rows[1], {**rows[2], "text": "the lights"}, rows[3]]
     assert (after.models[0].wer, Explorer(after).errors[0].errors.tolist()) == (0.2, [0, 1, 0])
 
 
@@ -93,6 +95,29 @@ def test_rows_that_were_left_out_and_texts_of_before_are_told(settings: Settings
     assert _whole(_looked_into(evaluation(SAID, SAID), settings, "en"), False, "en")[0] == ""
 
 
+def test_on_a_space_the_download_has_the_columns_of_the_list_and_the_rows_that_were_evaluated(
+    settings: Settings, demo_speech: Path, tmp_path: Path
+) -> None:
+    """What was corrected before stays corrected: there is no new list to go on with."""
+    sounds = [str(demo_speech / "audio" / f"test-00{n}.ogg") for n in range(3)]
+    rows = [
+        {"id": n, "audio": sound, "text": text}
+        for n, (sound, text) in enumerate(zip(sounds, SAID, strict=True))
+    ]
+    path = tmp_path / "list.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    made = evaluation(SAID[:2], SAID[:2])
+    clips = [replace(row, audio_path=sound) for row, sound in zip(made.utterances, sounds[:2], strict=True)]
+    found = replace(made, source=str(path), utterances=tuple(clips))
+    once, _, _ = _brought_down(found, {clip_of(found.utterances[0]): "turn off"}, settings, "en")
+    _, told, _ = _brought_down(once, {clip_of(once.utterances[1]): "the lights"}, settings, "en")
+    (link,) = re.findall(r'href="data:[^,]*,([^"]*)"', told)
+    assert [json.loads(line) for line in base64.b64decode(link).decode().splitlines()] == [
+        {"id": 0, "audio": "test-000.ogg", "text": "turn off"},
+        {"id": 1, "audio": "test-001.ogg", "text": "the lights"},
+    ]
+
+
 def test_on_a_space_the_list_is_a_download_that_says_nothing_of_the_server(settings: Settings) -> None:
     made = evaluation(SAID, SAID)
     found = replace(
@@ -101,7 +126,7 @@ def test_on_a_space_the_list_is_a_download_that_says_nothing_of_the_server(setti
             replace(row, audio_path=f"/srv/secret/{n}.ogg") for n, row in enumerate(made.utterances)
         ),
     )
-    after, told, _ = _brought_down(found, {clip_of(found.utterances[0]): "שלום"}, "zh-TW")
+    after, told, _ = _brought_down(found, {clip_of(found.utterances[0]): "שלום"}, settings, "zh-TW")
     (link,) = re.findall(r'href="data:[^,]*,([^"]*)"', told)
     rows = [json.loads(line) for line in base64.b64decode(link).decode().splitlines()]
     assert [row["sentence"] for row in rows] == ["שלום", "the light", "off"]
