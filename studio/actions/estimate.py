@@ -76,7 +76,7 @@ class Sizes:
     estimate: MemoryEstimate
     """On the GPU asked about; corrected by what was measured there, if that is in this machine."""
     elsewhere: MemoryEstimate
-    """As it is before a card is known."""
+    """The same for any card, to be asked what it is on others."""
     for_batch: Callable[[int], MemoryEstimate]
     """The same for another batch size."""
     count_savings: Callable[[], tuple[Saving, ...]] = tuple

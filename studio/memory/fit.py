@@ -52,7 +52,7 @@ class FitResult:
 
     @property
     def elsewhere(self) -> MemoryEstimate:
-        """What the plan takes before a card is known."""
+        """What the plan takes on any card, to be asked what it is on others."""
         return estimate_of(self.plan, self.dimensions)
 
     @cached_property

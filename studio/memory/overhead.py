@@ -59,7 +59,10 @@ def assemble(
     is_emulated: bool = False,
     threads: int = 1,
 ) -> MemoryEstimate:
-    """The estimate of the highest of some moments, each given as its parts in bytes; `threads` multiply."""
+    """The estimate of the highest of some moments, each given as its parts in bytes.
+
+    `threads`: how many call cuBLAS; each has a workspace.
+    """
     whole = [(phase, {part: round(size) for part, size in parts.items()}) for phase, parts in corners]
     peak_phase, parts = max(whole, key=lambda corner: sum(corner[1].values()))
     phases: dict[Phase, int] = {}
@@ -102,7 +105,9 @@ def _formula(tensors: int, slack: int, workspace: int, context: int) -> Message:
 
 
 def on_card(estimate: MemoryEstimate, architecture: str) -> MemoryEstimate:
-    """The estimate with what cuBLAS and the CUDA context take on cards of an architecture."""
+    """An estimate for any card (of `assemble`) with what cuBLAS and the CUDA context take on cards of an
+    architecture; of one that is unknown or has nothing of its own, as it was.
+    """
     tensors = estimate.device_bytes - estimate.parts[Part.OVERHEAD]
     workspace = estimate.allocated_bytes - tensors
     if not workspace:  # of CTranslate2, whose constants were fitted as a whole
