@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from studio.actions.estimate import shape_of
-from studio.actions.fit import OWN_DATA
 from studio.errors import RunError
 from studio.memory.oom import OomDiagnosis, explain
 from studio.memory.oom_text import OomKind, read_report
@@ -38,11 +37,8 @@ class OomAnswer:
 
     @property
     def command(self) -> str | None:
-        """What starts that run in a terminal, on data of one's own where none are named."""
-        if self.config is None:
-            return None
-        is_named = self.config.train_data != TrainingConfig().train_data
-        return command_line(self.config if is_named else replace(self.config, train_data=OWN_DATA))
+        """What starts that run in a terminal."""
+        return command_line(self.config) if self.config else None
 
     def to_json(self) -> dict[str, Any]:
         """For programs: what `OomDiagnosis` tells, and the options of the run that fits."""

@@ -14,6 +14,7 @@ from studio.messages import Message
 from studio.options.arguments import command_line, config_to_dict
 from studio.options.checks import check_between, check_choice
 from studio.options.choices import METHOD_LABELS
+from studio.options.sources import OWN_DATA
 from studio.options.training import TrainingConfig
 from studio.options.values import check_numbers
 from studio.registry.catalog import find_released
@@ -105,10 +106,6 @@ class FitQuestion:
         advise(self.hours)
         check_between("effective_batch_size", self.effective_batch_size, 1, LARGEST_BATCH)
         check_between("label_length", self.label_length, 1, TEXT_POSITIONS)
-
-
-OWN_DATA = "my.jsonl"
-"""Stands in a command for the list that it is to be run with."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import codecs
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from studio.errors import ConfigError, StorageError
 from studio.memory.oom import explain
 from studio.memory.oom_text import LONGEST_TEXT
 from studio.memory.plan import LABEL_LENGTH
+from studio.options.arguments import options_given
 from studio.options.checks import check_between
+from studio.options.sources import OWN_DATA
 from studio.services import Services
 from studio.settings import Settings
 from studio.whisper.constants import TEXT_POSITIONS
@@ -60,6 +63,8 @@ def _answer(given: Any, file: str, options: Sequence[str], settings: Settings) -
     if not given.run and not options:
         return OomAnswer(explain(_text(file)), None)
     config = run_options(options) if options else None
+    if config and "train_data" not in options_given(options):
+        config = replace(config, train_data=OWN_DATA)  # the default is the demo speech, which nobody meant
     with Services.open(settings) as services:
         if given.run:
             question = question_of_run(given.run, services, given.label_length)

@@ -8,6 +8,8 @@ from studio.files import is_folder, user_path
 from studio.settings import Settings
 
 DEMO = "demo"
+OWN_DATA = "my.jsonl"
+"""Stands in a command for the list that it is to be run with."""
 LIST_ENDINGS = (".jsonl", ".json", ".csv", ".tsv")
 PARQUET_ENDING = ".parquet"
 TAR_ENDINGS = (".tar", ".tar.gz", ".tgz")
