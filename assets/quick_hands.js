@@ -12,6 +12,9 @@
   const losses = new Set(); // for each click that waits, what failed meanwhile
   const events = new Map(); // the queue's number → what is under way, or what was said of its end if that came first
   const recordings = new Set();
+  // Fields that change together ask the same handler at once, and the studio answers side by side: what was asked last
+  // must be answered last, so that each request waits for the answer to the one before. Handler → its newest request.
+  const newest = new Map();
   const waiting = new Map(); // a button → its click that is held, null once it is cancelled
   const clicked = new Map(); // a button's id → the place of its last click that counted
   const given = new Map(); // a button's id → the fields that were filled while its click waited, and with what
@@ -165,9 +168,16 @@
     const path = new URL(resource.url ?? resource, document.baseURI).pathname;
     const isQueued = path.endsWith('/queue/join');
     const isAsked = (isQueued || path.includes('/run/')) && typeof options?.body === 'string';
-    const answer = isAsked ? send(resource, options) : fetched(resource, options);
+    const body = isAsked ? JSON.parse(options.body) : null;
+    const turn = newest.get(body?.fn_index)?.done;
+    const answer = !isAsked ? fetched(resource, options)
+      : turn ? turn.then(() => send(resource, options)) : send(resource, options);
     if (path.endsWith('/queue/data')) listen(answer, resource.signal);
-    else if (isAsked) follow(beginAnswer(JSON.parse(options.body)), answer, isQueued);
+    else if (isAsked) {
+      const one = beginAnswer(body);
+      if (one.asked?.trigger_mode === 'always_last' && isQuick(one.asked)) newest.set(body.fn_index, one);
+      follow(one, answer, isQueued);
+    }
     else if (path.endsWith('/upload')) {
       follow(beginUpload(), answer, false);
       recordings.forEach((one) => one.end(true));

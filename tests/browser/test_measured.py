@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from studio.files import write_json
 from studio.options.arguments import config_to_dict
@@ -44,7 +44,16 @@ def test_a_run_that_ran_out_is_explained_at_a_press_and_its_options_come_back_re
     page.get_by_role("button", name="too large").click()
     expect(page.locator("#run-memory .compared-row")).to_have_count(6)
     expect(page.locator("#run-memory")).to_contain_text("RTX 3060")
+    asked: list[Route] = []
+    page.route("**/run/*", lambda route: asked.append(route))
     page.locator("#run-explain").click()
+    while not asked:
+        page.wait_for_timeout(20)
+    page.wait_for_timeout(1000)
+    page.route("**/run/*", lambda route: route.continue_())
+    for route in reversed(asked):  # the fields that were filled ask together, and the last is answered last
+        route.continue_()
+        page.wait_for_timeout(500)
     expect(page.locator("#oom-text textarea")).to_have_value(re.compile("Tried to allocate 2.00 GiB"))
     expect(page.locator("#oom-base_model input")).to_have_value(re.compile("small"))
     expect(page.locator("#oom-answer")).to_contain_text("4321")
