@@ -87,6 +87,16 @@ element.addEventListener('input', (event) => {
   waiting = setTimeout(() => trigger('edit', {texts: texts()}), 400);
 });
 
+// Corrections go on that were not finished when the page was loaded again.
+function correctAgain() {
+  const fields = [...element.querySelectorAll('textarea.correction')];
+  if (!window.comeBack.correct(fields)) return;
+  toggleCorrections(element.querySelector('[data-correct]'));
+  fields[0].dispatchEvent(new Event('input', {bubbles: true}));
+}
+new MutationObserver(correctAgain).observe(element, {childList: true, subtree: true});
+correctAgain();
+
 for (const what of ['play', 'pause', 'loadedmetadata']) {
   element.addEventListener(what, (event) => tellPlayed(event.target), true);
 }

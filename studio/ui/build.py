@@ -19,7 +19,7 @@ from studio.translation import LOCALES, N_
 from studio.ui.after_run import AfterRun
 from studio.ui.api.arguments import AppForPrograms
 from studio.ui.api.endpoints import build_api
-from studio.ui.come_back import KEEP, come_back
+from studio.ui.come_back import SESSION_BEFORE, come_back
 from studio.ui.evaluate.tab import build_evaluate_tab
 from studio.ui.memory.tab import build_memory_tab
 from studio.ui.models.tab import build_models_tab
@@ -53,7 +53,7 @@ element.addEventListener('click', (event) => {{
   if (!button) return;
   const rest = location.protocol === 'https:' ? '; SameSite=None; Secure; Partitioned' : '; SameSite=Lax';
   document.cookie = '{COOKIE}=' + button.dataset.locale + '; path=/; max-age=31536000' + rest;
-  document.getElementById('{KEEP}').click();
+  window.comeBack.inLanguage();
 }});
 """
 
@@ -113,12 +113,16 @@ def build_app(services: Services, line: Line | None = None) -> gr.Blocks:
         after_run.compare(evaluate.form)
         after_run.export(model)
 
-        def open_link(request: gr.Request) -> list[Any]:
-            """Fills the form with what the page's address names."""
+        again, before = come_back(app)
+
+        def open_link(before: str, request: gr.Request) -> list[Any]:
+            """Fills the form with what the page's address names, but for who comes back to the form."""
+            if before:
+                return [gr.skip()] * len(memory.linked())
             return memory.fill_from_link(dict(request.query_params))
 
-        app.load(**told_in(memory.refused, open_link, memory.linked()), inputs=None, **QUIET)
-        again = come_back(app)
+        link = told_in(memory.refused, open_link, memory.linked())
+        app.load(**link, inputs=before, js=SESSION_BEFORE, **QUIET)
         transcribe.wire_again(again)
         evaluate.wire_again(again)
         build_api(services)

@@ -1,33 +1,39 @@
-"""The page as its visitor had it, when it is loaded again in another language.
+"""The page as its visitor had it, when it is loaded again, be it in another language.
 
 Texts that stand on the page from the start are put in by the browser as the page is drawn, so another
 language takes another page. The browser keeps what the fields hold and which tabs are open
 (`assets/come_back.js`); what the server holds for the visitor, such as a transcript, goes over to their new
-session. What was at work for them is begun again.
+session. What was at work for them is begun again in another language, and otherwise not: one also loads a
+page again to be rid of it.
 """
 
 import hmac
 import json
 import secrets
 from collections.abc import Callable, Sequence
+from weakref import WeakKeyDictionary
 
 import gradio as gr
 from gradio.blocks import Block, BlockContext, Blocks
 from gradio.events import Dependency
+from gradio.state_holder import SessionState
 
 from studio.ui.shared.following import QUIET
 
 KEEP = "studio-keep"
-"""The button that the page's script presses before it loads the page again."""
+"""The button that the page's script presses before the page is left, and when it is out of sight."""
+SESSION_BEFORE = "() => [window.comeBack.session()]"
+"""What the page says of the session that it had before; nothing if it begins anew."""
 _SECRET = secrets.token_bytes()
 """Of this process, as are the sessions."""
 _FIELDS = (gr.Textbox, gr.Number, gr.Dropdown, gr.Radio, gr.Checkbox, gr.Audio, gr.File)
 
 
-def come_back(app: Blocks) -> Callable[..., Dependency]:
+def come_back(app: Blocks) -> tuple[Callable[..., Dependency], Block]:
     """Lets the visitor come back to what they had; to be called last, while the page is built.
 
-    Returns the event after which the server holds again what it held for them.
+    Returns the event after which the server holds again what it held for them, and a field for
+    `SESSION_BEFORE`.
     """
     groups = [block for block in app.blocks.values() if isinstance(block, gr.Tabs)]
     fields = [block for block in app.blocks.values() if _is_field(block)]
@@ -40,18 +46,30 @@ def come_back(app: Blocks) -> Callable[..., Dependency]:
     app.load(None, None, fields, js=f"() => window.comeBack.values({len(fields)})")
     app.load(_own_session, None, session, **QUIET)  # last: what follows waits for the studio's answer
 
-    def take_over(old: str, request: gr.Request) -> None:
-        """What the server holds for a session goes over to the one that follows it."""
+    heirs: WeakKeyDictionary[SessionState, SessionState] = WeakKeyDictionary()
+
+    async def take_over(old: str, request: gr.Request) -> None:
+        """What the server holds for a session goes over to the one that follows it, which alone forgets it in
+        time; asynchronous, as Gradio walks through what sessions hold between two answers.
+        """
         holder = app.state_holder
         session, _, proof = old.rpartition(".")
         is_theirs = hmac.compare_digest(proof.encode(), _proof(session).encode())
-        if is_theirs and session in holder and request.session_hash:
-            for number, value in holder[session].state_data.items():
-                holder[request.session_hash][number] = value
+        if not (is_theirs and session in holder and request.session_hash):
+            return
+        own, before = holder[request.session_hash], holder[session]
+        while before in heirs:  # who loads the page again while it is being loaded
+            before = heirs[before]
+        if before is own:
+            return
+        for number, value in before.state_data.items():
+            own[number] = value
+        before.state_data.clear()
+        heirs[before] = own
 
-    taken: Dependency = app.load(take_over, before, None, js="() => [window.comeBack.session()]", **QUIET)
+    taken: Dependency = app.load(take_over, before, None, js=SESSION_BEFORE, **QUIET)
     taken.then(None, None, None, js="() => window.comeBack.begin()")
-    return taken.then
+    return taken.then, before
 
 
 def _own_session(request: gr.Request) -> str:

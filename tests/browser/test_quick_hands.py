@@ -128,7 +128,7 @@ def test_no_run_starts_with_the_old_settings_when_the_file_on_its_way_is_refused
     let_go()
     expect(page.locator("#train-start")).not_to_have_attribute("aria-busy", "true")
     expect(page.locator("#train-file-refused")).to_contain_text("many")
-    page.reload()  # a start that was sent has been answered by the time that the page is there again
+    page.goto(page.url)  # a start that was sent has been answered by the time that the page is there again
     expect(page.locator("#memory-parts table")).to_be_visible()
     assert len(list((studio_server.home / "runs").glob("*/config.json"))) == runs
 

@@ -363,7 +363,7 @@ def test_a_page_keeps_its_language_when_another_tab_of_the_browser_changes_to_a_
     assert not re.search(r"[\u4e00-\u9fff]", page.locator("#studio-tabs").inner_text())
 
     page.reload()
-    expect(page.locator("#memory-verdict")).to_contain_text("放得下")
+    expect(page.locator("#models-table")).to_contain_text("演示模型")
 
 
 def test_the_guided_line_leads_through_the_tabs(open_page: OpenPage) -> None:

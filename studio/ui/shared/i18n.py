@@ -194,6 +194,7 @@ def add_locale(page: bytes, locale: str) -> bytes:
         f"{{language: {json.dumps(locale)}, languages: [{json.dumps(locale)}]}}))"
         "Object.defineProperty(navigator, name, {get: () => value, configurable: true});"
         f"window.gradioNames = {json.dumps(names)};"
+        "addEventListener('beforeunload', () => window.comeBack?.leave());"  # before Gradio's own
         "</script>"
     )
     page = page.replace(b'lang="en"', f'lang="{locale}"'.encode(), 1)
