@@ -281,15 +281,18 @@ def test_the_sound_of_a_video_is_transcribed(
     assert "kitchen" in run_studio("transcribe", film, "--model", "demo").stdout
 
 
-DROP = """([selector, name, type, content]) => {
+DROP = """([selector, ...files]) => {
   const given = new DataTransfer();
-  const bytes = Uint8Array.from(atob(content), (character) => character.charCodeAt(0));
-  given.items.add(new File([bytes], name, {type}));
+  for (const [name, type, content] of files) {
+    const bytes = Uint8Array.from(atob(content), (character) => character.charCodeAt(0));
+    given.items.add(new File([bytes], name, {type}));
+  }
   for (const kind of ['dragenter', 'dragover', 'drop']) {
     const event = new DragEvent(kind, {dataTransfer: given, bubbles: true, cancelable: true});
     document.querySelector(selector).dispatchEvent(event);
   }
 }"""
+NOTES = ["notes.txt", "text/plain", base64.b64encode(b"notes").decode()]
 
 
 def test_a_video_dropped_on_the_field_is_heard_and_what_is_neither_is_refused_there(
@@ -302,10 +305,28 @@ def test_a_video_dropped_on_the_field_is_heard_and_what_is_neither_is_refused_th
     field, neither = "#transcribe-audio .upload-container", page.locator("#transcribe-audio-neither")
     page.locator(field).wait_for()
     content = base64.b64encode(film.read_bytes()).decode()
-    page.evaluate(DROP, [field, "notes.txt", "text/plain", base64.b64encode(b"notes").decode()])
+    page.evaluate(DROP, [field, NOTES])
     expect(neither).to_contain_text("既不是音訊也不是影片")
-    page.evaluate(DROP, [field, film.name, "video/mp4", content])
+    page.evaluate(DROP, [field, [film.name, "video/mp4", content]])
     page.locator("#transcribe-start").click()
     expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
     expect(neither).to_be_hidden()
     expect(page.get_by_test_id("toast-body")).to_have_count(0)
+
+
+def test_of_many_files_those_that_are_no_recordings_are_named_and_the_others_heard(
+    open_page: OpenPage, demo_speech: Path
+) -> None:
+    page = open_page("playground", locale="zh-CN")
+    page.get_by_role("tab", name="多个文件", exact=True).click()
+    field, neither = page.locator("#many-files"), page.locator("#many-files-neither")
+    sound = demo_speech / "samples" / "kitchen-light.flac"
+    content = base64.b64encode(sound.read_bytes()).decode()
+    field.locator(".upload-container, button").first.wait_for()
+    page.evaluate(DROP, ["#many-files input[type=file]", NOTES, [sound.name, "audio/flac", content]])
+    expect(neither).to_have_text(re.compile(r"既不是音频也不是视频.* notes\.txt\s*$"))
+    expect(field).to_contain_text("kitchen-light")
+    expect(field).not_to_contain_text("notes")
+    expect(page.get_by_test_id("toast-body")).to_have_count(0)
+    page.locator("#many-start").click()
+    expect(page.locator("#many-table")).to_contain_text("kitchen")

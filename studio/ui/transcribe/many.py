@@ -199,6 +199,7 @@ def _file_fields(form: dict[str, Block], *, is_public: bool) -> None:
         height=180,
         elem_id="many-files",
     )
+    gr.HTML(_("Left out, being neither sound nor video:"), elem_id="many-files-neither")
     folder = gr.UploadButton(
         _("Add a folder"),  # type: ignore[arg-type]
         file_count="directory",
