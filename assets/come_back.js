@@ -8,14 +8,22 @@ window.comeBack = (() => {
   const LEAVES_MS = 60_000; // so long quick_page.py takes it that the page is being left; a download does not leave it
   const [arrival] = performance.getEntriesByType('navigation');
   const server = () => window.gradio_config.app_id;
-  const found = JSON.parse(sessionStorage.getItem(KEY) ?? 'null');
-  sessionStorage.removeItem(KEY);
+  const store = storage();
+  const found = JSON.parse(store?.getItem(KEY) ?? 'null');
+  store?.removeItem(KEY);
   const isBack = (arrival?.type === 'reload' || document.wasDiscarded) && found?.server === server();
   const kept = isBack ? found : null;
   const DRAWN_MS = 30_000; // a page that takes longer is not waited for
   const stays = {__type__: 'update'};
   let isChosen = false; // another language
   let isThere = !kept; // all that was kept
+
+  // A browser that lets a page within another keep nothing refuses the very question; then nothing comes back.
+  function storage() {
+    try { return window.sessionStorage; }
+    catch { return null; }
+  }
+
   // A button that starts something has one beside it that can be pressed as long as it is at work.
   const atWork = () => [...document.querySelectorAll('button[id$="-cancel"]:not([disabled]):not(.outlives)')]
     .map((cancel) => cancel.id.replace(/-cancel$/, ''))
@@ -32,7 +40,7 @@ window.comeBack = (() => {
 
   const press = () => document.getElementById('studio-keep')?.click(); // is answered at once, without the server
   function keepAll() {
-    if (!isThere) sessionStorage.setItem(KEY, JSON.stringify(kept));
+    if (!isThere) store?.setItem(KEY, JSON.stringify(kept));
     else if (!isChosen) press();
   }
   document.addEventListener('visibilitychange', () => { if (document.hidden) keepAll(); });
@@ -51,7 +59,7 @@ window.comeBack = (() => {
       const open = tabs.map((group, at) => group.find(isOpen) ?? kept?.open[at]); // some have not been drawn yet
       const started = isChosen ? atWork() : [];
       const all = {server: server(), open, session, values, started, unfinished: corrections()};
-      sessionStorage.setItem(KEY, JSON.stringify(all));
+      store?.setItem(KEY, JSON.stringify(all));
       if (!isChosen) return [];
       await window.studio.endLive?.();
       location.reload();

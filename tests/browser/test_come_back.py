@@ -199,6 +199,20 @@ def test_a_page_that_another_server_had_kept_begins_anew(open_page: OpenPage) ->
     expect(page.locator("#train-run_name input")).to_have_value("")
 
 
+def test_a_browser_that_keeps_nothing_shows_the_page_all_the_same(open_page: OpenPage) -> None:
+    page = open_page("train")
+    page.add_init_script(
+        """Object.defineProperty(window, 'sessionStorage', {
+          get() { throw new DOMException('Access is denied', 'SecurityError'); },
+        });"""
+    )
+    page.reload()
+    expect(page.locator("#memory-parts table")).to_be_visible()
+    page.get_by_role("button", name="繁體中文").click()
+    expect(page.locator("html")).to_have_attribute("lang", "zh-TW")
+    expect(page.locator("#memory-verdict")).to_contain_text("放得下")
+
+
 def test_what_was_at_work_does_not_begin_again_when_the_page_is_loaded_again(open_page: OpenPage) -> None:
     page = open_page("playground")
     take(page, "Long")
