@@ -17,6 +17,8 @@ window.comeBack = (() => {
   const stays = {__type__: 'update'};
   let isChosen = false; // another language
   let isThere = !kept; // all that was kept
+  let arrive;
+  const arrived = new Promise((done) => { arrive = done; });
 
   // A browser that lets a page within another keep nothing refuses the very question; then nothing comes back.
   function storage() {
@@ -58,7 +60,8 @@ window.comeBack = (() => {
     async keep(tabs, session, ...values) {
       const open = tabs.map((group, at) => group.find(isOpen) ?? kept?.open[at]); // some have not been drawn yet
       const started = isChosen ? atWork() : [];
-      const all = {server: server(), open, session, values, started, unfinished: corrections()};
+      const spoken = window.studio.spoken?.() ?? null;
+      const all = {server: server(), open, session, values, started, spoken, unfinished: corrections()};
       store?.setItem(KEY, JSON.stringify(all));
       if (!isChosen) return [];
       await window.studio.endLive?.();
@@ -77,8 +80,16 @@ window.comeBack = (() => {
       if (isSame) unfinished = [];
       return Boolean(isSame);
     },
+    // The live transcription that the page was left in, once the server holds what else it held; told once.
+    async spoken() {
+      await arrived;
+      const id = kept?.spoken;
+      if (kept) kept.spoken = null;
+      return id;
+    },
     begin() {
       isThere = true;
+      arrive();
       const start = (id, until) => {
         const button = document.querySelector(`button[id="${id}"]:not([disabled])`);
         if (button) button.click();

@@ -10,6 +10,7 @@ const LATE_SECONDS = 3; // a text so far behind is said to be
 const MOST_UNKNOWN = 60; // answers of a studio that was not asked for this session, a second each
 const ENDS_MS = 10_000; // a text that comes later than that is not waited for
 let session = null;
+let leftIn = null; // the session that the page was left in
 
 const part = (name) => element.querySelector(`[data-live=${name}]`);
 const words = (name) => part('words').dataset[name];
@@ -70,7 +71,7 @@ async function isReady(own) {
 }
 
 async function pump(own) {
-  while (!own.ended) {
+  while (!own.ended && !own.left) {
     if (own.stopping) await own.hush();
     const length = own.chunks.reduce((sum, chunk) => sum + chunk.length, 0);
     if (length < LEAST_SECONDS * own.rate && !own.stopping) {
@@ -80,6 +81,7 @@ async function pump(own) {
     const chunks = taken(own);
     own.ended = own.stopping && !own.chunks.length;
     const answer = await server.feed({session: own.id, rate: own.rate, sound: encoded(chunks), ends: own.ended});
+    if (own.left) break;
     if (answer.error) { say(answer.error); break; }
     part('settled').textContent = answer.settled;
     part('tentative').textContent = answer.tentative ? ' ' + answer.tentative : '';
@@ -125,7 +127,8 @@ function stop(own) {
 }
 
 async function start() {
-  const nothing = {chunks: [], samples: 0, heard: 0, stopping: false, ended: false, hush: () => {}};
+  const nothing = {chunks: [], samples: 0, heard: 0, stopping: false, ended: false, left: false, hush: () => {}};
+  leftIn = null;
   const own = session = {id: crypto.randomUUID(), ...nothing};
   part('settled').textContent = part('tentative').textContent = '';
   try {
@@ -144,7 +147,7 @@ async function start() {
     }
   } catch (error) { say(words('failed') + ' ' + error.message); }
   close(own);
-  trigger('stop_recording', {session: own.id});
+  if (!own.left) trigger('stop_recording', {session: own.id});
 }
 
 element.addEventListener('click', (event) => {
@@ -155,9 +158,17 @@ element.addEventListener('click', (event) => {
 // Nobody is listened to who has left the tab or the page.
 const leave = () => { if (session && !session.stopping) stop(session); };
 new ResizeObserver(() => { if (!element.getClientRects().length) leave(); }).observe(element);
-window.addEventListener('pagehide', leave);
+window.addEventListener('pagehide', () => {
+  leftIn = session?.id;
+  if (session) session.left = true;
+  leave();
+});
+
+// Who loads the page again while they speak has what the studio has heard until then.
+window.comeBack.spoken().then((id) => { if (id) trigger('stop_recording', {session: id, again: true}); });
 
 // For a page that goes and comes back: answers when the studio holds what was said.
+window.studio.spoken = () => session?.id ?? leftIn;
 window.studio.endLive = async () => {
   if (!session) return;
   leave();

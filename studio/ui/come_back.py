@@ -30,7 +30,8 @@ _FIELDS = (gr.Textbox, gr.Number, gr.Dropdown, gr.Radio, gr.Checkbox, gr.Audio, 
 
 
 def come_back(app: Blocks) -> tuple[Callable[..., Dependency], Block]:
-    """Lets the visitor come back to what they had; to be called last, while the page is built.
+    """Lets the visitor come back to what they had; to be called last, while the page is built, but for what
+    only programs call.
 
     Returns the event after which the server holds again what it held for them, and a field for
     `SESSION_BEFORE`.
@@ -83,18 +84,10 @@ def _proof(session: str) -> str:
 
 
 def _is_field(block: Block) -> bool:
-    """Whether a visitor fills it in: not what the studio writes, nor what only programs call; and no secret,
-    which no browser is to keep."""
-    if not isinstance(block, _FIELDS) or getattr(block, "interactive", None) is False:
-        return False
-    if getattr(block, "type", None) == "password":
-        return False
-    around: Block | None = block.parent
-    while around is not None:
-        if isinstance(around, gr.Group) and around.visible is False:
-            return False
-        around = around.parent
-    return True
+    """Whether a visitor fills it in: not what the studio writes; and no secret, which no browser is to
+    keep."""
+    is_filled_in = isinstance(block, _FIELDS) and getattr(block, "interactive", None) is not False
+    return is_filled_in and getattr(block, "type", None) != "password"
 
 
 def _name_panels(group: BlockContext) -> Sequence[str]:

@@ -170,6 +170,18 @@ def test_a_page_that_is_loaded_again_is_as_it_was_and_another_tab_begins_anew(op
     expect(page.locator("#train-run_name input")).to_have_value("")
 
 
+def test_who_loads_the_page_again_while_they_speak_has_what_was_heard_until_then(open_page: OpenPage) -> None:
+    page = open_page("playground", hears=KITCHEN_LIGHT, again_and_again=True)
+    page.get_by_role("tab", name="Live", exact=True).click()
+    page.get_by_role("button", name="Start listening").click()
+    expect(page.locator("#live .live-text")).to_contain_text("kitchen")
+    page.reload()
+    expect(page.locator("#live [data-live=settled]")).to_contain_text("kitchen")
+    expect(page.locator("#live [data-live=toggle]")).to_have_text("Start listening")
+    expect(page.locator("#live-downloads a")).to_have_count(5)
+    expect(page.locator("#live-again")).to_be_visible()
+
+
 def test_what_was_changed_after_a_link_had_filled_it_stays_when_the_page_is_loaded_again(
     open_page: OpenPage,
 ) -> None:

@@ -213,6 +213,11 @@ def test_sentences_are_read_one_by_one_and_go_on_after_a_break(
     expect(shown).to_contain_text("Sentence 3")
     page.locator("#record-back").click()
     expect(shown).to_contain_text("Already recorded")
+    page.reload()
+    unfold(page, "Record your own")
+    expect(shown).to_contain_text("Sentence 2")
+    expect(shown).to_contain_text("Already recorded")
+    expect(page.locator("#record-audio #waveform").first).to_be_visible()
     page.locator("#record-use").click()
     manifest = studio_server.home / "recordings" / "my voice" / "metadata.jsonl"
     expect(page.locator("#train-train_data input")).to_have_value(str(manifest))

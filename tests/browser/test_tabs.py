@@ -220,6 +220,8 @@ def test_a_model_is_described_exported_renamed_and_deleted_after_asking(
         expect(page.get_by_role("option", name="copied-ct2")).to_be_visible()
     show_tab(page, "models")
     page.get_by_label("New name").fill("renamed")
+    page.reload()  # what was typed comes back, and which model it is for
+    expect(page.get_by_label("New name")).to_have_value("renamed")
     page.get_by_role("button", name="Rename").click()
     renamed = page.locator("#models-table").get_by_role("button", name="renamed")
     expect(renamed).to_have_count(1)

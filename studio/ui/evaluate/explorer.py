@@ -156,7 +156,7 @@ def _wire(view: ExplorerView, keep: Keep) -> None:
         """Another model, or other groups: figures and words."""
         if explorer is None:
             return [gr.skip()] * 4
-        query = _query(explorer, form, Seen())
+        query = replace(_query(explorer, form, Seen()), group="")
         return _figures(explorer, query, request_locale(request))
 
     def answer(
@@ -195,30 +195,30 @@ def _keep(
             kept.put(clip_of(explorer.clips[place]), after.get(place))
 
 
-def shown(explorer: Explorer | None, locale: str, corrected: Mapping[int, str] | None = None) -> list[Any]:
-    """What the components show of a new evaluation: its last model against its first, and what somebody has
-    `corrected` in its list before.
+def shown(explorer: Explorer | None, locale: str, seen: Seen | None = None) -> list[Any]:
+    """What the components show of an evaluation: of a new one its last model against its first; what was
+    asked last, and is in `seen` with what somebody has corrected, once more.
     """
     if explorer is None:
         return [gr.Column(visible=False), *[gr.skip()] * 13, Seen(), None]
-    seen = Seen(corrected=corrected or {})
+    seen = replace(seen or Seen(), playing=None)
     names = list(zip(explorer.names, explorer.models, strict=True))
     is_pair = len(names) > 1
-    by = next(iter(explorer.groupings), "")
-    query = Query(len(names) - 1, by=by, corrected=frozenset(seen.corrected))
+    first = Query(len(names) - 1, by=next(iter(explorer.groupings), ""))
+    query = replace(seen.query or first, corrected=frozenset(seen.corrected))
     groupings = [(tr(GROUPING_LABELS[name], locale), name) for name in explorer.groupings]
     labels = {name: text for name, text in SHOWN_LABELS.items() if is_pair or name not in ("lost", "gained")}
     shows = [(tr(text, locale), name) for name, text in labels.items()]
     bars, scatter, words, group = _figures(explorer, query, locale)
     return [
         gr.Column(visible=True),
-        gr.Dropdown(names, value=explorer.models[-1], visible=is_pair),
-        gr.Dropdown(names, value=explorer.models[0], visible=is_pair),
-        gr.Dropdown(groupings, value=by or None, visible=bool(by)),
-        gr.Dropdown(shows, value="all"),
+        gr.Dropdown(names, value=explorer.models[query.model], visible=is_pair),
+        gr.Dropdown(names, value=explorer.models[query.against], visible=is_pair),
+        gr.Dropdown(groupings, value=query.by or None, visible=bool(query.by)),
+        gr.Dropdown(shows, value=query.show),
         group,
         gr.skip(),
-        gr.Textbox(""),
+        gr.Textbox(query.search),
         bars,
         scatter,
         words,
@@ -330,7 +330,7 @@ def _figures(explorer: Explorer, query: Query, locale: str) -> list[Any]:
         else gr.Plot(visible=False),
         gr.Plot(_scatter(explorer, query, locale), visible=True) if is_pair else gr.Plot(visible=False),
         words_view(explorer, query.model, locale),
-        gr.Dropdown(choices, value="", visible=bool(groups)),
+        gr.Dropdown(choices, value=query.group, visible=bool(groups)),
     ]
 
 

@@ -113,7 +113,8 @@ class EvaluateTab:
         def show(explorer: Explorer, locale: str, seen: Seen) -> list[Any]:
             """The evaluation that the session holds."""
             named = explorer.named(model_names(self._registry, locale))
-            return _whole(_found(explorer.evaluation, named, locale, dict(seen.corrected)), False, locale)
+            found = _found(explorer.evaluation, named, locale, dict(seen.corrected))
+            return _whole(found, False, locale, seen)
 
         Held(view.explorer, self._results.all(), show, [view.seen], view.refused).wire_again(event)
 
@@ -335,8 +336,8 @@ def _found(
     return _Found(found, explorer, fitting, corrected or {})
 
 
-def _whole(found: _Found, was_stopped: bool, locale: str) -> list[Any]:
-    """Tables and sentences of a finished evaluation."""
+def _whole(found: _Found, was_stopped: bool, locale: str, seen: Seen | None = None) -> list[Any]:
+    """Tables and sentences of a finished evaluation, and the clips: all, or those that were `seen`."""
     status = [
         note(tr("Cancelled: these are the clips done so far.", locale), "warning") if was_stopped else None,
         note(said(taken_up, locale)) if (taken_up := found.evaluation.taken_up) else None,
@@ -357,7 +358,7 @@ def _whole(found: _Found, was_stopped: bool, locale: str) -> list[Any]:
             ]
         ),
         links if len(found.files) == _FILES else join([links, tag("p", too_large, class_="subdued")]),
-        *shown(found.explorer, locale, found.corrected),
+        *shown(found.explorer, locale, seen or Seen(corrected=found.corrected)),
     ]
 
 

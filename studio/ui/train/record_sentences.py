@@ -29,7 +29,8 @@ class _Reader:
     """Where a sentence is shown and read."""
 
     name: gr.Dropdown
-    number: gr.State
+    number: gr.Number
+    """Of the sentence; a field, so that it comes back with the recording that was made of it."""
     sentence: gr.HTML
     audio: gr.Audio
     panel: gr.Column
@@ -88,7 +89,8 @@ def build_recording_section(settings: Settings, tab: gr.Tab, form: dict[str, Blo
             )
             steps = _steps()
         refused = gr.HTML(elem_id="record-refused")
-    reader = _Reader(name, gr.State(0), sentence, audio, panel, refused)
+    number = gr.Number(0, precision=0, visible="hidden")
+    reader = _Reader(name, number, sentence, audio, panel, refused)
     _wire_lists(settings, tab, reader, new, form["language"])
     _wire_reading(settings, reader, steps)
 
@@ -127,13 +129,17 @@ def _steps() -> _Steps:
 def _wire_lists(settings: Settings, tab: gr.Tab, reader: _Reader, new: _NewList, language: Block) -> None:
     """Choosing a list, making one, and finding the last one when the page is opened."""
 
-    def find(chosen: str | None, request: gr.Request) -> list[Any]:
-        """The lists, and the newest of them if none is chosen."""
-        found = _all(settings_for(settings, request))
-        names = [session.name for session in found]
-        if chosen in names or not found:
-            return [gr.update(choices=names), *[gr.skip()] * 4]
-        return _shown(found[0], found[0].next_unread, request, names)
+    def find(chosen: str | None, number: int, sentence: str | None, request: gr.Request) -> list[Any]:
+        """The lists, and the newest of them if none is chosen; who comes back to one finds it open."""
+        found = {session.name: session for session in _all(settings_for(settings, request))}
+        if not found or (chosen in found and sentence):
+            return [gr.update(choices=[*found]), *[gr.skip()] * 4]
+        session = found.get(chosen or "", next(iter(found.values())))
+        is_back = session.name == chosen and number in range(len(session.sentences))
+        shown = _shown(session, number if is_back else session.next_unread, request, [*found])
+        if is_back:  # with what was recorded and not kept yet
+            shown[reader.outputs().index(reader.audio)] = gr.skip()
+        return shown
 
     def choose(chosen: str, request: gr.Request) -> list[Any]:
         """The chosen list at its next sentence."""
@@ -155,7 +161,7 @@ def _wire_lists(settings: Settings, tab: gr.Tab, reader: _Reader, new: _NewList,
         return _text_of(Path(path))
 
     shown, refused = reader.outputs(), reader.refused
-    tab.select(**told_in(refused, find, shown), inputs=reader.name, **QUIET)
+    tab.select(**told_in(refused, find, shown), inputs=[reader.name, reader.number, reader.sentence], **QUIET)
     reader.name.input(**told_in(refused, choose, shown), inputs=reader.name, **QUIET)
     asked = {**new.fields, "language": language}
     new.begin.click(**told_in(refused, make, shown), inputs_kwargs=asked, **QUIET)

@@ -146,16 +146,20 @@ def _wire_sound(
         return shared_note(engines, request_locale(request))
 
     def end(event: gr.EventData, request: gr.Request) -> list[Any]:
-        """The files of what was said, and the sound if it is kept."""
-        spoken = sessions.end(str(event._data["session"]))
+        """The files of what was said, and the sound if it is kept; for a page that is there again, which had
+        been left meanwhile, the words, too.
+        """
+        is_again, locale = bool(event._data.get("again")), request_locale(request)
+        spoken = sessions.end(str(event._data["session"]), finishes=is_again)
         if spoken is None:
-            return ["", gr.skip(), gr.skip()]
-        return [*_said(spoken, request_locale(request)), spoken]
+            return [gr.skip() if is_again else "", *[gr.skip()] * 3]
+        view = live_view(locale, spoken.transcript) if is_again else gr.skip()
+        return [*_said(spoken, locale), spoken, view]
 
     view, downloads = shown.view, shown.downloads
     view.start_recording(clear, shown.spoken, [shown.offer, shown.status, shown.spoken], **QUIET)
     view.start_recording(**told_in(downloads, begin, [downloads]), inputs_kwargs=form, **QUIET)
-    view.stop_recording(end, None, [downloads, shown.offer, shown.spoken], **QUIET)
+    view.stop_recording(end, None, [downloads, shown.offer, shown.spoken, view], **QUIET)
 
 
 def _asked(values: Mapping[str, str]) -> tuple[TranscribeOptions, EngineChoice]:

@@ -147,14 +147,18 @@ class LiveSessions:
             finally:
                 session.seen = time.monotonic()
 
-    def end(self, session_id: str) -> Spoken | None:
-        """Forgets somebody, and gives what they said; None if nobody spoke under this id."""
+    def end(self, session_id: str, *, finishes: bool = False) -> Spoken | None:
+        """Forgets somebody, and gives what they said; None if nobody spoke under this id. `finishes`: no last
+        sound was sent, and what was heard is settled now.
+        """
         with self._lock:
             session = self._sessions.pop(session_id, None)
         if session is None:
             return None
         with session.lock:
             live = session.live
+            if finishes:
+                live.finish()
             texts = [segment.text for segment in live.segments]
             transcript = Transcript(
                 text=join_texts(texts, live.language),

@@ -50,6 +50,15 @@ def test_a_form_that_is_not_filled_yet_asks_what_is_shown() -> None:
     assert _query(EXPLORER, empty, of_page) == of_page.query
 
 
+def test_who_comes_back_finds_what_they_asked_last() -> None:
+    form = {"model": "a", "against": "b", "by": "duration", "show": "errors", "group": "2 to 5 s"}
+    asked = _query(EXPLORER, {**form, "sort": "shortest", "search": "clip"}, Seen())
+    values = shown(EXPLORER, "en", Seen(query=asked, playing=3))
+    fields = [values[at].value for at in (1, 2, 3, 4, 5, 7)]
+    assert fields == ["a", "b", "duration", "errors", "2 to 5 s", "clip"]
+    assert values[-2] == Seen(query=asked), "nothing is played that nobody asked for"
+
+
 def test_a_dot_is_as_large_as_its_clips_are_many_and_asks_for_them() -> None:
     found = _figures(EXPLORER, Query(1, against=0), "zh-TW")[1]
     drawn = json.loads(found.value["plot"])
