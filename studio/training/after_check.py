@@ -173,6 +173,8 @@ def _measure_short_windows(made: MadeModel, engines: ModelCache, until: float) -
         lambda: made.stop.is_set or (not made.config.distill and time.monotonic() > until),
         on_progress=made.note_progress,
     )
+    if len(report.readings) < 2:  # stopped, or late: there is nothing to compare
+        return
     learned = sum(clip in made.learned for clip in clips)
     made.outcome.short_audio = replace(report, learned=learned).to_json()
     made.annotate({"short_audio": made.outcome.short_audio})

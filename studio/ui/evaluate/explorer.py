@@ -2,6 +2,7 @@
 
 import html
 import textwrap
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -275,8 +276,10 @@ def _asked(explorer: Explorer, asked: Mapping[str, Any], seen: Seen) -> tuple[Se
     if "cell" in asked:
         x, y = asked["cell"]
         return replace(seen, cell=(int(x), int(y))), None
-    if "forget" in asked:
-        return replace(seen, mistake=None, cell=None), None
+    if asked.get("forget") == "mistake":
+        return replace(seen, mistake=None), None
+    if asked.get("forget") == "cell":
+        return replace(seen, cell=None), None
     return seen, str(asked.get("group", ""))
 
 
@@ -384,7 +387,9 @@ def _share(percent: int) -> str:
 
 def _errors_of(name: str, locale: str) -> str:
     """An axis's title in lines that the height of the figure has room for."""
-    lines = textwrap.wrap(f"{tr('Errors (MER)', locale)}: {name}", 34)
+    text = tr("{name}: {value}", locale, name=tr("Errors (MER)", locale), value=name)
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)  # as wide as two others
+    lines = textwrap.wrap(text, 34 * len(text) // (len(text) + wide))
     return "<br>".join(html.escape(line) for line in lines)
 
 
@@ -408,15 +413,15 @@ def _listed(explorer: Explorer, query: Query, seen: Seen, locale: str) -> Html:
 
 
 def _only(query: Query, locale: str) -> Child:
-    """What was clicked, to be taken back."""
+    """What was clicked, each to be taken back."""
+    clicked: dict[str, Child] = {}
     if query.mistake:
         given, written = ("…" if word is None else word or "–" for word in query.mistake)
-        text: Child = [tag("bdi", given), " → ", tag("bdi", written)]
-    elif query.cell:
-        text = " · ".join(map(_share, query.cell))
-    else:
-        return None
-    return asking([text, " ✕"], {"forget": True}, aria_label=tr("Show all again", locale))
+        clicked["mistake"] = [tag("bdi", given), " → ", tag("bdi", written)]
+    if query.cell:
+        clicked["cell"] = " · ".join(map(_share, query.cell))
+    label = tr("Show all again", locale)
+    return [asking([text, " ✕"], {"forget": name}, aria_label=label) for name, text in clicked.items()]
 
 
 def _pages(page: int, count: int, locale: str) -> Child:

@@ -55,4 +55,4 @@ def short_audio_table(report: Mapping[str, Any] | None, locale: str) -> Html | N
 def _way(row: Mapping[str, Any], locale: str) -> str:
     """Who read, and what the encoder saw."""
     who = tr(N_("Base") if row["is_base"] else N_("Tuned"), locale)
-    return f"{who}: {tr(_CONTEXTS[row['audio_context']], locale)}"
+    return tr("{name}: {value}", locale, name=who, value=tr(_CONTEXTS[row["audio_context"]], locale))

@@ -234,9 +234,12 @@ class Pace:
     in seconds.
     """
 
-    def __init__(self, began: float) -> None:
-        """`began` is when the work started; loading a model is part of it and not of its pace."""
+    def __init__(self, began: float, done: float = 0.0) -> None:
+        """`began` is when the work started, and `done` what of it lay behind then; loading a model is part of
+        it and not of its pace.
+        """
         self._began = began
+        self._before = done
         self._first: tuple[float, float] | None = None
         self._last: tuple[float, float] | None = None
 
@@ -252,7 +255,7 @@ class Pace:
         done, at = self._last
         amount, since = done - self._first[0], at - self._first[1]
         if amount <= 0 or since < _LEAST_SECONDS:  # counted from the beginning, which holds the loading, too
-            amount, since = done, at - self._began
+            amount, since = done - self._before, at - self._began
         if amount <= 0:
             return None
         return max(0.0, since / amount * (total - done) - (now - at))

@@ -243,7 +243,7 @@ async def _hear_all(studio: _Studio, values: dict[str, Any], request: gr.Request
         kept_seconds = UPLOADS_KEPT_SECONDS if studio.settings.on_spaces else KEPT_SECONDS
         batch = await asyncio.to_thread(Batch, paths, asked, kept, kept_seconds)
         before = len(batch.rows)
-        pace = Pace(time.monotonic())
+        pace = Pace(time.monotonic(), batch.done_seconds)
         size = options.batch_size or WINDOWS_TOGETHER
         for group in await asyncio.to_thread(lambda: list(groups(batch.todo, size))):
             # A visitor who leaves gives the turn back at once.

@@ -13,7 +13,7 @@ from studio.settings import Settings
 from studio.training import after_check
 from studio.training.after_check import MadeModel, measure_after
 from studio.training.attempt import Attempt
-from studio.training.events import read_events
+from studio.training.events import RunPhase, read_events
 from studio.training.outcome import Outcome
 from studio.training.stop import StopSignal
 from studio.ui.shared.short_audio_views import short_audio_table
@@ -114,6 +114,29 @@ def test_clips_that_were_trained_on_are_told_before_the_training_and_not_called_
     assert ("not learned from" in said) is ("not learned from" in table) is not is_shared
     assert (f"{report['clips']} of them trained on" in said) is is_shared
     assert (f"{report['clips']} of them were trained on" in table) is is_shared
+
+
+@pytest.mark.usefixtures("unhurried")
+def test_one_reading_is_compared_with_nothing_and_not_kept(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runs.new(max_steps=1, capability_check=True, test_data=str(make_tones(tmp_path, count=3)))
+    work = Attempt(run, runs.settings, StopSignal(run.stop_request), Outcome())
+    work.carry_out()
+    made = MadeModel(
+        *(work.registry, work.config, work.eval_examples, work.outcome, work.events, work.stop),
+        learned=work.learned,
+    )
+
+    def stop_when_timed(made: MadeModel, done: int, total: int) -> None:
+        """Somebody stops the run while the first way is measured."""
+        phases = [event["phase"] for event in read_events(run.events)[0] if event["kind"] == "phase"]
+        if phases[-1] == RunPhase.TIMING:
+            run.stop_request.touch()
+
+    monkeypatch.setattr(MadeModel, "note_progress", stop_when_timed)
+    measure_after(made, threads=1)
+    assert run.stop_request.exists() and work.outcome.short_audio is None
 
 
 def test_clips_that_cannot_be_read_are_told_before_anything_is_trained(runs: Runs) -> None:

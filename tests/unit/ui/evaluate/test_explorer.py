@@ -8,7 +8,19 @@ import pytest
 
 from studio.errors import DataError
 from studio.evaluation.explorer import Explorer, Query
-from studio.ui.evaluate.explorer import PAGE, Seen, _asked, _figures, _list, _listed, _query, shown
+from studio.reports.markup import join
+from studio.ui.evaluate.explorer import (
+    PAGE,
+    Seen,
+    _asked,
+    _errors_of,
+    _figures,
+    _list,
+    _listed,
+    _only,
+    _query,
+    shown,
+)
 from tests.unit.evaluation.test_explorer import evaluation
 
 SAID = [f"clip {n}" for n in range(2 * PAGE + 3)]
@@ -38,7 +50,9 @@ def test_a_click_is_a_question_and_what_no_click_can_be_changes_nothing() -> Non
     assert _asked(EXPLORER, {"group": "2 to 5 s", "clips": 3}, seen) == (Seen(), "2 to 5 s")
     assert _asked(EXPLORER, {"play": 7}, seen) == (replace(seen, playing=7), None)
     assert _asked(EXPLORER, {"play": 10**6}, seen) == (seen, None)
-    assert _asked(EXPLORER, {"forget": True}, Seen(cell=(0, 0), mistake=("", "x"))) == (Seen(), None)
+    both = Seen(cell=(0, 0), mistake=("", "x"))
+    assert _asked(EXPLORER, {"forget": "cell"}, both) == (Seen(mistake=("", "x")), None)
+    assert _asked(EXPLORER, {"forget": "mistake"}, both) == (Seen(cell=(0, 0)), None)
     assert _asked(EXPLORER, "play", seen) == (seen, None)  # type: ignore[arg-type]
 
 
@@ -48,6 +62,19 @@ def test_a_form_that_is_not_filled_yet_asks_what_is_shown() -> None:
     of_page = shown(EXPLORER, "en")[-2]
     assert isinstance(of_page, Seen) and of_page.query is not None
     assert _query(EXPLORER, empty, of_page) == of_page.query
+
+
+def test_all_that_was_clicked_is_named_to_be_taken_back() -> None:
+    query = Query(1, mistake=("clip", None), cell=(0, 50))
+    assert re.findall("<button[^>]*>(.*?)</button>", str(join(_only(query, "en") or []))) == [
+        "<bdi>clip</bdi> → <bdi>…</bdi> ✕",
+        "0 % · 50 % ✕",
+    ]
+
+
+def test_the_titles_of_the_scatter_have_room_in_chinese_too() -> None:
+    assert _errors_of("第一次训练（演示模型的适配器，第二次）", "zh-CN").count("<br>") == 1
+    assert "<br>" not in _errors_of("first run (adapter)", "en")
 
 
 def test_who_comes_back_finds_what_they_asked_last() -> None:
@@ -67,7 +94,7 @@ def test_a_dot_is_as_large_as_its_clips_are_many_and_asks_for_them() -> None:
     assert [dot["clips"] for dot in dots["customdata"]] == [len(SAID) - 1, 1]
     assert dots["marker"]["size"][0] > dots["marker"]["size"][1] and "段" in dots["hovertemplate"]
     titles = [drawn["layout"][axis]["title"]["text"] for axis in ("xaxis", "yaxis")]
-    assert [title[-3:] for title in titles] == [": a", ": b"], "across the one that is compared with"
+    assert [title[-2:] for title in titles] == ["：a", "：b"], "across the one that is compared with"
     seen, _ = _asked(EXPLORER, dots["customdata"][1], Seen())
     assert page_of(seen, Query(1, cell=seen.cell))[0] == [len(SAID)]
     assert not _figures(EXPLORER, Query(1, against=1), "en")[1].visible, "a model beside itself is no pair"

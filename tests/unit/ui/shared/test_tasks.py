@@ -327,6 +327,14 @@ def test_one_note_counts_from_the_beginning_and_two_leave_the_loading_out() -> N
     assert pace.left_seconds(90.0, 50.0) == 10.0
 
 
+def test_what_was_done_before_it_goes_on_is_no_pace() -> None:
+    pace = Pace(0.0, done=60.0)
+    pace.note(60.0, 5.0)
+    assert pace.left_seconds(90.0, 5.0) is None, "a model is being loaded"
+    pace.note(70.0, 10.0)
+    assert pace.left_seconds(90.0, 10.0) == 10.0
+
+
 def test_it_counts_down_between_two_notes_and_never_below_nothing() -> None:
     pace = Pace(0.0)
     pace.note(30.0, 10.0)
