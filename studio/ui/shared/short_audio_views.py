@@ -47,7 +47,7 @@ def short_audio_table(report: Mapping[str, Any] | None, locale: str) -> Html | N
     return tag(
         "div",
         tag("h2", tr("Short-audio mode: speed and accuracy", locale)),
-        table(headers, rows, numeric=numbers, class_="stacked"),
+        table(headers, rows, numeric=numbers, class_="stacked short-audio"),
         tag("p", caption, class_="subdued"),
     )
 
