@@ -60,7 +60,7 @@ def test_the_clips_that_the_second_model_lost_are_found_in_the_scatter_and_play_
     page.get_by_role("option", name="All clips").click()
     expect(clips).to_have_count(8)
     page.locator("#evaluate-scatter .point").first.click(force=True)
-    back = page.get_by_role("button", name="Show all again")
+    back = page.locator("#evaluate-utterances").get_by_role("button", name="✕")
     expect(back).to_have_text(re.compile(r"\d+\s% · (≥ )?\d+\s%"))
     cell = [int(share) for share in re.findall(r"\d+", back.inner_text())]
     dots = page.locator("#evaluate-scatter .js-plotly-plot").evaluate("plot => plot.data[0].customdata")

@@ -163,7 +163,7 @@ def test_an_evaluation_shows_rates_and_every_clip_or_what_is_wrong(open_page: Op
     one_clip = page.locator("#evaluate-words td:nth-child(2)").filter(has_text=re.compile("^1$"))
     one_clip.locator("xpath=preceding-sibling::td").get_by_role("button").first.click()
     expect(clips).to_have_count(1)
-    page.get_by_role("button", name="Show all again").click()
+    page.locator("#evaluate-utterances").get_by_role("button", name="✕").click()
     expect(clips).to_have_count(2)
     wrong, right = clips.first.locator(".reference").text_content(), "what was said: שלום"
     clips.first.get_by_role("button", name="Correct the reference").press("Enter")

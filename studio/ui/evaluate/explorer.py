@@ -420,8 +420,8 @@ def _only(query: Query, locale: str) -> Child:
         clicked["mistake"] = [tag("bdi", given), " → ", tag("bdi", written)]
     if query.cell:
         clicked["cell"] = " · ".join(map(_share, query.cell))
-    label = tr("Show all again", locale)
-    return [asking([text, " ✕"], {"forget": name}, aria_label=label) for name, text in clicked.items()]
+    label = tr("Remove", locale)
+    return [asking([text, " ✕"], {"forget": name}, title=label) for name, text in clicked.items()]
 
 
 def _pages(page: int, count: int, locale: str) -> Child:
