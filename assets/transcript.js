@@ -12,7 +12,7 @@ function play(from, until) {
   sound.playbackRate = SPEEDS[speed];
   stopAt.until = until;
   sound.play().catch((error) => {
-    if (player() && player() !== sound) play(from, until);  // drawn anew, with its wave, before it began
+    if (player() && player() !== sound) play(from, until);  // drawn anew before it began
     else if (error.name !== 'AbortError') throw error;
   });
 }

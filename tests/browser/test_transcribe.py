@@ -281,6 +281,30 @@ def test_the_sound_of_a_video_is_transcribed(
     assert "kitchen" in run_studio("transcribe", film, "--model", "demo").stdout
 
 
+AT_ONCE = """() => new MutationObserver((_, observer) => {
+  const button = document.querySelector('#transcript-segments [data-correct]');
+  if (!button) return;
+  observer.disconnect();
+  button.click();
+  const field = document.querySelector('#transcript-segments textarea.correction');
+  field.value = 'turn on the cellar light';
+  field.dispatchEvent(new Event('input', {bubbles: true}));
+}).observe(document.body, {childList: true, subtree: true})"""
+
+
+def test_what_is_corrected_the_moment_that_a_transcript_is_there_stays(open_page: OpenPage) -> None:
+    page = open_page("playground")
+    take(page, "Kitchen light")
+    page.evaluate(AT_ONCE)
+    page.locator("#transcribe-start").click()
+    expect(page.locator("#transcript textarea")).to_have_value(re.compile("cellar.*ten minutes"))
+    expect(page.locator("#transcribe-cancel")).to_be_disabled()  # all has been answered
+    expect(page.locator("#transcript-segments .wave")).to_be_visible()
+    correction = page.locator("#transcript-segments textarea.correction").first
+    expect(correction).to_have_value("turn on the cellar light")
+    expect(page.locator("#transcript textarea")).to_have_value(re.compile("cellar"))
+
+
 DROP = """([selector, ...files]) => {
   const given = new DataTransfer();
   for (const [name, type, content] of files) {

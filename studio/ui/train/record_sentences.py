@@ -89,7 +89,7 @@ def build_recording_section(settings: Settings, tab: gr.Tab, form: dict[str, Blo
             )
             steps = _steps()
         refused = gr.HTML(elem_id="record-refused")
-    number = gr.Number(0, precision=0, visible="hidden")
+    number = gr.Number(0, label=_("Sentence"), precision=0, visible="hidden")
     reader = _Reader(name, number, sentence, audio, panel, refused)
     _wire_lists(settings, tab, reader, new, form["language"])
     _wire_reading(settings, reader, steps)

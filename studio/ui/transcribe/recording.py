@@ -1,10 +1,9 @@
 """One recording in, its transcript out: progress and partial text, times to click on, corrections, files."""
 
-import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html
 from studio.reports.pieces import progress_bar
 from studio.serving.waiting import Line
+from studio.serving.work import ShouldStop
 from studio.transcription.captions import DEFAULT_LAYOUT, LAYOUT_BOUNDS, CaptionLayout
 from studio.transcription.engine import Progress, Transcript
 from studio.transcription.model_cache import ModelCache
@@ -116,8 +116,7 @@ async def _transcribe(
     caution: Message | None,
     request: gr.Request,
 ) -> AsyncGenerator[list[Any]]:
-    """Shows a transcription as it grows, at the end first without the picture of the sound; if it is
-    cancelled or fails, the one before it is shown again."""
+    """Shows a transcription as it grows; if it is cancelled or fails, the one before it is shown again."""
     locale = request_locale(request)
     before: ShownTranscript | None = values.pop("before")
     columns_and_lines = [values.pop(name) for name in LAYOUT_BOUNDS]
@@ -131,22 +130,26 @@ async def _transcribe(
         raise ConfigError(NO_MODEL)
     path = Path(audio)
     options, choice = chosen(values)
-    done: list[ShownTranscript] = []
     growing = _Growing(locale)
 
     def put_back() -> list[Any]:
         """What stood there before, if something else stands there now."""
         return shown(before, layout, locale)[1:] if before and growing.has_shown else [gr.skip()] * 6
 
-    def finish(transcript: Transcript, was_stopped: bool) -> list[Any]:
-        """The whole transcript, still without the picture of the sound."""
-        done.append(ShownTranscript(transcript, path, caution=caution, was_stopped=was_stopped))
-        return shown(done[0], layout, locale)
+    def work(report: Callable[[Any], None], should_stop: ShouldStop) -> tuple[Transcript, Sequence[float]]:
+        """The transcript and the picture of the sound: one answer, as somebody may correct it at once."""
+        steps = tells_steps(report)
+        heard = engines.transcribe(model, path, options, report, should_stop, choice=choice, on_step=steps)
+        return heard, waveform_peaks(stream_audio(path), _WAVE_COLUMNS).tolist()
 
-    task: Task[Progress, Transcript] = Task(
-        work=lambda report, should_stop: engines.transcribe(
-            model, path, options, report, should_stop, choice=choice, on_step=tells_steps(report)
-        ),
+    def finish(found: tuple[Transcript, Sequence[float]], was_stopped: bool) -> list[Any]:
+        """The whole transcript."""
+        heard, peaks = found
+        whole = ShownTranscript(heard, path, tuple(peaks), caution=caution, was_stopped=was_stopped)
+        return shown(whole, layout, locale)
+
+    task: Task[Progress, tuple[Transcript, Sequence[float]]] = Task(
+        work=work,
         begun=progress_bar(None, tr("Loading the model and the recording …", locale)),
         show=growing.show,
         show_time=growing.show_time,
@@ -164,9 +167,6 @@ async def _transcribe(
             if before:
                 yield [from_before(locale), *put_back()]
             raise
-    for heard in done:
-        peaks = await asyncio.to_thread(lambda: tuple(waveform_peaks(stream_audio(path), _WAVE_COLUMNS)))
-        yield shown(replace(heard, peaks=tuple(map(float, peaks))), layout, locale)
 
 
 class _Growing:
