@@ -26,12 +26,14 @@ from studio.evaluation.scripts import counts_script, script_sentences
 from studio.evaluation.side_by_side import hear_side_by_side, marked
 from studio.files import write_json, write_text
 from studio.options.choices import NORMALIZERS, TASKS
+from studio.options.sources import DEMO, has_splits, sources_of
 from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.settings import Settings
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.units import format_percent
 
+_SPLIT = "test"
 _LEFT_OUT_SHOWN = 5
 """Rows of a test set that cannot be used, of which the reason is printed."""
 _SHOWN = 12
@@ -58,7 +60,7 @@ def parser() -> Parser:
     made.option("forms", "Compare forms of one model instead: all, or names such as faster-whisper:int8.")
     made.option("audio_path", "One recording instead of a test set.", kind=Path)
     made.option("reference", "Reference text of that recording.", default="")
-    made.option("split", "Part of a Hub dataset or of the demo speech.", default="test")
+    made.option("split", "Part of a Hub dataset or of the demo speech.", default=_SPLIT)
     made.option(
         "max_samples",
         "Use at most this many clips; 0: all.",
@@ -131,6 +133,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         return _one_recording(given, models, choice, settings)
     if not given.data or not models:
         raise ConfigError("evaluate needs --models and --data: name models and a test set.")
+    _check_split(given)
     with Services.open(settings) as services, ProgressLine() as line:
         corrections = _corrections(given, services.settings) if given.corrections else {}
         for model in models:
@@ -161,6 +164,19 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     if evaluation.taken_up:
         say(str(evaluation.taken_up))
     return _answer(given, evaluation, corrections)
+
+
+def _check_split(given: argparse.Namespace) -> None:
+    """Raises ConfigError if a part is asked for of lists, which have none."""
+    sources = sources_of(given.data)
+    has_parts = any(has_splits(one) or one.partition(":")[0] == DEMO for one in sources)
+    if given.split != _SPLIT and not has_parts:
+        raise ConfigError(
+            "--split {split} chooses a part of a folder, of a Hub dataset or of the demo speech, and {data} "
+            "is a list: leave it out, and all of it is evaluated.",
+            split=given.split,
+            data=given.data,
+        )
 
 
 def _say_left_out(problems: Sequence[RowProblem], has_all: bool) -> None:

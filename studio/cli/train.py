@@ -72,6 +72,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         services.registry.get(config.base_model)
         check_sources(config, downloads=not given.plan)
         if given.plan:
+            services.jobs.checked(config)
             _tell_plan(plan_run(config, services), as_json=given.json)
             return 0
         told = [str(shared)] if (shared := shared_by_lists(config)) else []

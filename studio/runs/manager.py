@@ -114,15 +114,7 @@ class JobManager:
                 "Training is switched off in this studio: set STUDIO_ALLOW_TRAINING=1 to allow it."
             )
         self._require_turn()
-        base = self._registry.get(config.base_model)
-        if base.problem:
-            raise RunError("{model} cannot be trained: {problem}", model=base.id, problem=base.problem)
-        check_window(base)
-        require_confined(config, self._settings)
-        config = self.as_kept(config)
-        check_output_dir(config, self._settings.home)
-        check_processes(config, len(detected_gpus()), os.cpu_count() or 1)
-        check_logger(config)
+        config = self.checked(config)
         run = self._new_folder(config)
         asked = {"created": datetime.now(UTC).isoformat()}
         asked["working_dir"] = str(self._settings.working_dir.absolute())
@@ -137,6 +129,23 @@ class JobManager:
             raise
         self._starter.wake()
         return run.run_id
+
+    def checked(self, config: TrainingConfig) -> TrainingConfig:
+        """The options as a run of them keeps them, if they can be carried out here.
+
+        Raises:
+            RunError, ModelNotFoundError, ConfigError, AdapterMismatchError, StorageError: as `submit`.
+        """
+        base = self._registry.get(config.base_model)
+        if base.problem:
+            raise RunError("{model} cannot be trained: {problem}", model=base.id, problem=base.problem)
+        check_window(base)
+        require_confined(config, self._settings)
+        config = self.as_kept(config)
+        check_output_dir(config, self._settings.home)
+        check_processes(config, len(detected_gpus()), os.cpu_count() or 1)
+        check_logger(config)
+        return config
 
     def as_kept(self, config: TrainingConfig) -> TrainingConfig:
         """The options as a run of them keeps them: whole names and paths, and an adapter's own shape.

@@ -3,6 +3,7 @@
 import hashlib
 import re
 import shutil
+import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatch
@@ -36,10 +37,12 @@ _BASE_FILES = (
 
 
 def check_output_dir(config: TrainingConfig, home: Path) -> None:
-    """Refuses a folder whose content is not a copy that the studio made, before any work is done.
+    """Refuses a folder whose content is not a copy that the studio made, or that cannot be written, before
+    any work is done.
 
     Raises:
         ConfigError: if there is one, or it lies in the studio's own `home`.
+        StorageError: if no copy can be put there.
     """
     folder = Path(config.output_dir)
     if not config.output_dir:
@@ -57,6 +60,17 @@ def check_output_dir(config: TrainingConfig, home: Path) -> None:
             "choose an empty folder.",
             folder=folder,
         )
+    _require_writable(folder)
+
+
+def _require_writable(folder: Path) -> None:
+    """Makes sure that a copy can be made beside the folder, from where it takes its place; leaves nothing."""
+    with storage_errors(folder):
+        missing = [path for path in folder.parents if not path.exists()]
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryDirectory(dir=folder.parent).cleanup()
+        for path in missing:
+            path.rmdir()
 
 
 def _is_copy(folder: Path) -> bool:

@@ -332,6 +332,15 @@ def test_an_output_dir_with_something_else_in_it_is_refused(
     assert (folder / name).is_file()
 
 
+def test_an_output_dir_that_cannot_be_written_is_refused_before_anything_is_trained(
+    runs: Runs, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    _refused(runs, StorageError, "Cannot write", output_dir=str(tmp_path / "file" / "out"))
+    runs.finished("one", max_steps=1, output_dir=str(tmp_path / "new" / "folders" / "out"))
+    assert [path.name for path in (tmp_path / "new" / "folders").iterdir()] == ["out"]
+
+
 def test_an_output_dir_in_the_home_is_refused(runs: Runs) -> None:
     _refused(runs, ConfigError, "studio's own folder", output_dir=str(runs.settings.models / "mine"))
 
