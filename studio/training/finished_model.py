@@ -1,10 +1,12 @@
 """A finished run's model: files of the best checkpoint, staged, and moved into the registry in one step."""
 
+import errno
 import hashlib
+import os
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path
@@ -44,9 +46,12 @@ def check_output_dir(config: TrainingConfig, home: Path) -> None:
         ConfigError: if there is one, or it lies in the studio's own `home`.
         StorageError: if no copy can be put there.
     """
-    folder = Path(config.output_dir)
-    if not config.output_dir:
-        return
+    if config.output_dir:
+        _check_content(Path(config.output_dir), home)
+        _require_writable(Path(config.output_dir))
+
+
+def _check_content(folder: Path, home: Path) -> None:
     if folder.resolve().is_relative_to(home.resolve()):
         raise ConfigError(
             "output_dir {folder} lies in the studio's own folder {home}, where the model is kept anyway: "
@@ -60,17 +65,18 @@ def check_output_dir(config: TrainingConfig, home: Path) -> None:
             "choose an empty folder.",
             folder=folder,
         )
-    _require_writable(folder)
 
 
 def _require_writable(folder: Path) -> None:
-    """Makes sure that a copy can be made beside the folder, from where it takes its place; leaves nothing."""
+    """Makes sure that it can be made, or a copy beside it that takes its place; leaves nothing."""
     with storage_errors(folder):
-        missing = [path for path in folder.parents if not path.exists()]
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryDirectory(dir=folder.parent).cleanup()
-        for path in missing:
-            path.rmdir()
+        missing = [path for path in (folder, *folder.parents) if not path.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError):  # another run makes its own there, and needs what is around it
+            for path in missing:
+                path.rmdir()
+        if not missing and not os.access(folder.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def _is_copy(folder: Path) -> bool:
@@ -155,7 +161,7 @@ def hand_out(registry: ModelRegistry, spec: ModelSpec, config: TrainingConfig) -
             shutil.rmtree(aside, ignore_errors=True)
             try:
                 copy = shutil.copytree(spec.path, aside / "new")
-                check_output_dir(config, registry.models.parent)
+                _check_content(target, registry.models.parent)
                 if target.exists():
                     target.rename(aside / "old")
                 copy.rename(target)
