@@ -26,7 +26,7 @@ from studio.evaluation.scripts import counts_script, script_sentences
 from studio.evaluation.side_by_side import hear_side_by_side, marked
 from studio.files import write_json, write_text
 from studio.options.choices import NORMALIZERS, TASKS
-from studio.options.sources import DEMO, has_splits, sources_of
+from studio.options.sources import has_splits, is_demo, sources_of
 from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.settings import Settings
@@ -169,7 +169,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
 def _check_split(given: argparse.Namespace) -> None:
     """Raises ConfigError if a part is asked for of lists, which have none."""
     sources = sources_of(given.data)
-    has_parts = any(has_splits(one) or one.partition(":")[0] == DEMO for one in sources)
+    has_parts = any(has_splits(one) or is_demo(one) for one in sources)
     if given.split != _SPLIT and not has_parts:
         raise ConfigError(
             "--split {split} chooses a part of a folder, of a Hub dataset or of the demo speech, and {data} "

@@ -21,7 +21,7 @@ from studio.errors import ConfigError, DataError
 from studio.evaluation.result import Evaluation, UtteranceRow
 from studio.files import append_json_line, read_json_lines, storage_errors, user_path, write_text
 from studio.messages import Message
-from studio.options.sources import DEMO, folder_and_splits, is_on_hub, sources_of
+from studio.options.sources import folder_and_splits, is_demo, is_on_hub, sources_of
 
 Clip = tuple[str, int, float | None, str]
 """A clip as its list has it: its file, its line, where it begins in the file, and what is said in it."""
@@ -275,7 +275,7 @@ def _audio_name(path: Path, folder: Path | None, before: str = "") -> str:
 
 def is_of_the_hub(source: str) -> bool:
     """Whether some of a list comes from the model hub: more of it than was evaluated may be large."""
-    return any(part.partition(":")[0] != DEMO and is_on_hub(part) for part in sources_of(source))
+    return any(not is_demo(part) and is_on_hub(part) for part in sources_of(source))
 
 
 def evaluated_clips(found: Evaluation) -> Manifest:

@@ -41,9 +41,14 @@ def folder_and_splits(source: str) -> tuple[str, str]:
     return (found[1], found[2]) if found and is_folder(user_path(found[1])) else (source, "")
 
 
+def is_demo(source: str) -> bool:
+    """Whether a source is the demo speech, or a part of it (`demo:test`)."""
+    return source.partition(":")[0] == DEMO
+
+
 def has_splits(source: str) -> bool:
     """Whether `source` is a folder or a dataset of the hub: those have splits to choose from."""
-    return is_own_folder(source) or (source.partition(":")[0] != DEMO and is_on_hub(source))
+    return is_own_folder(source) or (not is_demo(source) and is_on_hub(source))
 
 
 def is_own_folder(source: str) -> bool:

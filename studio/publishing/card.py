@@ -11,7 +11,7 @@ from typing import Any
 
 from studio.files import write_text
 from studio.messages import Joined
-from studio.options.sources import DEMO, is_on_hub, sources_of
+from studio.options.sources import is_demo, is_on_hub, sources_of
 from studio.options.training import FIELDS
 from studio.publishing.findings import (
     CHECK_NAMES,
@@ -400,8 +400,8 @@ _WITH_STUDIO = "python -m studio transcribe --model {name} speech.wav"
 
 def _own_speech(source: Any) -> str:
     """What is called by no name of this machine."""
-    is_demo = isinstance(source, str) and source.partition(":")[0] == DEMO
-    return "the demo speech of Whisper Studio" if is_demo else "own recordings"
+    is_known = isinstance(source, str) and is_demo(source)
+    return "the demo speech of Whisper Studio" if is_known else "own recordings"
 
 
 def _speech(facts: Mapping[str, Any], datasets: str, source: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from studio.dataset.formats.webdataset import shards_of
 from studio.errors import ConfigError, StorageError
 from studio.files import user_path
-from studio.options.sources import DEMO, folder_and_splits, is_dataset_id, sources_of
+from studio.options.sources import folder_and_splits, is_dataset_id, is_demo, sources_of
 from studio.options.training import FIELDS, TrainingConfig
 from studio.room import BROUGHT, Room, note_use, note_use_of_own, size_of
 from studio.settings import Settings
@@ -61,7 +61,7 @@ def require_own_data(settings: Settings, text: str) -> None:
         )
     for source in filter(None, sources):
         place, _splits = folder_and_splits(source)
-        is_elsewhere = source.partition(":")[0] != DEMO and not is_dataset_id(source)
+        is_elsewhere = not is_demo(source) and not is_dataset_id(source)
         if not is_elsewhere and not any(user_path(shard).exists() for shard in shards_of(place)):
             continue
         if settings.is_public or not all(_is_within(shard, settings.own) for shard in shards_of(place)):

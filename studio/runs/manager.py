@@ -23,7 +23,7 @@ from studio.errors import RunError, StudioError
 from studio.files import storage_errors, user_path, write_json, write_text
 from studio.memory.gpus import detected_gpus
 from studio.options.arguments import config_to_dict
-from studio.options.sources import DEMO, folder_and_splits, sources_of
+from studio.options.sources import folder_and_splits, is_demo, sources_of
 from studio.options.training import FIELDS, TrainingConfig
 from studio.registry.hub import id_of_address
 from studio.registry.store import ModelRegistry
@@ -458,8 +458,7 @@ class JobManager:
 def _absolute_source(value: str) -> str:
     place, splits = folder_and_splits(value)
     path = user_path(place)
-    is_demo = value.partition(":")[0] == DEMO
-    is_path = value and not is_demo and (path.exists() or value.startswith((".", "~")) or "{" in value)
+    is_path = value and not is_demo(value) and (path.exists() or value.startswith((".", "~")) or "{" in value)
     if not is_path:
         return value
     return f"{path.absolute()}::{splits}" if splits else str(path.absolute())

@@ -8,7 +8,7 @@ from studio.dataset.shared import shared_clips
 from studio.dataset.usable import HEARD_AT_ONCE
 from studio.errors import ConfigError
 from studio.messages import Message
-from studio.options.sources import DEMO, is_on_hub, sources_of
+from studio.options.sources import is_demo, is_on_hub, sources_of
 from studio.options.training import TrainingConfig
 from studio.training.data.augmentation import Augmentation
 from studio.training.data.sources import read_list, require, row_judge
@@ -64,7 +64,7 @@ def shared_by_lists(config: TrainingConfig) -> Message | None:
 
 def _is_own(source: str) -> bool:
     """Whether a list is one of the user's, on this machine."""
-    return bool(source) and source.partition(":")[0] != DEMO and not is_on_hub(source)
+    return bool(source) and not is_demo(source) and not is_on_hub(source)
 
 
 def check_logger(config: TrainingConfig) -> None:

@@ -1,8 +1,6 @@
 """Where the errors are: figures and words that lead to clips; the clips, by pages, with their sound."""
 
 import html
-import textwrap
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,6 +23,7 @@ from studio.reports.evaluation_views import (
 )
 from studio.reports.markup import Child, Html, tag
 from studio.reports.pieces import BLUE, VIOLET
+from studio.transcription.captions import wrap
 from studio.translation import N_, said, tr
 from studio.ui.shared.charts import axis, figure
 from studio.ui.shared.errors import told_in
@@ -388,9 +387,7 @@ def _share(percent: int) -> str:
 def _errors_of(name: str, locale: str) -> str:
     """An axis's title in lines that the height of the figure has room for."""
     text = tr("{name}: {value}", locale, name=tr("Errors (MER)", locale), value=name)
-    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)  # as wide as two others
-    lines = textwrap.wrap(text, 34 * len(text) // (len(text) + wide))
-    return "<br>".join(html.escape(line) for line in lines)
+    return "<br>".join(html.escape(line) for line in wrap(text, 34))
 
 
 def _listed(explorer: Explorer, query: Query, seen: Seen, locale: str) -> Html:
