@@ -187,9 +187,11 @@ from studio.settings import Settings
 from studio.ui.build import build_app, launch_options
 from studio.serving.gate import Names
 from studio.serving.uploads import Uploads
+from studio.serving.waiting import AT_ONCE, Line
 services = Services.open(Settings(home=Path(home), hf_cache=Path(home, "hf")))
-build_app(services)
-launch_options(services, Names(services.settings, "127.0.0.1"), Uploads(services.settings))
+line = Line(AT_ONCE)
+build_app(services, line)
+launch_options(services, Names(services.settings, "127.0.0.1"), Uploads(services.settings), line)
 look("the page")
 print(json.dumps(loaded))
 """

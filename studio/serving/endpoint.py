@@ -61,6 +61,7 @@ _UNBUFFERED = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 _IS_TRUE = {"true": True, "1": True, "false": False, "0": False, "": False}
 _OFF = N_("This studio's endpoint is switched off: set STUDIO_ENDPOINT to 1 and start it again.")
 _NOWHERE = N_("There is nothing at {path}: the endpoint has {known}.")
+_STOPPING = N_("The studio is being stopped: send the recording again when it is up.")
 _BUG = N_("Something went wrong that should not: the log of the studio says what.")
 _KNOWN = "POST /v1/audio/transcriptions, POST /v1/audio/translations, GET /v1/models"
 
@@ -199,12 +200,17 @@ class Endpoint:
     async def _steps(self, request: Request, asked: Asked) -> AsyncGenerator[Progress | Transcript]:
         """How far it is, and at last the transcript; ends without one when the client has gone.
 
-        Raises: what the engine raises.
+        Raises:
+            Refused: if the studio is stopped before that; beside it, what the engine raises.
         """
-        stopped = threading.Event()
+        stopped, line = threading.Event(), self._line
+        if line.is_closed:
+            raise _stopping()
         place = self._line.join(visitor_of(request, "program"))
         try:
             async for _before in place.wait():
+                if line.is_closed:
+                    raise _stopping()
                 if await request.is_disconnected():
                     return
             # Who waits for the whole text needs no report: each would wake the loop in the midst of the work.
@@ -218,6 +224,8 @@ class Endpoint:
                 )
             )
             async for report in work:
+                if line.is_over:
+                    raise _stopping()
                 if await request.is_disconnected():
                     return
                 if report is not None:
@@ -308,9 +316,9 @@ async def _events(
             async for step in rest:
                 for told in growing.events(step):
                     yield told
-        except StudioError as error:
-            status, param, code = _kind(error)
-            yield event(error_body(said(error, locale), status, param=param, code=code))
+        except (Refused, StudioError) as error:
+            reason, status, param, code = _told(error)
+            yield event(error_body(said(reason, locale), status, param=param, code=code))
 
 
 # ---------------------------------------------------------------------- what goes wrong
@@ -322,13 +330,22 @@ def _is_for_all(spec: ModelSpec) -> bool:
 
 
 def _refusal(error: Refused | StudioError, locale: str) -> Response:
+    told, status, param, code = _told(error)
+    return openai_error(said(told, locale), status, param=param, code=code)
+
+
+def _told(error: Refused | StudioError) -> tuple[Message, int, str | None, str | None]:
+    """What is said of an error, its status, its field of the form and its code."""
     if isinstance(error, Refused):
-        return openai_error(said(error.told, locale), error.status, param=error.param, code=error.code)
-    status, param, code = _kind(error)
+        return error.told, error.status, error.param, error.code
     told = error.message()
     if (name := told.values.get("name")) in _FIELDS:
         told = Message(told.template, **{**told.values, "name": _FIELDS[name]})
-    return openai_error(said(told, locale), status, param=param, code=code)
+    return told, *_kind(error)
+
+
+def _stopping() -> Refused:
+    return Refused(Message(_STOPPING), 503, code="server_stopping")
 
 
 _FIELDS = {"language": "language", "temperature": "temperature", "initial_prompt": "prompt"}

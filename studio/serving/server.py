@@ -19,13 +19,18 @@ from studio.serving.gate import Gate, Names, require_key
 from studio.serving.login import Login, login_key
 from studio.serving.uploads import UploadLimit, Uploads
 from studio.serving.waiting import AT_ONCE, Line
+from studio.serving.work import end_process
 from studio.settings import Settings
 
 PORT = 8000
 """Unless told: where other servers of models listen, too."""
 _LAST_PORT = 65_535
-_LAST_SECONDS = 5
-"""What is being heard when the server is told to end may take so long."""
+LAST_SECONDS = 4.0
+"""What is being heard when the server is told to end may take so long; then it is refused."""
+_REFUSED_SECONDS = 3
+"""So long for the refusals to be sent."""
+_WORK_SECONDS = 3.0
+"""So long for what is being computed to see that nobody waits for it."""
 _RETURNS_MEMORY_EVERY_SECONDS = 20.0
 
 
@@ -53,11 +58,13 @@ def serve_endpoint(
     ended = threading.Event()
     try:
         served = services.registry.get(model).id
-        app = endpoint_app(services, Names(settings, host), uploads, served)
+        line = Line(AT_ONCE)
+        app = endpoint_app(services, Names(settings, host), uploads, served, line)
+        last = int(LAST_SECONDS) + _REFUSED_SECONDS
         config = uvicorn.Config(
-            app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=_LAST_SECONDS
+            app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=last
         )
-        server = uvicorn.Server(config)
+        server = _Server(config, line)
         for number in (signal.SIGINT, signal.SIGTERM):
             # The server has handlers of its own while it runs, and hands the signal on to these at its end.
             signal.signal(number, lambda *_: setattr(server, "should_exit", True))
@@ -70,15 +77,27 @@ def serve_endpoint(
         ended.set()
         services.close()
         uploads.close()
-    return 0
+    return end_process(0, _WORK_SECONDS)
 
 
-def endpoint_app(services: Services, names: Names, uploads: Uploads, model: str) -> Starlette:
-    """The endpoint behind its gate; `names` are those that the server answers to."""
+class _Server(uvicorn.Server):
+    """Tells those who wait that it is being stopped, instead of breaking their connection."""
+
+    def __init__(self, config: uvicorn.Config, line: Line) -> None:
+        super().__init__(config)
+        self._line = line
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._line.close(LAST_SECONDS)
+        await super().shutdown(sockets)
+
+
+def endpoint_app(services: Services, names: Names, uploads: Uploads, model: str, line: Line) -> Starlette:
+    """The endpoint behind its gate; requests come to one of `names` and wait in `line`."""
     settings = services.settings
     login = Login(settings.auth, login_key(settings.home), settings.on_spaces) if settings.auth else None
     return Starlette(
-        routes=Endpoint(services, uploads, Line(AT_ONCE), model).routes(),
+        routes=Endpoint(services, uploads, line, model).routes(),
         middleware=[Middleware(Gate, names, login, settings.api_key), Middleware(UploadLimit, uploads)],
     )
 

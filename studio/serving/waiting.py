@@ -4,6 +4,8 @@ Fair to visitors: whoever asks much at once waits behind everybody else.
 """
 
 import asyncio
+import math
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from typing import TypeVar
@@ -27,6 +29,7 @@ class Line:
         """`at_once` visitors are served at the same time."""
         self._at_once = at_once
         self._places: list[Place] = []
+        self._ends_at = math.inf
 
     def join(self, visitor: str | None = None) -> "Place":
         """A place in the line; whoever takes it must `leave` it.
@@ -41,6 +44,20 @@ class Line:
 
     def __len__(self) -> int:
         return len(self._places)
+
+    def close(self, last_seconds: float) -> None:
+        """Nobody is served any more; who is being served has so long. May be called from any thread."""
+        self._ends_at = time.monotonic() + last_seconds
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether those who wait wait for nothing: the studio is being stopped."""
+        return self._ends_at < math.inf
+
+    @property
+    def is_over(self) -> bool:
+        """Whether those who are being served must end, too."""
+        return time.monotonic() >= self._ends_at
 
     def of_visitor(self, visitor: str) -> int:
         """How many places a visitor has."""

@@ -1,8 +1,11 @@
 """Work in a thread behind a request: its reports as they come, and its errors as visitors may read them."""
 
 import asyncio
+import os
 import queue
+import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -16,6 +19,7 @@ Report = TypeVar("Report")
 ShouldStop = Callable[[], bool]
 
 _LOOK_SECONDS = 1.0
+_NAME = "page-work"
 
 
 class Worked(Generic[Report, Result]):
@@ -32,7 +36,7 @@ class Worked(Generic[Report, Result]):
         self._error: BaseException | None = None
         self._work = work
         self._tell: Callable[[], object] = lambda: None
-        self._thread = threading.Thread(target=self._run, name="page-work", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=_NAME, daemon=True)
 
     def _run(self) -> None:
         try:
@@ -94,6 +98,22 @@ def in_own_thread(work: Callable[[], Result]) -> Result:
     """
     with ThreadPoolExecutor(1, "own-work") as own:
         return own.submit(work).result()
+
+
+def end_process(code: int, last_seconds: float) -> int:
+    """The exit code, once no work goes on; what still computes after so long ends with the process, here.
+
+    A thread in the midst of an operator of torch, when Python takes itself apart, aborts the process.
+    """
+    deadline = time.monotonic() + last_seconds
+    working = [thread for thread in threading.enumerate() if thread.name == _NAME]
+    for thread in working:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    if any(thread.is_alive() for thread in working):
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)
+    return code
 
 
 def named(error: StudioError, path: Path, called: str = "") -> StudioError:

@@ -13,7 +13,7 @@ from studio.serving.endpoint import Endpoint
 from studio.serving.gate import Gate, Names
 from studio.serving.login import LOGOUT, Login, login_key
 from studio.serving.uploads import UPLOADS_KEPT_SECONDS, UploadLimit, Uploads
-from studio.serving.waiting import AT_ONCE, Line
+from studio.serving.waiting import Line
 from studio.settings import ASSETS, DEMO_SPEECH
 from studio.translation import LOCALES, N_
 from studio.ui.after_run import AfterRun
@@ -73,12 +73,11 @@ if (navigator.mediaDevices) {
 """
 
 
-def build_app(services: Services, line: Line | None = None) -> gr.Blocks:
+def build_app(services: Services, line: Line) -> gr.Blocks:
     """The whole page over `services`; nothing of it is started.
 
-    `line` is where those wait who transcribe: programs that ask the endpoint, too, if they share it.
+    `line` is where those wait who transcribe; programs that ask the endpoint wait in it, too.
     """
-    line = line or Line(AT_ONCE)
     app = AppForPrograms(
         title=TITLE,
         analytics_enabled=False,
@@ -137,9 +136,7 @@ def _name_buttons(app: gr.Blocks) -> None:
             block.elem_id = f"button-{number}"
 
 
-def launch_options(
-    services: Services, names: Names, uploads: Uploads, line: Line | None = None
-) -> dict[str, Any]:
+def launch_options(services: Services, names: Names, uploads: Uploads, line: Line) -> dict[str, Any]:
     """What `launch` is given beside host and port; call it after `build_app`, when all texts are marked.
 
     `names` are those that the server answers to, `line` is that of the page.
@@ -165,7 +162,7 @@ def launch_options(
         "blocked_paths": [str(settings.home)],
         # What FastAPI takes for a middleware: class, positional and named arguments.
         "app_kwargs": {
-            "routes": [*quick_page(), *Endpoint(services, uploads, line or Line(AT_ONCE)).routes()],
+            "routes": [*quick_page(), *Endpoint(services, uploads, line).routes()],
             "middleware": [
                 (Gate, (names, login, settings.api_key), {}),
                 (UploadLimit, (uploads,), {}),

@@ -11,6 +11,7 @@ from studio.serving.gate import Names, require_login
 from studio.serving.server import load_heavy_libraries, return_freed_memory, why_taken
 from studio.serving.uploads import Uploads
 from studio.serving.waiting import AT_ONCE, Line
+from studio.serving.work import end_process
 from studio.settings import Settings, ask_directly
 from studio.ui.api.mcp import answer_in_json, keep_files_in, log_in, refuse_addresses, require_mcp
 from studio.ui.build import build_app, launch_options
@@ -21,6 +22,8 @@ from studio.ui.zero_gpu import open_services
 
 _WARM_UP_DELAY_SECONDS = 3.0
 _RETURNS_MEMORY_EVERY_SECONDS = 20.0
+_LAST_SECONDS = 3.0
+"""Whoever is answered when the studio is told to end has so long; what is computed then, so long again."""
 
 
 def serve(settings: Settings, *, open_browser: bool = False) -> int:
@@ -72,10 +75,11 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
             return_freed_memory()
         warm_up.cancel()
     finally:
+        line.close(_LAST_SECONDS)
         app.close(verbose=False)
         services.close()
         uploads.close()
-    return 0
+    return end_process(0, _LAST_SECONDS)
 
 
 def _warm_up(services: Services) -> None:

@@ -1,13 +1,19 @@
 """`python -m studio serve` as people start it, and the endpoint of the page that runs."""
 
+import json
 import signal
+import subprocess
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import httpx
+import numpy as np
 import openai
 import pytest
+import soundfile
 
 from studio.settings import DEMO_SPEECH
 from tests.conftest import RunStudio
@@ -34,17 +40,68 @@ def test_the_endpoint_alone_serves_until_it_is_told_to_end(
     url = f"http://127.0.0.1:{port}"
     words = ["serve", "--port", str(port)]
     with command(words, {**environ, "STUDIO_API_KEY": key}, studio_home, tmp_path) as serving:
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and serving.poll() is None:
-            with suppress(httpx.TransportError):
-                assert httpx.get(f"{url}/v1/models").status_code == 401
-                break
-            time.sleep(0.05)
+        wait_for_endpoint(url, serving, 401)
         if ends is signal.SIGTERM:
             assert heard_at(url, key) == [TEXT, TEXT]
         serving.send_signal(ends)
         assert serving.wait(60) == 0
     assert (tmp_path / "stderr").read_text().splitlines()[0] == f"Serving demo at {url}/v1"
+
+
+@pytest.mark.parametrize("words", [["serve"], ["app"]], ids=["alone", "with the page"])
+def test_who_is_not_answered_before_it_ends_is_told_to_come_again(
+    words: list[str], environ: dict[str, str], studio_home: Path, tmp_path: Path
+) -> None:
+    port = free_port()
+    url, long = f"http://127.0.0.1:{port}", tmp_path / "long.flac"
+    clip, rate = soundfile.read(CLIP)
+    soundfile.write(long, np.tile(clip, int(1800 * rate / len(clip))), rate)
+
+    def asks(stream: str) -> tuple[int, str]:
+        """Status and body of a request whose recording takes longer than the server has."""
+        with httpx.Client(timeout=120) as client, long.open("rb") as sound:
+            form = {"model": "demo", "stream": stream}
+            with client.stream(
+                "POST", f"{url}/v1/audio/transcriptions", files={"file": sound}, data=form
+            ) as told:
+                pieces = []
+                for piece in told.iter_text():
+                    pieces.append(piece)
+                    is_heard.set()
+                return told.status_code, "".join(pieces)
+
+    is_heard, sent = threading.Event(), tmp_path / "tmp"
+    sent.mkdir()
+    environ = {**environ, "TMPDIR": str(sent)}
+    with command([*words, "--port", str(port)], environ, studio_home, tmp_path) as serving:
+        wait_for_endpoint(url, serving, 200)
+        with ThreadPoolExecutor(4) as programs:
+            streamed = programs.submit(asks, "true")
+            assert is_heard.wait(120)
+            others = [programs.submit(asks, "false") for _ in range(3)]
+            deadline = time.monotonic() + 60
+            while len(list(sent.rglob("*/" + "[0-9a-f]" * 32))) < 4 and time.monotonic() < deadline:
+                time.sleep(0.05)  # two of them wait in line then
+            serving.send_signal(signal.SIGTERM)
+            answers = [each.result() for each in others]
+            status, events = streamed.result()
+        assert serving.wait(60) == 0
+    assert [status for status, _body in answers] == [503] * 3
+    assert {json.loads(body)["error"]["code"] for _status, body in answers} == {"server_stopping"}
+    assert status == 200 and '"transcript.text.delta"' in events
+    assert json.loads(events.rsplit("data: ", 1)[1])["error"]["code"] == "server_stopping"
+    assert "Traceback" not in (told := (tmp_path / "stderr").read_text()) and "terminate" not in told
+
+
+def wait_for_endpoint(url: str, serving: subprocess.Popen[str], status: int) -> None:
+    """Returns once the models are asked for and that is answered."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and serving.poll() is None:
+        with suppress(httpx.TransportError):
+            assert httpx.get(f"{url}/v1/models").status_code == status
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"no answer from {url}")
 
 
 def test_the_page_that_runs_answers_programs_too(studio_server: StudioProcess) -> None:

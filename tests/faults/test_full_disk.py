@@ -33,6 +33,7 @@ from studio.services import Services
 from studio.serving.gate import Names
 from studio.serving.server import endpoint_app
 from studio.serving.uploads import Uploads
+from studio.serving.waiting import AT_ONCE, Line
 from studio.settings import Settings
 from tests.unit.registry.conftest import make_adapter, make_whisper
 
@@ -253,7 +254,7 @@ def test_the_sound_of_a_video_is_whole_or_not_there(settings: Settings, demo_spe
 
 def test_half_an_upload_is_not_kept_and_where_it_lay_not_told(settings: Settings) -> None:
     services, uploads = Services.open(settings), Uploads(settings)
-    app = endpoint_app(services, Names(settings, "127.0.0.1"), uploads, "demo")
+    app = endpoint_app(services, Names(settings, "127.0.0.1"), uploads, "demo", Line(AT_ONCE))
     before = files_in(uploads.folder)
     client = TestClient(app, base_url="http://127.0.0.1:8000")
     with files_of_at_most(1000):

@@ -16,6 +16,7 @@ from studio.services import Services
 from studio.serving.gate import Names
 from studio.serving.server import endpoint_app
 from studio.serving.uploads import Uploads
+from studio.serving.waiting import AT_ONCE, Line
 from studio.settings import Settings
 from studio.transcription.engine import Progress, TranscribeOptions, Transcript
 from studio.transcription.model_cache import ModelCache
@@ -82,7 +83,7 @@ def served_endpoint(
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     listener.listen()
-    app = endpoint_app(asked, Names(settings, "127.0.0.1"), uploads, model)
+    app = endpoint_app(asked, Names(settings, "127.0.0.1"), uploads, model, Line(AT_ONCE))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

@@ -4,6 +4,8 @@ from contextlib import closing
 from urllib.parse import parse_qsl
 
 import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
 from studio.actions.estimate import Question, answer, batch_curve, estimate_command
 from studio.actions.fit import FitQuestion
@@ -13,6 +15,7 @@ from studio.options.training import FIELDS, GROUPS, TrainingConfig
 from studio.services import Services
 from studio.serving.gate import Names
 from studio.serving.uploads import Uploads
+from studio.serving.waiting import AT_ONCE, Line
 from studio.settings import Settings
 from studio.ui.build import VISITORS_KEPT, build_app, launch_options
 from studio.ui.shared.access import require_training, why_training_is_off
@@ -28,14 +31,14 @@ PUBLIC = {
 
 
 def test_only_the_endpoints_for_programs_are_public_and_polling_never_waits(settings: Settings) -> None:
-    app = build_app(Services.open(settings))
+    app = build_app(Services.open(settings), Line(AT_ONCE))
     assert {str(fn.api_name) for fn in app.fns.values() if fn.api_visibility == "public"} == PUBLIC
     polling = [fn for fn in app.fns.values() if any(event == "tick" for _, event in fn.targets)]
     assert polling and all(fn.concurrency_limit is None for fn in polling)
 
 
 def test_a_choice_from_a_list_that_the_session_has_forgotten_is_not_refused(settings: Settings) -> None:
-    app = build_app(Services.open(settings))
+    app = build_app(Services.open(settings), Line(AT_ONCE))
     changing = {"record-session", *(f"{form}-precision" for form in ("memory", "transcribe", "evaluate"))}
     read = [(each, fn) for fn in app.fns.values() for each in fn.inputs if each.elem_id in changing]
     assert {each.elem_id for each, _fn in read} == changing
@@ -43,7 +46,7 @@ def test_a_choice_from_a_list_that_the_session_has_forgotten_is_not_refused(sett
 
 
 def test_a_batch_of_one_leaves_the_tick_at_previous_text_as_it_was(settings: Settings) -> None:
-    app = build_app(Services.open(settings))
+    app = build_app(Services.open(settings), Line(AT_ONCE))
     (fn,) = [
         fn for fn in app.fns.values() if [each.elem_id for each in fn.outputs] == ["transcribe-condition"]
     ]
@@ -53,14 +56,14 @@ def test_a_batch_of_one_leaves_the_tick_at_previous_text_as_it_was(settings: Set
 
 
 def test_each_button_that_stops_work_is_called_as_the_page_looks_for_it(settings: Settings) -> None:
-    app = build_app(Services.open(settings))
+    app = build_app(Services.open(settings), Line(AT_ONCE))
     offers = [fn for fn in app.fns.values() if "interactive: true" in str(fn.js)]
     assert len(offers) > 8
     assert all(str(button.elem_id).endswith("-cancel") for fn in offers for button in fn.outputs)
 
 
 def test_a_change_of_the_form_calls_off_the_picture_that_is_being_drawn_of_it(settings: Settings) -> None:
-    app = build_app(Services.open(settings))
+    app = build_app(Services.open(settings), Line(AT_ONCE))
     fns = app.fns.values()
     (drawing,) = [fn for fn in fns if fn.name == "show" and fn.fn.__module__ == "studio.ui.memory.step"]
     changes = {target for fn in fns if drawing._id in fn.cancels for target in fn.targets}
@@ -69,9 +72,21 @@ def test_a_change_of_the_form_calls_off_the_picture_that_is_being_drawn_of_it(se
 
 def test_of_all_visitors_only_the_last_hundred_are_kept_in_memory(settings: Settings) -> None:
     with closing(Uploads(settings)) as uploads:
-        options = launch_options(Services.open(settings), Names(settings, "127.0.0.1"), uploads)
+        options = launch_options(
+            Services.open(settings), Names(settings, "127.0.0.1"), uploads, Line(AT_ONCE)
+        )
     assert options["state_session_capacity"] == VISITORS_KEPT <= 100
     assert options["run_history"] is False
+
+
+def test_programs_wait_in_the_line_of_the_page(settings: Settings) -> None:
+    line = Line(AT_ONCE)
+    line.close(0)
+    with closing(Uploads(settings)) as uploads:
+        options = launch_options(Services.open(settings), Names(settings, "127.0.0.1"), uploads, line)
+        programs = TestClient(Starlette(routes=options["app_kwargs"]["routes"]))
+        told = programs.post("/v1/audio/transcriptions", files={"file": b"RIFF"})
+    assert (told.status_code, told.json()["error"]["code"]) == (503, "server_stopping")
 
 
 def test_every_field_of_a_run_has_a_label_and_every_choice_a_name() -> None:

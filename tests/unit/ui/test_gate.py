@@ -18,6 +18,7 @@ from studio.services import Services
 from studio.serving.gate import Names, is_this_machine, require_key, require_login
 from studio.serving.login import COOKIE, Login, login_key
 from studio.serving.uploads import Uploads
+from studio.serving.waiting import AT_ONCE, Line
 from studio.settings import DEMO_SPEECH, Settings
 from studio.ui.build import build_app, launch_options
 
@@ -46,9 +47,9 @@ class Served:
 def served(settings: Settings) -> Iterator[Served]:
     """The whole application behind its gate."""
     services = Services.open(settings)
-    app = build_app(services)
+    app = build_app(services, Line(AT_ONCE))
     uploads = Uploads(settings)
-    options = launch_options(services, Names(settings, "127.0.0.1"), uploads)
+    options = launch_options(services, Names(settings, "127.0.0.1"), uploads, Line(AT_ONCE))
     app.launch(server_name="127.0.0.1", quiet=True, prevent_thread_lock=True, **options)
     try:
         with httpx.Client(base_url=app.local_url, timeout=30) as client:

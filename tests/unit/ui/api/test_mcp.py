@@ -5,13 +5,14 @@ import inspect
 from gradio.utils import get_function_description
 
 from studio.services import Services
+from studio.serving.waiting import AT_ONCE, Line
 from studio.settings import Settings
 from studio.ui.api.mcp import ARGUMENTS, answer_in_json, explained
 from studio.ui.build import build_app
 
 
 def test_every_argument_of_every_endpoint_is_explained_and_nothing_else(settings: Settings) -> None:
-    app = build_app(Services.open(settings))
+    app = build_app(Services.open(settings), Line(AT_ONCE))
     public = [fn.fn for fn in app.fns.values() if fn.api_visibility == "public" and fn.fn is not None]
     told = {}
     for function in public:
