@@ -42,7 +42,7 @@ from studio.transcription.window_model import Search
 
 PLAYED = {
     TRANSFORMERS: ("float32", "float16", "bfloat16", "int8", "int4"),
-    FASTER_WHISPER: ("float32", "float16", "bfloat16", "int8", "int8_float16"),
+    FASTER_WHISPER: ("float32", "float16", "bfloat16", "int8", "int8_float32", "int8_float16"),
 }
 """Engine → what it may compute in; which of them this machine can, shows."""
 MOST_LOST = 0.01

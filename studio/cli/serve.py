@@ -33,12 +33,16 @@ def parser() -> Parser:
 
 def run(arguments: Sequence[str], settings: Settings) -> int:
     """Serves until Ctrl-C; 2 if the port is taken."""
-    from studio.serving.server import PORT, serve_endpoint  # brings a server, which no other command needs
+    from studio.serving.server import (  # brings a server, which no other command needs
+        PORT,
+        require_served,
+        serve_endpoint,
+    )
 
     given = parser().read(arguments)
     if given.print:
         with Services.open(settings) as services:
-            spec = services.registry.get(given.model)
+            spec = require_served(services, given.model)
             show(serving_script(spec, services.registry.models, settings))
         return 0
     host = given.host or settings.server_name or ("0.0.0.0" if settings.on_spaces else "127.0.0.1")

@@ -79,6 +79,7 @@ def model_card(spec: ModelSpec, repo_id: str = "", license: str = "") -> str:
         _capabilities(spec.card),
         _training(facts),
         _proof(spec),
+        _windows(spec),
         _use(spec, name),
     ]
     metadata = _metadata(spec, facts, license).to_yaml()
@@ -370,6 +371,15 @@ def _proof(spec: ModelSpec) -> str:
     return f"## Proof\n\n{weights}{verdict} {form_of(spec).proof_note or ''}".rstrip()
 
 
+def _windows(spec: ModelSpec) -> str:
+    if spec.audio_context != "short":
+        return ""
+    return (
+        "It learned from windows as long as its clips, and Whisper Studio reads it so; other programs pad "
+        "each window to 30 seconds, for which it was not trained."
+    )
+
+
 def _use(spec: ModelSpec, name: str) -> str:
     title, language, code = form_of(spec).use
     code = code.format(base=hub_base(spec), name=name, language=spoken(spec))
@@ -382,11 +392,6 @@ def _use(spec: ModelSpec, name: str) -> str:
     if spec.is_played:
         parts.append(("Whisper Studio", "bash", _WITH_STUDIO.format(name=name)))
     blocks = [f"{title}:\n\n```{language}\n{code}\n```" for title, language, code in parts]
-    if spec.audio_context == "short":
-        blocks.append(
-            "It learned from windows as long as its clips, and Whisper Studio reads it so; other programs "
-            "pad each window to 30 seconds, for which it was not trained."
-        )
     return "\n\n".join(["## Use", *blocks])
 
 

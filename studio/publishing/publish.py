@@ -175,7 +175,7 @@ class Publisher:
         with _refusals(repo_id, token):
             tell(Message("Asking the Hub for {name} …", name=repo_id), 0.0)
             _do_not_wait_for_ever()
-            _make_room(api, publication.request)
+            _make_room(api, publication)
             self._tried(lambda: _upload(api, publication, tell), tell)
             return f"{api.endpoint}/{'spaces/' if publication.request.is_space else ''}{repo_id}"
 
@@ -305,10 +305,11 @@ def _do_not_wait_for_ever() -> None:
     get_session().timeout = httpx2.Timeout(_SILENT_SECONDS, connect=_ANSWER_SECONDS)
 
 
-def _make_room(api: Any, request: PublishRequest) -> None:
+def _make_room(api: Any, publication: Publication) -> None:
     """A repository that takes the model: made now, or there and empty, or to be written over."""
     from huggingface_hub.errors import RepositoryNotFoundError
 
+    request = publication.request
     try:
         there = _info(api, request)
     except RepositoryNotFoundError:
@@ -328,6 +329,15 @@ def _make_room(api: Any, request: PublishRequest) -> None:
             "{name} is public on the Hub, and this was to be private: choose another name, or say that it "
             "may be public.",
             name=request.repo_id,
+        )
+    others = {row.rfilename for row in there.siblings} - {file.name for file in publication.files}
+    others = {name for name in others if name != _ATTRIBUTES and not _is_own_of(request, name)}
+    if there.private and request.is_public and others:
+        raise ConfigError(
+            "{name} is private on the Hub and holds {other}, too, which everybody would see: make it public "
+            "in its settings there, or choose another name.",
+            name=request.repo_id,
+            other=sorted(others)[0],
         )
     if not request.replaces and {row.rfilename for row in there.siblings} - {_ATTRIBUTES}:
         raise _taken(request.repo_id)
@@ -354,20 +364,23 @@ def _upload(api: Any, publication: Publication, tell: OnStep) -> None:
         done += file.size_bytes
     tell(Message("Making one commit of it …"), 1.0)
     names = {file.name for file in publication.files}
-    there = [row.rfilename for row in _info(api, request).siblings]
-    prefix = f"{FOLDER}/" if request.is_space else ""
-    outdated = [name for name in there if _is_own(name.removeprefix(prefix)) and name not in names]
-    deletions = [CommitOperationDelete(path_in_repo=name) for name in outdated]
+    there = _info(api, request)
+    outdated = [row.rfilename for row in there.siblings if _is_own_of(request, row.rfilename)]
+    deletions = [CommitOperationDelete(path_in_repo=name) for name in outdated if name not in names]
     message = "Upload with Whisper Studio"
     api.create_commit(repo_id, [*additions, *deletions], commit_message=message, **kind)
+    if there.private and request.is_public:
+        api.update_repo_settings(repo_id, private=False, **kind)
 
 
 def _info(api: Any, request: PublishRequest) -> Any:
     return api.repo_info(request.repo_id, repo_type=request.repo_type, timeout=_ANSWER_SECONDS)
 
 
-def _is_own(name: str) -> bool:
-    return any(fnmatch(name, pattern) for form in FORMS for pattern in form.files)
+def _is_own_of(request: PublishRequest, name: str) -> bool:
+    """Whether a file of the repository is one of a model, which in a Space has its folder."""
+    own = name.removeprefix(f"{FOLDER}/") if request.is_space else name
+    return any(fnmatch(own, pattern) for form in FORMS for pattern in form.files)
 
 
 def _addition(file: PublishedFile, on_bytes: Callable[[int], None]) -> Any:

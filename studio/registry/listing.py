@@ -301,7 +301,8 @@ class Listing:
         return sorted(path for path in self.models.iterdir() if is_listed(path.name))
 
     def _own_spec(self, scanned: ScannedFolder) -> ModelSpec:
-        has_card = scanned.content is not None and bool(scanned.content.card)
+        # A measurement is kept in the card of any model: it does not say that the model was made here.
+        has_card = scanned.content is not None and "created" in scanned.content.card
         model_id = scanned.path.name if scanned.path.name != DEMO_ID else str(scanned.path)
         return scanned.to_spec(model_id, ModelSource.TRAINED if has_card else ModelSource.LOCAL)
 

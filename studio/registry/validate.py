@@ -16,6 +16,7 @@ from studio.whisper.constants import ENGLISH_VOCABULARY
 _READ_ON_LOADING = (
     *("tokenizer.json", "vocab.json", "vocabulary.json", "tokenizer_config.json", "added_tokens.json"),
     *("special_tokens_map.json", "normalizer.json", "generation_config.json", "preprocessor_config.json"),
+    "merges.txt",
 )
 """What libraries read besides, if it is there; cut off, each stops a model from being loaded."""
 _PICKLES = ("pytorch_model*.bin", "adapter_model.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
@@ -65,7 +66,8 @@ def inspect_folder(folder: Path) -> FolderContent:
     card = read_card(folder)
     sizes = card.get("sizes")
     for name, size in sizes_of(folder).items():
-        _check_ends(folder / name)
+        if name.endswith(".json"):
+            _check_ends(folder / name)
         expected = sizes.get(name) if isinstance(sizes, dict) else None
         if isinstance(expected, int) and size < expected:  # larger: somebody has added a key
             raise cut_short(folder / name, size, expected)

@@ -41,7 +41,7 @@ from studio.serving.answers import EVENTS_OF, FORMATS, GRANULARITIES, Growing, a
 from studio.serving.asgi import AsgiMessage, Receive, locale_of, visitor_of
 from studio.serving.refusals import ENDPOINT, error_body, openai_error
 from studio.serving.uploads import Uploads
-from studio.serving.waiting import MOST_OF_A_VISITOR, Line, too_many
+from studio.serving.waiting import MOST, MOST_OF_A_VISITOR, Line, full, too_many
 from studio.serving.work import Worked, named
 from studio.transcription.engine import Progress, TranscribeOptions, Transcript
 from studio.transcription.languages import AUTO
@@ -250,6 +250,8 @@ class Endpoint:
         waiting = self._line.of_visitor(visitor_of(request, "program"))
         if waiting >= MOST_OF_A_VISITOR:
             raise Refused(too_many(waiting), 429, code="rate_limit_exceeded")
+        if len(self._line) >= MOST:
+            raise Refused(full(len(self._line)), 429, code="rate_limit_exceeded")
         most = self._uploads.largest_bytes + _FORM_BYTES
         length = request.headers.get("content-length", "")
         if length.isdecimal() and int(length) > most:

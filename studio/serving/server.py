@@ -11,8 +11,9 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from studio.errors import ConfigError
+from studio.errors import ConfigError, ModelBrokenError
 from studio.lazy_imports import peft_library
+from studio.registry.spec import ModelSpec
 from studio.services import Services
 from studio.serving.endpoint import Endpoint
 from studio.serving.gate import Gate, Names, require_key
@@ -21,6 +22,8 @@ from studio.serving.uploads import UploadLimit, Uploads
 from studio.serving.waiting import AT_ONCE, Line
 from studio.serving.work import end_process
 from studio.settings import Settings
+from studio.transcription.engine import EngineChoice
+from studio.transcription.loading import engine_of
 
 PORT = 8000
 """Unless told: where other servers of models listen, too."""
@@ -42,7 +45,7 @@ def serve_endpoint(
     Raises:
         ConfigError: if the port is taken, or others could come in without a key and nobody has said that they
             may.
-        ModelNotFoundError: if there is no such model.
+        ModelError: if there is no such model, or it cannot be used.
         StorageError: if the studio's folder cannot be written.
     """
     require_key(settings, host)
@@ -57,7 +60,7 @@ def serve_endpoint(
     uploads = Uploads(settings)
     ended = threading.Event()
     try:
-        served = services.registry.get(model).id
+        served = require_served(services, model).id
         line = Line(AT_ONCE)
         app = endpoint_app(services, Names(settings, host), uploads, served, line)
         last = int(LAST_SECONDS) + _REFUSED_SECONDS
@@ -78,6 +81,20 @@ def serve_endpoint(
         services.close()
         uploads.close()
     return end_process(0, _WORK_SECONDS)
+
+
+def require_served(services: Services, model: str) -> ModelSpec:
+    """The model of that name, which can be served.
+
+    Raises:
+        ModelNotFoundError, ModelBrokenError: if there is no such model, or it cannot be used.
+        ConfigError: if it is for another program.
+    """
+    spec = services.registry.get(model)
+    if spec.problem:
+        raise ModelBrokenError("{model} cannot be used: {problem}", model=spec.id, problem=spec.problem)
+    engine_of(spec, EngineChoice())
+    return spec
 
 
 class _Server(uvicorn.Server):

@@ -16,6 +16,8 @@ AT_ONCE = 2
 """Visitors for whom a model works at the same time; the others wait in line."""
 MOST_OF_A_VISITOR = 60
 """A page asks for a dozen things when it is opened."""
+MOST = 600
+"""Questions of all visitors that wait."""
 _LOOK_SECONDS = 0.5
 """Who waits is heard of so often even if nothing moves: so it is seen when they leave."""
 

@@ -11,12 +11,10 @@ from typing import Any
 from gradio.blocks import Blocks
 
 from studio.serving.asgi import locale_of, visitor_of
-from studio.serving.waiting import MOST_OF_A_VISITOR, fairly, full, too_many
+from studio.serving.waiting import MOST, MOST_OF_A_VISITOR, fairly, full, too_many
 from studio.translation import said
 from studio.units import MIB
 
-MOST = 600
-"""Questions of all visitors that wait."""
 MOST_BYTES = 256 * MIB
 """Of their questions together, each of which waits in memory; those of one visitor may have an eighth."""
 _LOOKS_EVERY_SECONDS = 0.01

@@ -120,6 +120,23 @@ def test_what_cannot_be_served_is_told_in_a_sentence(run_studio: RunStudio) -> N
     assert unknown.returncode == 2 and "nobody" in unknown.stderr
 
 
+@pytest.mark.parametrize("words", [(), ("--print",)], ids=["served", "printed"])
+def test_a_model_that_nobody_could_be_answered_with_is_not_served(
+    run_studio: RunStudio, studio_home: Path, words: tuple[str, ...]
+) -> None:
+    models = studio_home / "models"
+    for name, content in (
+        ("orphan", {"adapter_config.json": {"base_model_name_or_path": "gone", "peft_type": "LORA"}}),
+        ("ggml", {"model.json": {"kind": "foreign", "form": "whisper.cpp", "base_model": "demo"}}),
+    ):
+        (models / name).mkdir(parents=True)
+        for file, told in content.items():
+            (models / name / file).write_text(json.dumps(told), "utf-8")
+        refused = run_studio("serve", "--model", name, "--port", str(free_port()), *words)
+        assert refused.returncode == 2 and refused.stderr.startswith("Error: ") and name in refused.stderr
+        assert refused.stdout == "" and "Serving" not in refused.stderr
+
+
 def test_the_commands_that_serve_a_model_are_printed(run_studio: RunStudio) -> None:
     printed = run_studio("serve", "--model", "demo", "--print").stdout
     assert "python -m studio serve --model demo" in printed and "vllm serve" in printed

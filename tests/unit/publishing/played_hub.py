@@ -22,6 +22,7 @@ OWNER = "somebody"
 WRITES, READS, OTHERS = "hf_played_may_write", "hf_played_may_read", "hf_played_of_another"
 _WHO = {WRITES: (OWNER, "write"), READS: (OWNER, "read"), OTHERS: ("stranger", "write")}
 _COMMIT = re.compile(r"/api/(?:models|spaces)/([^/]+/[^/]+)/(commit|preupload)/main")
+_SETTINGS = re.compile(r"/api/(?:models|spaces)/([^/]+/[^/]+)/settings")
 _BATCH = re.compile(r"(?:/spaces)?/([^/]+/[^/]+)\.git/info/lfs/objects/batch")
 _LARGE_BYTES = 20_000
 
@@ -155,6 +156,10 @@ class _Handler(SmallHub):
                 {"transfer": "basic", "objects": [self._object(row) for row in json.loads(body)["objects"]]}
             )
             assert self.folder_of(batch[1])
+        elif (found := _SETTINGS.fullmatch(self.path)) and found[1].partition("/")[0] == name:
+            assert self.folder_of(found[1]) and json.loads(body) == {"visibility": "public"}
+            self.hub.private.discard(found[1])
+            self._json({})
         elif (found := _COMMIT.fullmatch(self.path)) and found[1].partition("/")[0] == name:
             folder = self.folder_of(found[1])
             assert folder is not None

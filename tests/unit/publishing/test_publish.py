@@ -262,6 +262,39 @@ def test_what_is_to_be_private_does_not_go_where_everybody_reads(hub: Hub, publi
     assert hub.names(NAME) == {".gitattributes"}
 
 
+@pytest.mark.parametrize("is_space", [False, True])
+def test_what_was_private_is_public_once_that_is_asked_for(
+    hub: Hub, made: ModelRegistry, is_space: bool
+) -> None:
+    private = PublishRequest("merged", NAME, is_space=is_space)
+    sent(hub, prepare(made, private))
+    assert hub.private == {NAME}
+    public = replace(private, is_public=True, replaces=True)
+    sent(hub, prepare(made, public))
+    assert hub.private == set()
+
+
+def test_what_else_lies_in_a_private_repository_is_shown_to_nobody(
+    hub: Hub, publication: Publication
+) -> None:
+    (hub.make(NAME) / "interviews.parquet").write_bytes(b"whose nobody else may read")
+    public = replace(publication.request, is_public=True, replaces=True)
+    with pytest.raises(ConfigError, match=r"is private on the Hub and holds interviews\.parquet, too"):
+        sent(hub, replace(publication, request=public))
+    assert hub.private == {NAME} and hub.names(NAME) == {".gitattributes", "interviews.parquet"}
+
+
+def test_a_space_says_of_a_model_of_short_windows_that_it_reads_in_long_ones(made: ModelRegistry) -> None:
+    folder = made.get("merged").path
+    assert folder is not None
+    card = {"kind": "merged", "base_model": "demo", "audio_context": "short", "clip_seconds": 2.0}
+    (folder / "model.json").write_text(json.dumps(card), "utf-8")
+    for is_space in (False, True):
+        files = prepare(made, PublishRequest("merged", NAME, is_space=is_space)).files
+        (readme,) = [file.content for file in files if file.name == "README.md"]
+        assert b"for which it was not trained" in readme  # type: ignore[operator]
+
+
 def test_what_is_not_to_be_published_is_refused_before_the_hub_is_asked(made: ModelRegistry) -> None:
     for model, name, license, sentence in (
         ("demo", NAME, "", "comes with the studio"),

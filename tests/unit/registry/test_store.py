@@ -21,9 +21,10 @@ from studio.errors import (
 )
 from studio.publishing.formats import exports_of
 from studio.registry.catalog import RELEASED
-from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
+from studio.registry.spec import CARD_FILE, ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.registry.validate import check_adapter
+from studio.settings import DEMO_MODEL
 from tests.unit.registry.conftest import SMALL, make_adapter, make_whisper, write_json
 
 WIDE = ModelDimensions(24, 2, 1, 2, 2, 48, 48, 60, max_source_positions=30, max_target_positions=20)
@@ -335,6 +336,28 @@ def test_a_file_that_is_cut_off_behind_an_inner_bracket_is_not_whole(registry: M
     assert registry.get("mine").problem is None, "somebody may add something"
     (made.path / "tokenizer.json").write_text('{"model": {"vocab": {"a": 1}')
     assert "tokenizer.json is cut short (28 of 50 bytes)" in str(registry.get("mine").problem)
+
+
+def test_a_file_that_is_cut_off_at_any_byte_is_named(registry: ModelRegistry) -> None:
+    shutil.copytree(DEMO_MODEL, staged := registry.models / ".staged")
+    folder = registry.add("mine", staged, {"kind": "merged"}).path
+    assert folder is not None
+    for path in sorted(folder.iterdir()):
+        whole = path.read_bytes()
+        if path.name in ("README.md", CARD_FILE):  # the card: in a test of its own
+            continue
+        lengths = {0, 1, len(whole) // 2, *range(max(0, len(whole) - 300), len(whole))}
+        for length in (length for length in lengths if whole[length:].strip()):
+            path.write_bytes(whole[:length])
+            assert path.name in str(registry.get("mine").problem), f"{path.name}: {length} bytes"
+        path.write_bytes(whole)
+    assert registry.get("mine").problem is None
+
+
+def test_a_measurement_does_not_make_a_model_that_was_put_there_one_of_ours(registry: ModelRegistry) -> None:
+    make_whisper(registry.models / "of-others")
+    registry.annotate("of-others", {"forms": {"rows": []}})
+    assert registry.get("of-others").source is ModelSource.LOCAL
 
 
 def test_an_adapter_of_a_broken_base_says_so(registry: ModelRegistry) -> None:

@@ -275,6 +275,33 @@ def test_sixty_requests_at_once_are_served_in_the_order_in_which_they_came_and_n
     assert all(abs(place - temperatures.index(one)) <= 1 for place, one in enumerate(served_in))
 
 
+def test_of_all_visitors_only_so_many_wait(
+    tmp_path: Path, clip: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("studio.serving.endpoint.MOST", 4)
+    go_on = threading.Event()
+    settings = Settings(home=tmp_path / "home", hf_cache=tmp_path)
+    with served_endpoint(settings, held(lambda _should_stop: go_on.is_set())) as served:
+
+        def asks(number: int) -> httpx.Response:
+            """One visitor, whom a proxy names."""
+            address, form = f"{served.url}/v1/audio/transcriptions", {"model": "demo"}
+            who = {"x-forwarded-for": f"203.0.113.{number}"}
+            with clip.open("rb") as sound:
+                return httpx.post(address, files={"file": sound}, data=form, headers=who, timeout=60)
+
+        with ThreadPoolExecutor(4) as pool:
+            answers = []
+            for number in range(4):
+                answers.append(pool.submit(asks, number))
+                wait_until(lambda number=number: saved(served) > number)
+            refused = asks(5)
+            go_on.set()
+            assert [answer.result().status_code for answer in answers] == [200] * 4
+    assert refused.status_code == 429 and "busy: 4 requests of all visitors" in refused.text
+    assert refused.json()["error"]["code"] == "rate_limit_exceeded"
+
+
 def saved(served: ServedEndpoint) -> int:
     return len(list(served.uploads.folder.glob("[0-9a-f]*")))
 
