@@ -11,6 +11,7 @@
     'data-doctor-start': 'data-doctor-status', 'runs-compare-start': 'compare-chart',
     'models-publish': 'models-publish-status', 'models-publish-show': 'models-publish-status',
     'models-table': 'models-choice', 'run-history': 'run-status',
+    'data-check': 'data-preview', 'memory-trace': 'memory-step', 'memory-measure': 'memory-measured',
     'models-forms': 'models-forms-status', 'live-again': 'live-status',
     // What is filled in lies above, or in another tab.
     'run-reuse': 'train-preset', 'run-gentler': 'train-preset', 'run-explain': 'oom-answer',

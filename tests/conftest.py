@@ -16,6 +16,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck
@@ -40,6 +41,17 @@ OWN_PREFIXES = ("STUDIO_", "GRADIO_", "SPACE_", "HF_", "TRANSFORMERS_")
 QUICK_FIRST = ("test_architecture.py", "golden", "unit", "test_house.py", "app", "faults", "gpu", "browser")
 SLOW_FIRST = ("browser", "app", "faults", "test_readme.py", "test_house.py", "golden", "unit")
 
+SHIFTS = (
+    "# How far things move by themselves on the page",
+    "",
+    "`python tests/run.py tests/browser --shifts FILE`: cumulative layout shift (web.dev/cls) of each page",
+    "that a story opens, in its worst five seconds, without and with what follows an input within half a",
+    "second. By itself none may move more than 0.1, but those whose window changes its size.",
+    "",
+    "| story | by itself | with what was asked for |",
+    "|---|---|---|",
+)
+
 os.environ.update(NO_HUB)
 OWN_CARDS = os.environ.get("CUDA_VISIBLE_DEVICES")
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -59,6 +71,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """`--screenshots assets/screenshots` renews the pictures of the README, `--renew` golden records."""
     parser.addoption("--screenshots", default="", help="folder that the browser tests keep pictures in")
     parser.addoption("--looks", default="", help="folder for the page as each browser test left it")
+    parser.addoption("--shifts", default="", help="file for how far each story moved")
     parser.addoption("--renew", action="store_true", help="write the golden records anew")
     parser.addoption("--slowed", type=float, default=1.0, help="by how much pages are slower")
 
@@ -96,6 +109,21 @@ def shares_something(file: str) -> bool:
     """Whether the tests of a file have a server or something else in common that takes long to make."""
     text = (ROOT / file).read_text(encoding="utf-8")
     return any(word in text for word in ("studio_server", "open_page", 'scope="module"'))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Writes how far the pages of each story moved, the worst first (`tests/browser/conftest.py`)."""
+    if not (file := config.getoption("--shifts")):
+        return
+    ends = [report for report in terminalreporter.getreports("") if report.when == "teardown"]
+    rows = [
+        (unasked, whole, report.nodeid.rpartition("/")[2] + name.removeprefix("layout shift"))
+        for report in ends
+        for name, (unasked, whole) in report.user_properties
+        if name.startswith("layout shift")
+    ]
+    lines = [f"| {story} | {unasked:.3f} | {whole:.3f} |" for unasked, whole, story in sorted(rows)[::-1]]
+    Path(file).write_text("\n".join([*SHIFTS, *lines, ""]), encoding="utf-8")
 
 
 def pytest_collection_finish() -> None:

@@ -19,7 +19,9 @@ def encode(path: Path, codec: str, samples: NDArray[np.float32], rate: int) -> P
 def make_video(path: Path, samples: NDArray[np.float32], rate: int, codec: str = "aac") -> Path:
     """A film with this sound, mono (samples,) at `rate` Hz, of the kind that the ending of `path` names."""
     with av.open(str(path), "w") as container:
-        picture = container.add_stream("mpeg4", rate=PICTURES_A_SECOND)
+        picture = container.add_stream(
+            "libvpx" if path.suffix == ".webm" else "mpeg4", rate=PICTURES_A_SECOND
+        )
         picture.width, picture.height, picture.pix_fmt = 64, 48, "yuv420p"
         grey = np.full((48, 64, 3), 128, np.uint8)
         _mux_voice(container, codec, samples, rate)

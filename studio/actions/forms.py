@@ -206,7 +206,9 @@ def compare_forms(
         def on_clip(done: int, number: int = number, form: Form = form) -> None:
             """Tells how far all the forms are."""
             share = (number + done / max(1, clips)) / len(forms)
-            tell(Message("{form} hears {clips} clips …", form=form.name, clips=clips), min(1.0, share))
+            tell(
+                Message("{form}: transcribing {clips} clips …", form=form.name, clips=clips), min(1.0, share)
+            )
 
         on_clip(0)
         found = _refusal(form) or _beside(services.settings, asked, form, on_clip, should_stop)

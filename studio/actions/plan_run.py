@@ -105,6 +105,8 @@ class RunForecast:
         if self.seconds is not None:
             taken = Message("about {time} (by a similar run)", time=duration_message(self.seconds))
             told.append((Message("Time"), taken))
+        elif self.steps is not None:
+            told.append((Message("Time"), Message("known after the first similar run")))
         return told
 
     def _memory(self) -> Message | None:

@@ -27,7 +27,7 @@ def parser() -> Parser:
         default="",
         known=[gpu.name for gpu in GPUS],
     )
-    made.option("memory_gib", "GiB that are free, instead of a GPU.", kind=float, default=0.0)
+    made.option("memory_gib", "Free memory (GiB), instead of a GPU's.", kind=float, default=0.0)
     made.option(
         "base_model",
         "Registry id, folder or Hub id; auto takes the most accurate model that fits.",

@@ -191,22 +191,22 @@ def before_and_after(status: RunStatus) -> list[str]:
 
 
 def short_audio_lines(report: Mapping[str, Any] | None) -> list[str]:
-    """A line a reading: who read, what the encoder saw, how far that is from the first, how fast it was."""
+    """A line a reading: which model, its encoder input, the difference from the base, the speed-up."""
     readings = (report or {}).get("readings") or ()
     if not report or not readings:
         return []
     metric = str(report["metric"]).upper()
     learned = report.get("learned") or 0
     which = f", {learned} of them trained on" if learned else " that were not learned from"
-    lines = [f"Short windows, on {report['clips']} clips{which}:"]
+    lines = [f"Short-audio mode, on {report['clips']} clips{which}:"]
     for row in readings:
-        who = "the base" if row["is_base"] else "the model"
-        seen = "the sound" if row["audio_context"] == "short" else "30 seconds"
-        line = f"  {who}, seeing {seen}: {format_percent(row['disagreement'])} away from the first"
+        who = "base model" if row["is_base"] else "tuned model"
+        seen = "as long as the audio" if row["audio_context"] == "short" else "30 s"
+        line = f"  {who}, encoder input {seen}: {format_percent(row['disagreement'])} difference from base"
         if row["error"] is not None:
             line += f", {metric} {format_percent(row['error'])}"
         speed = readings[0]["seconds"] / max(row["seconds"], 1e-9)
-        lines.append(f"{line}, {speed:.1f} × as fast")
+        lines.append(f"{line}, {speed:.1f} × the speed")
     return lines
 
 

@@ -85,6 +85,12 @@ class ModelRegistry:
         rows = self._listing.rows()
         return self._listing.find(str(id_or_path).strip(), rows) is not None
 
+    def called_now(self, model_id: str) -> str:
+        """The id of the model that had this one before it was renamed; the same of every other."""
+        if self.has(model_id):
+            return model_id
+        return next((spec.id for spec in self.all() if model_id in _former_ids(spec)), model_id)
+
     def fetched(self, id_or_path: str) -> ModelSpec:
         """`get`, once its files are here, which say whether a model of the Hub is an adapter or an export.
 
@@ -211,6 +217,7 @@ class ModelRegistry:
         try:
             for file, named in files.items():
                 self._write_card(file.parent, dict.fromkeys(named, new_id))
+            self._write_card(target, {"former_ids": [*_former_ids(spec), spec.id]})
         except StorageError:  # or adapters would ask for a base that is gone
             for file, text in before.items():
                 with suppress(StorageError):
@@ -314,3 +321,9 @@ class ModelRegistry:
         except ModelBrokenError:
             card = {}
         write_json(folder / CARD_FILE, {"schema_version": CARD_VERSION, **card, **values})
+
+
+def _former_ids(spec: ModelSpec) -> list[str]:
+    """Ids that a model had before it was renamed: what its card, which anybody may write, says of them."""
+    former = spec.card.get("former_ids")
+    return [name for name in former if isinstance(name, str)] if isinstance(former, list) else []

@@ -93,7 +93,7 @@ def measure_after(made: MadeModel, threads: int, load: Load | None = None) -> No
             with _given_up_with(made, Message("What tuning changed could not be measured: {reason}")):
                 _check_capabilities(made, engines, until)
         if is_checked or made.config.distill:
-            with _given_up_with(made, Message("What short windows cost could not be measured: {reason}")):
+            with _given_up_with(made, Message("Short-audio mode could not be measured: {reason}")):
                 _measure_short_windows(made, engines, until)
     finally:
         engines.close()

@@ -55,6 +55,7 @@ MOVED = """() => {
 }"""
 """Moves since it was asked last: when, how far, whether within half a second of an input, and what from where
 to where."""
+SHIFT = "layout shift"
 MOST_MOVED = 0.1
 """What counts as good (web.dev/cls)."""
 
@@ -102,6 +103,7 @@ def open_page(
     """
     faults: list[str] = []
     contexts = []
+    sizes: dict[Page, ViewportSize] = {}
     hearing: dict[Path, Browser] = {}
 
     def console(message: ConsoleMessage) -> None:
@@ -128,6 +130,7 @@ def open_page(
         context.add_init_script(RAW_MICROPHONE)
         contexts.append(context)
         page = context.new_page()
+        sizes[page] = size
         page.set_default_timeout(PATIENCE_MILLISECONDS)
         page.on("console", console)
         page.on("pageerror", lambda error: faults.append(str(error)))
@@ -139,6 +142,10 @@ def open_page(
 
     yield open_tab
     for number, page in enumerate(page for context in contexts for page in context.pages):
+        unasked, whole, said = layout_shift(page)
+        request.node.user_properties.append((SHIFT, (unasked, whole)))
+        if unasked > MOST_MOVED and page.viewport_size == sizes[page]:  # else all is laid out anew
+            faults.append(f"things moved by {unasked:.3f} by themselves:\n{said}")
         look(page, f"{request.node.name}{number or ''}", request)
     for opened in (*contexts, *hearing.values()):
         opened.close()
@@ -227,11 +234,17 @@ def assert_little_moved(page: Page) -> tuple[float, float]:
 
     Fails, and says what moved, if one of them is more than what counts as good.
     """
+    unasked, whole, said = layout_shift(page)
+    assert max(unasked, whole) <= MOST_MOVED, said
+    return unasked, whole
+
+
+def layout_shift(page: Page) -> tuple[float, float, str]:
+    """How far things moved without, and with what follows an input, and what moved."""
     moves = page.evaluate(MOVED)
     unasked, whole = _worst(moves, is_asked=False), _worst(moves, is_asked=True)
     said = [f"{time:.0f} ms, {value:.4f}, asked: {asked}: {what}" for time, value, asked, what in moves]
-    assert max(unasked, whole) <= MOST_MOVED, "\n".join(said)
-    return unasked, whole
+    return unasked, whole, "\n".join(said)
 
 
 def _worst(moves: list[tuple[float, float, bool, list[str]]], *, is_asked: bool) -> float:

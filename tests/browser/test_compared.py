@@ -162,9 +162,10 @@ def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it(
     page.locator("#models-forms").click()
     table = page.locator("#models-forms-table")
     rows = table.locator("tbody tr")
-    expect(rows).to_have_count(2, timeout=4 * PATIENCE_MILLISECONDS)  # a process a form
+    expect(rows).to_have_count(3, timeout=4 * PATIENCE_MILLISECONDS)  # a process a form
     expect(rows.nth(0)).to_contain_text(re.compile(r"faster-whisper\s*float32"))
     expect(rows.nth(1)).to_contain_text(re.compile(r"faster-whisper\s*int8"))
+    expect(rows.nth(2)).to_contain_text(re.compile(r"faster-whisper\s*int8_float32"))
     for row in rows.all():
         _, wer, cer, loss, factor, memory, size = row.locator("td").all_inner_texts()
         assert RATE.match(wer) and RATE.match(cer) and "…" in loss and float(factor) > 0
@@ -173,7 +174,7 @@ def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it(
     expect(table.locator(".note-good")).to_contain_text("is the fastest form that loses less than 1 point")
     expect(table.locator("li").filter(has_text="cannot compute in")).to_have_count(3)
     kept = page.locator("#models-details .forms-table tbody tr").filter(has_text="faster-whisper")
-    expect(kept).to_have_count(2)
+    expect(kept).to_have_count(3)
     box = table.locator(".table-scroll")
     assert box.evaluate("box => box.scrollWidth <= box.clientWidth"), "all columns are in sight"
     page.screenshot(path=screenshots / "forms.png", full_page=True)

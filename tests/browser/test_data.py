@@ -116,14 +116,14 @@ def test_a_comparison_of_forms_that_is_cancelled_ends_and_its_table_stays(
     start, cancel = page.locator("#models-forms"), page.locator("#models-forms-cancel")
     status, rows = page.locator("#models-forms-status"), page.locator("#models-forms-table tbody tr")
     start.click()
-    expect(status).to_contain_text("transformers:float16 hears 2 clips")  # the second of them
+    expect(status).to_contain_text("transformers:float16: transcribing 2 clips")  # the second of them
     cancel.click()
-    expect(status).to_contain_text("Cancelled: these are the forms heard so far.")
+    expect(status).to_contain_text("Cancelled: these are the forms measured so far.")
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("float32")
     before = rows.inner_text()
     start.click()
-    expect(status).to_contain_text("hears 2 clips")
+    expect(status).to_contain_text("transcribing 2 clips")
     cancel.click()
     expect(status).to_contain_text("What is shown is from before.")
     expect(cancel).to_be_disabled()

@@ -47,6 +47,22 @@ def test_the_run_that_was_started_the_form_it_fills_and_the_question_before_it_g
         expect(status).not_to_contain_text("seen")
 
 
+def test_what_is_looked_at_drawn_or_measured_is_brought_into_view(open_page: OpenPage) -> None:
+    page = open_page("memory")
+    page.set_viewport_size(LOW)
+    for start, shown in (("memory-trace", "memory-step"), ("memory-measure", "memory-measured")):
+        button = page.locator(f"#{start}")
+        button.evaluate("one => one.scrollIntoView({block: 'end', behavior: 'instant'})")
+        button.click()
+        is_in_view(page.locator(f"#{shown}"))
+    show_tab(page, "train")
+    check = page.locator("#data-check")
+    check.evaluate("one => one.scrollIntoView({block: 'end', behavior: 'instant'})")
+    check.click()
+    expect(page.locator("#data-preview")).to_contain_text("112")
+    is_in_view(page.locator("#data-preview"))
+
+
 def test_a_transcript_is_brought_into_view_on_a_telephone(open_page: OpenPage) -> None:
     page = open_page("playground")
     page.set_viewport_size(TELEPHONE)

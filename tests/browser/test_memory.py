@@ -220,6 +220,10 @@ def test_a_telephone_keeps_the_verdict_in_sight_while_the_form_is_changed_and_ha
     page.mouse.wheel(0, 200)
     expect(page.locator("#memory-verdict")).to_be_in_viewport(ratio=1)
     show_section(page, "fit")
+    page.locator("#fit-label_length").scroll_into_view_if_needed()
+    page.mouse.wheel(0, 200)
+    expect(page.locator("#fit-verdict")).to_contain_text("Fits")
+    expect(page.locator("#fit-verdict")).to_be_in_viewport(ratio=1)
     expect(page.locator("#fit-more td[data-label=Question]").first).to_have_css("display", "block")
 
 

@@ -39,7 +39,11 @@ def test_the_memory_answer_follows_the_form(open_page: OpenPage) -> None:
     use = page.get_by_role("button", name="Use in Train").first
     expect(use).to_have_class(re.compile("primary"))
     choose(page, "Model", "Whisper large-v3 ")
+    page.get_by_label("Batch size").first.fill("64")
+    expect(verdict).to_contain_text("Does not fit on GeForce RTX 4090")
+    expect(verdict).to_contain_text("a smaller batch, 4 bits for the base")
     choose(page, "Method", "All weights")
+    expect(verdict).to_contain_text("LoRA instead of all weights")
     expect(verdict).to_contain_text("Does not fit on GeForce RTX 4090")
     expect(use).to_have_class(re.compile("secondary"))
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--method full"))

@@ -267,11 +267,14 @@ def test_many_files_are_heard_in_turn_and_one_that_cannot_be_used_stops_nothing(
         assert "srt/long.srt" in archive.namelist() and "vtt/kitchen-light.vtt" in archive.namelist()
 
 
+@pytest.mark.parametrize(
+    ("ending", "codec"), [("mp4", "aac"), ("mkv", "aac"), ("mov", "aac"), ("webm", "libopus")]
+)
 def test_the_sound_of_a_video_is_transcribed(
-    open_page: OpenPage, run_studio: RunStudio, demo_speech: Path, tmp_path: Path
+    open_page: OpenPage, run_studio: RunStudio, demo_speech: Path, tmp_path: Path, ending: str, codec: str
 ) -> None:
     spoken = read_audio(demo_speech / "samples" / "kitchen-light.flac")
-    film = make_video(tmp_path / "film.mp4", spoken, SAMPLING_RATE)
+    film = make_video(tmp_path / f"film.{ending}", spoken, SAMPLING_RATE, codec)
     page = open_page("playground")
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Sound of a video …").first.click()

@@ -10,13 +10,13 @@ from math import floor, log2, log10
 
 from studio.reports.markup import Html, tag
 from studio.reports.pieces import GREY, TEAL
-from studio.translation import tr
+from studio.translation import N_, tr
 from studio.ui.shared.charts import PART_COLOURS
 from studio.units import GIB
 
 Point = tuple[int, int, int, int]
 """Batch size, and low, middle and high end of the range in bytes."""
-_LEAST_SEEN = 0.01
+_LEAST_SEEN = 0.003
 """Of a bar's reach; what is narrower has no colour that anybody would look up."""
 
 
@@ -51,7 +51,7 @@ def parts_chart(
     ]
     ticks = [_upright(tick / reach, f"{tick:g}") for tick in _ticks(reach)]
     area = tag("div", ticks, tag("div", segments, class_="plot-bar"), lines, class_="plot-area")
-    below = tag("div", tr("GiB of GPU memory", locale))
+    below = tag("div", tr(N_("GiB of GPU memory; on top: sizes of GPUs"), locale))
     return tag("figure", area, below, tag("ul", legend), **_drawing("plot", "; ".join(amounts)))
 
 

@@ -75,7 +75,7 @@ def build_fit(registry: ModelRegistry, receipts: Path, tab: gr.Tab) -> FitSectio
 
     `receipts` is the folder of what was measured on this machine.
     """
-    with gr.Row():
+    with gr.Row(elem_classes="fit-row"):
         with gr.Column(scale=2, min_width=300):
             choice = gr.Dropdown(
                 [(_("Custom"), _OWN), *((_(row.title.template), row.key) for row in PRESETS)],

@@ -110,7 +110,7 @@ def wire_forms(parts: FormsParts, choice: Block, services: Services, show: Any) 
 def _comparison(services: Services, asked: Asked, locale: str, *, is_filled: bool) -> Task[Any, Forms]:
     def finish(found: Forms, was_stopped: bool) -> list[Any]:
         """The table, and that it is not whole if it was cancelled."""
-        some = N_("Cancelled: these are the forms heard so far.")
+        some = N_("Cancelled: these are the forms measured so far.")
         ended = tr(some if found.rows else N_("Cancelled."), locale)
         table = forms_table(found.to_json(), locale) if found.rows else ""
         told = [

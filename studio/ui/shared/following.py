@@ -121,7 +121,8 @@ def compared_models(registry: ModelRegistry, chosen: list[str] | None, request: 
     """
     locale = request_locale(request)
     specs = [spec for spec in models_for(registry, request) if not spec.problem]
-    kept = [model for model in chosen or [] if registry.has(model)]
+    now = [registry.called_now(model) for model in chosen or []]
+    kept = [model for model in now if registry.has(model)]
     if not kept and any(spec.id == DEMO_ID for spec in specs):
         adapters = [s.id for s in specs if s.kind is ModelKind.ADAPTER and s.base_model == DEMO_ID]
         kept = [DEMO_ID, *adapters[:1]]

@@ -196,15 +196,14 @@ def timestamps_field() -> gr.Radio:
 def choices(registry: ModelRegistry, model: str | None, known: list[str], request: gr.Request) -> list[Any]:
     """Values for `ModelChoice.all`.
 
-    The choice made before stays, unless a model was trained since: one that was merged, or bears another name
-    now, is none.
+    The choice made before stays, under the name that it has now, unless a model was trained since: one that
+    was merged, or bears another name now, is none.
     """
     specs = [spec for spec in models_for(registry, request) if not spec.problem]
     ids = [spec.id for spec in specs]
     made = [spec for spec in specs if spec.source is ModelSource.TRAINED]
     trained = {str(s.card.get("run_id", s.id)): s.id for s in made if not s.card.get("source")}
     new = [model_id for run, model_id in trained.items() if run not in known]
-    chosen = new[0] if new else model
-    if not chosen or not registry.has(chosen):
-        chosen = DEMO_ID if DEMO_ID in ids else None
-    return [offered(model_choices(specs, request_locale(request)), chosen, model), list(trained)]
+    chosen = new[0] if new else registry.called_now(model or "")
+    kept = chosen if chosen and registry.has(chosen) else DEMO_ID if DEMO_ID in ids else None
+    return [offered(model_choices(specs, request_locale(request)), kept, model), list(trained)]

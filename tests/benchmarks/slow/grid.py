@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from studio.translation import LOCALES
-from tests.browser.conftest import TABS, OpenPage, browser, open_page, playwright, show_tab
+from tests.browser.conftest import TABS, OpenPage, browser, look, open_page, playwright, show_tab
 from tests.browser.test_accessibility import AT_ONCE, ENGLISH_NAMES, faults, fill, finished_run
 
 __all__ = ["browser", "finished_run", "open_page", "playwright"]
@@ -29,6 +29,7 @@ def test_axe_finds_nothing_in(
         fill(page, tab)
         for width in (1366, 390):
             page.set_viewport_size({"width": width, "height": 900})
+            look(page, f"{tab}-{locale}-{theme}-{width}", request)
             found += [f"{tab}, {width}: {fault}" for fault in faults(page)]
             looked += 1
         if locale.startswith("zh"):

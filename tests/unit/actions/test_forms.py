@@ -45,7 +45,7 @@ def test_forms_hear_the_same_clips_and_what_one_cannot_do_is_its_row(
     assert 0 <= first["cer"] < 0.5 and (first["low"], first["high"]) == (0, 0)
     assert first["real_time_factor"] > 0 and first["memory_bytes"] > 2**20 and first["size_bytes"] > 2**20
     assert other["wer"] is None and "cannot compute in int8_float16" in other["problem"]["text"]
-    assert ("faster-whisper:int8_float16 hears 5 clips …", 0.5) in told
+    assert ("faster-whisper:int8_float16: transcribing 5 clips …", 0.5) in told
     assert [share for _, share in told] == sorted(share for _, share in told)
     assert services.registry.get("mine").card["forms"] == found
     shown = forms_text(found)

@@ -423,6 +423,12 @@ def test_a_model_is_renamed_with_its_card_and_its_adapters_and_exports_follow(
     assert registry.get("tuned-merged").base_model == spec.id
     with pytest.raises(ModelNotFoundError):
         registry.get("base-one")
+    registry.rename("mine", "ours")
+    assert [registry.called_now(name) for name in ("tuned", "mine", "ours", "nobody's", DEMO_ID)] == [
+        *("ours", "ours", "ours", "nobody's", DEMO_ID)
+    ]
+    make_whisper(registry.models / "tuned")
+    assert registry.called_now("tuned") == "tuned", "whose name it is now"
 
 
 def test_a_name_in_use_by_another_model_is_refused(registry: ModelRegistry) -> None:

@@ -171,7 +171,7 @@ def test_whisper_cpp_s_figures_stand_among_those_of_the_model_s_forms(
     assert (row.name, row.problem, found.clips, row.low) == ("ggml:float16", None, 2, 0.0)
     assert row.wer is not None and row.cer is not None and 0 <= row.cer < 1
     assert row.real_time_factor and row.memory_bytes and row.memory_bytes > made.size_bytes == row.size_bytes
-    assert told == [("ggml:float16 hears 2 clips …", share) for share in (0.0, 0.5, 1.0)]
+    assert told == [("ggml:float16: transcribing 2 clips …", share) for share in (0.0, 0.5, 1.0)]
 
 
 def test_models_with_another_vocabulary_or_shorter_windows_are_refused_by_name(
