@@ -265,7 +265,7 @@ def test_what_a_thumb_presses_is_as_large_as_one(browser: Browser, studio_server
         heights = page.locator("button:visible:not(.icon-button)").evaluate_all(
             "all => all.map((one) => [one.textContent.trim(), one.getBoundingClientRect().height])"
         )
-        # Gradio keeps a pixel of each tab, out of sight, to see which of them have room; and has a small cross.
+        # Gradio keeps a pixel of each tab, out of sight, to see which of them have room.
         assert [(name, height) for name, height in heights if 1 < height < 43.9] == []
 
 
