@@ -49,7 +49,7 @@ def user_path(text: str) -> Path:
 
 def is_unicode(text: str) -> bool:
     """Whether it can be written in UTF-8; names of files can be any bytes, and JSON has lone surrogates."""
-    return re.search(r"[\ud800-\udfff]", text) is None
+    return text.isascii() or re.search(r"[\ud800-\udfff]", text) is None
 
 
 def in_unicode(text: object) -> str:
@@ -174,6 +174,8 @@ def parse_yaml(text: str) -> Any:
                 raise ValueError("it is nested too deeply")
             if isinstance(token, yaml.ScalarToken) and token.plain:
                 word: str = token.value
+                if word == "<<":
+                    raise ValueError("merged maps (<<) are not taken: write the values out")
                 if len(word) > _LONGEST_YAML_WORD and " " not in word and word.isascii():
                     raise ValueError(f"a word has more than {_LONGEST_YAML_WORD} characters")
         return yaml.load(text, Loader=loader)

@@ -9,7 +9,7 @@ from studio.cli.train import finish
 from studio.errors import ConfigError
 from studio.runs.comparison import best_rates, change_by_metric, differing_options
 from studio.runs.disk import free_bytes
-from studio.runs.manager import JobState, RunStatus
+from studio.runs.manager import MOST_LISTED, JobState, RunStatus
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.run_dir import RunDir
@@ -21,8 +21,6 @@ _ACTIONS = {
     **dict.fromkeys(("status", "follow", "log", "stop", "resume", "remove-checkpoints", "delete"), 1),
 }
 """Action → how many run ids it takes; compare takes more, too."""
-MOST_LISTED = 200
-"""Runs; to read ten thousand takes many seconds."""
 
 
 def parser() -> Parser:

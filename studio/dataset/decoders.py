@@ -228,7 +228,10 @@ def _open_container(path: Path) -> Iterator[Any]:
         raise not_audio from error
     with container:
         streams = container.streams.audio
-        if not streams or streams[0].codec_context is None or not streams[0].codec_context.sample_rate:
+        codec = streams[0].codec_context if streams else None
+        if codec is None or not codec.sample_rate:
+            raise not_audio
+        if codec.name.startswith("pcm_") and codec.channels < 1:  # its length would be counted all the same
             raise not_audio
         yield container
 

@@ -1,7 +1,6 @@
 """Lists of clips from wherever they are: a file, a folder, the demo speech, or a dataset of the model hub."""
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -25,6 +24,7 @@ from studio.settings import DEMO_SPEECH, Settings
 
 __all__ = ["Example", "Manifest", "RowProblem", "TextSegment", "read_manifest"]
 
+_DEMO_PARTS = ("train", "validation", "test")
 _METADATA = ("metadata.csv", "metadata.jsonl", "metadata.tsv", "metadata.json")
 MOST_ROWS = 10**9
 _MOST_PROBLEMS = 100_000
@@ -106,7 +106,7 @@ def _read_one(
     """One of the sources that `read_manifest` knows."""
     if name == DEMO or name.startswith(f"{DEMO}:"):
         part = name.partition(":")[2] or split
-        if not re.fullmatch(r"\w+", part):
+        if part not in _DEMO_PARTS:
             raise ManifestError(
                 "The demo speech has no part {part!r}: choose train, validation or test.", part=part
             )

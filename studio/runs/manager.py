@@ -59,6 +59,8 @@ _LOG_BYTES = 256 * 1024
 _MOST_REMEMBERED = 1000
 MOST_OPEN_OF_A_VISITOR, MOST_OPEN = 3, 50
 """Runs that wait or are at work, where visitors of a Space train."""
+MOST_LISTED = 200
+"""Runs, the newest: to read ten thousand takes many seconds, and a page with as many rows is slow to draw."""
 _BEGUN = re.compile(r"-(\d{8}-\d{6})(?:-\d+)?\Z")
 """What the name of a run's folder ends with (see `_new_folder`)."""
 log = logging.getLogger(__name__)
@@ -78,6 +80,8 @@ class JobManager:
         """Run that has ended → when its files changed last, and how it was then."""
         self._started_by: dict[str, str] = {}
         """Run → which visitor of a Space started it; empty if none of them did."""
+        self._model_of: tuple[int, dict[str, str]] = (0, {})
+        """When the folder of models changed last, in ns, and run → the id that its model had then."""
         self._queue = RunQueue(settings)
         self._starter = Starter(self._queue, before_start)
 
@@ -410,7 +414,12 @@ class JobManager:
         models = self._registry.models
         if all(not run.model_id or (models / run.model_id).is_dir() for run in found):
             return found
-        now = {str(spec.card.get("run_id")): spec.id for spec in self._registry.all()}
+        changed = models.stat().st_mtime_ns
+        noted, now = self._model_of
+        if noted != changed:
+            now = {str(spec.card.get("run_id")): spec.id for spec in self._registry.all()}
+            if is_settled(changed):
+                self._model_of = changed, now
         return [replace(run, model_id=now.get(run.run_id, run.model_id)) for run in found]
 
     def _new_folder(self, config: TrainingConfig) -> RunDir:

@@ -37,9 +37,21 @@ class RunQueue:
     """Run that has a result → when its folder changed last, in ns: until it does again, nobody looks into it.
     The queue is looked at twice a second, and there may be thousands of them."""
 
+    _known: dict[int, list[str]] = field(default_factory=dict)
+    """When the folder of all runs changed last, in ns → their ids: an open page asks for them many times."""
+
     def names(self) -> list[str]:
         """Ids of all runs, in no order."""
-        return [entry.name for entry in self._entries()]
+        try:
+            changed = self.settings.runs.stat().st_mtime_ns
+        except FileNotFoundError:
+            return []
+        if (names := self._known.get(changed)) is None:
+            names = [entry.name for entry in self._entries()]
+            if is_settled(changed):
+                self._known.clear()
+                self._known[changed] = names
+        return list(names)
 
     def _entries(self) -> list[os.DirEntry[str]]:
         if not self.settings.runs.is_dir():

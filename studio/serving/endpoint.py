@@ -39,7 +39,7 @@ from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.serving.answers import EVENTS_OF, FORMATS, GRANULARITIES, Growing, answer, event
 from studio.serving.asgi import AsgiMessage, Receive, locale_of, visitor_of
-from studio.serving.refusals import ENDPOINT, error_body, openai_error
+from studio.serving.refusals import BUG, ENDPOINT, error_body, openai_error
 from studio.serving.uploads import Uploads
 from studio.serving.waiting import MOST, MOST_OF_A_VISITOR, Line, full, too_many
 from studio.serving.work import Worked, named
@@ -62,7 +62,6 @@ _IS_TRUE = {"true": True, "1": True, "false": False, "0": False, "": False}
 _OFF = N_("This studio's endpoint is switched off: set STUDIO_ENDPOINT to 1 and start it again.")
 _NOWHERE = N_("There is nothing at {path}: the endpoint has {known}.")
 _STOPPING = N_("The studio is being stopped: send the recording again when it is up.")
-_BUG = N_("Something went wrong that should not: the log of the studio says what.")
 _KNOWN = "POST /v1/audio/transcriptions, POST /v1/audio/translations, GET /v1/models"
 
 
@@ -370,7 +369,7 @@ def _kind(error: StudioError) -> tuple[int, str | None, str | None]:
 
 async def _broken(request: Request, _error: Exception) -> Response:
     """A bug: its traceback is in the log."""
-    return openai_error(tr(_BUG, locale_of(request.headers)), 500)
+    return openai_error(tr(BUG, locale_of(request.headers)), 500)
 
 
 # ---------------------------------------------------------------------- the body

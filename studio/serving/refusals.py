@@ -2,8 +2,11 @@
 
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
+from studio.translation import N_
+
 ENDPOINT = "/v1"
 """Where OpenAI's routes begin."""
+BUG = N_("Something went wrong that should not: the log of the studio says what.")
 _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 

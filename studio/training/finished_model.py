@@ -164,7 +164,12 @@ def hand_out(registry: ModelRegistry, spec: ModelSpec, config: TrainingConfig) -
                 _check_content(target, registry.models.parent)
                 if target.exists():
                     target.rename(aside / "old")
-                copy.rename(target)
+                try:
+                    copy.rename(target)
+                except OSError:
+                    if (aside / "old").exists():  # the copy of an earlier run is better than none
+                        (aside / "old").rename(target)
+                    raise
             finally:
                 shutil.rmtree(aside, ignore_errors=True)
     return spec

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from studio.errors import ConfigError
 from studio.lazy_imports import collect_as_usual
+from studio.runs.manager import MOST_LISTED
 from studio.services import Services
 from studio.serving.gate import Names, require_login
 from studio.serving.server import load_heavy_libraries, return_freed_memory, why_taken
@@ -17,7 +18,6 @@ from studio.ui.api.mcp import answer_in_json, keep_files_in, log_in, refuse_addr
 from studio.ui.build import build_app, launch_options
 from studio.ui.fair_queue import make_fair
 from studio.ui.light_sessions import make_light
-from studio.ui.train.run_views import MOST_LISTED
 from studio.ui.zero_gpu import open_services
 
 _WARM_UP_DELAY_SECONDS = 3.0

@@ -205,6 +205,27 @@ def test_no_function_of_the_page_changes_what_is_the_owners(
     assert len(handlers) > 100 and kept(space) == before
 
 
+def test_whatever_a_stranger_sends_is_answered_or_refused_with_a_sentence(
+    space: StudioProcess, client: Client
+) -> None:
+    file = {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}
+    odd: list[object] = [file, {"a": []}, 10**30, None]
+    handlers = [one for one in client.config["dependencies"] if one["backend_fn"]]
+    for number, handler in enumerate(handlers):
+        for value in odd[number % 2 :: 2] if handler["inputs"] else ():
+            said = asked(space, handler["id"], [value] * len(handler["inputs"]), f"odd{number}")
+            assert "process_completed" in said and '"error":null' not in said, (handler, value)
+    (live,) = [one["id"] for one in client.config["components"] if one["props"].get("elem_id") == "live"]
+    for name, usual in (
+        ("wait_for", {"session": "a", "shown": ""}),
+        ("feed", {"session": "a", "rate": 16_000, "sound": "", "ends": False}),
+    ):
+        for data in (None, [], {}, "x", *({**usual, key: value} for key in usual for value in odd)):
+            question = {"data": data, "component_id": live, "fn_name": name, "session_hash": "odd"}
+            answer = httpx.post(f"{space.url}/gradio_api/component_server/", json=question, timeout=60)
+            assert answer.status_code == 200 and answer.json()["error"], (name, data)
+
+
 def test_nothing_of_one_visitor_reaches_another_or_is_stopped_by_them(
     space: StudioProcess, client: Client, demo_speech: Path
 ) -> None:

@@ -48,6 +48,7 @@ def test_the_memory_answer_follows_the_form(open_page: OpenPage) -> None:
     expect(use).to_have_class(re.compile("secondary"))
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--method full"))
     page.get_by_label("Transcribe with it").check()
+    page.get_by_label("Batch size").first.fill("8")
     expect(verdict).to_contain_text("Fits on GeForce RTX 4090")
     expect(page.get_by_label("Method", exact=True)).to_be_hidden()
 

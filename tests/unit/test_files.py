@@ -39,6 +39,8 @@ def test_a_file_that_is_cut_off_at_its_first_line_goes_on(tmp_path: Path) -> Non
     [
         ("a: &a [x]\nb: &b [*a, *a]\n", "aliases"),
         ("a: &a [*a]", "aliases"),
+        ("<<: {lora_r: 4}", "merged maps"),
+        ("<<: [{a: 1}, {b: 2}]", "merged maps"),
         ("[" * 60, "too deeply"),
         ("- " * 60 + "a", "too deeply"),
         ("a: 1" + ":59" * 10_000, "more than 1000 characters"),

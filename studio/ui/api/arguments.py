@@ -5,6 +5,7 @@ Programs send any JSON. What is of another kind is refused with a sentence, befo
 
 import functools
 import inspect
+import logging
 from collections.abc import Callable
 from types import UnionType
 from typing import Any, get_args, get_origin
@@ -12,7 +13,16 @@ from typing import Any, get_args, get_origin
 import gradio as gr
 from gradio.block_function import BlockFunction
 
+from studio.errors import StudioError
 from studio.options.values import of_kind
+from studio.serving.asgi import locale_of
+from studio.translation import N_
+from studio.ui.shared.errors import as_gradios
+
+_OTHER_KIND = N_(
+    "A value is of a kind that is not taken here: give texts, numbers, true or false, as the schema says."
+)
+log = logging.getLogger(__name__)
 
 
 class AppForPrograms(gr.Blocks):
@@ -34,8 +44,26 @@ class AppForPrograms(gr.Blocks):
                     print_exception=False,
                 )
             inputs = [*inputs, *[None] * (count - len(inputs))]
-        taken: list[Any] = await super().preprocess_data(block_fn, inputs, *others, **named)
+        try:
+            taken: list[Any] = await super().preprocess_data(block_fn, inputs, *others, **named)
+        except (gr.Error, StudioError):
+            raise
+        except Exception as error:
+            # Whatever a component makes of what its page never sends: Gradio would answer `null`.
+            log.warning("/%s was sent what no field sends: %s", block_fn.api_name, type(error).__name__)
+            raise gr.Error(_OTHER_KIND, print_exception=False) from error
         return taken
+
+    async def process_api(self, *values: Any, **named: Any) -> dict[str, Any]:
+        """What Gradio does with a question; an error that is none of ours has a sentence, too."""
+        try:
+            return await super().process_api(*values, **named)
+        except gr.Error:
+            raise
+        except Exception as error:
+            if not isinstance(error, StudioError):
+                log.exception("A question could not be answered")
+            raise as_gradios(error, locale_of(getattr(named.get("request"), "headers", {}))) from error
 
 
 def endpoints_of(owner: object) -> tuple[Callable[..., Any], ...]:

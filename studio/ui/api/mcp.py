@@ -30,6 +30,7 @@ ARGUMENTS = {
     "effective_batch_size": "Effective batch size: clips per optimizer step.",
     "engine": "Inference engine: transformers or faster-whisper; auto: what the model is for.",
     "gpu": "A card's name, such as RTX 4090, or a size, such as 24GiB; empty: the card of this machine.",
+    "limit": "How many runs are listed, the newest and all at work.",
     "hours": "Hours of transcribed speech there are to train on; 0: not known.",
     "initial_prompt": "Prompt: shows the style, and how names are spelled.",
     "label_length": "Tokens of the longest text in the data.",

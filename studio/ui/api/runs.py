@@ -3,11 +3,13 @@
 from typing import Any
 
 from studio.actions.check_data import CheckQuestion, check
+from studio.errors import ConfigError
 from studio.evaluation.compare import evaluate
 from studio.options.arguments import config_from_dict
 from studio.publishing.export import ExportRequest
 from studio.publishing.formats import USUAL_FORMAT
 from studio.runs.confinement import most_rows, require_own_data
+from studio.runs.manager import MOST_LISTED
 from studio.services import Services
 from studio.serving.work import in_own_thread
 from studio.transcription.engine import EngineChoice, TranscribeOptions
@@ -40,10 +42,13 @@ class RunEndpoints:
         require_training(self._services.settings)
         return self._services.jobs.submit(config_from_dict(config))
 
-    def runs(self) -> dict[str, Any]:
-        """All runs, newest first, without their curves."""
-        rows = [run_row(status) for status in self._services.jobs.runs()]
-        return {"schema_version": SCHEMA_VERSION, "runs": rows}
+    def runs(self, limit: int = MOST_LISTED) -> dict[str, Any]:
+        """The newest `limit` runs and all at work, newest first, without their curves; `count` is of all."""
+        if limit < 1:
+            raise ConfigError("{name} must be at least {low}, got {value}.", name="limit", low=1, value=limit)
+        jobs = self._services.jobs
+        rows = [run_row(status) for status in jobs.runs(limit)]
+        return {"schema_version": SCHEMA_VERSION, "runs": rows, "count": jobs.count()}
 
     def run_status(self, run_id: str) -> dict[str, Any]:
         """State, progress, curves and results of a run."""

@@ -19,6 +19,7 @@ from studio.files import in_unicode
 from studio.messages import Message
 from studio.reports.markup import Html
 from studio.reports.pieces import note
+from studio.serving.refusals import BUG
 from studio.settings import Settings
 from studio.translation import said, tr
 from studio.ui.shared.access import without_places
@@ -37,14 +38,17 @@ def shows_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return handler(*args, **kwargs)
         except StudioError as error:
-            locale = _locale(args, kwargs)
-            raise gr.Error(
-                html.escape(_public(error, locale), quote=False),
-                title=tr("This did not work", locale),
-                print_exception=False,
-            ) from error
+            raise as_gradios(error, _locale(args, kwargs)) from error
 
     return function
+
+
+def as_gradios(error: Exception, locale: str) -> gr.Error:
+    """What Gradio tells of an error: of the studio's its sentence, of any other that the log has it."""
+    told = _public(error, locale) if isinstance(error, StudioError) else tr(BUG, locale)
+    return gr.Error(
+        html.escape(told, quote=False), title=tr("This did not work", locale), print_exception=False
+    )
 
 
 def told_in(

@@ -7,6 +7,7 @@ import gradio as gr
 
 from studio.reports.markup import Child, Html, table
 from studio.runs.comparison import best_rates, differing_options, require_several
+from studio.runs.manager import MOST_LISTED
 from studio.runs.status import RunStatus
 from studio.services import Services
 from studio.translation import N_, tr
@@ -15,7 +16,7 @@ from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, UNCHECKED
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.visitors import services_for
-from studio.ui.train.run_views import MOST_LISTED, run_title
+from studio.ui.train.run_views import run_title
 from studio.units import format_percent, local_time
 
 

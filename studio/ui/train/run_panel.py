@@ -11,7 +11,7 @@ from gradio.components.plot import PlotData
 from studio.publishing.findings import loss_of
 from studio.reports.markup import Html, tag
 from studio.runs.comparison import error_change
-from studio.runs.manager import JobManager
+from studio.runs.manager import MOST_LISTED, JobManager
 from studio.runs.oom import ran_out
 from studio.runs.status import ACTIVE, JobState, RunStatus
 from studio.training.events import RunPhase
@@ -21,7 +21,6 @@ from studio.ui.shared.i18n import _
 from studio.ui.shared.picking import picking_table
 from studio.ui.shared.run_memory import memory_comparison
 from studio.ui.train.run_views import (
-    MOST_LISTED,
     STATE_NAMES,
     history_table,
     run_findings,

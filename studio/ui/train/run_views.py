@@ -107,10 +107,6 @@ def error_name(status: RunStatus, locale: str) -> str:
     return tr(_counted_errors(status), locale)
 
 
-MOST_LISTED = 200
-"""Runs, the newest; a page with thousands of rows is slow to draw."""
-
-
 def history_table(runs: Sequence[RunStatus], count: int, selected: str, locale: str) -> Html:
     """The newest of `count` runs; the name of each is a button that shows it."""
     if not runs:

@@ -35,6 +35,7 @@ from studio.ui.transcribe.recording import heard_bar
 SCRIPT = ASSETS / "microphone.js"
 _ANSWER_SECONDS = 1.0
 _LOOK_SECONDS = 0.05
+_NOT_OURS = N_("This is no question of the page: reload it and try again.")
 _WORDS = {
     "begin": N_("Start listening"),
     "end": N_("Stop"),
@@ -228,12 +229,15 @@ def _wire_again(
 def _server_functions(sessions: LiveSessions) -> list[Any]:
     """What the page's script may call."""
 
-    async def wait_for(data: dict[str, Any], request: gr.Request) -> dict[str, Any]:
+    async def wait_for(data: Any, request: gr.Request) -> dict[str, Any]:
         """Answers when a session's model is ready or cannot be used, when what is done to get it ready is no
         longer what is `shown`, or after a second.
         """
-        session_id, locale = str(data["session"]), request_locale(request)
-        deadline, shown, doing = time.monotonic() + _ANSWER_SECONDS, str(data.get("shown", "")), ""
+        locale = request_locale(request)
+        if not _is_asked(data, session=str, shown=str):
+            return {"error": tr(_NOT_OURS, locale)}
+        session_id, shown, doing = data["session"], data["shown"], ""
+        deadline = time.monotonic() + _ANSWER_SECONDS
         while time.monotonic() < deadline:
             if sessions.knows(session_id):
                 return {"ready": True}
@@ -246,17 +250,22 @@ def _server_functions(sessions: LiveSessions) -> list[Any]:
             await asyncio.sleep(_LOOK_SECONDS)
         return {"doing": doing, "is_known": beginning is not None}
 
-    def feed(data: dict[str, Any], request: gr.Request) -> dict[str, Any]:
+    def feed(data: Any, request: gr.Request) -> dict[str, Any]:
         """Takes sound and answers with the text so far."""
+        if not _is_asked(data, session=str, rate=int, sound=str, ends=bool):
+            return {"error": tr(_NOT_OURS, request_locale(request))}
         try:
-            text = sessions.feed(
-                str(data["session"]), int(data["rate"]), str(data["sound"]), is_last=bool(data["ends"])
-            )
+            text = sessions.feed(data["session"], data["rate"], data["sound"], is_last=data["ends"])
         except StudioError as error:
             return {"error": said(error, request_locale(request))}
         return {"settled": text.settled, "tentative": text.tentative, "seconds": text.heard_seconds}
 
     return [wait_for, feed]
+
+
+def _is_asked(data: Any, **kinds: type) -> bool:
+    """Whether the script's question has these fields, of these kinds: anybody may ask."""
+    return isinstance(data, dict) and all(type(data.get(name)) is kind for name, kind in kinds.items())
 
 
 def _told(error: BaseException, locale: str) -> str:

@@ -118,9 +118,9 @@ def test_a_recording_of_a_browser_without_a_length_is_measured(
     assert abs(len(read_audio(path, 1.0, 2.0)) - SAMPLING_RATE) <= 1
 
 
-def wav(channels: int, bits: int) -> bytes:
-    """A file that says it has so many channels, and samples of so many bits."""
-    frame = channels * bits // 8
+def wav(channels: int, bits: int, frame: int | None = None) -> bytes:
+    """A file that says it has so many channels, bits a sample, and bytes for a sample of all."""
+    frame = channels * bits // 8 if frame is None else frame
     form = (1, channels, 16_000, 16_000 * frame, frame, bits)
     return struct.pack("<4sI8sIHHIIHH4sI", b"RIFF", 1060, b"WAVEfmt ", 16, *form, b"data", 1024) + bytes(1024)
 
@@ -129,6 +129,7 @@ def wav(channels: int, bits: int) -> bytes:
     ("name", "content", "sentence"),
     [
         ("no channel.wav", wav(0, 16), "is not a sound file|is damaged"),
+        *((f"no channel, {frame}.wav", wav(0, 16, frame), "is not a sound file") for frame in (1, 2)),
         ("no bits.wav", wav(1, 0), "is not a sound file"),
         ("neither.wav", wav(0, 0), "is not a sound file"),
         ("gone.wav", None, "There is no audio file"),

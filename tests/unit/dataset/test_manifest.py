@@ -483,7 +483,7 @@ def test_the_column_that_is_named_is_read_and_no_other(write: Write) -> None:
     assert read_manifest(path, audio_column="WAV").examples[0].text == "hello"
 
 
-@pytest.mark.parametrize("part", ["../../secret", "/etc/list", "a.b", "nothing here"])
+@pytest.mark.parametrize("part", ["../../secret", "/etc/list", "a.b", "nothing here", "more"])
 def test_the_demo_speech_leads_nowhere_else(part: str) -> None:
     with pytest.raises(ManifestError, match="has no part"):
         read_manifest(f"demo:{part}")

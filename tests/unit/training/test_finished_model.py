@@ -1,11 +1,13 @@
 """The copy of a model in `output_dir`."""
 
 import shutil
+from errno import ENOSPC
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from studio.errors import ConfigError
+from studio.errors import ConfigError, StorageError
 from studio.files import write_json
 from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
@@ -30,3 +32,29 @@ def test_what_was_put_into_output_dir_while_a_run_trained_stays(micro_model: Pat
         assert (target / "model.json").is_file()
     assert all(file.is_file() for file in beside)
     assert {path.name for path in tmp_path.iterdir()} == {"home", "out", ".out.old", ".out.new"}
+
+
+def test_the_copy_of_an_earlier_run_stays_if_no_other_can_take_its_place(
+    micro_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = ModelRegistry(tmp_path / "home" / "models", demo=None, hf_cache=None)
+    shutil.copytree(micro_model, registry.models / "mine")
+    write_json(registry.models / "mine" / "model.json", {"run_id": "one"})
+    target = tmp_path / "out"
+    config = TrainingConfig(output_dir=str(target))
+    hand_out(registry, registry.get("mine"), config)
+    before = {path.name: path.read_bytes() for path in target.iterdir()}
+    write_json(registry.models / "mine" / "model.json", {"run_id": "two"})
+    rename = Path.rename
+
+    def full(self: Path, to: Path) -> Any:
+        """The disk is full just then."""
+        if self.name == "new":
+            raise OSError(ENOSPC, "No space left on device")
+        return rename(self, to)
+
+    monkeypatch.setattr(Path, "rename", full)
+    with pytest.raises(StorageError):
+        hand_out(registry, registry.get("mine"), config)
+    assert {path.name: path.read_bytes() for path in target.iterdir()} == before
+    assert {path.name for path in tmp_path.iterdir()} == {"home", "out"}
