@@ -11,10 +11,12 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -151,6 +153,16 @@ def examine(
         "memory_available_bytes": memory,
     }
     return DoctorReport(checks, figures)
+
+
+def examine_for_visitors(settings: Settings) -> DoctorReport:
+    """The same, but at most once a minute where anybody may ask: it takes seconds of all cores."""
+    return _of_minute(settings, int(time.monotonic() // 60)) if settings.is_public else examine(settings)
+
+
+@lru_cache(maxsize=1)
+def _of_minute(settings: Settings, _minute: int) -> DoctorReport:
+    return examine(settings)
 
 
 def reaches_hub_soon(address: str = "", patience_seconds: float = HUB_PATIENCE_SECONDS) -> bool:

@@ -1,4 +1,4 @@
-"""Changed bytes, and the readers that meet them: of lists, and of archives with lists and sounds in them."""
+"""Changed bytes, and the readers that meet them: of lists, archives with lists and sounds, sound, weights."""
 
 import gzip
 import io
@@ -12,9 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import soundfile
+from safetensors.numpy import save_file
 
 from studio.dataset.added import add_data
+from studio.dataset.audio import audio_duration, read_audio
 from studio.dataset.manifest import read_manifest
+from studio.registry.tensors import read_shapes
+from tests.films import encode
 
 FOUND = Path(__file__).parent / "found"
 """What was once no sentence: a folder a reader."""
@@ -72,11 +76,20 @@ def unpack(path: Path) -> None:
         shutil.rmtree(home, ignore_errors=True)
 
 
-READERS: dict[str, Callable[[Path], None]] = {
+def listen(path: Path) -> None:
+    """The length from the header, and all samples."""
+    assert audio_duration(path) > 0
+    samples = read_audio(path)
+    assert samples.ndim == 1 and np.isfinite(samples).all()
+
+
+READERS: dict[str, Callable[[Path], object]] = {
     "zip": unpack,
     "tar": read_alone,
     "parquet": read_alone,
     "cuts": read_alone,
+    "sound": listen,
+    "safetensors": read_shapes,
 }
 
 
@@ -86,7 +99,23 @@ def originals(kind: str, folder: Path) -> list[Path]:
     soundfile.write(sound, np.zeros(16_000), 16_000, format="WAV")
     wav = sound.getvalue()[:2044]
     (folder / "a.wav").write_bytes(sound.getvalue())
-    return {"zip": _zips, "tar": _tars, "parquet": _parquets, "cuts": _cuts}[kind](folder, wav)
+    makers = {"zip": _zips, "tar": _tars, "parquet": _parquets, "cuts": _cuts}
+    return {**makers, "sound": _sounds, "safetensors": _weights}[kind](folder, wav)
+
+
+def _sounds(folder: Path, _wav: bytes) -> list[Path]:
+    tone = np.sin(np.arange(4000) / 9).astype(np.float32)
+    paths = [folder / f"original.{kind}" for kind in ("wav", "flac", "ogg", "mp3", "aiff")]
+    for path in paths:
+        soundfile.write(path, tone, 16_000)
+    encoded = (("m4a", "aac", tone, 16_000), ("webm", "libopus", np.repeat(tone, 3), 48_000))
+    return [*paths, *(encode(folder / f"original.{kind}", *how) for kind, *how in encoded)]
+
+
+def _weights(folder: Path, _wav: bytes) -> list[Path]:
+    path = folder / "original.safetensors"
+    save_file({"a.weight": np.zeros((2, 3), np.float32), "b": np.ones(4, np.float16)}, path)
+    return [path]
 
 
 def _zips(folder: Path, wav: bytes) -> list[Path]:

@@ -13,7 +13,7 @@ import pytest
 from studio.errors import StudioError
 from tests.faults.spoiled_files import FOUND, READERS, mutated, originals
 
-TRIES = {"zip": 100, "tar": 60, "parquet": 12, "cuts": 200}
+TRIES = {"zip": 100, "tar": 60, "parquet": 12, "cuts": 200, "sound": 150, "safetensors": 300}
 
 
 def answered(kind: str, path: Path) -> bool:

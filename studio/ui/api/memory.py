@@ -6,7 +6,7 @@ from studio.actions.estimate import Question, answer, shape_of, traced_run
 from studio.actions.explain_oom import OomQuestion, explain_oom, question_of_run
 from studio.actions.fit import FitQuestion, find_fit
 from studio.actions.presets import preset_answers, preset_row
-from studio.doctor.examine import examine
+from studio.doctor.examine import examine_for_visitors
 from studio.memory.myths import claims
 from studio.memory.plan import LABEL_LENGTH
 from studio.options.arguments import config_from_dict
@@ -66,7 +66,7 @@ class MemoryEndpoints:
 
     def doctor(self) -> dict[str, Any]:
         """Checks this machine (GPU, libraries, disk, audio, hub), and says what to do about problems."""
-        return examine(self._services.settings).to_json()
+        return examine_for_visitors(self._services.settings).to_json()
 
     def trace(self, config: dict[str, Any], label_length: int = LABEL_LENGTH) -> dict[str, Any]:
         """One training step traced on meta tensors: bytes per part at the peak, and over the step.

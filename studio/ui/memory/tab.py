@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.doctor.examine import examine
+from studio.doctor.examine import examine_for_visitors
 from studio.reports.pieces import note
 from studio.services import Services
 from studio.settings import Settings
@@ -36,7 +36,7 @@ def build_doctor(settings: Settings, tab: gr.Tab) -> None:
         """That it looks, then what it found."""
         locale = request_locale(request)
         yield [note(tr("Looking at this machine: it takes some seconds …", locale)), ""]
-        found = examine(settings)
+        found = examine_for_visitors(settings)
         text = json.dumps(found.to_json(), indent=2, ensure_ascii=False)
         yield [doctor_view(found, locale), download_links({"json": text}, "whisper-doctor", locale)]
 

@@ -4,11 +4,19 @@ import json
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 
 import ctranslate2
 import pytest
 
-from studio.doctor.examine import LibraryState, examine, installed_versions, reaches_hub_soon, try_libraries
+from studio.doctor.examine import (
+    LibraryState,
+    examine,
+    examine_for_visitors,
+    installed_versions,
+    reaches_hub_soon,
+    try_libraries,
+)
 from studio.doctor.gpu import GpuProcess, GpuState, gpu_states
 from studio.doctor.report import Check, Health
 from studio.doctor.trying import _ctranslate2
@@ -172,3 +180,14 @@ def test_a_hub_that_says_nothing_counts_as_unreachable(deaf_port: int) -> None:
     assert not reaches_hub_soon(f"http://127.0.0.1:{deaf_port}", patience_seconds=0.3)
     assert not reaches_hub_soon("http://127.0.0.1:9", patience_seconds=2)
     assert not reaches_hub_soon("no address at all", patience_seconds=2)
+
+
+def test_visitors_of_a_space_are_told_what_was_found_in_the_same_minute(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Settings] = []
+    monkeypatch.setattr("studio.doctor.examine.examine", lambda its: looked.append(its) or len(looked))
+    monkeypatch.setattr("studio.doctor.examine.time", SimpleNamespace(monotonic=lambda: 100.0))
+    space = replace(settings, on_spaces=True, allow_training=False)
+    assert [examine_for_visitors(space) for _ in range(3)] == [1, 1, 1]
+    assert [examine_for_visitors(settings) for _ in range(2)] == [2, 3], "at home each press looks"
