@@ -16,7 +16,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -117,6 +116,9 @@ def installed_versions() -> dict[str, str]:
 HUB_PATIENCE_SECONDS = 4.0
 _LITTLE_DISK, _NO_DISK = 20 * GIB, 2 * GIB
 _LITTLE_MEMORY = 4 * GIB
+_KEPT_SECONDS = 60.0
+_last: dict[Path, tuple[float, DoctorReport | None]] = {}
+"""Home → until when strangers are told what was found in it last."""
 _MUCH_HELD = 0.1
 """Share of a card that others hold from which on it is worth a note."""
 
@@ -157,12 +159,13 @@ def examine(
 
 def examine_for_visitors(settings: Settings) -> DoctorReport:
     """The same, but at most once a minute where anybody may ask: it takes seconds of all cores."""
-    return _of_minute(settings, int(time.monotonic() // 60)) if settings.is_public else examine(settings)
-
-
-@lru_cache(maxsize=1)
-def _of_minute(settings: Settings, _minute: int) -> DoctorReport:
-    return examine(settings)
+    if not settings.is_public:
+        return examine(settings)
+    until, report = _last.get(settings.home, (0.0, None))
+    if report is None or time.monotonic() > until:
+        report = examine(settings)
+        _last[settings.home] = time.monotonic() + _KEPT_SECONDS, report
+    return report
 
 
 def reaches_hub_soon(address: str = "", patience_seconds: float = HUB_PATIENCE_SECONDS) -> bool:
