@@ -197,7 +197,8 @@ def asking(text: Child, question: Mapping[str, Any] | None, **more: object) -> C
 
 
 def words_view(explorer: Explorer, model: int, locale: str, *, is_live: bool = True) -> Html:
-    """The words that are most often wrong, what is written instead, left out or put in; and on silence.
+    """The words that are most often wrong, what is written instead, left out or put in, and those that are
+    always right; and on silence.
 
     If it `is_live`, each is a button that asks for its clips.
     """
@@ -206,15 +207,18 @@ def words_view(explorer: Explorer, model: int, locale: str, *, is_live: bool = T
     def asked(said: str | None, written: str | None) -> dict[str, Any] | None:
         return {"said": said, "written": written} if is_live else None
 
+    vocabulary = errors.words_by_errors()
     words = [
         [
             asking(_word(row.word), asked(row.word, None)),
             row.said,
             tag("span", format_percent(row.right / row.said), title=str(row.right)),
         ]
-        for row in errors.words_by_errors()[:_MOST_WORDS]
+        for row in vocabulary[:_MOST_WORDS]
         if row.right < row.said
     ]
+    right = sorted((row for row in vocabulary if row.right == row.said), key=lambda row: -row.said)
+    always = [[_word(row.word), row.said] for row in right[:_MOST_WORDS]]
     confusions = [
         [asking([_word(said), " → ", _word(written)], asked(said, written)), count]
         for (said, written), count in errors.most_frequent("confusion")[:_MOST_WORDS]
@@ -233,6 +237,7 @@ def words_view(explorer: Explorer, model: int, locale: str, *, is_live: bool = T
         ([tr("Said → written", locale), often], confusions),
         ([tr("Deleted words", locale), often], deletions),
         ([tr("Inserted words", locale), often], insertions),
+        ([tr("Words always right", locale), tr("said", locale)], always),
     ]
     told = []
     if silence["clips"]:

@@ -64,6 +64,13 @@ def test_words_that_are_seldom_wrong_are_folded_away_and_none_is_left_out() -> N
     assert "word11" in words and "word12" not in words.partition("Said")[0] and "word29" in folded
 
 
+def test_words_that_are_always_right_are_listed_those_first_that_are_said_most() -> None:
+    made = evaluation(["turn on the light", "turn it off"], ["turn on the night", "turn it off"])
+    shown = evaluation_report(made, Explorer(made), "en", has_sound=False)
+    listed = re.findall("<bdi>(.*?)</bdi>", shown.partition("Words always right")[2].partition("</table>")[0])
+    assert listed == ["turn", "it", "off", "on", "the"]
+
+
 def test_a_table_of_the_clips_is_read_back_as_it_was(demo_speech: Path) -> None:
     made = found(demo_speech)
     rows = list(csv.DictReader(io.StringIO(made.to_csv())))
