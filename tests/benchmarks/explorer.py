@@ -1,6 +1,6 @@
 """A hundred thousand clips in Evaluate's explorer: how long it takes to stand, and to answer.
 
-`python -m tests.benchmarks.explorer`: two models with made-up texts of eight words a clip, of which each hears
+`python -m tests.benchmarks.explorer`: two models with made-up texts of eight words a clip; each hears
 one in eight wrong. The report goes to `tests/benchmarks/reports/explorer.md`.
 """
 
