@@ -88,6 +88,11 @@ class RunForecast:
             return verdict(self.estimate, self.usable_bytes)
         return "fits" if self.memory_bytes < self.usable_bytes else "does_not_fit"
 
+    @property
+    def is_timeless(self) -> bool:
+        """Whether it could be started, and nobody knows how long it takes."""
+        return self.steps is not None and self.seconds is None
+
     def facts(self) -> list[tuple[Message, Message]]:
         """Names and values, to be read; what is not known is left out."""
         told = []
@@ -105,8 +110,6 @@ class RunForecast:
         if self.seconds is not None:
             taken = Message("about {time} (by a similar run)", time=duration_message(self.seconds))
             told.append((Message("Time"), taken))
-        elif self.steps is not None:
-            told.append((Message("Time"), Message("known after the first similar run")))
         return told
 
     def _memory(self) -> Message | None:

@@ -26,12 +26,14 @@ def plan_view(plan: RunForecast, config: TrainingConfig, locale: str) -> Html:
     is_demo = config.base_model == DEMO_ID and config.train_data == DEMO
     demo = N_("The demo model learns the demo speech, in about two minutes: watch its word error rate fall.")
     short = plan.verdict == "does_not_fit"
+    timeless = N_("How long it takes is known after the first similar run.")
     warned = N_("That is more memory than is free here: the GPU memory tab finds settings that fit.")
     return tag(
         "div",
         tag("h2", tr("What Start will do", locale)),
         tag("p", tr(demo, locale)) if is_demo else None,
         facts([(said(name, locale), said(value, locale)) for name, value in plan.facts()]),
+        tag("p", tr(timeless, locale), class_="subdued") if plan.is_timeless and not is_demo else None,
         note(tr(warned, locale), "warning") if short else None,
         note(said(plan.shared, locale), "warning") if plan.shared else None,
         tag("p", " → ".join(tr(PHASE_NAMES[phase], locale) for phase in _phases(config)), class_="subdued"),
