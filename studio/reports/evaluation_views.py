@@ -218,7 +218,7 @@ def words_view(explorer: Explorer, model: int, locale: str, *, is_live: bool = T
         if row.right < row.said
     ]
     right = sorted((row for row in vocabulary if row.right == row.said), key=lambda row: -row.said)
-    always = [[_word(row.word), row.said] for row in right[:_MOST_WORDS]]
+    always: list[list[Child]] = [[_word(row.word), row.said] for row in right[:_MOST_WORDS]]
     confusions = [
         [asking([_word(said), " → ", _word(written)], asked(said, written)), count]
         for (said, written), count in errors.most_frequent("confusion")[:_MOST_WORDS]
