@@ -6,12 +6,13 @@ from pathlib import Path
 
 from studio.dataset.report import WARNINGS, DatasetReport, Histogram
 from studio.evaluation.suspicious import HeardLabel
+from studio.messages import Message
 from studio.reports.data_views import problems_table
 from studio.reports.language_names import language_name
 from studio.reports.markup import Child, Html, join, table, tag
 from studio.reports.pieces import BLUE, TEAL, facts, note
 from studio.translation import N_, said, tr
-from studio.units import format_percent
+from studio.units import duration_message, format_percent
 
 KIND_NAMES = {
     "unusable": N_("missing or broken"),
@@ -57,13 +58,13 @@ def report_view(
     """Figures, kinds of problems, the rows, what the model heard, and labels before and after."""
     bad = report.rows - report.good_rows
     rows = [problem for problem in report.problems if problem.kind != "suspicious_label"]
-    summary = tr(
-        "{good} of {rows} rows can be used, {hours:.2f} hours.",
-        locale,
+    told = Message(
+        "{good} of {rows} rows can be used, {length}.",
         good=report.good_rows,
         rows=report.rows,
-        hours=report.hours,
+        length=duration_message(3600 * report.hours),
     )
+    summary = said(told, locale)
     stopped = tr("Stopped: only the rows checked so far are in this report.", locale)
     return tag(
         "div",

@@ -257,9 +257,7 @@ def test_many_files_are_heard_in_turn_and_one_that_cannot_be_used_stops_nothing(
     expect(status).to_contain_text("start it again with the same recordings to go on")
     expect(rows.nth(1)).to_contain_text("broken.wav is not a sound file")
     page.locator("#many-start").click()
-    expect(status).to_contain_text(
-        "3 of 4 recordings are done. 1 of them were done before. 1 could not be used"
-    )
+    expect(status).to_contain_text("3 of 4 recordings are done. Done before: 1. 1 could not be used")
     expect(rows.nth(0)).to_contain_text("kitchen light")
     with page.expect_download() as got:
         page.locator("#many-download").get_by_role("link", name="ZIP").click()

@@ -105,7 +105,7 @@ def build_estimate(services: Services, tab: gr.Tab, section: gr.Tab) -> Estimate
                 elem_classes="subdued",
             )
     share_choices(section, form, not_taken=AUTO)
-    wire_fields(form, more)
+    wire_fields(form, more, step.draw, probe.measure)
     drawing = wire_step(registry, settings, form, step)
     wire_probe(services, form, probe)
     _forget(services, form, step, probe, drawing)

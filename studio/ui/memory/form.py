@@ -101,8 +101,8 @@ def share_choices(section: gr.Tab, form: dict[str, Block], not_taken: str = "") 
         section.select(None, field, field, js=take, **QUIET)
 
 
-def wire_fields(form: dict[str, Block], more: gr.Accordion) -> None:
-    """Which fields are in sight."""
+def wire_fields(form: dict[str, Block], *of_training: Block) -> None:
+    """Which fields are in sight; with them what else is `of_training` alone."""
 
     def show_fields(use: str, engine: str, precision: str) -> list[Any]:
         """Those of training or of transcribing, and the precisions that the engine has."""
@@ -113,11 +113,11 @@ def wire_fields(form: dict[str, Block], more: gr.Accordion) -> None:
             *[gr.update(visible=use == TRANSCRIBE) for _name in _TRANSCRIBING_ONLY],
             gr.update(visible=use == TRAIN or engine == "transformers"),
             offered(choices_of(allowed), kept, precision),
-            gr.update(visible=use == TRAIN),
+            *[gr.update(visible=use == TRAIN) for _block in of_training],
         ]
 
     names = (*_TRAINING_ONLY, *_TRANSCRIBING_ONLY, "quantization", "precision")
-    folded = [*[form[name] for name in names], more]
+    folded = [*[form[name] for name in names], *of_training]
     choosing = [form["use"], form["engine"], form["precision"]]
     gr.on(
         [form["use"].change, form["engine"].change],  # type: ignore[attr-defined]

@@ -142,7 +142,7 @@ def step_chart(
         height=300,
         showlegend=False,
         hovermode="x unified",
-        margin={"l": 8, "r": 16, "t": 30, "b": 8},
+        margin={"l": 8, "r": 16, "t": 44, "b": 8},
         xaxis=axis(tr("One training step", locale), showticklabels=False),
         yaxis=axis(tr("GiB of tensors", locale), rangemode="tozero"),
         shapes=shapes,
@@ -150,14 +150,15 @@ def step_chart(
     )
 
 
-_ABOVE = {"y": 1.02, "yref": "paper", "xanchor": "left", "yanchor": "bottom", "showarrow": False}
+_ABOVE = {"y": 1.02, "yref": "paper", "yanchor": "bottom", "showarrow": False}
 
 
 def _phase_marks(
     phases: Sequence[str], names: Mapping[str, str]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """A line across where a phase begins, and its name above it."""
-    shapes, notes = [], []
+    shapes: list[dict[str, Any]] = []
+    notes: list[dict[str, Any]] = []
     for place, phase in enumerate(phases):
         if place and phases[place - 1] == phase:
             continue
@@ -165,5 +166,8 @@ def _phase_marks(
         shapes.append(
             {"type": "line", "x0": place, "x1": place, "y0": 0, "y1": 1, "yref": "paper", "line": line}
         )
-        notes.append({**_ABOVE, "x": place, "text": names.get(phase, phase)})
+        # One above the other in turn: a phase may be shorter than its name, the last one ends the picture.
+        side = "right" if place > 0.75 * len(phases) else "left"
+        row = {"xanchor": side, "yshift": 15 * (len(notes) % 2)}
+        notes.append({**_ABOVE, **row, "x": place, "text": names.get(phase, phase)})
     return shapes, notes

@@ -52,7 +52,7 @@ def phases_view(phases: Mapping[str, int], locale: str) -> Html:
         if phase in phases
     ]
     text = " · ".join(f"{name} {size}" for name, size in rows)
-    return tag("p", tr("Peak tensor memory per phase:", locale), " ", text, class_="subdued")
+    return tag("p", tr("Peak tensor memory per phase: {phases}", locale, phases=text), class_="subdued")
 
 
 def savings_view(savings: Sequence[Saving], locale: str) -> Html | None:

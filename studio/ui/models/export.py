@@ -48,7 +48,7 @@ def export_parts() -> ExportParts:
                 choices_of({key: form.label for key, form in FORMATS.items()}),
                 value=USUAL_FORMAT,
                 label=_("Export as"),
-                scale=2,
+                scale=3,
                 min_width=240,  # so much its names need
                 elem_id="models-export-format",
             )

@@ -130,7 +130,7 @@ def compared_models(registry: ModelRegistry, chosen: list[str] | None, request: 
 
 
 def copyable(label: Any, elem_id: str, lines: int = 1) -> gr.Textbox:
-    """A box whose text is made here and taken elsewhere; it grows from `lines` to four, if those are fewer.
+    """A box whose text is made here and taken elsewhere; it grows from `lines` to eight, if those are fewer.
 
     One that is filled while the page still opens does not grow by itself: it needs the lines it will have.
     """
@@ -139,7 +139,7 @@ def copyable(label: Any, elem_id: str, lines: int = 1) -> gr.Textbox:
         buttons=["copy"],
         interactive=False,
         lines=lines,
-        max_lines=max(4, lines),
+        max_lines=max(8, lines),
         elem_id=elem_id,
     )
 

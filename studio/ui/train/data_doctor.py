@@ -3,6 +3,7 @@
 import json
 import time
 from itertools import pairwise
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -145,4 +146,5 @@ def _bars(histogram: Histogram, title: str, colour: str) -> PlotData:
         "marker": {"color": colour, "line": {"width": 1, "color": "rgba(255,255,255,0.4)"}},
         "hovertemplate": "%{x:.1f}: %{y}<extra></extra>",
     }
-    return figure([bars], height=220, xaxis=axis(title), yaxis=axis(), showlegend=False, bargap=0)
+    counts = axis(dtick=max(1, ceil(max(histogram.counts, default=0) / 5)))  # there are no half clips
+    return figure([bars], height=220, xaxis=axis(title), yaxis=counts, showlegend=False, bargap=0)

@@ -85,6 +85,7 @@ def build_recording_section(settings: Settings, tab: gr.Tab, form: dict[str, Blo
                 label=_("Your recording"),
                 sources=["microphone"],
                 type="numpy",
+                buttons=["download"],  # and none that sends the voice to the Hub
                 elem_id="record-audio",
             )
             steps = _steps()
@@ -226,7 +227,7 @@ def sentence_view(session: Session, number: int, locale: str) -> Html:
         "div",
         progress_bar(done / total, read, minutes),
         everything,
-        tag("p", place, " ", tag("span", state, class_="subdued"), class_="subdued"),
+        tag("p", place, " · " if state else "", tag("span", state, class_="subdued"), class_="subdued"),
         tag("p", session.sentences[number], class_="read-aloud", dir="auto"),
         class_="sentence",
     )

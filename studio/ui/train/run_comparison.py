@@ -5,7 +5,8 @@ from typing import Any
 
 import gradio as gr
 
-from studio.reports.markup import Child, Html, table
+from studio.options.training import FIELDS
+from studio.reports.markup import Child, Html, table, tag
 from studio.runs.comparison import best_rates, differing_options, require_several
 from studio.runs.manager import MOST_LISTED
 from studio.runs.status import RunStatus
@@ -55,7 +56,9 @@ def comparison_table(runs: Sequence[RunStatus], locale: str) -> Html:
         [tr(N_("CER (characters)"), locale), *[_percent(cer) for _wer, cer in rates]],
         [tr(N_("Step"), locale), *[str(run.step) for run in runs]],
     ]
-    rows += [[name, *[_shown(value) for value in values]] for name, values in differing_options(runs).items()]
+    for name, values in differing_options(runs).items():
+        label = [tr(FIELDS[name].metadata["label"], locale), " ", tag("span", name, class_="subdued")]
+        rows.append([label, *[_shown(value) for value in values]])
     return table([tr(N_("Option"), locale), *map(run_title, runs)], rows, class_="runs-compared stacked")
 
 

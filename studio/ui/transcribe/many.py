@@ -68,7 +68,7 @@ def batch_summary(batch: Batch, before: int, *, was_stopped: bool, locale: str) 
     )
     said = [heard]
     if before:
-        said.append(tr("{count} of them were done before.", locale, count=before))
+        said.append(tr("Done before: {count}.", locale, count=before))
     if failed:
         said.append(tr("{count} could not be used: the reason stands beside each.", locale, count=failed))
     if was_stopped and batch.todo:
