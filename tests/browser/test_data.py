@@ -218,6 +218,9 @@ def test_sentences_are_read_one_by_one_and_go_on_after_a_break(
     expect(shown).to_contain_text("Sentence 2")
     expect(shown).to_contain_text("Already recorded")
     expect(page.locator("#record-audio #waveform").first).to_be_visible()
+    player = page.locator("#record-audio")
+    expect(player.get_by_role("button", name=re.compile("download", re.I))).to_have_count(1)
+    expect(player.get_by_role("button", name=re.compile("share", re.I))).to_have_count(0)
     page.locator("#record-use").click()
     manifest = studio_server.home / "recordings" / "my voice" / "metadata.jsonl"
     expect(page.locator("#train-train_data input")).to_have_value(str(manifest))

@@ -51,6 +51,8 @@ def test_the_memory_answer_follows_the_form(open_page: OpenPage) -> None:
     page.get_by_label("Batch size").first.fill("8")
     expect(verdict).to_contain_text("Fits on GeForce RTX 4090")
     expect(page.get_by_label("Method", exact=True)).to_be_hidden()
+    for of_training in ("#memory-trace", "#memory-measure"):
+        expect(page.locator(of_training)).to_be_hidden()
 
 
 def test_a_page_that_is_left_alone_draws_nothing(open_page: OpenPage) -> None:
