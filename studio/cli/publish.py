@@ -6,6 +6,7 @@ from studio.cli.export import on_step
 from studio.cli.output import ProgressLine, say, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
+from studio.publishing.findings import loss_of
 from studio.publishing.publish import Publication, Publisher, PublishRequest, prepare, require_token
 from studio.services import Services
 from studio.settings import Settings
@@ -44,6 +45,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             given.model, given.repo_id, given.public, given.replace, given.license, given.space
         )
         publication = prepare(services.registry, request)
+    if (lost := loss_of(publication.spec.card.get("capabilities"))) is not None:  # before anything is sent
+        say(f"Note: {lost}")
     address = "" if given.dry_run else _send(publication)
     if given.json:
         show_json({"schema_version": SCHEMA_VERSION, **_as_dict(publication), "address": address})

@@ -78,6 +78,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     options = options_of(given)
     if given.output_file:
         require_place(given.output_file, "--output_file", (*paths, given.audio_list))
+    if not given.use_gpu and given.device not in ("auto", "cpu"):
+        raise ConfigError("--use_gpu False and --device {device} contradict: give one.", device=given.device)
     device = _device(given.device if given.use_gpu else "cpu", settings)
     with Services.open(settings, device=device) as services:
         spec = services.registry.get(given.model)

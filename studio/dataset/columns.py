@@ -23,8 +23,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 }
 """Accepted spellings of each field, the one that wins first; capitals do not matter."""
 
-_OTHERS = frozenset({"segment"})
-"""Columns of well-known corpora that look like a misspelt one, and are not: Common Voice has this one."""
+_OTHERS = frozenset({"segment", "pred_text"})
+"""Columns that look like a misspelt one, and are not: of Common Voice, and of what NeMo has transcribed."""
 _LOOKS_MISSPELT = 0.85
 """How alike (`difflib`'s ratio) an unknown column and an accepted one are for it to be a slip of the pen."""
 

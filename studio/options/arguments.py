@@ -208,7 +208,12 @@ def _values_of(name: str, spelling: str, rest: list[str]) -> Any:
         taken.append(rest.pop(0))
     if not taken and name not in dialects.UNUSED:
         raise ConfigError("--{name} needs a value.", name=spelling)
-    return ",".join(taken) if taken else True
+    if not taken:
+        return True
+    text = ",".join(taken)
+    if name in _LISTS and text.startswith("[") and text.endswith("]"):  # as Python writes a list
+        return ",".join(word.strip(" '\"") for word in text[1:-1].split(",") if word.strip())
+    return text
 
 
 @cache

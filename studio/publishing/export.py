@@ -157,7 +157,8 @@ class Exporter:
     def _make(self, request: ExportRequest, on_step: OnStep | None, *, is_automatic: bool) -> ModelSpec:
         tell = on_step or (lambda _sentence, _share: None)
         spec = self._registry.get(request.model)
-        _check(request, spec)
+        if spec.path is not None or spec.dimensions is not None:  # else the Hub alone knows what it is
+            _check(request, spec)
         tell(Message("Reading {model} …", model=spec.id), 0.0)
         folder = self._registry.local_path(spec.id)
         if spec.path is None:

@@ -72,7 +72,7 @@ def _some_of(codes: Collection[str]) -> str:
 
 def _code(text: str) -> str:
     spoken = text.strip().lower().removeprefix("<|").removesuffix("|>")
-    if spoken in ("", AUTO):
+    if spoken in ("", AUTO, "none", "null"):  # as scripts write that none is given
         return AUTO
     for candidate in (spoken, spoken.replace("_", "-").split("-")[0]):
         if candidate in LANGUAGES:

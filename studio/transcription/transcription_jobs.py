@@ -1,6 +1,7 @@
 """Many recordings with one loaded model, short ones together; one that fails does not stop the rest."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -109,22 +110,19 @@ def _heard(
     read: dict[Path, Any] = {}
     faults: dict[Path, list[Message]] = {path: [] for path in paths}
     for path in paths:
-        try:
+        with suppress(DataError):  # heard alone it says why, or goes on behind the end that its header tells
             read[path] = read_audio(path, on_fault=faults[path].append)
-        except DataError as error:
-            read[path] = error
-    sound = [path for path in paths if not isinstance(read[path], DataError)]
-    left = list(paths)
+    left, sound = list(paths), [path for path in paths if path in read]
     clips, names = [read[path] for path in sound], [str(path) for path in sound]
     for transcript in engine.transcribe_clips(clips, options, names, on_progress, should_stop):
-        while isinstance(read[left[0]], DataError):
-            yield left[0], read[left.pop(0)]
+        while left[0] not in read:
+            yield from _heard(engine, [left.pop(0)], options, on_progress, should_stop)
         path = Path(transcript.audio_path)
         left.remove(path)
         yield path, replace(transcript, notes=(*transcript.notes, *faults[path]))
     for path in left:
-        if isinstance(read[path], DataError):
-            yield path, read[path]
+        if path not in read:
+            yield from _heard(engine, [path], options, on_progress, should_stop)
 
 
 def failed_row(path: Path, model_id: str, error: StudioError) -> dict[str, Any]:

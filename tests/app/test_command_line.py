@@ -628,6 +628,7 @@ def test_a_command_of_whisper_finetune_s_infer_is_understood(run_studio: RunStud
     )
     plain = run_studio("transcribe", "--use_gpu", "0", noise)
     assert plain.returncode == 0 and "0" not in plain.stdout.split(), plain.stderr
+    assert_refused(run_studio("transcribe", noise, "--use_gpu", "0", "--device", "cuda"), "contradict")
     swallowed = run_studio("transcribe", "--assistant_model_path", noise)
     assert_refused(swallowed, "transcribe needs a recording")
     assert f"--assistant_model_path {noise} has no effect here" in swallowed.stderr
@@ -651,6 +652,8 @@ def test_a_command_of_whisper_finetune_s_merge_makes_a_whole_model(
 def test_a_command_of_whisper_finetune_s_merge_is_understood(run_studio: RunStudio, tmp_path: Path) -> None:
     refused = run_studio("export", "--lora_model=demo", "--output_dir=models", "--local_files_only=True")
     assert_refused(refused, "only an adapter can be merged")
+    gone = run_studio("export", "--lora_model=output/checkpoint-best")
+    assert gone.returncode == 2 and "whole model" not in gone.stderr and "checkpoint-best" in gone.stderr
     assert_refused(run_studio("export", "demo", "--lora_model=demo"), "export takes one model")
     other = run_studio("export", "--lora_model=demo", "--format", "ctranslate2", "--output_dir=models")
     assert_refused(other, "leave out --format ctranslate2, or export demo --format ctranslate2")

@@ -59,6 +59,15 @@ def test_whisper_finetune_commands_run_unchanged() -> None:
     assert notes == []
 
 
+@pytest.mark.parametrize(
+    "text", ["['wandb','tensorboard']", '["wandb", "tensorboard"]', "[wandb,tensorboard]"]
+)
+def test_a_list_as_python_writes_it_is_taken(text: str) -> None:
+    for words in ([text], text.split(" ")):
+        config, _notes = parse_training_arguments(["--report_to", *words])
+        assert config.trackers == ("wandb", "tensorboard")
+
+
 def test_lora_script_commands_run_unchanged() -> None:
     config, notes = parse_training_arguments(shlex.split(LORA_SCRIPT))
     assert (config.base_model, config.train_data) == ("openai/whisper-small", "a.json")

@@ -401,6 +401,16 @@ def test_a_dry_run_lists_every_file_shows_the_card_and_asks_nothing_of_the_hub(
     names = [line.split()[0] for line in listed.splitlines()]
     assert names == [f"{NAME},", *(file.name for file in publication.files), "all"]
     assert card == publication.card + "\n"
+    assert "The base is better at" not in done.stderr
+    folder = made.get("merged").path
+    assert folder is not None
+    told = json.loads((folder / "model.json").read_text("utf-8"))
+    checks = {"checks": [], "lost": ["long_form"]}
+    (folder / "model.json").write_text(json.dumps({**told, "capabilities": checks}), "utf-8")
+    for more in ((), ("--space",)):
+        broken = run_studio("publish", "merged", NAME, "--dry_run", *more, home=home)
+        assert broken.stderr.startswith("Note: The base is better at: Long recordings"), broken.stderr
+    (folder / "model.json").write_text(json.dumps(told), "utf-8")
     own = run_studio("models", "card", "merged", home=home)
     assert own.stdout == card.replace(NAME, "OWNER/NAME")
     told = json.loads(run_studio("models", "card", "merged", "--json", home=home).stdout)

@@ -15,7 +15,7 @@ from studio.transcription.languages import join_texts, resolve_language
         ("en", ["en-US", "ENGLISH"]),
         ("ht", ["Haitian Creole"]),
         ("es", ["Castilian"]),
-        ("auto", [" auto ", ""]),
+        ("auto", [" auto ", "", "None", "null"]),
     ],
 )
 def test_a_language_is_known_by_name_and_by_code(code: str, names: list[str]) -> None:

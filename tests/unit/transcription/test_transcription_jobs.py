@@ -100,3 +100,19 @@ def test_a_recording_that_is_cut_off_is_heard_alone_and_among_others_and_has_a_n
     kept.save()
     again = ResultsFile(tmp_path / "kept.json", paths, "demo", overwrite=False)
     assert not again.todo and again.rows[2]["notes"] == [note]
+
+
+def test_a_recording_that_goes_on_behind_the_end_in_its_header_is_heard_among_others_as_alone(
+    engines: ModelCache, command: Sample, samples: dict[str, Sample], tmp_path: Path
+) -> None:
+    lying = tmp_path / "lying.flac"
+    sf.write(lying, samples["long"].sound, 16_000)
+    content = bytearray(lying.read_bytes())
+    place = content.index(b"fLaC") + 8 + 13  # the last 36 bits of these five bytes are the number of samples
+    content[place : place + 5] = bytes([content[place] & 0xF0, *(16_000).to_bytes(4, "big")])
+    lying.write_bytes(content)
+    together = transcribe_many(engines, "demo", [command.path, lying, command.path], PLAIN)
+    (alone,) = transcribe_many(engines, "demo", [lying], PLAIN)
+    assert [row["error"] for row in together] == [None] * 3
+    assert together[1]["text"] == alone["text"] and len(alone["text"]) > 3 * len(together[0]["text"])
+    assert together[0]["text"] == together[2]["text"] != ""

@@ -10,9 +10,17 @@ from .conftest import Sound, said
 def test_a_nemo_manifest_is_read_as_it_is(tmp_path: Path, sound: Sound) -> None:
     sound("a.wav", 3.0)
     rows = [
-        {"audio_filepath": "a.wav", "duration": 1.0, "offset": 0.5, "text": "one", "lang": "en"},
+        {
+            "audio_filepath": "a.wav",
+            "duration": 1.0,
+            "offset": 0.5,
+            "text": "one",
+            "lang": "en",
+            "pred_text": "on",
+        },
         {"audio_filepath": str(tmp_path / "a.wav"), "duration": 3.0, "offset": None, "text": "two"},
     ]
+    rows = [{**row, "pred_text": "what NeMo has written of it"} for row in rows]
     (tmp_path / "manifest.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
     first, second = read_manifest(tmp_path / "manifest.json").examples
     assert (first.text, first.start_seconds, first.end_seconds, first.language) == ("one", 0.5, 1.5, "en")
