@@ -20,6 +20,8 @@ from studio.units import GIB, MIB
 # Threads that wait for each other by spinning take the core from the one that they wait for, as soon as
 # anything else runs. It is read when torch is loaded, here and in all processes that are started from here.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Of Apple's cards: what they lack is computed by the processor. It is read then, too.
+os.environ.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "1")
 if os.environ.get("SPACE_ID"):
     # What the Hub gives to the owner's token alone is not for visitors, who name what is read there.
     os.environ.setdefault("HF_HUB_DISABLE_IMPLICIT_TOKEN", "1")

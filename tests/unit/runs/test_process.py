@@ -67,6 +67,13 @@ def test_threads_leave_the_cores_to_others_while_they_wait_unless_they_are_told(
     assert done.stdout.strip() == policy
 
 
+def test_what_a_card_of_apples_lacks_the_processor_computes(settings: Settings) -> None:
+    said = "import os, studio.settings; print(os.environ['PYTORCH_ENABLE_MPS_FALLBACK'])"
+    asked = [sys.executable, "-c", said]
+    done = subprocess.run(asked, env=environment(settings), capture_output=True, encoding="utf-8", check=True)
+    assert done.stdout.strip() == "1"
+
+
 def test_what_lies_in_the_folder_of_a_run_is_never_imported(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

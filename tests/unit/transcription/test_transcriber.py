@@ -1,6 +1,6 @@
 """The transcriber with an engine from outside: windows, batches, times, contexts, stops."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,24 @@ def test_what_a_model_leaves_at_a_windows_end_is_heard_in_the_next() -> None:
     assert found.duration_seconds == 75.0 and len(found.segments) == 4
     assert [word.text for word in found.segments[0].words] == ["one", "two."]
     assert_times_are_sound(found)
+
+
+@pytest.mark.parametrize(("language", "text"), [("zh", "國家發展"), ("ja", "国家发展")])
+def test_the_script_that_is_asked_for_is_that_of_chinese_and_no_japanese_is_touched(
+    language: str, text: str
+) -> None:
+    class Han(ScriptedModel):
+        """Writes in simplified characters."""
+
+        tokens = replace(TOKENS, languages={"zh": 103, "ja": 106})
+
+        def decoded(self, tokens: Sequence[int]) -> str:
+            return "".join("国家发展"[token] for token in tokens)
+
+    model = Han(lambda samples, *_: Written([at(0), 0, 1, 2, 3, at(len(samples) / RATE)], -0.1))
+    options = replace(OPTIONS, language=language, chinese_script="traditional", timestamps="word")
+    found = Transcriber(Lent(model), "mine").transcribe_samples([sound(8)], 8.0, options)
+    assert found.text == text == "".join(word.text for word in found.segments[0].words)
 
 
 def test_a_window_that_its_model_does_not_move_on_from_cannot_hang() -> None:
