@@ -12,6 +12,8 @@ from playwright.sync_api import Page, expect
 
 from studio.dataset.manifest import read_manifest
 from studio.publishing.export import LOCK
+from studio.ui.build import STYLE_SHEET
+from studio.ui.shared.light_page import style_sheet
 from tests.browser.conftest import KITCHEN_LIGHT, TABS, OpenPage, assert_nothing_is_too_wide, show_tab, unfold
 from tests.studio_process import StudioProcess
 from tests.unit.transcription.small_models import save_adapter
@@ -53,6 +55,19 @@ def test_the_memory_answer_follows_the_form(open_page: OpenPage) -> None:
     expect(page.get_by_label("Method", exact=True)).to_be_hidden()
     for of_training in ("#memory-trace", "#memory-measure"):
         expect(page.locator(of_training)).to_be_hidden()
+
+
+RULES = r"""(text) => {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(text);
+  return [...sheet.cssRules].map((rule) => rule.cssText.replace(/,\s+/g, ','));  // of own properties
+}"""
+
+
+def test_a_style_sheet_without_its_space_says_the_same(open_page: OpenPage) -> None:
+    page = open_page()
+    whole = page.evaluate(RULES, STYLE_SHEET.read_text("utf-8"))
+    assert len(whole) > 100 and page.evaluate(RULES, style_sheet(STYLE_SHEET)) == whole
 
 
 def test_a_page_that_is_left_alone_draws_nothing(open_page: OpenPage) -> None:

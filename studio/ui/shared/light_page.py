@@ -47,6 +47,8 @@ _OF_EVENTS_UNLESS_USED = (
 _MARKED = re.compile(r'__i18n__\{\\"__type__\\": \\"translation_metadata\\", \\"key\\": \\"(\w+)\\"\}')
 """A text that the browser is to put in, as it stands in a string of JSON."""
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_MEANS_NOTHING = re.compile(r'("[^"]*")|\s*([{};,])\s*|(:)\s+')
+"""In a style sheet: space around what separates, but not in a text; nor before a colon, where it selects."""
 _SPELT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "'": "\\u0027"})
 """Of what could end a script."""
 
@@ -58,9 +60,9 @@ def script(path: Path) -> str:
 
 
 def style_sheet(path: Path) -> str:
-    """A style sheet of the studio without indentation and comments."""
-    lines = (line.strip() for line in _COMMENT.sub("", path.read_text(encoding="utf-8")).splitlines())
-    return "\n".join(line for line in lines if line)
+    """A style sheet of the studio without comments, and without the space that means nothing."""
+    plain = _COMMENT.sub("", path.read_text(encoding="utf-8"))
+    return _MEANS_NOTHING.sub(lambda found: found[1] or found[2] or found[3], plain).strip()
 
 
 def lightened(page: bytes, locale: str) -> bytes:
