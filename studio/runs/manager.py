@@ -414,7 +414,7 @@ class JobManager:
         models = self._registry.models
         if all(not run.model_id or (models / run.model_id).is_dir() for run in found):
             return found
-        changed = models.stat().st_mtime_ns
+        changed = models.stat().st_mtime_ns if models.is_dir() else 0
         noted, now = self._model_of
         if noted != changed:
             now = {str(spec.card.get("run_id")): spec.id for spec in self._registry.all()}

@@ -16,10 +16,9 @@ from gradio.block_function import BlockFunction
 from studio.errors import StudioError
 from studio.options.values import of_kind
 from studio.serving.asgi import locale_of
-from studio.translation import N_
 from studio.ui.shared.errors import as_gradios
 
-_OTHER_KIND = N_(
+_OTHER_KIND = (
     "A value is of a kind that is not taken here: give texts, numbers, true or false, as the schema says."
 )
 log = logging.getLogger(__name__)

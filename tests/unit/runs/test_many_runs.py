@@ -57,6 +57,25 @@ def test_a_list_opens_only_files_of_the_runs_that_it_shows_and_those_hardly_agai
     assert len(once) <= 8 * SHOWN and len(twice) <= len(once) // 10
 
 
+def test_a_run_names_its_model_as_it_is_called_now_and_a_folder_that_is_gone_hides_no_run(
+    settings: Settings,
+) -> None:
+    (old,) = HOMES.iterdir()
+    (run,) = old.glob("runs/finished-*")
+    shutil.copytree(run, settings.runs / run.name)
+    shutil.copytree(old / "models" / "finished", settings.models / "otherwise")
+    registry = ModelRegistry(settings.models, demo=DEMO_MODEL, hf_cache=None)
+    jobs = JobManager(settings, registry)
+    for name in ("otherwise", "anew", "once-more"):
+        if not registry.has(name):
+            registry.rename(registry.called_now("otherwise"), name)
+        os.utime(settings.models, (1e9 + len(name), 1e9 + len(name)))  # long ago: what was read is kept
+        assert [[status.model_id for status in jobs.runs()] for _ in range(2)] == [[name], [name]]
+    shutil.rmtree(settings.models)
+    assert [status.model_id for status in jobs.runs()] == ["finished"]
+    jobs.close()
+
+
 def test_a_folder_whose_name_is_no_text_hides_nothing(settings: Settings) -> None:
     for place in (settings.models, settings.runs):
         for name in (b"\xff\xfe", b"shown"):
