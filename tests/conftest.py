@@ -119,9 +119,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         return
     ends = [report for report in terminalreporter.getreports("") if report.when == "teardown"]
     rows = [
-        (unasked, whole, report.nodeid.rpartition("/")[2] + name.removeprefix("layout shift"))
+        (*moved, report.nodeid.rpartition("/")[2] + name.removeprefix("layout shift"))
         for report in ends
-        for name, (unasked, whole) in report.user_properties
+        for name, moved in report.user_properties
         if name.startswith("layout shift")
     ]
     lines = [f"| {story} | {unasked:.3f} | {whole:.3f} |" for unasked, whole, story in sorted(rows)[::-1]]
