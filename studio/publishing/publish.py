@@ -17,12 +17,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from studio.errors import ConfigError, HubUnreachableError, ModelBrokenError, StudioError
+from studio.errors import ConfigError, HubUnreachableError, StudioError
 from studio.messages import Message
 from studio.publishing.card import README, hub_base, model_card
 from studio.publishing.formats import FORMS, form_of
 from studio.publishing.space import FOLDER, space_files
-from studio.registry.spec import CARD_FILE, CARD_VERSION, ModelKind, ModelSource, ModelSpec
+from studio.registry.spec import CARD_FILE, CARD_VERSION, ModelKind, ModelSource, ModelSpec, require_whole
 from studio.registry.store import ModelRegistry
 from studio.registry.tensors import read_json_object
 from studio.transcription.engine import OnStep
@@ -214,8 +214,7 @@ def _check(request: PublishRequest, spec: ModelSpec) -> None:
         )
     if spec.path is None or spec.source is ModelSource.DOWNLOADED:
         raise ConfigError("{model} is a model of others, from the Hub: choose one made here.", model=spec.id)
-    if spec.problem:
-        raise ModelBrokenError("{model} cannot be used: {problem}", model=spec.id, problem=spec.problem)
+    require_whole(spec)
     if not form_of(spec).files:
         raise ConfigError(
             "{model} is for another program ({form}), of which this studio knows no files to send: publish "

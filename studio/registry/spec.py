@@ -153,3 +153,13 @@ class ModelSpec:
     def is_local(self) -> bool:
         """Whether it can be loaded without a download."""
         return self.path is not None and not self.problem
+
+
+def require_whole(spec: ModelSpec) -> None:
+    """Refuses a model whose files cannot be used.
+
+    Raises:
+        ModelBrokenError: with what is wrong.
+    """
+    if spec.problem:
+        raise ModelBrokenError("{model} cannot be used: {problem}", model=spec.id, problem=spec.problem)

@@ -19,7 +19,7 @@ from studio.files import storage_errors, write_json, write_text
 from studio.registry.catalog import RELEASED
 from studio.registry.hub import OnProgress, download, note_use_of
 from studio.registry.listing import DEMO_ID, Listing
-from studio.registry.spec import CARD_FILE, CARD_VERSION, ModelKind, ModelSource, ModelSpec
+from studio.registry.spec import CARD_FILE, CARD_VERSION, ModelKind, ModelSource, ModelSpec, require_whole
 from studio.registry.validate import read_card, sizes_of
 from studio.room import NO_LIMIT, Room, note_use
 
@@ -262,8 +262,7 @@ class ModelRegistry:
             error = self._listing.scanner.adapter_error(scanned, spec.dimensions)
             if error is not None:
                 raise error
-        if spec.problem:
-            raise ModelBrokenError("{model} cannot be used: {problem}", model=spec.id, problem=spec.problem)
+        require_whole(spec)
 
     def check_id(self, model_id: str) -> None:
         """Checks that a model can be called so.

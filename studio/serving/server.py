@@ -11,9 +11,9 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from studio.errors import ConfigError, ModelBrokenError
+from studio.errors import ConfigError
 from studio.lazy_imports import peft_library
-from studio.registry.spec import ModelSpec
+from studio.registry.spec import ModelSpec, require_whole
 from studio.services import Services
 from studio.serving.endpoint import Endpoint
 from studio.serving.gate import Gate, Names, require_key
@@ -28,7 +28,7 @@ from studio.transcription.loading import engine_of
 PORT = 8000
 """Unless told: where other servers of models listen, too."""
 _LAST_PORT = 65_535
-LAST_SECONDS = 4.0
+_LAST_SECONDS = 4
 """What is being heard when the server is told to end may take so long; then it is refused."""
 _REFUSED_SECONDS = 3
 """So long for the refusals to be sent."""
@@ -63,7 +63,7 @@ def serve_endpoint(
         served = require_served(services, model).id
         line = Line(AT_ONCE)
         app = endpoint_app(services, Names(settings, host), uploads, served, line)
-        last = int(LAST_SECONDS) + _REFUSED_SECONDS
+        last = _LAST_SECONDS + _REFUSED_SECONDS
         config = uvicorn.Config(
             app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=last
         )
@@ -91,8 +91,7 @@ def require_served(services: Services, model: str) -> ModelSpec:
         ConfigError: if it is for another program.
     """
     spec = services.registry.get(model)
-    if spec.problem:
-        raise ModelBrokenError("{model} cannot be used: {problem}", model=spec.id, problem=spec.problem)
+    require_whole(spec)
     engine_of(spec, EngineChoice())
     return spec
 
@@ -105,7 +104,7 @@ class _Server(uvicorn.Server):
         self._line = line
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._line.close(LAST_SECONDS)
+        self._line.close(_LAST_SECONDS)
         await super().shutdown(sockets)
 
 
