@@ -1,10 +1,10 @@
 """Is the check after a run right? Its verdicts, beside what the model really reads.
 
 `python -m tests.benchmarks.check [--runs words_en:default,words_en:before,…] [--folder F]` trains
-whisper-tiny by the command line with data and settings of `tests.benchmarks.recipe`, the check on, and with the
-other language's training clips as `--other_languages_data`. Beside each verdict stand the errors of the joined
-recordings of `tests.benchmarks.recipe`. Rows go to `reports/check.json`, the table to `reports/check.md`;
-what is there already is not run again.
+whisper-tiny by the command line with data and settings of `tests.benchmarks.recipe`, the check on, and with
+the other language's training clips as `--other_languages_data`. Beside each verdict stand the errors of the
+joined recordings of `tests.benchmarks.recipe`. Rows go to `reports/check.json`, the table to
+`reports/check.md`; what is there already is not run again.
 """
 
 import argparse
@@ -82,8 +82,8 @@ def report(rows: Sequence[Mapping[str, Any]]) -> str:
         "",
         "`python -m tests.benchmarks.check`: whisper-tiny, one thread. What the check says of right words "
         "(characters) in a minute of sound, base and model, with the 95 % interval of the difference in "
-        "points and the number of sentences; and the errors in recordings of four minutes: of the language that was "
-        "learned those of the test clips, of the other one all 400. Right: a loss of more than "
+        "points and the number of sentences; and the errors in recordings of four minutes: of the language "
+        "that was learned those of the test clips, of the other one all 400. Right: a loss of more than "
         f"{_LEAST_POINTS:.0f} points beyond chance is called `worse`, and nothing else is.",
         "",
         "| learned from | recipe | long recordings of | the check | verdict | errors in 4 min | right |",
