@@ -104,7 +104,7 @@ def _errors(
     for variant, (errors, sizes, lost) in found.items():
         beside = ""
         if best and variant not in LIBRARIES:
-            low, high = _interval(errors - found[best][0], sizes)
+            low, high = interval(errors - found[best][0], sizes)
             middle = (errors.sum() - found[best][0].sum()) / sizes.sum()
             beside = f"{100 * middle:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
         elif variant == best:
@@ -118,7 +118,7 @@ def _errors(
     return head + "".join(lines)
 
 
-def _interval(differences: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[float, float]:
+def interval(differences: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[float, float]:
     """95 % of a paired bootstrap over utterances: more errors than the other, per token."""
     rng = np.random.default_rng(0)
     picks = rng.integers(0, len(sizes), (_DRAWS, len(sizes)))
