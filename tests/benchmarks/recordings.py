@@ -1,6 +1,6 @@
 """Recordings whose borders are known, for `tests.benchmarks.transcription`: joined, spliced, noisy, silent.
 
-All are made from `STUDIO_TEST_SPEECH` with a fixed seed, so that two runs hear the same sound.
+Made from `STUDIO_TEST_SPEECH` but for the synthetic ones, with a fixed seed: two runs hear the same sound.
 """
 
 import itertools
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio
+from studio.settings import DEMO_SPEECH
 
 Sound = NDArray[np.float32]
 FOLDERS = {"en": "speechocean762_en", "zh": "aishell1_zh"}
@@ -130,6 +131,20 @@ def lengths(language: str) -> Iterator[Recording]:
             filled[:end] = whole.samples[:end]
             if kept:
                 yield Recording(pool, f"{pool}-{number}", language, filled, kept)
+
+
+def synthetic() -> Iterator[Recording]:
+    """The studio's long sample, and its test clips joined: the synthesiser tells where sentences begin."""
+    folder = DEMO_SPEECH / "samples"
+    row = json.loads((folder / "long.json").read_text(encoding="utf-8"))
+    said = tuple(Utterance(one["start"], one["end"], one["text"]) for one in row["segments"])
+    yield Recording("synthetic", "synthetic sample", "en", read_audio(folder / row["file"]), said)
+    pairs = [
+        (read_audio(DEMO_SPEECH / row["audio"]["path"], one["start"], one["end"]), one["text"])
+        for row in _rows(DEMO_SPEECH / "test.jsonl")
+        for one in row["sentences"]
+    ]
+    yield from joined("synthetic", "en", pairs)
 
 
 # ---------------------------------------------------------------------- single words

@@ -1,7 +1,7 @@
 """Transcription as the libraries' guides write it, and ours: errors, times, speed, memory on the same sound.
 
-`python -m tests.benchmarks.transcription --folder F [--pools speech,words,lengths,noise] [--variants …]`
-hears the recordings of `tests.benchmarks.recordings` with each variant, one thread and a process each, at its
+`python -m tests.benchmarks.transcription --folder F [--pools speech,words,…] [--variants faster,…]` hears the
+recordings of `tests.benchmarks.recordings` with each variant, one thread and a process each, at its
 library's own defaults. What was heard is kept in F, so that a run goes on where it was broken off; `--again
 NAME` forgets what a variant heard. At the end it writes `reports/transcription.md`.
 
@@ -52,8 +52,9 @@ POOLS: dict[str, Callable[[Path], Iterator[Recording]]] = {
     ),
     "lengths": lambda _: (r for language in recordings.FOLDERS for r in recordings.lengths(language)),
     "noise": lambda _: _noise(),
+    "synthetic": lambda _: recordings.synthetic(),
 }
-TIMED = ("joined-0", "joined-1", "spliced")
+TIMED = ("joined-0", "joined-1", "spliced", "synthetic")
 """Recordings, by a part of their names, that are heard once more with a time for each word."""
 _PACKAGES = ("transformers", "torch", "faster-whisper", "ctranslate2", "openai-whisper")
 
