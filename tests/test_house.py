@@ -7,6 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from tests.benchmarks.changed import FAULTS
 from tests.changed import WHOLE, chosen
 from tests.stories import STORIES, story_of
 from tests.studio_process import ROOT
@@ -56,6 +57,14 @@ def test_every_room_has_a_story_and_every_story_is_there() -> None:
     assert [key for key in STORIES if not list(ROOT.glob(f"{key}*"))] == []
     told = {name for key in STORIES for name in story_of(key)}
     assert [name for name in told if not (ROOT / name).is_file()] == []
+    stories = {f"tests/{path.parent.name}/{path.name}" for path in (ROOT / "tests").glob("*/test_*.py")}
+    alone = {name for name in stories - told if not name.startswith("tests/gpu/")}
+    assert alone == {"tests/faults/test_forking.py"}, "which is of the tests' own processes"
+
+
+def test_every_fault_of_the_benchmark_can_be_put_in() -> None:
+    places = {name: (ROOT / fault.file, fault.is_there) for name, fault in FAULTS.items()}
+    assert [name for name, (file, text) in places.items() if file.read_text("utf-8").count(text) != 1] == []
 
 
 def test_a_change_is_followed_to_the_tests_that_it_can_break() -> None:

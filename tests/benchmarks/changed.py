@@ -87,8 +87,8 @@ FAULTS = {
     ),
     "training": Fault(
         "studio/training/schedule.py",
-        "step >= self.max_steps",
-        "step > self.max_steps",
+        "if step >= self.max_steps:",
+        "if step > self.max_steps:",
         "off by one: no evaluation after the last step",
     ),
     "jobs": Fault(
@@ -108,6 +108,42 @@ FAULTS = {
         'return "--" + name.replace("-", "_") + equals + value',
         'return "--" + (name + equals + value).replace("-", "_")',
         "a bracket too far: hyphens of a value become underscores",
+    ),
+    "actions": Fault(
+        "studio/actions/fit.py",
+        "if hours <= MANY_HOURS:",
+        "if hours >= MANY_HOURS:",
+        "a wrong comparison: the method for few hours and for many is the other one's",
+    ),
+    "methods": Fault(
+        "studio/methods/adalora.py",
+        'if "ranknum" in name:',
+        'if "ranknum" not in name:',
+        "a wrong condition: AdaLoRA learns what is to be kept, and nothing else",
+    ),
+    "options": Fault(
+        "studio/options/schedulers.py",
+        "min(1e-7, learning_rate / 100)",
+        "min(1e-7, learning_rate * 100)",
+        "a wrong sign: a small rate ends above its beginning",
+    ),
+    "publishing": Fault(
+        "studio/publishing/findings.py",
+        "isinstance(names, list) and check in names",
+        "isinstance(names, list) and check not in names",
+        "a wrong condition: the card names what was kept as lost",
+    ),
+    "reports": Fault(
+        "studio/reports/evaluation_views.py",
+        'tag("b" if row[counted] == best else "span"',
+        'tag("b" if row[counted] != best else "span"',
+        "a wrong comparison: all rates but the best stand in bold",
+    ),
+    "page": Fault(
+        "studio/ui/come_back.py",
+        "if before is own:",
+        "if before is not own:",
+        "a wrong condition, seen by a browser alone: a page that is loaded again has lost its transcript",
     ),
     "signal": Fault(
         "studio/training/stop.py",

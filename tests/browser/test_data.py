@@ -57,7 +57,7 @@ def come_to_rest(server: StudioProcess, seconds: float = 20.0) -> None:
     process, until = psutil.Process(server.pid), time.monotonic() + seconds
     while time.monotonic() < until:
         before = process.cpu_times().user
-        time.sleep(1)
+        time.sleep(1)  # a process at work shows it in its own seconds: less would be too coarse
         if process.cpu_times().user - before < 0.3:
             return
     raise AssertionError(f"the server is at work for {seconds} seconds more")

@@ -49,11 +49,11 @@ def test_a_run_that_ran_out_is_explained_at_a_press_and_its_options_come_back_re
     page.locator("#run-explain").click()
     while not asked:
         page.wait_for_timeout(20)
-    page.wait_for_timeout(1000)
+    page.wait_for_timeout(1000)  # whatever else asks now: how many do is the page's own affair
     page.route("**/run/*", lambda route: route.continue_())
     for route in reversed(asked):  # the fields that were filled ask together, and the last is answered last
-        route.continue_()
-        page.wait_for_timeout(500)
+        with page.expect_event("requestfinished", lambda request, url=route.request: request == url):
+            route.continue_()
     expect(page.locator("#oom-text textarea")).to_have_value(re.compile("Tried to allocate 2.00 GiB"))
     expect(page.locator("#oom-base_model input")).to_have_value(re.compile("small"))
     expect(page.locator("#oom-answer")).to_contain_text("4321")

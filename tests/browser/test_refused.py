@@ -60,7 +60,8 @@ def test_a_run_that_cannot_be_is_refused_at_its_button_and_its_field_by_the_labe
         page.locator("#train-start").click()
         expect(refused).to_contain_text(said)
         expect(epochs).to_contain_text(said)
-    page.wait_for_timeout(4000)  # the panel asks after its runs meanwhile
+    for _ in range(3):  # the panel asks after its runs meanwhile
+        page.wait_for_event("requestfinished", lambda request: "/gradio_api/" in request.url)
     expect(epochs).to_contain_text(said)
     page.locator("#train-per_device_train_batch_size input").fill("2.5")
     epochs.locator("input").fill("1")
