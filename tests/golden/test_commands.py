@@ -23,11 +23,15 @@ EXACT = {
     "models_show": "models show demo",
     "record": "record list",
     "check_data": "check-data --train_data demo:validation",
+    "print_command": "train --print_command",
     "transcribe": "transcribe SAMPLES/kitchen-light.flac --model demo --timestamps word",
 }
 SHAPES = {
     "evaluate": "evaluate --models demo --test_data demo:test --max_samples 3",
     "doctor": "doctor",
+    "plan": "train --plan --train_data demo",
+    "add_data": "add-data SAMPLES/../test.jsonl SAMPLES/../audio/test-000.ogg",
+    "export": "export demo --quantization int8",
     "probe": "probe --base_model demo --per_device_train_batch_size 1",
 }
 """What is answered of this machine, or of arithmetic that differs between machines in the last digit."""
