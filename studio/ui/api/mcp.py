@@ -7,7 +7,7 @@ what Gradio leaves open: words for each argument, answers in JSON, a sentence wh
 import html
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,8 +17,20 @@ from gradio import processing_utils
 
 from studio.errors import ConfigError
 from studio.methods import METHODS
+from studio.options.choices import NORMALIZERS
 from studio.options.training import FIELDS
 from studio.publishing.formats import FORMATS
+from studio.transcription.engine import PRECISIONS
+
+
+def _choices(option: str) -> list[str]:
+    return list(FIELDS[option].metadata["choices"])
+
+
+def _listed(choices: Mapping[str, Sequence[str]]) -> str:
+    """Each value once, whichever of the keys has it."""
+    return ", ".join(dict.fromkeys(value for values in choices.values() for value in values))
+
 
 ARGUMENTS = {
     "chinese_script": "auto: the script that prevails; as_heard, simplified, traditional, taiwan.",
@@ -41,15 +53,15 @@ ARGUMENTS = {
     "max_samples": "Use at most this many clips; 0: all.",
     "models": "Models with commas between them: ids as `models` lists them, folders or Hub ids.",
     "model": "A model's id as `models` lists it, a folder or a Hub id.",
-    "normalizer": "How texts are normalized: none, lowercase, basic, english, chinese or no_punctuation.",
+    "normalizer": f"How texts are normalized: {', '.join(NORMALIZERS)}.",
     "non_speech": "Whether to measure, too, what the models write where nobody speaks.",
     "num_beams": "Beam size; 0 in transcribing: 5.",
     "num_gpus": "GPUs that train together.",
     "per_device_train_batch_size": "Clips per step and GPU; in transcribing, windows of 30 seconds at once.",
-    "precision": "Data type of the computation: auto, fp32, fp16 or bf16; in transcribing float32, "
-    "float16, int8 or int4.",
-    "quantization": "Quantization of the frozen weights: none, 8bit or 4bit; of an export: auto, float16, "
-    "int8.",
+    "precision": f"Data type of the computation: {', '.join(_choices('precision'))}; in transcribing "
+    f"{_listed(PRECISIONS)}.",
+    "quantization": f"Quantization of the frozen weights: {', '.join(_choices('quantization'))}; of an "
+    f"export auto, {_listed({key: form.quantizations for key, form in FORMATS.items()})}.",
     "run_id": "Id of a run, as `runs` lists it.",
     "short_audio": "on: encoder input as long as the batch's audio; auto and off count 30 seconds.",
     "max_audio_len": "Longest clip, in seconds; counts with short_audio on.",
