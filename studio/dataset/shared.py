@@ -13,8 +13,8 @@ from studio.dataset.usable import HEARD_AT_ONCE, hear
 from studio.messages import Message
 
 _NAMED = 3
-_LOOKED_AT_BYTES = 2**16
-"""Of each end of a file. Two files of one size that begin and end alike are one."""
+_PLACES, _PLACE_BYTES = 64, 2**14
+"""What is longer than all of these is looked at in so many places from its beginning to its end."""
 _ENOUGH = 0.5
 """Neighbours often have a margin in common."""
 
@@ -70,11 +70,11 @@ def _from_one_file(train: Sequence[Example], evaluation: Sequence[Example]) -> I
     learned: dict[bytes, set[_Stretch]] = defaultdict(set)
     for example in train:
         if example.audio_bytes in sizes:
-            learned[ends_of(example)].add(_stretch(example))
+            learned[digest_of(example)].add(_stretch(example))
     sizes = {example.audio_bytes for example in train}
     for place, example in enumerate(evaluation):
         if example.audio_bytes in sizes:
-            others = learned.get(ends_of(example), ())
+            others = learned.get(digest_of(example), ())
             if any(_is_same(_stretch(example), other) for other in others):
                 yield place
 
@@ -116,20 +116,20 @@ def _sound(example: Example) -> bytes | None:
     return heard.fingerprint if isinstance(heard, ClipLevels) else None
 
 
-def ends_of(example: Example) -> bytes:
-    """What its file begins and ends with, and how large it is, as a digest: another sound has another."""
-    return _ends(example.audio_path, example.audio_bytes)
+def digest_of(example: Example) -> bytes:
+    """Of what its file holds: another sound has another, and so has the same file once it is changed."""
+    try:
+        return _digest(example.audio_path, example.audio_bytes, example.audio_path.stat().st_mtime_ns)
+    except OSError:
+        return str(example.audio_path).encode()  # it is named with its reason when it is read
 
 
 @lru_cache(maxsize=4096)
-def _ends(path: Path, size_bytes: int) -> bytes:
-    """One of another size is another file."""
-    try:
-        with path.open("rb") as file:
-            digest = hashlib.blake2b(str(size_bytes).encode(), digest_size=16)
-            digest.update(file.read(_LOOKED_AT_BYTES))
-            file.seek(max(0, path.stat().st_size - _LOOKED_AT_BYTES))
-            digest.update(file.read())
-    except OSError:
-        return str(path).encode()  # it is named with its reason when it is read
+def _digest(path: Path, size_bytes: int, _changed_ns: int) -> bytes:
+    """Raises OSError: if the file cannot be read."""
+    digest = hashlib.blake2b(str(size_bytes).encode(), digest_size=16)
+    with path.open("rb") as file:
+        for place in range(_PLACES if size_bytes > _PLACES * _PLACE_BYTES else 1):
+            file.seek(place * (size_bytes - _PLACE_BYTES) // (_PLACES - 1))
+            digest.update(file.read(_PLACE_BYTES if size_bytes > _PLACES * _PLACE_BYTES else -1))
     return digest.digest()

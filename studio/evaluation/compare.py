@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.dataset.example import Example, Manifest, RowProblem
 from studio.dataset.manifest import read_manifest
-from studio.dataset.shared import ends_of
+from studio.dataset.shared import digest_of
 from studio.errors import ConfigError, DataError, ManifestError
 from studio.evaluation.corrections import Clip, Corrections, clip_of
 from studio.evaluation.kept_texts import KeptClip, KeptSoFar, KeptTexts
@@ -262,7 +262,7 @@ def _sounds_of(clips: Sequence[Example]) -> str:
     """SHA-256 over what decides what is heard of them: the files' sound, times and languages."""
     digest = hashlib.sha256()
     for clip in clips:
-        row = (ends_of(clip), clip.language, clip.start_seconds, clip.end_seconds)
+        row = (digest_of(clip), clip.language, clip.start_seconds, clip.end_seconds)
         digest.update(repr(row).encode("utf-8"))
     return digest.hexdigest()
 

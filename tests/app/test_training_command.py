@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import torch
 
 from tests.conftest import RunStudio
 from tests.micro import make_tones
@@ -157,7 +158,7 @@ def test_a_command_of_whisper_finetune_runs_as_it_is(
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "adapter_model.safetensors").is_file()
-    assert "fp32" in done.stderr or "fp16" in done.stderr
+    assert torch.cuda.is_available() or "fp16 needs a GPU: this run calculates in fp32." in done.stderr
 
 
 def test_a_command_of_a_lora_script_runs_as_it_is_and_its_model_transcribes(

@@ -183,16 +183,19 @@ REASONS = {
     "another kind of run: its texts, labels, loss and figures differ": ("distill",),
     "steps and clips are counted with it: schedule, memory, speed, and a retry when memory ran out": (
         *("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps"),
-        *("num_processes", "gradient_checkpointing"),
+        "num_processes",
     ),
-    "data are checked, confined to a visitor's folder, read, and named in the card": (
-        *("train_data", "language", "max_audio_len"),
+    "data are checked, confined to a visitor's folder, read, and named in the card": ("train_data",),
+    "which clips can be used hangs on it: lists are checked, planned, read and warned of with it": (
+        *("language", "max_audio_len"),
     ),
+    "what rehearsal costs is planned, estimated, said of a gentler run, and made": ("replay_share",),
     "every draw (split, order, silence, rehearsal) begins with it": ("seed",),
     "run, model, log and Slurm job are called so": ("run_name",),
     "launcher, processes, checks and memory have to agree on it": ("sharding",),
     "training, memory plan, checks and what is said of a run ask for it": (
         *("precision", "quantization", "lora_r", "loss_chunk_size", "label_smoothing_factor"),
+        "gradient_checkpointing",
     ),
 }
 """Why an option is read in more than four files → which are."""
@@ -227,6 +230,7 @@ def options_table(house: House) -> str:
     why = {name: reason for reason, names in REASONS.items() for name in names}
     rows = []
     for name, files in sorted(house.reading.items(), key=lambda each: (-len(each[1]), each[0])):
+        assert len(files) <= 4 or name in why, f"{name} is read in {len(files)} files, and REASONS has no why"
         reason = why.get(name, "") if len(files) > 4 else ""
         where = ", ".join(file.removeprefix("studio/") for file in sorted(files))
         rows.append(f"| `{name}` | {len(files)} | {len(house.naming[name])} | {where} | {reason} |\n")

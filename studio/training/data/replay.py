@@ -18,7 +18,7 @@ import torch
 
 from studio.dataset.example import Example
 from studio.dataset.manifest import read_manifest
-from studio.dataset.shared import ends_of
+from studio.dataset.shared import digest_of
 from studio.errors import AudioError, ConfigError
 from studio.files import read_json, write_json
 from studio.options.training import TrainingConfig
@@ -216,5 +216,5 @@ def _language(example: Example, known: Collection[str]) -> str:
 
 def _fingerprint(examples: Sequence[Example]) -> str:
     """Of what is read: what the files hold, whatever they are called, and the places in them."""
-    rows: list[Any] = [(ends_of(e), e.start_seconds, e.end_seconds, e.language) for e in examples]
+    rows: list[Any] = [(digest_of(e), e.start_seconds, e.end_seconds, e.language) for e in examples]
     return hashlib.sha256(repr((_VERSION, rows)).encode()).hexdigest()[:24]

@@ -12,7 +12,7 @@ import numpy as np
 
 from studio.dataset.manifest import Example, Manifest, RowProblem, read_manifest
 from studio.dataset.sequences import chosen, joined
-from studio.dataset.shared import ends_of
+from studio.dataset.shared import digest_of
 from studio.dataset.usable import (
     HEARD_AT_ONCE,
     Judged,
@@ -261,7 +261,7 @@ def _ties(examples: Sequence[Example]) -> Iterator[tuple[Hashable, ...]]:
     for example in examples:
         paths[example.audio_bytes].add(example.audio_path)
     for example in examples:
-        file = ends_of(example) if len(paths[example.audio_bytes]) > 1 else example.audio_path
+        file = digest_of(example) if len(paths[example.audio_bytes]) > 1 else example.audio_path
         yield (f"speaker {example.speaker}", file) if example.speaker else (file,)
 
 

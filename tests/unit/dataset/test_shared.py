@@ -3,11 +3,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import soundfile
 
 from studio.dataset.manifest import read_manifest
-from studio.dataset.shared import Shared, shared_clips
+from studio.dataset.shared import Shared, digest_of, shared_clips
 
 from .conftest import sweep
 
@@ -37,6 +38,22 @@ def test_a_copy_is_the_same_clip_and_another_sound_of_its_length_is_not(folder: 
     found = shared(folder, [first, second], [copy, second])
     assert (found.count, found.total, found.names) == (2, 2, ("copy.wav", "1.wav"))
     assert str(found.sentence).startswith("2 of 2 evaluation clips are also trained on: copy.wav, 1.wav. ")
+
+
+def test_two_recordings_that_begin_and_end_in_silence_are_two(folder: Path) -> None:
+    for number in range(2):
+        spoken = (1 - number / 2) * sweep(44_100, 2.0)
+        samples = np.pad(spoken, 44_100)
+        soundfile.write(folder / f"{number}.wav", np.stack([samples, samples], axis=1), 44_100)
+    assert shared(folder, [{"audio": "0.wav"}], [{"audio": "1.wav"}]).count == 0
+
+
+def test_a_file_that_is_recorded_anew_is_another(folder: Path) -> None:
+    (folder / "list.jsonl").write_text('{"audio": "0.wav", "text": "x"}\n')
+    (example,) = read_manifest(folder / "list.jsonl").examples
+    before = digest_of(example)
+    (folder / "1.wav").replace(folder / "0.wav")
+    assert digest_of(example) != before
 
 
 def test_slices_are_the_same_where_they_begin_at_one_moment(folder: Path) -> None:
