@@ -28,7 +28,6 @@ function tell(own) {
 }
 
 function reason(error) {
-  if (!window.isSecureContext) return words('insecure');
   if (!navigator.mediaDevices || error?.name === 'NotFoundError') return words('missing');
   if (error?.name === 'NotAllowedError') return words('refused');
   return words('failed') + ' ' + (error?.message ?? '');
@@ -127,6 +126,7 @@ function stop(own) {
 }
 
 async function start() {
+  if (!window.isSecureContext) { say(words('insecure')); return; }
   const nothing = {chunks: [], samples: 0, heard: 0, stopping: false, ended: false, left: false, hush: () => {}};
   leftIn = null;
   const own = session = {id: crypto.randomUUID(), ...nothing};

@@ -57,6 +57,7 @@ function toggleCorrections(button) {
   button.setAttribute('aria-pressed', begins);
   button.textContent = begins ? button.dataset.end : button.dataset.begin;
   element.querySelectorAll('.time').forEach((time, at) => { time.tabIndex = begins || at === 0 ? 0 : -1; });
+  clearTimeout(waiting);
   if (begins) element.querySelectorAll('textarea.correction').forEach(fit);
   else trigger('submit', {texts: texts()});
 }
@@ -90,11 +91,13 @@ element.addEventListener('input', (event) => {
 // Corrections go on that were not finished when the page was loaded again.
 function correctAgain() {
   const fields = [...element.querySelectorAll('textarea.correction')];
+  // What was typed stays in a field that is drawn anew, whichever segment that has now.
+  if (!element.querySelector('[data-correcting]')) for (const field of fields) field.value = field.defaultValue;
   if (!window.comeBack.correct(fields)) return;
   toggleCorrections(element.querySelector('[data-correct]'));
   fields[0].dispatchEvent(new Event('input', {bubbles: true}));
 }
-new MutationObserver(correctAgain).observe(element, {childList: true, subtree: true});
+new MutationObserver(correctAgain).observe(element, {childList: true, characterData: true, subtree: true});
 correctAgain();
 
 for (const what of ['play', 'pause', 'loadedmetadata']) {

@@ -136,6 +136,8 @@ class Endpoint:
         return JSONResponse({"object": "list", "data": [_row(spec) for spec in shown]})
 
     async def _show_model(self, request: Request) -> Response:
+        if not request.path_params["model"]:
+            return await self._list_models(request)
         try:
             return JSONResponse(_row(await run_in_threadpool(self._spec, request.path_params["model"])))
         except Refused as refused:

@@ -83,7 +83,8 @@ class Gate:
         if path == _STARTS or self._login.admits(headers):
             return None
         if path == "" and scope.get("method") in ("GET", "HEAD"):
-            return RedirectResponse(f"{scope.get('root_path', '')}{LOGIN}", 303)
+            asked = scope.get("query_string", b"").decode("latin-1")
+            return RedirectResponse(f"{scope.get('root_path', '')}{LOGIN}{asked and '?'}{asked}", 303)
         return refusal(path, tr("Log in first, at {path}.", locale, path=LOGIN), 401)
 
     def _answer_program(self, headers: Headers, path: str, locale: str) -> Response | None:

@@ -25,6 +25,8 @@ from studio.translation import N_, tr
 from studio.units import MIB, format_bytes
 
 UPLOADS_KEPT_SECONDS = 3600
+VOICES = "live"
+"""The folder, among the uploads, of what is said to the page."""
 SILENT_SECONDS = 60.0
 """An upload of which nothing comes for so long has been given up."""
 LEAST_BYTES_PER_SECOND = 16 * 1024
@@ -78,6 +80,17 @@ class Uploads:
         keep_uploads_in(self._before)
         self._lock.release()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def sweep(self) -> None:
+        """Deletes what nobody asks for any more: voices of an hour ago, and the empty files that Gradio makes
+        for each file of a form at each press.
+        """
+        for place in self.folder.iterdir():
+            if place.name.startswith("tmp") and _size(place) == 0 and _is_older(place, _YOUNG_SECONDS):
+                place.unlink(missing_ok=True)
+        for place in (self.folder / VOICES).glob("*.flac"):
+            if _is_older(place, UPLOADS_KEPT_SECONDS):
+                place.unlink(missing_ok=True)
 
     def takes(self, size_bytes: int) -> bool:
         """Whether there is room for so much more beside what is there and what comes in at the moment: of
@@ -219,14 +232,21 @@ class _Body:
 def _sweep(parent: Path) -> None:
     for folder in parent.glob(f"{_PREFIX}*"):
         try:
-            # One of the future was made before somebody set the clock back.
-            if abs(time.time() - folder.stat().st_mtime) < _YOUNG_SECONDS:
+            if not _is_older(folder, _YOUNG_SECONDS):
                 continue
             with FileLock(folder / _LOCK, timeout=0):
                 pass
         except (Timeout, OSError):  # its studio lives, or it is somebody else's
             continue
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_older(place: Path, seconds: float) -> bool:
+    """What comes from the future was made before somebody set the clock back."""
+    try:
+        return abs(time.time() - place.stat().st_mtime) > seconds
+    except OSError:  # gone since
+        return False
 
 
 def _size(place: Path) -> int | None:

@@ -7,10 +7,12 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.options.sources import sources_of
 from studio.registry.spec import ModelSpec
 from studio.runs.oom import ended_run
 from studio.runs.status import RunStatus
 from studio.services import Services
+from studio.transcription.languages import resolve_language
 from studio.ui.memory.tab import OOM, MemoryTab
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET
@@ -64,8 +66,8 @@ class AfterRun:
             return [
                 gr.Tabs(selected="evaluate"),
                 gr.update(choices=listed, value=[run.config.base_model, spec.id]),
-                run.config.test_data.split(",")[0] or gr.skip(),
-                run.config.language,
+                next(iter(sources_of(run.config.test_data)), "") or gr.skip(),
+                resolve_language(run.config.language),
             ]
 
         self._wire(self.panel.compare, open_evaluate, [form["models"], form["data"], form["language"]])

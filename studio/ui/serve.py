@@ -21,7 +21,7 @@ from studio.ui.light_sessions import make_light
 from studio.ui.zero_gpu import open_services
 
 _WARM_UP_DELAY_SECONDS = 3.0
-_RETURNS_MEMORY_EVERY_SECONDS = 20.0
+_TIDIES_EVERY_SECONDS = 20.0
 _LAST_SECONDS = 3.0
 """Whoever is answered when the studio is told to end has so long; what is computed then, so long again."""
 
@@ -71,8 +71,9 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
         warm_up = threading.Timer(_WARM_UP_DELAY_SECONDS, _warm_up, (services,))
         warm_up.daemon = True
         warm_up.start()
-        while not stop.wait(_RETURNS_MEMORY_EVERY_SECONDS):
+        while not stop.wait(_TIDIES_EVERY_SECONDS):
             return_freed_memory()
+            uploads.sweep()
         warm_up.cancel()
     finally:
         line.close(_LAST_SECONDS)

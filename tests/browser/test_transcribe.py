@@ -306,6 +306,34 @@ def test_what_is_corrected_the_moment_that_a_transcript_is_there_stays(open_page
     expect(page.locator("#transcript textarea")).to_have_value(re.compile("cellar"))
 
 
+def test_what_is_corrected_again_begins_with_what_stands_there(open_page: OpenPage) -> None:
+    page = open_page("playground")
+    transcribe(page, "Kitchen light")
+    corrections = page.locator("#transcript-segments textarea.correction")
+    page.get_by_role("button", name="Correct the text").click()
+    corrections.first.fill("")
+    page.get_by_role("button", name="Done correcting").click()
+    expect(corrections).to_have_count(1)
+    page.get_by_role("button", name="Correct the text").click()
+    expect(corrections).to_have_value("set a timer for ten minutes")
+    page.get_by_role("button", name="Done correcting").click()
+    expect(page.locator("#transcript textarea")).to_have_value("set a timer for ten minutes")
+
+
+def test_a_layout_that_cannot_be_costs_no_correction(open_page: OpenPage) -> None:
+    page = open_page("playground")
+    transcribe(page, "Kitchen light")
+    unfold(page, "Layout of the captions")
+    page.locator("#caption-max_line_width input").fill("0")
+    expect(page.locator("#caption-max_line_width")).to_contain_text("must be between")
+    page.get_by_role("button", name="Correct the text").click()
+    page.locator("textarea.correction").first.fill("turn on the cellar light")
+    page.get_by_role("button", name="Done correcting").click()
+    expect(page.locator("#transcript-segments .said").first).to_have_text("turn on the cellar light")
+    page.reload()
+    expect(page.locator("#transcript-segments .said").first).to_have_text("turn on the cellar light")
+
+
 DROP = """([selector, ...files]) => {
   const given = new DataTransfer();
   for (const [name, type, content] of files) {

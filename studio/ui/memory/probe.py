@@ -59,7 +59,7 @@ def wire_probe(services: Services, form: dict[str, Block], probe: ProbeSection) 
         except Exception:
             yield [gr.update(visible=False), ""]
             raise
-        yield [gr.update(visible=False), shown]
+        yield [gr.update(visible=services.prober.is_busy), shown]  # be it another's, or of a page before
 
     probe.measure.click(
         measure,

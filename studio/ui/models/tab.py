@@ -118,10 +118,10 @@ def _wire(
         """The model that was chosen in the list."""
         return _show(settings, registry, chosen, request, chosen)
 
-    def show_again(chosen: str | None, request: gr.Request) -> list[object]:
-        """All there is now, with the same model chosen."""
+    def show_again(chosen: str | None, request: gr.Request, name: str = "") -> list[object]:
+        """All there is now, with the same model chosen; `name` stands in the field for a new one."""
         shown = _show(settings, registry, chosen, request, chosen)
-        if chosen:  # a new name may be half typed
+        if chosen and not registry.has(name):  # it may be half typed
             shown[everything.index(parts.new_name)] = gr.skip()
         return shown
 
@@ -149,7 +149,7 @@ def _wire(
     parts.choice.change(clear, None, done, **AT_ONCE)
     private = {"api_visibility": "private", "show_progress": "hidden", **UNCHECKED}
     reading = {**private, "concurrency_limit": None}
-    tab.select(show_again, parts.choice, everything, **reading)
+    tab.select(show_again, [parts.choice, parts.new_name], everything, **reading)
     parts.choice.input(show, parts.choice, everything, **reading)
     parts.table.pick(pick, None, everything, **reading)
     renamed = told_in(parts.refused, rename_model, everything)

@@ -19,7 +19,7 @@ from studio.translation import tr
 
 SECTION = "section"
 FIT = "fit"
-_LONGEST = 200
+_LONGEST = 1000
 _CHOICES: dict[str, Collection[str]] = {
     **{name: f.metadata["choices"] for name, f in FIELDS.items() if f.metadata["choices"]},
     "use": (TRAIN, TRANSCRIBE),
@@ -59,9 +59,9 @@ def _value(
 ) -> str | int | float | bool:
     if kind is bool and text in ("True", "False"):
         return text == "True"
-    if kind is int and re.fullmatch(r"[0-9]{1,5}", text):
+    if kind is int and re.fullmatch(r"[0-9]{1,7}", text):
         return int(text)
-    if kind is float and re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,6})?", text):
+    if kind is float and re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,17})?(e-[0-9]{1,3})?", text):
         return float(text)
     if kind is str and len(text) <= _LONGEST and name == "gpu":
         return gpu_named(text).name

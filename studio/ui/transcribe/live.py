@@ -14,7 +14,7 @@ from gradio.utils import get_upload_folder
 from studio.errors import AudioError, ConfigError, StudioError
 from studio.reports.markup import Html, tag
 from studio.reports.pieces import progress_bar
-from studio.serving.uploads import UPLOADS_KEPT_SECONDS
+from studio.serving.uploads import UPLOADS_KEPT_SECONDS, VOICES
 from studio.serving.waiting import Line
 from studio.settings import ASSETS
 from studio.transcription.captions import FORMATS, render
@@ -76,7 +76,7 @@ def build_live(engines: ModelCache, line: Line, model: Block, tab: gr.Tab) -> He
 
     Returns what the server holds of it.
     """
-    sessions = LiveSessions(engines, lambda: Path(get_upload_folder()) / "live")
+    sessions = LiveSessions(engines, lambda: Path(get_upload_folder()) / VOICES)
     tasks = Tasks(line)
     with gr.Row():
         with gr.Column(scale=2, min_width=300):

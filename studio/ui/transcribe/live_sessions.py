@@ -81,6 +81,7 @@ class LiveSessions:
         self._sessions: dict[str, _Session] = {}
         self._beginnings: dict[str, Beginning] = {}
         self._lock = threading.Lock()
+        self._is_watched = False
 
     def begin(
         self,
@@ -117,6 +118,7 @@ class LiveSessions:
                 live = LiveTranscript(hear, script)
                 self._sessions[session_id] = _Session(live, model, time.monotonic(), sound)
                 del self._beginnings[session_id]
+                self._watch()
         except BaseException as error:
             beginning.error, beginning.seen = error, time.monotonic()
             raise
@@ -170,6 +172,20 @@ class LiveSessions:
                 audio_path="",
             )
             return Spoken(transcript, session.sound.end())
+
+    def _watch(self) -> None:
+        """As long as anybody speaks, looks now and then for those whose browser is gone."""
+        if self._sessions and not self._is_watched:
+            self._is_watched = True
+            timer = threading.Timer(IDLE_SECONDS, self._look)
+            timer.daemon = True
+            timer.start()
+
+    def _look(self) -> None:
+        with self._lock:
+            self._forget_idle()
+            self._is_watched = False
+            self._watch()
 
     def _forget_idle(self) -> None:
         """Sessions whose browser is gone, and beginnings that failed a while ago; a slow model is no sign."""

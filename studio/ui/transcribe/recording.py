@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ from studio.reports.markup import Html
 from studio.reports.pieces import progress_bar
 from studio.serving.waiting import Line
 from studio.serving.work import ShouldStop
-from studio.transcription.captions import DEFAULT_LAYOUT, LAYOUT_BOUNDS, CaptionLayout
-from studio.transcription.engine import Progress, Transcript
+from studio.transcription.captions import LAYOUT_BOUNDS
+from studio.transcription.engine import Progress, TranscribeOptions, Transcript
+from studio.transcription.languages import join_texts
 from studio.transcription.model_cache import ModelCache
 from studio.translation import tr
 from studio.ui.shared.errors import told_in
@@ -40,6 +41,7 @@ from studio.ui.transcribe.results import (
     Results,
     ShownTranscript,
     build_results,
+    layout_or_default,
     shown,
     wire_corrections,
 )
@@ -119,10 +121,7 @@ async def _transcribe(
     """Shows a transcription as it grows; if it is cancelled or fails, the one before it is shown again."""
     locale = request_locale(request)
     before: ShownTranscript | None = values.pop("before")
-    columns_and_lines = [values.pop(name) for name in LAYOUT_BOUNDS]
-    layout = DEFAULT_LAYOUT
-    with suppress(ConfigError):  # told at its field already, and no reason not to transcribe
-        layout = CaptionLayout(*columns_and_lines)
+    layout = layout_or_default(*(values.pop(name) for name in LAYOUT_BOUNDS))
     audio, model = values.pop("audio"), values.pop("model")
     if not audio:
         raise AudioError("There is no recording yet: upload a file, press Record, or take a sample.")
@@ -130,7 +129,7 @@ async def _transcribe(
         raise ConfigError(NO_MODEL)
     path = Path(audio)
     options, choice = chosen(values)
-    growing = _Growing(locale)
+    growing = _Growing(locale, options)
 
     def put_back() -> list[Any]:
         """What stood there before, if something else stands there now."""
@@ -172,8 +171,9 @@ async def _transcribe(
 class _Growing:
     """A transcription under way."""
 
-    def __init__(self, locale: str) -> None:
+    def __init__(self, locale: str, options: TranscribeOptions) -> None:
         self._locale = locale
+        self._options = options
         self._pace: Pace | None = None
         self._latest: Progress | None = None
 
@@ -187,7 +187,8 @@ class _Growing:
         self._latest = progress
         self._pace = self._pace or Pace(time.monotonic())
         self._pace.note(progress.done_seconds, time.monotonic())
-        return _partial(progress, self._pace, self._locale)
+        language = self._options.written_in(progress.language)
+        return _partial(progress, self._pace, language, self._locale)
 
     def show_time(self) -> list[Any] | None:
         """Of time that passes, only the bar."""
@@ -204,9 +205,9 @@ def heard_bar(progress: Progress, pace: Pace, locale: str) -> Html:
     return paced_bar(text, done, total, pace, locale)
 
 
-def _partial(progress: Progress, pace: Pace, locale: str) -> list[Any]:
-    """What is shown while a recording is being worked on."""
-    heard = " ".join(segment.text.strip() for segment in progress.segments)
+def _partial(progress: Progress, pace: Pace, language: str, locale: str) -> list[Any]:
+    """What is shown while a recording is being worked on, the text in the `language` of that code."""
+    heard = join_texts([segment.text for segment in progress.segments], language)
     segments = segment_list(progress.segments, None, locale)
     text = gr.Textbox(heard, visible=True)
     return [heard_bar(progress, pace, locale), text, segments, gr.Accordion(visible=False), "", "", gr.skip()]

@@ -1,5 +1,6 @@
 """What the page shows of a transcription when it is done: the text, the sound, corrections, files."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -7,12 +8,12 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.errors import DataError
+from studio.errors import ConfigError, DataError
 from studio.messages import Message
 from studio.reports.markup import Html
 from studio.reports.pieces import note
 from studio.settings import ASSETS
-from studio.transcription.captions import FORMATS, CaptionLayout, render
+from studio.transcription.captions import DEFAULT_LAYOUT, FORMATS, CaptionLayout, render
 from studio.transcription.corrections import corrected
 from studio.transcription.engine import Transcript
 from studio.translation import N_, paragraph, said, tr
@@ -181,7 +182,7 @@ def wire_corrections(layout: dict[str, Block], results: Results) -> None:
         """The files with captions of that size."""
         if heard is None:
             return gr.skip()
-        return _downloads(heard.as_written(), _layout(width, count), request_locale(request))
+        return _downloads(heard.as_written(), CaptionLayout(width, count), request_locale(request))  # type: ignore[arg-type]
 
     inputs = [results.heard, layout["max_line_width"], layout["max_line_count"]]
     refused, files = results.refused, [results.text, results.downloads, results.heard]
@@ -198,7 +199,7 @@ def held(layout: dict[str, Block], results: Results) -> Held:
 
     def show(heard: ShownTranscript, locale: str, width: float, count: float) -> list[Any]:
         """The transcript that the session holds."""
-        return shown(heard, _layout(width, count), locale)
+        return shown(heard, layout_or_default(width, count), locale)
 
     fields = [layout["max_line_width"], layout["max_line_count"]]
     return Held(results.heard, results.all(), show, fields, results.refused, layout)
@@ -214,11 +215,15 @@ def _with(heard: ShownTranscript | None, texts: list[Any]) -> ShownTranscript:
     return replace(heard, written=tuple(map(str, texts)))
 
 
-def _layout(width: float | None, count: float | None) -> CaptionLayout:
-    return CaptionLayout(width, count)  # type: ignore[arg-type]  # which checks what a form holds
+def layout_or_default(width: Any, count: Any) -> CaptionLayout:
+    """As the form has it; the usual one where it holds no such size: its field says so, and nothing else is
+    to suffer."""
+    with suppress(ConfigError):
+        return CaptionLayout(width, count)
+    return DEFAULT_LAYOUT
 
 
 def _corrected_files(heard: ShownTranscript, width: float, count: float, locale: str) -> list[Any]:
     """The whole text and the files with a person's corrections in them."""
     after = heard.as_written()
-    return [after.transcript.text.strip(), _downloads(after, _layout(width, count), locale)]
+    return [after.transcript.text.strip(), _downloads(after, layout_or_default(width, count), locale)]

@@ -1,6 +1,5 @@
 """The sound of those who speak to the page: kept while they may want it heard again, an hour at most."""
 
-import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -9,23 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
-from studio.serving.uploads import UPLOADS_KEPT_SECONDS
 
 
 class SpokenSound:
     """A file that grows. Sound that cannot be kept whole, for its length or for want of room, is not kept."""
 
     def __init__(self, folder: Path, most_seconds: float) -> None:
-        """Those of `folder` that are old go; it is the uploads', and goes with the studio."""
+        """`folder` is among the uploads, which forget what is old."""
         self._path = folder / f"{uuid.uuid4().hex}.flac"
         self._left = most_seconds * SAMPLING_RATE
         self._file: Any = None
         self._is_whole = True
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            for path in folder.glob("*.flac"):
-                if abs(time.time() - path.stat().st_mtime) > UPLOADS_KEPT_SECONDS:
-                    path.unlink(missing_ok=True)
         except OSError:
             self._is_whole = False
 

@@ -396,6 +396,7 @@ def test_what_does_not_tell_its_length_is_given_up_as_soon_as_it_is_too_long(
 
 
 def test_the_refusal_is_in_the_language_that_is_asked_for(endpoint: ServedEndpoint) -> None:
+    assert httpx.get(f"{endpoint.url}/v1/models/").json()["object"] == "list"
     answer = httpx.get(f"{endpoint.url}/v1/models/nobody", headers={"accept-language": "zh-TW"})
     assert answer.status_code == 404 and "這裡沒有模型" in answer.json()["error"]["message"]
 

@@ -163,7 +163,10 @@ def test_weights_that_faster_whisper_does_not_have_are_in_no_command() -> None:
         Question("small", method="full", gradient_checkpointing=True, gpu="T4", lora_r=7, label_length=100),
         Question("tiny", use="transcribe", engine="faster-whisper", precision="int8", num_beams=3),
         FitQuestion(),
+        Question("/home/a/" + 40 * "folder/", loss_chunk_size=100_000),
         FitQuestion(gpu="T4", memory_gib=7.5, base_model="small", hours=3, method="full", label_length=99),
+        FitQuestion(gpu="T4", hours=1 / 3),
+        FitQuestion(gpu="T4", hours=1e-5),
     ],
 )
 def test_a_link_brings_back_what_was_asked(question: Question | FitQuestion) -> None:
@@ -181,7 +184,7 @@ def test_a_link_that_names_nothing_changes_nothing() -> None:
 @pytest.mark.parametrize(
     "named",
     [
-        *({"method": "prefix"}, {"gpu": "Voodoo 2"}, {"base_model": "x" * 201}, {"lora_r": "-1"}),
+        *({"method": "prefix"}, {"gpu": "Voodoo 2"}, {"base_model": "x" * 1001}, {"lora_r": "-1"}),
         *({"lora_r": "1e3"}, {"lora_r": "٣"}, {"gradient_checkpointing": "maybe"}),
         *(
             {"section": "fit", "memory_gib": "-1"},

@@ -198,6 +198,10 @@ def test_who_logs_in_comes_in_until_the_login_ends(closed: Served, name: str, pa
         "/login", data=form, headers={"accept": "text/html", "origin": f"http://{closed.here}"}
     )
     assert (done.status_code, done.headers["location"]) == (303, "/")
+    asked = closed.client.get("/?section=fit&memory_gib=7.5").headers["location"]
+    assert asked == "/login?section=fit&memory_gib=7.5"
+    linked = closed.client.post(asked, data=form, headers={"accept": "text/html"})
+    assert linked.headers["location"] == "/?section=fit&memory_gib=7.5", "a link is not lost by logging in"
     told = done.headers["set-cookie"]
     assert "HttpOnly" in told and "SameSite=lax" in told and password not in told
     assert closed.client.get("/config").status_code == 200

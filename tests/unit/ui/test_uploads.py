@@ -74,6 +74,18 @@ def test_uploads_are_refused_once_they_fill_their_room(settings: Settings) -> No
         assert page.client.get("/config").status_code == 200
 
 
+def test_what_nobody_asks_for_any_more_goes(settings: Settings) -> None:
+    with closing(Uploads(settings)) as uploads:
+        (uploads.folder / "live").mkdir()
+        places = {"tmpold": 100, "tmpnew": 0, "tmpfull": 100, "live/old.flac": 3700, "live/new.flac": 3500}
+        for name, age in places.items():
+            (uploads.folder / name).write_text("x" if name == "tmpfull" else "")
+            os.utime(uploads.folder / name, (time.time() - age,) * 2)
+        uploads.sweep()
+        left = {path.relative_to(uploads.folder).as_posix() for path in uploads.folder.rglob("*[a-z]")}
+    assert left - {".alive"} == {"tmpnew", "tmpfull", "live", "live/new.flac"}
+
+
 def test_an_upload_is_there_for_its_time_and_then_gone_with_what_was_made_of_it(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

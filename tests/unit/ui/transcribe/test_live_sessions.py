@@ -2,6 +2,7 @@
 
 import base64
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -48,4 +49,20 @@ def test_who_waits_for_a_slow_model_is_not_taken_for_gone(
     assert sessions.knows("slow")
     sessions.begin("last", "demo", TranscribeOptions("en"))
     assert not sessions.knows("slow"), "nothing came of it since"
+    engines.close()
+
+
+def test_who_has_left_without_a_word_is_forgotten_with_their_sound(
+    demo_model: Path, demo_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_sessions, "IDLE_SECONDS", 0.1)
+    registry = ModelRegistry(tmp_path / "models", demo=demo_model, hf_cache=None)
+    engines = ModelCache(registry, idle_seconds=300)
+    sessions = LiveSessions(engines, lambda: tmp_path / "live")
+    sessions.begin("gone", "demo", TranscribeOptions("en"))
+    sessions.feed("gone", SAMPLING_RATE, base64.b64encode(bytes(3200)).decode(), is_last=False)
+    until = time.monotonic() + PATIENCE_SECONDS
+    while sessions.knows("gone") or list((tmp_path / "live").iterdir()):
+        assert time.monotonic() < until
+        time.sleep(0.02)
     engines.close()

@@ -1,7 +1,5 @@
 """The sound of those who speak to the page is kept whole and for an hour, or not at all."""
 
-import os
-import time
 from pathlib import Path
 
 import numpy as np
@@ -34,11 +32,3 @@ def test_sound_that_is_too_long_or_has_no_place_is_not_kept(tmp_path: Path) -> N
             sound.add(SECOND)
         assert sound.end() is None
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_sound_of_an_hour_ago_goes_when_somebody_speaks(tmp_path: Path) -> None:
-    for name, age in (("old.flac", 3700), ("new.flac", 3500)):
-        (tmp_path / name).touch()
-        os.utime(tmp_path / name, (time.time() - age,) * 2)
-    SpokenSound(tmp_path, 60)
-    assert [path.name for path in tmp_path.iterdir()] == ["new.flac"]
