@@ -73,12 +73,9 @@ class Login:
             await asyncio.sleep(_WRONG_SECONDS)
             told = tr("Name or password is wrong.", locale)
             return HTMLResponse(login_page(locale, told), 401) if wants_page else PlainTextResponse(told, 401)
-        asked = request.url.query  # what a link filled in
-        made: Response = (
-            RedirectResponse(f"{away}{asked and '?'}{asked}", 303)
-            if wants_page
-            else JSONResponse({"success": True})
-        )
+        if request.url.query:  # what a link filled in
+            away += f"?{request.url.query}"
+        made: Response = RedirectResponse(away, 303) if wants_page else JSONResponse({"success": True})
         signed = self._signed(name, time.time() + _LOGIN_SECONDS)
         set_cookie(made, COOKIE, signed, _LOGIN_SECONDS, request, is_framed=self._is_framed)
         return made

@@ -193,13 +193,13 @@ def test_without_a_login_nothing_but_its_page_answers(closed: Served) -> None:
 
 @pytest.mark.parametrize(("name", "password"), list(USERS.items()))
 def test_who_logs_in_comes_in_until_the_login_ends(closed: Served, name: str, password: str) -> None:
+    asked = closed.client.get("/?section=fit&memory_gib=7.5").headers["location"]
+    assert asked == "/login?section=fit&memory_gib=7.5"
     form = {"username": name, "password": password}
     done = closed.client.post(
         "/login", data=form, headers={"accept": "text/html", "origin": f"http://{closed.here}"}
     )
     assert (done.status_code, done.headers["location"]) == (303, "/")
-    asked = closed.client.get("/?section=fit&memory_gib=7.5").headers["location"]
-    assert asked == "/login?section=fit&memory_gib=7.5"
     linked = closed.client.post(asked, data=form, headers={"accept": "text/html"})
     assert linked.headers["location"] == "/?section=fit&memory_gib=7.5", "a link is not lost by logging in"
     told = done.headers["set-cookie"]
