@@ -72,8 +72,10 @@ class Prober:
         return receipt, keep_receipt(self._settings.calibration, receipt)
 
     def stop(self) -> None:
-        """Ends the measurement at work, if there is one."""
+        """Ends the measurement at work, if there is one, and comes back when it has ended."""
         self._stop.set()
+        with self._lock:
+            pass
 
     @property
     def is_busy(self) -> bool:

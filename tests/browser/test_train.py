@@ -120,7 +120,7 @@ def test_a_finished_run_leads_to_the_tabs_that_transcribe_compare_and_export_its
     open_page: OpenPage, studio_server: StudioProcess, micro_model: Path, tones: Path
 ) -> None:
     client = Client(studio_server.url, verbose=False)
-    short = replace(many_steps(micro_model, tones), max_steps=2, test_data=str(tones))
+    short = replace(many_steps(micro_model, tones), max_steps=2, test_data=str(tones), language="English")
     page = open_page("train")
     for name in ("first", "second"):
         client.predict(config=config_to_dict(replace(short, run_name=name)), api_name="/start_run")
@@ -136,6 +136,9 @@ def test_a_finished_run_leads_to_the_tabs_that_transcribe_compare_and_export_its
     both = [re.compile(micro_model.name), re.compile("first")]
     expect(page.locator("#evaluate-models .token")).to_have_text(both)
     expect(page.locator("#evaluate-data input")).to_have_value(str(tones))
+    expect(page.get_by_label("Language", exact=True).filter(visible=True)).to_have_value(
+        re.compile("English")
+    )
     show_tab(page, "train")
     page.locator("#run-export").click()
     expect(page.locator("#models-choice input")).to_have_value(re.compile("first"))

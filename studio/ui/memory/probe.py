@@ -68,13 +68,14 @@ def wire_probe(services: Services, form: dict[str, Block], probe: ProbeSection) 
         **{**QUIET, **UNCHECKED, "concurrency_limit": 2},
     )
 
-    def stop(request: gr.Request) -> Any:
+    def stop(request: gr.Request) -> list[Any]:
         """Ends the measurement, for who may measure here."""
         require_machine(settings_for(services.settings, request))
         services.prober.stop()
-        return gr.skip()
+        said = note(tr("The measurement was stopped.", request_locale(request)), "bad")
+        return [said, gr.update(visible=False)]
 
-    probe.stop.click(**told_in(probe.said, stop, [probe.said]), inputs=None, **AT_ONCE)
+    probe.stop.click(**told_in(probe.said, stop, [probe.said, probe.stop]), inputs=None, **AT_ONCE)
 
 
 def _measured(services: Services, question: Question, locale: str) -> Html:
