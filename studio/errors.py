@@ -21,9 +21,15 @@ An error is a message (`studio.messages`) that is raised: the page shows it in t
 from studio.messages import Message
 
 
-def in_brief(error: BaseException, most: int = 300) -> str:
-    """What an error of a library says, in one line of at most so many characters."""
-    return " ".join(str(error).split())[:most]
+def in_brief(error: BaseException, most: int = 300) -> Message | str:
+    """What an error says, as a value of a sentence: the message that it is or was raised with, which can be
+    translated; of a library's, one line of at most so many characters."""
+    return _message_of(error) or " ".join(str(error).split())[:most]
+
+
+def _message_of(error: BaseException) -> Message | None:
+    words = error.message() if isinstance(error, StudioError) else next(iter(error.args), None)
+    return words if isinstance(words, Message) else None
 
 
 def in_short(value: object, most: int = 60) -> object:
@@ -31,9 +37,9 @@ def in_short(value: object, most: int = 60) -> object:
     return value if len(repr(value)) <= most else f"{str(value)[:most]} …"
 
 
-def first_line(error: BaseException) -> str:
-    """The first line of what an error of a library says; its kind, if it says nothing."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+def first_line(error: BaseException) -> Message | str:
+    """The same, of a library's the first line; its kind, if it says nothing."""
+    return _message_of(error) or (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
 class StudioError(Message, Exception):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.errors import ConfigError, StorageError
+from studio.messages import Message
 from studio.units import format_bytes
 
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095
@@ -19,6 +20,7 @@ _MOST_BELOW = 1_000_000
 """Nobody has so many clips in one folder; a whole disk has."""
 _DEEPEST_YAML, _LONGEST_YAML_WORD = 50, 1000
 """Brackets and indents within one another, and characters of a word that could be a number."""
+_TOO_DEEP = Message("it is nested too deeply")
 
 
 def user_path(text: str) -> Path:
@@ -142,7 +144,7 @@ def parse_json(text: str | bytes) -> Any:
     try:
         return json.loads(text)
     except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
+        raise ValueError(_TOO_DEEP) from error
 
 
 def parse_yaml(text: str) -> Any:
@@ -167,17 +169,19 @@ def parse_yaml(text: str) -> Any:
         for token in yaml.scan(text, Loader=loader):
             depth += isinstance(token, begins) - isinstance(token, ends)
             if isinstance(token, yaml.AliasToken):
-                raise ValueError("aliases (*name) are not taken: write the value out")
+                raise ValueError(Message("aliases (*name) are not taken: write the value out"))
             if isinstance(token, yaml.TagToken):
-                raise ValueError("tags (!name) are not taken: write the plain value")
+                raise ValueError(Message("tags (!name) are not taken: write the plain value"))
             if depth > _DEEPEST_YAML:
-                raise ValueError("it is nested too deeply")
+                raise ValueError(_TOO_DEEP)
             if isinstance(token, yaml.ScalarToken) and token.plain:
                 word: str = token.value
                 if word == "<<":
-                    raise ValueError("merged maps (<<) are not taken: write the values out")
+                    raise ValueError(Message("merged maps (<<) are not taken: write the values out"))
                 if len(word) > _LONGEST_YAML_WORD and " " not in word and word.isascii():
-                    raise ValueError(f"a word has more than {_LONGEST_YAML_WORD} characters")
+                    raise ValueError(
+                        Message("a word has more than {most} characters", most=_LONGEST_YAML_WORD)
+                    )
         return yaml.load(text, Loader=loader)
     except (yaml.YAMLError, RecursionError, OverflowError) as error:
         raise ValueError(str(error)) from error

@@ -15,8 +15,9 @@ from typing import Any, BinaryIO
 from studio.dataset.audio import SOUND_FILES
 from studio.dataset.columns import Wanted
 from studio.dataset.delimited import Row, csv_rows, open_bytes, open_text, tab_rows
-from studio.errors import ManifestError
+from studio.errors import ManifestError, in_brief
 from studio.files import files_below
+from studio.messages import Message
 from studio.units import format_bytes
 
 _BLOCK_BYTES = 2**20
@@ -163,7 +164,8 @@ def array_rows(path: Path) -> Iterator[Row]:
                 place = _BETWEEN.match(text, place).end()  # type: ignore[union-attr]
             if text[place : place + 1] == "]":
                 if text[place + 1 :].strip() or file.read(1).strip():
-                    raise _not_json(path, line + text.count("\n", 0, place), "extra data after the array")
+                    extra = Message("extra data after the array")
+                    raise _not_json(path, line + text.count("\n", 0, place), extra)
                 return
             try:
                 value, place = decoder.raw_decode(text, place)
@@ -174,12 +176,12 @@ def array_rows(path: Path) -> Iterator[Row]:
                     text, place = text[place:] + more, 0
                     continue
                 at = getattr(error, "pos", place)
-                raise _not_json(path, line + text.count("\n", 0, at), str(error)) from error
+                raise _not_json(path, line + text.count("\n", 0, at), in_brief(error)) from error
             number += 1
             yield row_of(number, value)
 
 
-def _not_json(path: Path, line: int, reason: str) -> ManifestError:
+def _not_json(path: Path, line: int, reason: Message | str) -> ManifestError:
     return ManifestError(
         "{path} is not valid JSON (line {line}: {reason}).", path=path, line=line, reason=reason
     )
@@ -202,7 +204,7 @@ def parsed_lines(path: Path) -> Iterator[Row]:
             try:
                 value = json.loads(line)
             except _NO_JSON as error:
-                reason = str(error)
+                reason = in_brief(error)
                 yield Row(number, {}, ManifestError("The line is not valid JSON ({reason}).", reason=reason))
                 continue
             yield row_of(number, value)

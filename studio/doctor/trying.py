@@ -48,7 +48,7 @@ def _audio() -> dict[str, Any]:
         for name in ("kitchen-light.flac", "long.ogg"):
             read_audio(DEMO_SPEECH / "samples" / name)
     except (AudioError, ImportError, OSError) as error:
-        return {"audio": first_line(error)}
+        return {"audio": str(first_line(error))}
     return {"audio": OK}
 
 

@@ -16,6 +16,7 @@ from studio.errors import (
     StorageError,
 )
 from studio.files import storage_errors, write_json, write_text
+from studio.messages import Message
 from studio.registry.catalog import RELEASED
 from studio.registry.hub import OnProgress, download, note_use_of
 from studio.registry.listing import DEMO_ID, Listing
@@ -40,7 +41,7 @@ class ModelRegistry:
         *,
         demo: Path | None,
         hf_cache: Path | None,
-        in_use: Callable[[], Mapping[str, str]] = dict,
+        in_use: Callable[[], Mapping[str, Message]] = dict,
         takes_folders: bool = True,
         largest_download_bytes: int | None = None,
         room: Room = NO_LIMIT,
@@ -310,9 +311,7 @@ class ModelRegistry:
     def _require_idle(self, spec: ModelSpec) -> None:
         reason = self.in_use().get(spec.id)
         if reason:
-            raise ModelInUseError(
-                "{model} cannot be changed now: {reason}.", model=spec.id, reason=reason.rstrip(".")
-            )
+            raise ModelInUseError("{model} cannot be changed now: {reason}.", model=spec.id, reason=reason)
 
     def _write_card(self, folder: Path, values: Mapping[str, Any]) -> None:
         try:

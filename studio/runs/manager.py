@@ -22,6 +22,7 @@ from filelock import Timeout
 from studio.errors import RunError, StudioError
 from studio.files import storage_errors, user_path, write_json, write_text
 from studio.memory.gpus import detected_gpus
+from studio.messages import Message
 from studio.options.arguments import config_to_dict
 from studio.options.sources import folder_and_splits, is_demo, sources_of
 from studio.options.training import FIELDS, TrainingConfig
@@ -332,14 +333,14 @@ class JobManager:
         wanted = containing.strip().casefold()
         return "\n".join([line for line in text.splitlines() if wanted in line.casefold()][-lines:])
 
-    def models_in_use(self) -> Mapping[str, str]:
+    def models_in_use(self) -> Mapping[str, Message]:
         """Base models and adapters of active runs, each with the reason why it cannot be changed now."""
-        used: dict[str, str] = {}
+        used: dict[str, Message] = {}
         for run in self._queue.open():
             if not self._is_active(run):
                 continue
             config, _ = read_run_config(run)
-            reason = f"run {run.run_id} trains on it"
+            reason = Message("run {run} trains on it", run=run.run_id)
             for model in filter(None, (config.base_model, config.adapter)):
                 used[model] = reason
                 try:

@@ -18,10 +18,12 @@ from studio.memory.gpus import detected_gpus, driver_version
 from studio.memory.plan import TrainingPlan
 from studio.memory.receipts import CPU, Receipt, keep_receipt
 from studio.memory.trace.store import library_versions
+from studio.messages import Message
 from studio.runs.process import end_tree, environment, own_group
 from studio.settings import Settings
 from studio.training.probe.question import ProbeQuestion
 from studio.training.probe.worker import ANSWER, QUESTION
+from studio.translation import message_from
 
 PATIENCE_SECONDS = 900.0
 _LOOK_SECONDS = 0.2
@@ -123,10 +125,10 @@ def _answer(folder: Path, exit_code: int) -> dict[str, Any]:
         raise RunError(
             "The measurement ended with exit code {code}: {reason}",
             code=exit_code,
-            reason=said[-1][:300] if said else "it said nothing.",
+            reason=said[-1][:300] if said else Message("it said nothing."),
         ) from None
     if "error" in answer:
-        raise RunError("This run cannot be measured: {reason}", reason=answer["error"])
+        raise RunError("This run cannot be measured: {reason}", reason=message_from(**answer["error"]))
     return dict(answer)
 
 

@@ -11,11 +11,13 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from studio.errors import StudioError
+from studio.errors import StudioError, in_brief
 from studio.files import is_listed, write_json
+from studio.messages import Message
 from studio.runs import process
 from studio.runs.status import JobState, is_killed, iso, queued_at, read_result, read_run_config
 from studio.settings import Settings
+from studio.training.outcome import error_to_plain
 from studio.training.retry import KILLED, Shortage, last_known, plan_retry
 from studio.training.run_dir import RunDir
 
@@ -109,10 +111,10 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def close_record(run: RunDir, state: JobState, error: str = "") -> None:
+def close_record(run: RunDir, state: JobState, error: Message | None = None) -> None:
     """Writes the result of a run whose worker did not, or will not, write one."""
-    ended = iso(time.time())
-    write_json(run.result, {"schema_version": 1, "state": state, "error": error, "ended": ended})
+    record = {"schema_version": 1, "state": state, **error_to_plain(error), "ended": iso(time.time())}
+    write_json(run.result, record)
 
 
 _LOOK_SECONDS = 0.5
@@ -214,7 +216,8 @@ class Starter:
                 try:
                     self._children[run.path] = process.spawn(run, self._settings)
                 except (OSError, StudioError) as error:
-                    close_record(run, JobState.FAILED, f"The worker could not be started: {error}")
+                    why = Message("The worker could not be started: {reason}", reason=in_brief(error))
+                    close_record(run, JobState.FAILED, why)
                 run.queue_entry.unlink(missing_ok=True)
         except Timeout:
             return  # another studio on this home is starting one

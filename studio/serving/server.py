@@ -13,6 +13,7 @@ from starlette.middleware import Middleware
 
 from studio.errors import ConfigError
 from studio.lazy_imports import peft_library
+from studio.messages import Message
 from studio.registry.spec import ModelSpec, require_whole
 from studio.services import Services
 from studio.serving.endpoint import Endpoint
@@ -118,10 +119,10 @@ def endpoint_app(services: Services, names: Names, uploads: Uploads, model: str,
     )
 
 
-def why_taken(host: str, port: int) -> str | None:
+def why_taken(host: str, port: int) -> Message | str | None:
     """Why nobody can listen there: another does, or the address is none of this machine; None if one can."""
     if not 0 < port <= _LAST_PORT:
-        return f"ports are 1 to {_LAST_PORT}"
+        return Message("ports are 1 to {last}", last=_LAST_PORT)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

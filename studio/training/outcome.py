@@ -45,13 +45,10 @@ class Outcome:
     def to_json(self, machine: dict[str, Any]) -> dict[str, Any]:
         """`result.json`; `machine` says what it ran on."""
         now = time.time()
-        error = self.error
         return {
             "schema_version": RESULT_VERSION,
             "state": self.state,
-            "error": str(error) if error else "",
-            "error_template": error.template if error else "",
-            "error_values": to_plain(error.values) if error else {},
+            **error_to_plain(self.error),
             "model_id": self.model_id,
             "step": self.step,
             "max_steps": self.max_steps,
@@ -64,6 +61,15 @@ class Outcome:
             "ended": _iso(now),
             **machine,
         }
+
+
+def error_to_plain(error: Message | None) -> dict[str, Any]:
+    """What `result.json` has of an error: its text, and what tells it in another language."""
+    return {
+        "error": str(error or ""),
+        "error_template": error.template if error else "",
+        "error_values": to_plain(error.values) if error else {},
+    }
 
 
 def no_better(metrics: Mapping[str, Any]) -> Message | None:

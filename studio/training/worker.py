@@ -24,7 +24,7 @@ from studio.errors import RunError, StudioError, in_brief
 from studio.files import read_json, write_json, write_text
 from studio.lazy_imports import collect_as_usual, collect_seldom, peft_library, transformers_library
 from studio.memory.oom_text import read_report
-from studio.messages import from_plain, to_plain
+from studio.messages import Message, from_plain, to_plain
 from studio.options.arguments import read_config
 from studio.process_exit import leave
 from studio.settings import Settings, local_rank
@@ -272,7 +272,7 @@ def _sentence(error: Exception) -> StudioError:
     return RunError(
         "The run failed with {kind}: {message}. Its log has the details.",
         kind=type(error).__name__,
-        message=in_brief(error) or "no message",
+        message=in_brief(error) or Message("no message"),
     )
 
 

@@ -13,6 +13,7 @@ from studio.errors import RunError, in_brief
 from studio.files import read_json, write_json
 from studio.memory.plan import TrainingPlan
 from studio.memory.trace.result import TRACE_VERSION, Trace
+from studio.messages import Message
 from studio.registry.spec import ModelDimensions
 from studio.room import SMALL, Room
 from studio.settings import PROJECT_ROOT, Settings
@@ -86,6 +87,6 @@ def _ask_worker(question: dict[str, Any], settings: Settings) -> dict[str, Any]:
     if not isinstance(row, dict) or "error" in row:
         raise RunError(
             "This training step cannot be traced ({reason}): change the plan, or take the estimate.",
-            reason=row["error"] if isinstance(row, dict) else "no answer",
+            reason=row["error"] if isinstance(row, dict) else Message("no answer"),
         )
     return row

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE, SOUND_FILES, read_audio
-from studio.errors import AudioError, ConfigError, StudioError
+from studio.errors import AudioError, ConfigError, StudioError, in_brief
 from studio.files import files_below, read_json, user_path
 from studio.messages import Message
 from studio.options.arguments import config_from_dict, config_to_dict
@@ -277,19 +277,21 @@ def _with_foreign_options(config: TrainingConfig, path: Path) -> tuple[TrainingC
     try:
         steps = read_json(path)
         if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
-            raise ValueError("it is no list of {type, params, prob}")
+            raise ConfigError("it is no list of objects with type, params and prob")
         options, rates, bands = _translated(steps, path.absolute().parent)
         if not (0 <= rates <= _MOST_SPEEDS and bands and all(rate >= _LOWEST_RATE for rate in bands)):
-            raise ValueError(
-                f"num_rates is 0 to {_MOST_SPEEDS}, each of new_sample_rates {_LOWEST_RATE} Hz or more"
+            raise ConfigError(
+                "num_rates is 0 to {most}, each of new_sample_rates {low} Hz or more",
+                most=_MOST_SPEEDS,
+                low=_LOWEST_RATE,
             )
         return config_from_dict({**config_to_dict(config), **options}), rates, bands
     except (OSError, ValueError, OverflowError, TypeError, StudioError) as error:
         raise ConfigError(
-            "augment_config_path {path} cannot be used: {reason}. It must be a JSON list of "
+            "augment_config_path {path} cannot be used ({reason}). It must be a JSON list of "
             '{{"type": "noise", "params": {{…}}, "prob": 0.5}}; types: noise, resample, speed, volume.',
             path=path,
-            reason=str(error).rstrip("."),
+            reason=in_brief(error),
         ) from error
 
 
@@ -301,13 +303,13 @@ def _translated(steps: list[dict[str, Any]], beside: Path) -> tuple[dict[str, An
         if kind in _WITHOUT_EFFECT:
             continue
         if kind not in ("speed", "volume", "resample", "noise"):
-            raise ValueError(f"there is no type {kind!r}")
+            raise ConfigError("there is no type {kind!r}", kind=kind)
         options[f"{kind}_prob"] = float(step.get("prob", 1.0))
         for name, value in parameters.items():
             if (kind, name) in _FOREIGN:
                 options[_FOREIGN[kind, name]] = value
             elif (kind, name) not in _OWN_PARAMETERS:
-                raise ValueError(f"{kind} has no parameter {name!r}")
+                raise ConfigError("{kind} has no parameter {name!r}", kind=kind, name=name)
         if kind == "speed":
             rates = int(parameters.get("num_rates") or 0)
         if kind == "resample":
@@ -316,7 +318,9 @@ def _translated(steps: list[dict[str, Any]], beside: Path) -> tuple[dict[str, An
         settings = Settings.from_env()
         folder = settings.working_dir.absolute() / user_path(noise_dir)
         if settings.on_spaces and not folder.resolve().is_relative_to(beside.resolve()):
-            raise ValueError(f"on a Space, noise_dir is in the folder of this file, and {noise_dir} is not")
+            raise ConfigError(
+                "on a Space, noise_dir is in the folder of this file, and {folder} is not", folder=noise_dir
+            )
         # As there: without recordings, noise is white.
         options["noise_dir"] = str(folder) if folder.is_dir() else ""
     return options, rates, bands

@@ -21,6 +21,7 @@ from studio.lazy_imports import transformers_library
 from studio.memory.gpus import present_architecture
 from studio.memory.measure import PeakMeter
 from studio.memory.overhead import on_card, step_figures
+from studio.messages import message_to_plain
 from studio.options.training import TrainingConfig
 from studio.process_exit import leave
 from studio.training.probe.question import STEPS, ProbeQuestion
@@ -41,7 +42,7 @@ def main(argv: list[str]) -> int:
 
 
 def answer(question: ProbeQuestion, folder: Path) -> dict[str, Any]:
-    """Predicted and measured bytes, or `error`."""
+    """Predicted and measured bytes, or `error`, as `message_to_plain` writes it."""
     import torch
 
     from studio.training.adapters import choose_precision
@@ -57,13 +58,13 @@ def answer(question: ProbeQuestion, folder: Path) -> dict[str, Any]:
             "is_out_of_memory": False,
         }
     except StudioError as error:
-        return {"error": str(error)}
+        return {"error": message_to_plain(error)}
     meter = PeakMeter()
     started = time.monotonic()
     try:
         tensors = _measure(question, folder, precision)
     except StudioError as error:
-        return {"error": str(error)}
+        return {"error": message_to_plain(error)}
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise

@@ -13,6 +13,7 @@ import soundfile
 from studio.dataset.manifest import Manifest, TextSegment, read_manifest
 from studio.errors import HubUnreachableError, ManifestError
 from studio.settings import DEMO_SPEECH
+from studio.translation import said
 
 from .conftest import sweep
 
@@ -126,6 +127,12 @@ def test_times_are_places_in_a_meeting_where_the_file_is_the_clip_already(write:
         (None, None, 3.0),
         (0.0, 3.0, 3.0),
     ]
+
+
+def test_what_stands_behind_an_array_is_said_in_the_visitors_language(write: Write) -> None:
+    with pytest.raises(ManifestError) as refused:
+        read_manifest(write("list", '[{"audio": "a.wav", "text": "x"}]\n[]'))
+    assert "第 1 行：数组之后还有多余的内容" in said(refused.value, "zh-CN")
 
 
 def test_a_missing_duration_is_measured(write: Write) -> None:

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from studio.registry.catalog import find_released
 from studio.registry.parameters import count_parameters
 from studio.registry.spec import ModelDimensions
 from studio.settings import Settings
+from studio.translation import said
 from studio.units import MIB
 from tests.forking import Popen
 from tests.unit.memory.real_step import measured_peak_bytes, traced_peak_bytes
@@ -98,6 +101,14 @@ def test_a_step_that_cannot_be_run_is_an_error_with_its_reason(settings: Setting
     with pytest.raises(RunError, match=r"cannot be traced .*divisible by num_heads"):
         traced(TrainingPlan(), odd_heads, dataclasses.replace(settings, popen=popen))
     assert not (settings.cache / "traces").exists()
+
+
+def test_a_tracer_that_answers_nothing_is_said_in_the_visitors_language(settings: Settings) -> None:
+    words = [sys.executable, "-c", "print([])"]
+    silent = dataclasses.replace(settings, popen=lambda _words, **how: subprocess.Popen(words, **how))
+    with pytest.raises(RunError) as caught:
+        traced(TrainingPlan(), DEMO_LIKE, silent)
+    assert "没有响应" in said(caught.value, "zh-CN")
 
 
 def test_a_sum_in_place_needs_no_second_block() -> None:

@@ -19,12 +19,14 @@ from studio.errors import (
     ModelInUseError,
     ModelNotFoundError,
 )
+from studio.messages import Message
 from studio.publishing.formats import exports_of
 from studio.registry.catalog import RELEASED
 from studio.registry.spec import CARD_FILE, ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.registry.validate import check_adapter
 from studio.settings import DEMO_MODEL
+from studio.translation import said
 from tests.unit.registry.conftest import SMALL, make_adapter, make_whisper, write_json
 
 WIDE = ModelDimensions(24, 2, 1, 2, 2, 48, 48, 60, max_source_positions=30, max_target_positions=20)
@@ -479,12 +481,13 @@ def test_models_of_others_are_neither_renamed_nor_deleted(registry: ModelRegistr
 
 
 def test_a_model_in_use_stays_with_the_reason(tmp_path: Path) -> None:
-    used = {"tuned": "a run is training on it"}
+    used = {"tuned": Message("run {run} trains on it", run="mine")}
     registry = ModelRegistry(tmp_path / "models", demo=None, hf_cache=None, in_use=lambda: used)
     make_whisper(registry.models / "base-one")
     make_adapter(registry.models / "tuned", "base-one")
-    with pytest.raises(ModelInUseError, match="tuned cannot be changed now: a run is training on it"):
+    with pytest.raises(ModelInUseError, match="tuned cannot be changed now: run mine trains on it") as caught:
         registry.remove("tuned")
+    assert said(caught.value, "zh-CN") == "现在不能更改 tuned：训练 mine 正在使用它。"
     with pytest.raises(ModelInUseError, match="tuned"):
         registry.rename("base-one", "base-two")
     used.clear()

@@ -19,6 +19,7 @@ from filelock import FileLock
 
 from studio.errors import ConfigError, ModelNotFoundError, RunError
 from studio.files import append_json_line, read_json, write_json
+from studio.messages import Message
 from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
 from studio.runs import process
@@ -27,6 +28,7 @@ from studio.runs.starter import RunQueue
 from studio.settings import Settings
 from studio.training.events import EventLog
 from studio.training.run_dir import RunDir
+from studio.translation import said
 from tests.studio_process import ROOT
 
 
@@ -392,7 +394,7 @@ def test_the_base_of_an_active_run_is_in_use(
     jobs: JobManager, settings: Settings, config: TrainingConfig
 ) -> None:
     run_id = jobs.submit(config)
-    assert jobs.models_in_use() == {config.base_model: f"run {run_id} trains on it"}
+    assert jobs.models_in_use() == {config.base_model: Message("run {run} trains on it", run=run_id)}
     finish(run_of(settings, run_id), "finished")
     assert jobs.models_in_use() == {}
 
@@ -507,6 +509,20 @@ def test_a_run_that_ended_and_goes_on_is_seen_at_once(jobs: JobManager, settings
     run.result.unlink()
     queue.enter(run)
     assert queue.waiting() == [run] == queue.open()
+
+
+def test_why_a_worker_could_not_be_started_is_kept_for_any_language(
+    settings: Settings, config: TrainingConfig
+) -> None:
+    def full(*_: Any, **__: Any) -> subprocess.Popen[bytes]:
+        raise OSError("no room")
+
+    manager = new_manager(replace(settings, popen=full))
+    run_id = manager.submit(config)
+    manager._starter._start_next()
+    assert read_json(run_of(settings, run_id).result)["error"] == "The worker could not be started: no room"
+    error = manager.status(run_id).error
+    assert error is not None and said(error, "zh-CN") == "无法启动训练进程：no room"
 
 
 def test_a_link_to_itself_hides_no_run(jobs: JobManager, settings: Settings, config: TrainingConfig) -> None:

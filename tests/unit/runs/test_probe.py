@@ -1,5 +1,6 @@
 """Two real steps in a process of their own, on whatever this machine has."""
 
+import subprocess
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from studio.errors import ConfigError, RunError
+from studio.files import write_json
 from studio.memory.receipts import read_receipts
 from studio.options.training import TrainingConfig
 from studio.registry.catalog import find_released
@@ -16,6 +18,8 @@ from studio.runs.probe import Prober
 from studio.settings import Settings
 from studio.training.probe.blank import fill_weights, write_blank_model
 from studio.training.probe.question import ProbeQuestion
+from studio.training.probe.worker import ANSWER, answer
+from studio.translation import said
 from tests.forking import Popen
 from tests.studio_process import words_of
 from tests.unit.whisper_on_meta import DEMO_LIKE
@@ -80,6 +84,21 @@ def test_what_takes_too_long_is_ended(settings: Settings) -> None:
     with pytest.raises(RunError, match="took longer than 0 seconds"):
         Prober(settings).measure(QUESTION, patience_seconds=0.1)
     assert not children_in(settings.cache)
+
+
+def test_why_a_run_cannot_be_measured_is_said_in_the_visitors_language(
+    settings: Settings, tmp_path: Path
+) -> None:
+    config = TrainingConfig(attn_implementation="flash_attention_2")
+    write_json(tmp_path / ANSWER, answer(replace(QUESTION, config=config), tmp_path))
+    for words, reason in (
+        (["cp", str(tmp_path / ANSWER), "."], "Flash attention 需要半精度"),
+        (["false"], "它没有任何输出"),
+    ):
+        worker = replace(settings, popen=lambda _, words=words, **how: subprocess.Popen(words, **how))
+        with pytest.raises(RunError) as caught:
+            Prober(worker).measure(QUESTION)
+        assert reason in said(caught.value, "zh-CN")
 
 
 def test_nothing_is_measured_beside_a_run(settings: Settings) -> None:

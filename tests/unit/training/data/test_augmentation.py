@@ -18,6 +18,7 @@ from studio.options.training import TrainingConfig
 from studio.training.data.augmentation import Augmentation, at_speed, band_limited, in_room, with_noise
 from studio.training.data.clips import Clip, with_draw
 from studio.training.data.collator import ClipDataset, FeatureSource
+from studio.translation import said
 from tests.micro import make_tones
 from tests.unit.training.attempts import Runs, assert_same_weights, losses
 
@@ -152,13 +153,24 @@ def test_a_folder_of_noise_counts_from_where_the_run_was_asked_for(
 
 
 @pytest.mark.parametrize(
-    "text", ["{}", "[1]", '[{"type": "reverse"}]', "nonsense", '[{"type": "speed", "params": {"x": 1}}]']
+    ("text", "reason"),
+    [
+        ("{}", "它不是由含 type、params 和 prob 的对象组成的列表"),
+        ("[1]", "它不是由含 type、params 和 prob 的对象组成的列表"),
+        ('[{"type": "reverse"}]', "没有 'reverse' 这种类型"),
+        ("nonsense", "Expecting value"),
+        ("[" * 40_000, "嵌套太深"),
+        ('[{"type": "speed", "params": {"x": 1}}]', "speed 没有 'x' 这个参数"),
+        ('[{"type": "speed", "params": {"num_rates": 1e9}}]', "num_rates 为 0 到"),
+        ('[{"type": "speed", "prob": 2}]', "speed_prob 必须"),
+    ],
 )
-def test_a_file_that_cannot_be_used_is_refused_in_a_sentence(text: str, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_used_is_refused_in_a_sentence(text: str, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "augmentation.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"augment_config_path .* cannot be used"):
+    with pytest.raises(ConfigError, match=r"augment_config_path .* cannot be used") as refused:
         Augmentation.of(TrainingConfig(augment_config_path=str(path)))
+    assert reason in said(refused.value, "zh-CN")
 
 
 def test_a_folder_without_noise_is_refused(tmp_path: Path) -> None:
