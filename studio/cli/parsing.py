@@ -196,7 +196,7 @@ def run_options(arguments: Sequence[str]) -> TrainingConfig:
     """
     config, notes = parse_training_arguments(arguments)
     for note in notes:
-        say(note)
+        say(str(note))
     return config
 
 

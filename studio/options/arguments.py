@@ -15,6 +15,7 @@ from typing import Any
 
 from studio.errors import ConfigError, in_brief
 from studio.files import parse_yaml
+from studio.messages import Message
 from studio.methods import METHODS
 from studio.options import dialects
 from studio.options.choices import ALL_LINEAR
@@ -47,8 +48,8 @@ def training_flags() -> tuple[str, ...]:
     return (*_FIELDS, *_ALIASES, *sorted(dialects.known_names()), "config")
 
 
-def parse_training_arguments(argv: Sequence[str]) -> tuple[TrainingConfig, list[str]]:
-    """A configuration from command line arguments, and the sentences to print about them.
+def parse_training_arguments(argv: Sequence[str]) -> tuple[TrainingConfig, list[Message]]:
+    """A configuration from command line arguments, and the sentences to say about them.
 
     `--config FILE` (YAML or JSON) is the base that the other flags override. A file as the first word
     is that, too, as for `HfArgumentParser`.
@@ -70,7 +71,7 @@ def options_given(argv: Sequence[str]) -> set[str]:
     return set(_given_values(argv)[0])
 
 
-def _given_values(argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+def _given_values(argv: Sequence[str]) -> tuple[dict[str, Any], list[Message]]:
     given = _tokens(argv)
     if "config" not in given:
         return _config_values(given)
@@ -85,7 +86,17 @@ def config_from_dict(values: Mapping[str, Any]) -> TrainingConfig:
     Raises:
         ConfigError: an unknown name or a value that cannot be used.
     """
-    return TrainingConfig(**_config_values(values)[0])
+    return config_and_notes(values)[0]
+
+
+def config_and_notes(values: Mapping[str, Any]) -> tuple[TrainingConfig, list[Message]]:
+    """The same, and the sentences to say about what is read otherwise than it was written.
+
+    Raises:
+        ConfigError: as `config_from_dict`.
+    """
+    meant, notes = _config_values(values)
+    return TrainingConfig(**meant), notes
 
 
 def config_to_dict(config: TrainingConfig) -> dict[str, Any]:
@@ -248,7 +259,7 @@ def _is_switch(name: str) -> bool:
 
 def _config_values(
     given: Mapping[str, Any], others: Mapping[str, Any] = MappingProxyType({})
-) -> tuple[dict[str, Any], list[str]]:
+) -> tuple[dict[str, Any], list[Message]]:
     """Checked field values from names of any dialect, and notes; a field's own name wins over a switch.
 
     `others` are the values of fields that hold where none is given here.
@@ -267,7 +278,7 @@ def _config_values(
     elif version == 3 and not (given.get("adapter") or given.get("distill")):
         values["adapter_strength"] = _STRENGTH_BEFORE_IT_WAS_CHOSEN
     foreign: dict[str, Any] = {}
-    notes: list[str] = []
+    notes: list[Message] = []
     for spelling, value in given.items():
         if spelling == "schema_version":
             continue
@@ -291,7 +302,14 @@ def _config_values(
     meant = {name: convert(name, value) for name, value in translated.items()}
     for name in meant.keys() & values.keys():
         if meant[name] not in (values[name], dialects.SWITCHED_OFF.get(name)):
-            notes.append(f"{name} is {values[name]}, as given by its own name, not {meant[name]}.")
+            notes.append(
+                Message(
+                    "{name} is {value}, as given by its own name, not {other}.",
+                    name=name,
+                    value=values[name],
+                    other=meant[name],
+                )
+            )
     merged = {**meant, **values}
     said = {name: value for name, value in meant.items() if value != dialects.SWITCHED_OFF.get(name)}
     notes += more + dialects.unmade(foreign, {**others, **said, **values})
@@ -322,15 +340,15 @@ def _text_of(path: Path) -> str:
     """The text of a file of settings; a pipe, which would be waited for, or a long file is refused."""
     try:
         if path.exists() and not path.is_file():
-            raise OSError(0, "not a file")
+            raise OSError(0, Message("not a file"))
         with path.open(encoding="utf-8-sig") as file:
             text = file.read(_MOST_CHARACTERS + 1)
         if len(text) > _MOST_CHARACTERS:
-            raise OSError(0, f"more than {_MOST_CHARACTERS} characters")
+            raise OSError(0, Message("more than {most} characters", most=_MOST_CHARACTERS))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
             "The configuration {path} cannot be read ({reason}): give a YAML or JSON file.",
             path=path,
-            reason=getattr(error, "strerror", None) or "not UTF-8 text",
+            reason=getattr(error, "strerror", None) or Message("not UTF-8 text"),
         ) from error
     return text

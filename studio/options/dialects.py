@@ -9,6 +9,7 @@ from typing import Any
 
 from studio.errors import ConfigError
 from studio.files import parse_json, user_path
+from studio.messages import Message
 from studio.methods import METHODS
 from studio.options.foreign import Foreign
 from studio.options.script_flags import SCRIPTS
@@ -85,7 +86,7 @@ def known_names() -> set[str]:
 
 def translate(
     foreign: Mapping[str, Any], own: Mapping[str, Any], others: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
+) -> tuple[dict[str, Any], list[Message]]:
     """Values of `TrainingConfig` fields for foreign flags, and the sentences about what is read otherwise.
 
     `foreign` maps flag → value; switches already have a bool. `own` has the fields given by their own names,
@@ -103,19 +104,26 @@ def translate(
     if (ratio := given.get("warmup_ratio")) and not float(own.get("warmup_steps", 0)):
         values["warmup_steps"] = ratio
     elif ratio:
-        notes.append("--warmup_ratio has no effect here: warmup_steps is given, too.")
+        notes.append(_no_effect("warmup_ratio", Message("warmup_steps is given, too")))
     for name, done in _COMPILING.items():
         if given.get(name):
             values["torch_compile"] = True
             if given[name] != done:
-                notes.append(f"--{name} {given[name]} is not done here: the model is compiled with {done}.")
+                notes.append(
+                    Message(
+                        "--{name} {value} is not done here: the model is compiled with {done}.",
+                        name=name,
+                        value=given[name],
+                        done=done,
+                    )
+                )
     for name in _OF_THE_MODEL:
         if given.get(name) and given[name] != {**others, **own}.get("base_model"):
             raise ConfigError(
                 "--{name} {value} is not done here, and without it the run would be another: {advice}.",
                 name=name,
                 value=given[name],
-                advice="a model's own configuration and tokenizer are used, those of base_model",
+                advice=Message("a model's own configuration and tokenizer are used, those of base_model"),
             )
     values |= _dataset(given, own, others, notes)
     if given.get("do_eval") is False:
@@ -124,31 +132,44 @@ def translate(
     return values, notes
 
 
-def taken_for(name: str, given: Any, taken: Any) -> list[str]:
+def taken_for(name: str, given: Any, taken: Any) -> list[Message]:
     """The remark on a value of an option that is read as another one."""
-    reasons = {
-        "optim": "its states stay on the GPU" if str(given) in UNPAGED else "",
-        "metric_for_best_model": "the best checkpoint is the one whose texts have the fewest errors"
-        if given in LOSSES
-        else "",
-        "report_to": "those are installed here" if "all" in str(given) else "",
-    }
-    return [f"--{name} {given} is taken for {taken}: {reasons[name]}."] if reasons.get(name) else []
+    if name == "optim" and str(given) in UNPAGED:
+        reason = Message("its states stay on the GPU")
+    elif name == "metric_for_best_model" and given in LOSSES:
+        reason = Message("the best checkpoint is the one whose texts have the fewest errors")
+    elif name == "report_to" and "all" in str(given):
+        reason = Message("those are installed here")
+    else:
+        return []
+    return [
+        Message(
+            "--{name} {value} is taken for {taken}: {reason}.",
+            name=name,
+            value=given,
+            taken=taken,
+            reason=reason,
+        )
+    ]
 
 
-def unmade(foreign: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
+def unmade(foreign: Mapping[str, Any], values: Mapping[str, Any]) -> list[Message]:
     """Remarks on what the scripts that train all weights do, and a run with these values does not."""
     if not _TRAINS_ALL & foreign.keys() or "base_model" not in values:
         return []
     notes = []
     if not any(name.startswith(_SAYS_WHICH) for name in values):
-        notes.append("This makes a LoRA, a small adapter: add --method full to train all weights.")
+        notes.append(Message("This makes a LoRA, a small adapter: add --method full to train all weights."))
     if foreign.get("dataset_name") and not {"normalizer", "do_lower_case"} & {*values, *foreign}:
-        notes.append("Texts are learned as they are written: --do_lower_case makes them lower case.")
+        notes.append(Message("Texts are learned as they are written: --do_lower_case makes them lower case."))
     return notes
 
 
-def _unused(given: Mapping[str, Any]) -> list[str]:
+def _no_effect(name: str, reason: Message) -> Message:
+    return Message("--{name} has no effect here: {reason}.", name=name, reason=reason)
+
+
+def _unused(given: Mapping[str, Any]) -> list[Message]:
     """A sentence for each flag that changes nothing."""
     notes = []
     for name, value in given.items():
@@ -160,9 +181,9 @@ def _unused(given: Mapping[str, Any]) -> list[str]:
                 "--{name} {value} is not done here, and without it the run would be another: {advice}.",
                 name=name,
                 value=value,
-                advice=flag.reason,
+                advice=Message(flag.reason),
             )
-        notes.append(f"--{name} has no effect here: {flag.reason}.")
+        notes.append(_no_effect(name, Message(flag.reason)))
     return notes
 
 
@@ -183,7 +204,7 @@ def _switched(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _dataset(
-    given: Mapping[str, Any], own: Mapping[str, Any], others: Mapping[str, Any], notes: list[str]
+    given: Mapping[str, Any], own: Mapping[str, Any], others: Mapping[str, Any], notes: list[Message]
 ) -> dict[str, Any]:
     """`dataset_name` (else `train_data`) with its configuration and splits, as `owner/name:config:split`."""
     named = given.get("dataset_name")
@@ -199,14 +220,14 @@ def _dataset(
     if named and "train_data" in own:
         raise _contrary("dataset_name", "train_data", own["train_data"])
     if not named and not has_splits(source):
-        reason = "train_data is no single folder or dataset of the hub, and is read whole"
-        notes += [f"--{name} has no effect here: {reason}." for name in parts]
+        reason = Message("train_data is no single folder or dataset of the hub, and is read whole")
+        notes += [_no_effect(name, reason) for name in parts]
         return {}
     return _divided(source, parts, own, notes, is_evaluated=bool(named and given.get("do_eval")))
 
 
 def _divided(
-    source: str, parts: Mapping[str, str], own: Mapping[str, Any], notes: list[str], *, is_evaluated: bool
+    source: str, parts: Mapping[str, str], own: Mapping[str, Any], notes: list[Message], *, is_evaluated: bool
 ) -> dict[str, Any]:
     """What is trained on and what evaluates, of a folder or a dataset of the hub."""
     is_here = is_own_folder(source)
@@ -221,7 +242,8 @@ def _divided(
     data = {"train_data": _part(name, config, "" if split == "train" else split)}
     test_split = parts.get("eval_split_name", "")
     if "test_data" in own:
-        notes += ["--eval_split_name has no effect here: test_data is given, too."] if test_split else []
+        reason = Message("test_data is given, too")
+        notes += [_no_effect("eval_split_name", reason)] if test_split else []
     elif test_split or is_evaluated:
         test_split = test_split or "test"
         # A folder without splits would be read whole for either: there, the name has to be found.
@@ -260,11 +282,12 @@ def _contrary(flag: str, field: str, other: Any) -> ConfigError:
     )
 
 
-def _saving(strategy: Any, notes: list[str]) -> dict[str, Any]:
+def _saving(strategy: Any, notes: list[Message]) -> dict[str, Any]:
     if strategy in ("epoch", "best"):
         return {"save_steps": 0}
     if strategy in ("no", False):
-        notes.append("--save_strategy no has no effect here: checkpoints are what a run is resumed from.")
+        reason = Message("checkpoints are what a run is resumed from")
+        notes.append(_no_effect("save_strategy no", reason))
     elif strategy not in (None, "steps"):
         raise ConfigError(
             "save_strategy must be one of epoch, steps, best, no, got {value!r}.", value=strategy

@@ -12,7 +12,7 @@ class Foreign:
     """Made by `switch`, `value` and `refused`."""
 
     reason: str
-    """Why it does nothing, or what to do instead: the end of a sentence."""
+    """Why it does nothing, or what to do instead: the end of a sentence, as a template of a `Message`."""
     usual: frozenset[str]
     """Values, in lower case, of which nothing is said: its own program's default, and what is so anyway."""
     is_switch: bool = False

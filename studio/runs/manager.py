@@ -10,7 +10,7 @@ import re
 import secrets
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -45,6 +45,7 @@ from studio.runs.status import (
 from studio.runs.view import view
 from studio.settings import Settings
 from studio.training.base_choice import check_window
+from studio.training.events import EventLog
 from studio.training.finished_model import check_output_dir
 from studio.training.launch import check_processes
 from studio.training.preflight import check_logger
@@ -104,8 +105,9 @@ class JobManager:
 
     # ------------------------------------------------------------------ what the user does
 
-    def submit(self, config: TrainingConfig) -> str:
-        """Queues a run and gives its id. Relative paths are taken from the working directory, now.
+    def submit(self, config: TrainingConfig, notes: Iterable[Message] = ()) -> str:
+        """Queues a run, which has `notes` among its warnings, and gives its id. Relative paths are taken from
+        the working directory, now.
 
         Raises:
             RunError: if training is switched off here, or of a visitor too many runs wait.
@@ -128,6 +130,8 @@ class JobManager:
         try:
             write_json(run.record, {"schema_version": 1, **asked})
             write_json(run.config, config_to_dict(config))
+            for each in notes:
+                EventLog(run.events).warn(each)
             self._queue.enter(run)
         except Exception:
             shutil.rmtree(run.path, ignore_errors=True)

@@ -210,11 +210,12 @@ def test_a_run_started_through_the_api_makes_a_model_that_transcribes(
     client: Client, demo_speech: Path
 ) -> None:
     config = {"base_model": "demo", "max_steps": 3, "eval_strategy": "no", "max_eval_samples": 2}
-    config |= {"run_name": "through-the-api", "replay_share": 0.0}
+    config |= {"run_name": "through-the-api", "replay_share": 0.0, "data_seed": 1}
     run_id = client.predict(config=config, api_name="/start_run")
     while (status := client.predict(run_id=run_id, api_name="/run_status"))["state"] != "finished":
         assert status["state"] not in ("failed", "interrupted", "stopped"), status["error"]
         time.sleep(0.2)
+    assert "--data_seed has no effect here: seed decides the order, too." in status["warnings"]
     rows = {row["id"]: row for row in client.predict(api_name="/models")["models"]}
     assert rows[status["model_id"]]["base_model"] == "demo"
     clip = demo_speech / "samples" / "kitchen-light.flac"

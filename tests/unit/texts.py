@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from studio import errors
+from studio.options.dialects import UNUSED
 from studio.options.training import FIELDS, GROUPS
 from studio.publishing.formats import FORMS
 from studio.registry.catalog import RELEASED
@@ -27,8 +28,9 @@ def page_texts() -> set[str]:
 
 
 def option_texts() -> set[str]:
-    """What the form shows of a run's options."""
+    """What the form shows of a run's options, and what is said of flags that are none."""
     named = {f.metadata[text] for f in FIELDS.values() for text in ("label", "help", "automatic")} - {""}
+    named |= {flag.reason for flag in UNUSED.values()}
     return named | set(GROUPS.values()) | {words for f in FIELDS.values() for words in _labels(f.metadata)}
 
 

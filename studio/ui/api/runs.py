@@ -5,7 +5,7 @@ from typing import Any
 from studio.actions.check_data import CheckQuestion, check
 from studio.errors import ConfigError
 from studio.evaluation.compare import evaluate
-from studio.options.arguments import config_from_dict
+from studio.options.arguments import config_and_notes
 from studio.publishing.export import ExportRequest
 from studio.publishing.formats import USUAL_FORMAT
 from studio.runs.confinement import most_rows, require_own_data
@@ -38,9 +38,12 @@ class RunEndpoints:
         return {"schema_version": SCHEMA_VERSION, **model_row(made)}
 
     def start_run(self, config: dict[str, Any]) -> str:
-        """Queues a training run; `config` holds options of `python -m studio train`. Returns the run's id."""
+        """Queues a training run; `config` holds options of `python -m studio train`. Returns the run's id.
+
+        What of them is read otherwise than it was written is among the `warnings` of `run_status`.
+        """
         require_training(self._services.settings)
-        return self._services.jobs.submit(config_from_dict(config))
+        return self._services.jobs.submit(*config_and_notes(config))
 
     def runs(self, limit: int = MOST_LISTED) -> dict[str, Any]:
         """The newest `limit` runs and all at work, newest first, without their curves; `count` is of all."""

@@ -21,7 +21,7 @@ from studio.reports.markup import Html
 from studio.reports.pieces import note
 from studio.serving.refusals import BUG
 from studio.settings import Settings
-from studio.translation import said, tr
+from studio.translation import paragraph, said, tr
 from studio.ui.shared.access import without_places
 from studio.ui.shared.i18n import label_of, request_locale
 
@@ -104,6 +104,11 @@ def refusal(error: StudioError, fields: Fields, locale: str) -> Html:
         return note(_public(error, locale), "bad")
     named = Message(error.template, **{**error.values, "name": field.title})
     return note(_public(named, locale), "bad", field.elem_id)
+
+
+def remarks(notes: Sequence[Message], locale: str) -> Html:
+    """Sentences about what was taken otherwise than it was given; nothing, if there are none."""
+    return note(paragraph([_public(each, locale) for each in notes], locale)) if notes else Html()
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -11,7 +10,7 @@ from gradio.blocks import Block
 from studio.actions.presets import MACHINE, PRESETS, preset_config
 from studio.dataset.manifest import read_manifest
 from studio.errors import StudioError
-from studio.options.arguments import command_line, read_config
+from studio.options.arguments import command_line, parse_training_arguments
 from studio.registry.spec import ModelKind
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.reports.data_views import manifest_preview
@@ -22,7 +21,7 @@ from studio.runs.disk import free_bytes
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.launch import launch_command
-from studio.ui.shared.errors import Fields, fields_of, refusal, told_in
+from studio.ui.shared.errors import Fields, fields_of, refusal, remarks, told_in
 from studio.ui.shared.following import QUIET, changes_of, copyable, follow_form
 from studio.ui.shared.forms import (
     LABELS,
@@ -88,7 +87,7 @@ class FormFiles:
     yaml: gr.HTML
     upload: gr.UploadButton
     refused: gr.HTML
-    """Why the file cannot fill it."""
+    """Why the file cannot fill it, or what of it is read otherwise than it was written."""
 
 
 def build_train_form(settings: Settings, tab: gr.Tab, *, is_off: bool, owned: list[Block]) -> TrainForm:
@@ -174,16 +173,16 @@ def wire_train_form(
     form, settings, registry = made.fields, services.settings, services.registry
 
     def load(path: str, request: gr.Request) -> list[Any]:
-        """The form as the file has it."""
-        del request
-        return form_updates(read_config(Path(path)), form)
+        """The form as the file has it, and what of the file is read otherwise."""
+        config, notes = parse_training_arguments(["--config", path])
+        return [*form_updates(config, form), remarks(notes, request_locale(request))]
 
     tab.select(_refresher(registry), None, [form["base_model"], form["language"]], **QUIET)
     described = [files.command, files.launch, files.yaml, disk, made.start.refused]
     told = follow_form(form, _describer(settings, fields_of(form)), described, tab.select, **QUIET)
     # Clips are counted and earlier runs looked at: the command does not wait for that.
     told.then(planner(services), inputs_kwargs=form, outputs=plan, trigger_mode="always_last", **QUIET)
-    loaded = told_in(files.refused, load, list(form.values()))
+    loaded = told_in(files.refused, load, [*form.values(), files.refused])
     files.upload.upload(**loaded, inputs=files.upload, **QUIET)
     _wire_preset(registry, made)
 

@@ -13,6 +13,7 @@ import pytest
 from studio.errors import ConfigError
 from studio.options.arguments import (
     command_line,
+    config_and_notes,
     config_from_dict,
     config_to_dict,
     help_text,
@@ -23,6 +24,7 @@ from studio.options.arguments import (
 )
 from studio.options.choices import ALL_LINEAR
 from studio.options.training import TrainingConfig
+from studio.translation import said
 
 WHISPER_FINETUNE = """
     --train_data=dataset/train.json --test_data=dataset/test.json --base_model=openai/whisper-tiny
@@ -84,7 +86,7 @@ def test_seq2seq_training_arguments_are_taken() -> None:
     assert (config.max_steps, config.eval_strategy, config.precision) == (5000, "steps", "bf16")
     assert (config.generation_max_length, config.dataloader_num_workers) == (225, 2)
     assert config.gradient_checkpointing and config.report_to == "none"
-    assert [note.split()[0] for note in notes] == ["--predict_with_generate", "This"]
+    assert [str(note).split()[0] for note in notes] == ["--predict_with_generate", "This"]
 
 
 @pytest.mark.parametrize(
@@ -219,7 +221,7 @@ def test_flags_override_the_configuration_file(tmp_path: Path) -> None:
     assert config.language == "no", "a plain `no` in YAML is Norwegian here, not False"
     chosen = (config.short_audio, config.report_to, config.eval_strategy)
     assert chosen == ("on", "none", "no"), "a plain `on` and `off` in YAML are words here"
-    assert len(notes) == 1 and "--push_to_hub" in notes[0]
+    assert len(notes) == 1 and "--push_to_hub" in str(notes[0])
 
 
 def test_a_broken_configuration_file_is_named(tmp_path: Path) -> None:
@@ -264,6 +266,33 @@ def test_what_is_no_plain_file_of_settings_is_refused_at_once(tmp_path: Path) ->
     for file, sentence in ((deep, "not valid YAML or JSON"), (pipe, "not a file"), (tmp_path, "not a file")):
         with pytest.raises(ConfigError, match=sentence):
             read_config(file)
+
+
+def test_why_a_file_of_settings_is_refused_is_said_in_the_visitors_language(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    for text, reason in (
+        ("a: &a [x]", "不接受别名（*name）：请写出值本身"),
+        ("a: 1" + ":59" * 400, "有一个词超过 1000 个字符"),
+        ("x" * 60_000, "超过 50000 个字符"),
+    ):
+        file.write_text(text + "\nb: *a\n" * ("&a" in text), encoding="utf-8")
+        with pytest.raises(ConfigError) as caught:
+            read_config(file)
+        assert reason in said(caught.value, "zh-CN")
+
+
+def test_what_is_read_otherwise_than_it_was_written_is_said_in_the_visitors_language() -> None:
+    given = {"save_strategy": "no", "data_seed": 1, "optim": "paged_adamw_8bit"}
+    config, notes = config_and_notes(given)
+    assert config == config_from_dict(given) and config.optim == "adamw_bnb_8bit"
+    assert {said(note, "zh-TW") for note in notes} == {
+        "--save_strategy no 在這裡不起作用：繼續訓練要靠檢查點。",
+        "--data_seed 在這裡不起作用：seed 也決定順序。",
+        "--optim paged_adamw_8bit 視為 adamw_bnb_8bit：它的狀態留在 GPU 上。",
+    }
+    with pytest.raises(ConfigError) as refused:
+        config_from_dict({"optim_args": "a=1"})
+    assert "请分别给出 adam_beta1" in said(refused.value, "zh-CN")
 
 
 def _random_config(rng: random.Random) -> TrainingConfig:

@@ -42,7 +42,8 @@ COMMON_VOICE = "mozilla-foundation/common_voice_11_0"
 
 
 def parsed(words: str) -> tuple[Any, list[str]]:
-    return parse_training_arguments(shlex.split(words))
+    config, notes = parse_training_arguments(shlex.split(words))
+    return config, [str(note) for note in notes]
 
 
 def test_the_example_of_transformers_runs_unchanged() -> None:

@@ -1,6 +1,7 @@
 """Every argument of `Seq2SeqTrainingArguments`: taken with its meaning, or answered with one sentence."""
 
 import dataclasses
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from transformers import Seq2SeqTrainingArguments, TrainerState
 
 from studio.errors import ConfigError
 from studio.options.arguments import options_given, parse_training_arguments, read_config
+from studio.options.training import TrainingConfig
 from studio.training.adapters import Precision
 from studio.training.schedule import Schedule
 from studio.training.trainer_arguments import training_arguments
@@ -156,6 +158,11 @@ ALWAYS = {
 """Switches that change nothing either way: both are answered."""
 
 
+def parsed(words: Sequence[str]) -> tuple[TrainingConfig, list[str]]:
+    config, notes = parse_training_arguments(words)
+    return config, [str(note) for note in notes]
+
+
 def test_every_argument_is_in_one_of_the_tables() -> None:
     named = [*TAKEN, *SAID, *REFUSED]
     assert len(named) == len(set(named)) and set(named) == set(FIELDS)
@@ -164,7 +171,7 @@ def test_every_argument_is_in_one_of_the_tables() -> None:
 @pytest.mark.parametrize("name", TAKEN)
 def test_an_argument_with_a_meaning_is_taken_without_a_word(name: str) -> None:
     value, expected = TAKEN[name]
-    config, notes = parse_training_arguments([f"--{name}", value])
+    config, notes = parsed([f"--{name}", value])
     assert {field: getattr(config, field) for field in expected} == expected
     assert notes == []
 
@@ -173,7 +180,7 @@ def test_an_argument_with_a_meaning_is_taken_without_a_word(name: str) -> None:
 @pytest.mark.parametrize("spelling", ["--{}={}", "--{} {}"])
 def test_an_argument_that_changes_nothing_gets_one_sentence(name: str, spelling: str) -> None:
     value, said = SAID[name]
-    _config, (note,) = parse_training_arguments(spelling.format(name, value).split(" ", 1))
+    _config, (note,) = parsed(spelling.format(name, value).split(" ", 1))
     assert note.startswith(f"--{name} has no effect here: ") and note.endswith(".")
     assert said in note and "secret" not in note
 
@@ -184,14 +191,14 @@ def test_an_argument_without_which_the_run_would_be_another_is_refused(name: str
     with pytest.raises(
         ConfigError, match="is not done here, and without it the run would be another"
     ) as caught:
-        parse_training_arguments([f"--{name}", *value.split()])
+        parsed([f"--{name}", *value.split()])
     assert said in str(caught.value)
 
 
 @pytest.mark.parametrize("name", sorted(ALWAYS))
 @pytest.mark.parametrize("value", ["True", "False"])
 def test_a_switch_that_changes_nothing_either_way_is_answered_either_way(name: str, value: str) -> None:
-    _config, (note,) = parse_training_arguments([f"--{name}", value])
+    _config, (note,) = parsed([f"--{name}", value])
     assert note.startswith(f"--{name} has no effect here: ") and SAID[name][1] in note
 
 
@@ -206,31 +213,31 @@ def test_a_switch_that_changes_nothing_either_way_is_answered_either_way(name: s
     ],
 )
 def test_who_wants_no_evaluation_has_none(words: str, strategy: str, count: int) -> None:
-    config, notes = parse_training_arguments(words.split())
+    config, notes = parsed(words.split())
     assert (config.eval_strategy, len(notes)) == (strategy, count)
 
 
 def test_a_switch_that_stands_alone_is_on() -> None:
     for name in [name for name, (value, _said) in SAID.items() if value == "True"]:
-        assert len(parse_training_arguments([f"--{name}"])[1]) == 1, name
-        assert len(parse_training_arguments([f"--{name}", "--seed", "1"])[1]) == 1, name
+        assert len(parsed([f"--{name}"])[1]) == 1, name
+        assert len(parsed([f"--{name}", "--seed", "1"])[1]) == 1, name
     for name in [name for name, (value, _said) in SAID.items() if value == "False"]:
-        assert len(parse_training_arguments([f"--no_{name}"])[1]) == 1, name
-        assert name in ALWAYS or parse_training_arguments([f"--{name}"])[1] == [], "it is on by itself"
+        assert len(parsed([f"--no_{name}"])[1]) == 1, name
+        assert name in ALWAYS or parsed([f"--{name}"])[1] == [], "it is on by itself"
     with pytest.raises(ConfigError, match="the run would be another"):
-        parse_training_arguments(["--prediction_loss_only"])
+        parsed(["--prediction_loss_only"])
 
 
 @pytest.mark.parametrize("name", sorted({*FIELDS} - {"output_dir", "do_train"} - ALWAYS))
 def test_the_library_s_own_default_needs_no_word(name: str, tmp_path: Path) -> None:
     default = FIELDS[name].default
     text = "" if default is dataclasses.MISSING else getattr(default, "value", default)
-    config, notes = parse_training_arguments([f"--{name}={text}"])
+    config, notes = parsed([f"--{name}={text}"])
     assert notes == []
     assert "'None'" not in str(config)
     file = tmp_path / "run.yaml"
     file.write_text(f"{name}: null\n", encoding="utf-8")
-    assert read_config(file) == parse_training_arguments([])[0]
+    assert read_config(file) == parsed([])[0]
 
 
 OLDER = """
@@ -243,28 +250,28 @@ OLDER = """
 
 
 def test_arguments_that_older_versions_had_get_a_sentence_each() -> None:
-    notes = parse_training_arguments(OLDER.split())[1]
+    notes = parsed(OLDER.split())[1]
     assert len(notes) == OLDER.count("--")
     assert all("has no effect here: " in note and note.endswith(".") for note in notes)
 
 
 def test_a_paged_optimizer_is_its_unpaged_counterpart_with_a_sentence() -> None:
     for paged, optim in (("paged_adamw_8bit", "adamw_bnb_8bit"), ("paged_adamw_32bit", "adamw_torch_fused")):
-        config, (note,) = parse_training_arguments(["--optim", paged])
+        config, (note,) = parsed(["--optim", paged])
         assert config.optim == optim
         assert note == f"--optim {paged} is taken for {optim}: its states stay on the GPU."
 
 
 @pytest.mark.parametrize("words", ["wandb tensorboard", "wandb,tensorboard", "none wandb, tensorboard"])
 def test_several_trackers_are_taken(words: str) -> None:
-    config, notes = parse_training_arguments(["--report_to", *words.split()])
+    config, notes = parsed(["--report_to", *words.split()])
     assert (config.report_to, config.trackers, notes) == ("wandb,tensorboard", ("wandb", "tensorboard"), [])
-    assert parse_training_arguments(["--use_wandb", "--use_tensorboard"])[0].report_to == config.report_to
+    assert parsed(["--use_wandb", "--use_tensorboard"])[0].report_to == config.report_to
 
 
 def test_all_trackers_are_those_that_are_installed() -> None:
     installed = ",".join(name for name in ("tensorboard", "wandb", "trackio") if find_spec(name)) or "none"
-    config, (note,) = parse_training_arguments(["--report_to", "all"])
+    config, (note,) = parsed(["--report_to", "all"])
     assert config.report_to == installed
     assert note == f"--report_to all is taken for {installed}: those are installed here."
 
@@ -272,12 +279,12 @@ def test_all_trackers_are_those_that_are_installed() -> None:
 @pytest.mark.parametrize("words", ["mlflow", "wandb mlflow"])
 def test_another_tracker_is_refused_by_its_own_name(words: str) -> None:
     with pytest.raises(ConfigError, match="must be one of none, tensorboard, wandb, trackio, got 'mlflow'"):
-        parse_training_arguments(["--report_to", *words.split()])
+        parsed(["--report_to", *words.split()])
 
 
 @pytest.mark.parametrize("name", ["eval_steps", "save_steps", "logging_steps"])
 def test_steps_below_one_are_a_share_of_the_run(name: str) -> None:
-    config = parse_training_arguments([f"--{name}", "0.2"])[0]
+    config = parsed([f"--{name}", "0.2"])[0]
     arguments = training_arguments(
         config, 1e-4, Schedule(6, 12), Path("out"), Precision("fp32"), "wer", "run"
     )
@@ -285,18 +292,18 @@ def test_steps_below_one_are_a_share_of_the_run(name: str) -> None:
     state.compute_steps(arguments, 12)
     assert getattr(state, name) == Schedule(6, 12).interval(getattr(config, name)) == 3
     with pytest.raises(ConfigError, match=f"{name} must be a whole number, got '2.5'"):
-        parse_training_arguments([f"--{name}", "2.5"])
-    assert repr(getattr(parse_training_arguments([f"--{name}", "20"])[0], name)) == "20"
+        parsed([f"--{name}", "2.5"])
+    assert repr(getattr(parsed([f"--{name}", "20"])[0], name)) == "20"
 
 
 def test_evaluations_come_after_each_share() -> None:
-    config = parse_training_arguments(["--eval_steps", "0.3"])[0]
+    config = parsed(["--eval_steps", "0.3"])[0]
     assert [step for step in range(11) if Schedule(5, 10).evaluates_at(step, config)] == [3, 6, 9, 10]
 
 
 @pytest.mark.parametrize("loss", ["loss", "eval_loss"])
 def test_the_loss_chooses_no_checkpoint_and_that_is_said(loss: str) -> None:
-    config, (note,) = parse_training_arguments(["--metric_for_best_model", loss])
+    config, (note,) = parsed(["--metric_for_best_model", loss])
     assert config.metric_for_best_model == "auto"
     assert note.startswith(f"--metric_for_best_model {loss} is taken for auto: ") and "fewest errors" in note
 
@@ -304,15 +311,15 @@ def test_the_loss_chooses_no_checkpoint_and_that_is_said(loss: str) -> None:
 def test_a_file_as_the_first_word_has_the_arguments(tmp_path: Path) -> None:
     file = tmp_path / "args.json"
     file.write_text('{"output_dir": "out", "learning_rate": 1e-4, "report_to": ["wandb", "tensorboard"]}')
-    config, notes = parse_training_arguments([str(file)])
+    config, notes = parsed([str(file)])
     assert (config.output_dir, config.learning_rate, notes) == ("out", 1e-4, [])
     assert config.report_to == "wandb,tensorboard"
-    assert parse_training_arguments([str(file), "--output_dir", "b"])[0].output_dir == "b"
+    assert parsed([str(file), "--output_dir", "b"])[0].output_dir == "b"
     assert options_given([str(file)]) == {"output_dir", "learning_rate", "report_to"}
 
 
 def test_who_publishes_is_told_how() -> None:
-    (note,) = parse_training_arguments(["--push_to_hub"])[1]
+    (note,) = parsed(["--push_to_hub"])[1]
     assert "python -m studio publish MODEL OWNER/NAME" in note
 
 
@@ -322,11 +329,11 @@ def test_a_list_of_trackers_in_a_file_is_those_trackers(tmp_path: Path) -> None:
     for text, report_to in lists.items():
         file.write_text(f"report_to: {text}\n", encoding="utf-8")
         assert read_config(file).report_to == report_to
-    assert parse_training_arguments(["--report_to", "None"])[0].report_to == "none"
+    assert parsed(["--report_to", "None"])[0].report_to == "none"
 
 
 def test_another_compiler_is_said_to_be_the_usual_one() -> None:
-    config, (note,) = parse_training_arguments(["--torch_compile_backend", "aot_eager"])
+    config, (note,) = parsed(["--torch_compile_backend", "aot_eager"])
     assert config.torch_compile
     assert note == "--torch_compile_backend aot_eager is not done here: the model is compiled with inductor."
 
@@ -340,17 +347,17 @@ def test_another_compiler_is_said_to_be_the_usual_one() -> None:
     ],
 )
 def test_a_warm_up_given_twice_is_the_one_in_steps(words: str, steps: float, said: list[str]) -> None:
-    config, notes = parse_training_arguments(words.split())
+    config, notes = parsed(words.split())
     assert config.warmup_steps == steps
     assert [note.partition(":")[0] for note in notes] == said
 
 
 def test_a_switch_against_an_option_is_said() -> None:
-    config, (note,) = parse_training_arguments(["--fp16", "--precision", "bf16"])
+    config, (note,) = parsed(["--fp16", "--precision", "bf16"])
     assert config.precision == "bf16"
     assert note == "precision is bf16, as given by its own name, not fp16."
 
 
 def test_what_only_adamw_reads_is_refused_with_another_optimizer() -> None:
     with pytest.raises(ConfigError, match=r"adam_beta1 0\.8 is for AdamW, and optim is sgd"):
-        parse_training_arguments(["--optim", "sgd", "--adam_beta1", "0.8"])
+        parsed(["--optim", "sgd", "--adam_beta1", "0.8"])

@@ -525,6 +525,14 @@ def test_why_a_worker_could_not_be_started_is_kept_for_any_language(
     assert error is not None and said(error, "zh-CN") == "无法启动训练进程：no room"
 
 
+def test_what_is_said_of_a_runs_options_is_among_its_warnings(
+    jobs: JobManager, config: TrainingConfig
+) -> None:
+    note = Message("test_data is given, too")
+    status = jobs.status(jobs.submit(config, [note]))
+    assert (status.state, status.warnings) == (JobState.QUEUED, (note,))
+
+
 def test_a_link_to_itself_hides_no_run(jobs: JobManager, settings: Settings, config: TrainingConfig) -> None:
     run_id = jobs.submit(config)
     (settings.runs / "round").symlink_to("round")

@@ -1,8 +1,10 @@
 """The page as it is built, before anything is started."""
 
 from contextlib import closing
+from pathlib import Path
 from urllib.parse import parse_qsl
 
+import gradio as gr
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
@@ -68,6 +70,20 @@ def test_a_change_of_the_form_calls_off_the_picture_that_is_being_drawn_of_it(se
     (drawing,) = [fn for fn in fns if fn.name == "show" and fn.fn.__module__ == "studio.ui.memory.step"]
     changes = {target for fn in fns if drawing._id in fn.cancels for target in fn.targets}
     assert changes == {(field._id, "change") for field in drawing.inputs}
+
+
+def test_what_of_a_file_is_read_otherwise_stands_beside_its_field_in_the_visitors_language(
+    settings: Settings, tmp_path: Path
+) -> None:
+    app = build_app(Services.open(settings), Line(AT_ONCE))
+    (load,) = [fn for fn in app.fns.values() if "train-file-refused" in [each.elem_id for each in fn.outputs]]
+    request = gr.Request(headers={"accept-language": "zh-CN"})
+    file = tmp_path / "mine.yaml"
+    said = "--save_strategy no 在这里不起作用：继续训练要靠检查点。"
+    for text, told in (("save_strategy: no", said), ("", "")):
+        file.write_text(text, encoding="utf-8")
+        answer = dict(zip([each.elem_id for each in load.outputs], load.fn(str(file), request), strict=True))
+        assert told in answer["train-file-refused"] and bool(told) == bool(answer["train-file-refused"])
 
 
 def test_of_all_visitors_only_the_last_hundred_are_kept_in_memory(settings: Settings) -> None:
