@@ -278,6 +278,37 @@ def test_every_error_is_a_template_with_all_its_values() -> None:
     assert not wrong, "\n" + "\n".join(wrong)
 
 
+def test_no_value_of_a_sentence_is_english_that_nobody_translates() -> None:
+    """Words within a value are a `Message`; what an error says is asked of `in_brief`, which keeps one."""
+    kinds = {name for name, kind in vars(errors).items() if isinstance(kind, type) and name.endswith("Error")}
+    kinds.add("Message")
+
+    def is_sentence(node: ast.AST) -> bool:
+        return isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in kinds
+
+    def english_in(node: ast.AST) -> Iterator[ast.AST]:
+        if is_sentence(node):  # looked at by itself
+            return
+        fixed = node.values if isinstance(node, ast.JoinedStr) else [node]
+        words = [part.value for part in fixed if isinstance(part, ast.Constant)]
+        pattern = "[A-Za-z]{2}" if isinstance(node, ast.JoinedStr) else "[a-z] [a-z]"
+        is_flat = isinstance(node, ast.Call) and ast.unparse(node) == "str(error)"
+        if is_flat or any(isinstance(word, str) and re.search(pattern, word) for word in words):
+            yield node
+        else:
+            for child in ast.iter_child_nodes(node):
+                yield from english_in(child)
+
+    wrong = [
+        f"{place(path, part)} {ast.unparse(part)}"
+        for path, node in nodes()
+        if is_sentence(node) and not path.is_relative_to(ROOT / "studio" / "cli")
+        for keyword in node.keywords
+        for part in english_in(keyword.value)
+    ]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
 def requirement_lines(name: str) -> list[str]:
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line.strip() and not line.startswith(("#", "-r"))]

@@ -15,7 +15,7 @@ import psutil
 from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.dataset.example import Example
 from studio.dataset.manifest import read_manifest
-from studio.errors import ConfigError, DataError, ManifestError, StudioError
+from studio.errors import ConfigError, DataError, ManifestError, StudioError, first_line
 from studio.evaluation.compare import evaluate
 from studio.evaluation.metrics import error_rates, metric_for, paired_bootstrap
 from studio.lazy_imports import transformers_library
@@ -358,7 +358,7 @@ def _work(settings: Settings, asked: Asked, form: Form, out: Connection) -> None
     except StudioError as error:
         out.send(error.message())
     except (RuntimeError, ValueError, ImportError, MemoryError) as error:  # what a library says it cannot
-        out.send(Message("{text}", text=(str(error).strip() or type(error).__name__).splitlines()[0][:200]))
+        out.send(Message("{text}", text=first_line(error)))
     finally:
         services.close()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
 from studio.dataset.columns import Wanted, columns_of
-from studio.errors import ManifestError
+from studio.errors import ManifestError, in_brief
 
 _GZIP = b"\x1f\x8b"
 """What files packed with gzip begin with."""
@@ -84,7 +84,7 @@ def _records(lines: Iterator[str], delimiter: str, names: list[str], line: int) 
             return
         except csv.Error as error:
             problem = ManifestError(
-                "The quotation marks do not match, or a field is too long ({reason}).", reason=str(error)
+                "The quotation marks do not match, or a field is too long ({reason}).", reason=in_brief(error)
             )
             yield Row(line, {}, problem)
             again.extendleft(reversed(taken[1:]))
@@ -128,7 +128,7 @@ def _check_header(names: list[str], path: Path, wanted: Wanted) -> None:
     try:
         columns_of(tuple(names), wanted)
     except ManifestError as error:
-        raise ManifestError("{path}, header: {reason}", path=path, reason=str(error)) from error
+        raise ManifestError("{path}, header: {reason}", path=path, reason=in_brief(error)) from error
 
 
 def _fields_row(line: int, fields: list[str], names: list[str]) -> Row:

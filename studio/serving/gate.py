@@ -189,7 +189,7 @@ def require_login(settings: Settings, host: str) -> None:
     raise ConfigError(
         "Whoever reaches {place} could train and read files here: ask for a login with "
         "STUDIO_AUTH=name:password, or set STUDIO_PUBLIC=1 if everybody may.",
-        place="the public link" if settings.share else host,
+        place=Message("the public link") if settings.share else host,
     )
 
 

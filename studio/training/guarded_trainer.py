@@ -12,6 +12,7 @@ from transformers import Seq2SeqTrainer
 from transformers.trainer_utils import rotate_checkpoints
 
 from studio.errors import RunError, StorageError, in_brief
+from studio.messages import Message
 from studio.training.checkpoints import STATE_FILE, WRITING, last_checkpoint, put_in_place
 from studio.training.data.collator import CLIPS
 from studio.training.distributed.world import World, is_peer_lost
@@ -79,7 +80,7 @@ class GuardedTrainer(Seq2SeqTrainer):
                 "for example with python -m studio runs remove-checkpoints ID, and resume the run.",
                 step=self.state.global_step,
                 reason=in_brief(error, 200),
-                kept=last.name if last else "no checkpoint",
+                kept=last.name if last else Message("no checkpoint"),
             ) from error
         finally:
             self._aside = None

@@ -19,7 +19,7 @@ from typing import Any
 
 import psutil
 
-from studio.errors import ConfigError, RunError, StudioError
+from studio.errors import ConfigError, RunError, StudioError, in_brief
 from studio.files import write_json
 from studio.options.arguments import read_config
 from studio.options.training import TrainingConfig
@@ -172,7 +172,7 @@ def reach_main_machine(
                     "there, and let its port through the firewall.",
                     address=address,
                     seconds=f"{wait_seconds:g}",
-                    reason=error.strerror or str(error),
+                    reason=error.strerror or in_brief(error),
                 ) from error
             time.sleep(_RETRY_SECONDS)
         else:

@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Collection
 
 from studio.errors import ConfigError
+from studio.messages import Message
 from studio.registry.languages import LANGUAGES
 
 AUTO = "auto"
@@ -83,7 +84,7 @@ def _code(text: str) -> str:
     raise ConfigError(
         "{language!r} is no language of Whisper: give a name or a code, such as {near}, or auto.",
         language=text,
-        near=f"{near[0].title()} ({_BY_NAME[near[0]]})" if near else "Chinese or zh",
+        near=f"{near[0].title()} ({_BY_NAME[near[0]]})" if near else Message("Chinese or zh"),
     )
 
 

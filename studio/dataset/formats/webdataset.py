@@ -12,7 +12,7 @@ from typing import Any
 
 from studio.dataset.audio import SOUND_FILES
 from studio.dataset.columns import ALIASES
-from studio.errors import ManifestError
+from studio.errors import ManifestError, in_brief
 from studio.options.sources import TAR_ENDINGS
 from studio.units import format_bytes
 
@@ -97,7 +97,7 @@ def _about(archive: tarfile.TarFile, members: dict[str, tarfile.TarInfo], path: 
                 "{member} in {path} cannot be read ({reason}): save it again in UTF-8.",
                 member=member.name[:80],
                 path=path,
-                reason=str(error)[:80],
+                reason=in_brief(error, 80),
             ) from error
         if isinstance(said, dict):
             about |= {name: said[name] for name in said if name.strip().lower() not in ALIASES["audio"]}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from studio.errors import ModelBrokenError
+from studio.errors import ModelBrokenError, in_brief
 from studio.files import storage_errors
 from studio.messages import Message
 from studio.publishing.companions import COMPANIONS
@@ -82,7 +82,7 @@ print("".join(segment.text for segment in segments))""",
         except (ValueError, KeyError, AttributeError, NotImplementedError, RuntimeError) as error:
             raise ModelBrokenError(
                 "CTranslate2 cannot convert this model ({reason}): run it with transformers.",
-                reason=str(error),
+                reason=in_brief(error),
             ) from error
         with storage_errors(target):
             spec.save(str(target))
