@@ -81,7 +81,9 @@ class Settings:
     server_name: str = field(default="", metadata={"env": "GRADIO_SERVER_NAME"})
     """Address to listen on through Gradio's own variable; empty: this machine only, on Spaces all."""
 
-    auth: Mapping[str, str] = field(default_factory=dict, repr=False, metadata={"env": "STUDIO_AUTH"})
+    auth: Mapping[str, str] = field(
+        default_factory=dict, repr=False, hash=False, metadata={"env": "STUDIO_AUTH"}
+    )
     """Who may log in: name → password; empty: no login is asked for."""
     api_key: str = field(default="", repr=False, metadata={"env": "STUDIO_API_KEY"})
     """What programs bring that ask the endpoint, as bearer token; empty: none is asked for."""

@@ -92,13 +92,13 @@ def check(
     common: dict[str, Any] = {
         "max_rows": question.max_rows,
         "local_files_only": question.local_files_only,
-        "cache_dir": services.settings.cache,
         "audio_column": question.audio_column,
         "text_column": question.text_column,
     }
     label_length = _label_length(question, services)
     report = check_dataset(
         question.train_data,
+        services.settings,
         label_length=label_length,
         counts_tokens=bool(question.base_model),
         test_source=question.test_data or None,
@@ -108,7 +108,7 @@ def check(
         should_stop=should_stop,
         **common,
     )
-    examples = read_manifest(question.train_data, **common).examples
+    examples = read_manifest(question.train_data, services.settings, **common).examples
     labels: list[HeardLabel] = []
     if question.transcribe and question.base_model and report.is_complete:
         taught = chosen(examples, _teachable(examples, label_length))

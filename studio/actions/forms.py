@@ -235,7 +235,7 @@ def _chosen(known: Sequence[Form], names: Sequence[str]) -> tuple[Form, ...]:
 
 
 def _clips(settings: Settings, asked: Asked) -> tuple[Example, ...]:
-    read = read_manifest(asked.data, split=asked.split, max_rows=asked.max_samples, cache_dir=settings.cache)
+    read = read_manifest(asked.data, settings, split=asked.split, max_rows=asked.max_samples)
     low, high = asked.seconds
     clips = [clip for clip in read.examples if low <= (clip.duration_seconds or 0.0) <= high]
     if not clips:
@@ -369,11 +369,11 @@ def _by_engine(services: Services, asked: Asked, form: Form, tell: Callable[[int
         services.engines,
         [form.model],
         asked.data,
+        services.settings,
         options=asked.options,
         split=asked.split,
         max_samples=asked.max_samples,
         seconds=asked.seconds,
-        cache_dir=services.settings.cache,
         choice=EngineChoice(form.program, form.precision),
         on_progress=lambda done, _total: tell(done),
     )

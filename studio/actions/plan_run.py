@@ -22,6 +22,7 @@ from studio.runs.confinement import require_own_data
 from studio.runs.manager import JobManager, JobState, RunStatus
 from studio.runs.pace import pace_of
 from studio.services import Services
+from studio.settings import Settings
 from studio.training.data.sources import read_list, row_judge
 from studio.training.plan import training_plan
 from studio.training.preflight import shared_by_lists
@@ -147,7 +148,7 @@ def plan_run(config: TrainingConfig, services: Services) -> RunForecast:
     for source, _ in config.lists:
         require_own_data(services.settings, source)
     gpu = card("")
-    clips = _count_clips(config)
+    clips = _count_clips(config, services.settings)
     schedule = Schedule(config.max_steps, config.max_steps) if config.max_steps > 0 else None
     if clips is not None:
         schedule = Schedule.of(config, clips)
@@ -157,7 +158,7 @@ def plan_run(config: TrainingConfig, services: Services) -> RunForecast:
         _sized(config, gpu, services),
         gpu,
         _seconds(config, schedule, services.jobs) if schedule else None,
-        _of_lists(_shared, config),
+        _of_lists(_shared, config, services.settings),
         schedule.warmup_note(config) if schedule else None,
     )
 
@@ -176,9 +177,9 @@ def _sized(config: TrainingConfig, gpu: Gpu | None, services: Services) -> Memor
         return None
 
 
-def _count_clips(config: TrainingConfig) -> int | None:
+def _count_clips(config: TrainingConfig, settings: Settings) -> int | None:
     """Of lists on this machine; less what is kept back for evaluation."""
-    count = _of_lists(_counted, config)
+    count = _of_lists(_counted, config, settings)
     if not count:
         return None
     if not config.evaluation_source:
@@ -187,30 +188,32 @@ def _count_clips(config: TrainingConfig) -> int | None:
 
 
 def _of_lists(
-    ask: Callable[[TrainingConfig, tuple[int, ...]], Found | None], config: TrainingConfig
+    ask: Callable[[TrainingConfig, Settings, tuple[int, ...]], Found | None],
+    config: TrainingConfig,
+    settings: Settings,
 ) -> Found | None:
     """What `ask` finds in the lists of a run, asked anew when one of them has changed."""
     try:
         paths = [Path(part).expanduser() for source, _ in config.lists for part in sources_of(source)]
         changed = tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in paths)
         read_by = {name: getattr(config, name) for name in _READ_BY}
-        return ask(replace(TrainingConfig(), local_files_only=True, **read_by), changed)
+        return ask(replace(TrainingConfig(), local_files_only=True, **read_by), settings, changed)
     except (StudioError, OSError, ValueError):  # the start says it, and "Preview and check the data"
         return None
 
 
 @lru_cache(maxsize=64)
-def _counted(config: TrainingConfig, _changed: tuple[int, ...]) -> int | None:
+def _counted(config: TrainingConfig, settings: Settings, _changed: tuple[int, ...]) -> int | None:
     """None for more than are counted."""
-    examples = read_list(config, config.train_data, "train", _MOST_CLIPS).examples
+    examples = read_list(config, settings, config.train_data, "train", _MOST_CLIPS).examples
     judge = row_judge(config)
     count = sum(not isinstance(judge(example), RowProblem) for example in examples)
     return None if len(examples) >= _MOST_CLIPS else count
 
 
 @lru_cache(maxsize=64)
-def _shared(config: TrainingConfig, _changed: tuple[int, ...]) -> Message | None:
-    return shared_by_lists(config)
+def _shared(config: TrainingConfig, settings: Settings, _changed: tuple[int, ...]) -> Message | None:
+    return shared_by_lists(config, settings)
 
 
 def _seconds(config: TrainingConfig, schedule: Schedule, jobs: JobManager) -> float | None:

@@ -34,9 +34,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     with ProgressLine() as line:
         added = add_data(
             [Path(file) for file in given.files],
-            settings.datasets,
+            settings,
             given.name,
-            cache_dir=settings.cache,
             on_progress=lambda done, total: line.update(
                 f"{format_bytes(done)} of {format_bytes(total)} are unpacked"
             ),

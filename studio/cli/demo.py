@@ -77,7 +77,7 @@ def _listen(services: Services, adapter: str, story: Story) -> list[dict[str, st
     story("")
     story("3. Transcribe: recordings that neither model was trained on")
     heard = []
-    for example in read_manifest("demo:test", max_rows=_SAMPLES, cache_dir=services.settings.cache).examples:
+    for example in read_manifest("demo:test", services.settings, max_rows=_SAMPLES).examples:
         row = {"audio_path": str(example.audio_path), "reference": example.text}
         for name, model in (("base", DEMO_ID), ("adapter", adapter)):
             row[name] = services.engines.transcribe(model, example.audio_path, _options(example)).text.strip()

@@ -145,13 +145,13 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             services.engines,
             models,
             given.data,
+            services.settings,
             options=TranscribeOptions(
                 language=given.language, task=given.task, timestamps="none", num_beams=given.num_beams
             ),
             normalizer=_normalizer(given),
             seconds=(given.min_audio_len, given.max_audio_len),
             local_files_only=given.local_files_only,
-            cache_dir=services.settings.cache,
             split=given.split,
             max_samples=given.max_samples,
             choice=choice,
@@ -238,10 +238,10 @@ def _corrections(given: argparse.Namespace, settings: Settings) -> Corrections:
     """
     manifest = read_manifest(
         given.data,
+        settings,
         split=given.split,
         max_rows=given.max_samples if is_of_the_hub(given.data) else None,
         local_files_only=given.local_files_only,
-        cache_dir=settings.cache,
     )
     found = read_corrections(given.corrections, manifest)
     say(f"{len(found)} of {len(manifest.examples)} references are corrected.")

@@ -70,12 +70,12 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         return 0
     with Services.open(settings) as services:
         services.registry.get(config.base_model)
-        check_sources(config, downloads=not given.plan)
+        check_sources(config, settings, downloads=not given.plan)
         if given.plan:
             services.jobs.checked(config)
             _tell_plan(plan_run(config, services), as_json=given.json)
             return 0
-        told = [str(shared)] if (shared := shared_by_lists(config)) else []
+        told = [str(shared)] if (shared := shared_by_lists(config, settings)) else []
         for note in told:
             say(f"Note: {note}")
         fetch_base(services, config)

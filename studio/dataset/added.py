@@ -27,6 +27,7 @@ from studio.errors import ConfigError, DataError, StudioError
 from studio.files import require_free_space, storage_errors, user_path
 from studio.messages import Message
 from studio.options.sources import LIST_ENDINGS
+from studio.settings import Settings
 from studio.units import MIB, format_bytes
 
 SCHEMA_VERSION = 1
@@ -113,17 +114,17 @@ class _Listed(io.FileIO):
 
 def add_data(
     files: Sequence[Path],
-    root: Path,
+    settings: Settings,
     name: str = "",
     *,
     most_bytes: float = math.inf,
     most_files: int = MOST_FILES,
-    cache_dir: Path | None = None,
     require_room: Callable[[int], None] = lambda size_bytes: None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Added | None:
-    """Unpacks the zips among `files` and copies the others into a new folder of `root`; None if stopped.
+    """Unpacks the zips among `files` and copies the others into a new folder beside the data sets that were
+    added before; None if stopped.
 
     Without a `name` the folder is called as the zip, or the list. `require_room` may refuse so many bytes,
     and `on_progress` is told how many of them are there.
@@ -134,6 +135,7 @@ def add_data(
             names or links that lead elsewhere. Nothing is kept then.
         StorageError: if the disk has no room.
     """
+    root = settings.datasets
     with ExitStack() as stack:
         found = [each for file in files for each in _files_in(file, stack, most_files)]
         coming = [each for each in found if not _is_hidden(each.place)]
@@ -157,7 +159,7 @@ def add_data(
         with storage_errors(folder):
             aside.rename(folder)
     source, left_out = source_in(folder), len(found) - len(coming)
-    return Added(folder, source, len(coming), size_bytes, left_out, _problem(source, cache_dir))
+    return Added(folder, source, len(coming), size_bytes, left_out, _problem(source, settings))
 
 
 def data_sets(root: Path) -> Mapping[str, Path]:
@@ -173,9 +175,9 @@ def source_in(folder: Path) -> Path:
     return source_in(inside[0]) if len(inside) == 1 and inside[0].is_dir() else folder
 
 
-def _problem(source: Path, cache_dir: Path | None) -> Message | None:
+def _problem(source: Path, settings: Settings) -> Message | None:
     try:
-        read_manifest(str(source), max_rows=1, cache_dir=cache_dir, local_files_only=True)
+        read_manifest(str(source), settings, max_rows=1, local_files_only=True)
     except StudioError as error:
         return error.message()
     return None

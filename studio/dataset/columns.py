@@ -39,7 +39,9 @@ class Wanted:
     """The one column that holds the sounds; empty: the well-known names."""
     text_column: str = ""
     stored_in: Path | None = None
-    """Folder of the rows that are too many for the memory; None: the studio's cache."""
+    """Folder of the rows that are too many for the memory; None: the system's."""
+    beside: tuple[Path, ...] = ()
+    """Folders in which sounds are looked for last."""
     within: tuple[Path, ...] = ()
     """Folders that the sounds must lie in, absolute and without links; empty: they may lie anywhere."""
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,28 @@ _PIECE_BYTES = 64 * MIB
 """Of a copy: room is asked for so much at once."""
 
 
-def copies(cache_dir: Path | None) -> Path:
-    """The folder of all copies."""
-    return (cache_dir or Settings.from_env().cache) / "datasets"
+@dataclass(frozen=True)
+class Copies:
+    """Where copies are kept, and how much of them."""
+
+    folder: Path
+    room: Room
+
+    @classmethod
+    def of(cls, settings: Settings, cache_dir: Path) -> "Copies":
+        """Those that a studio keeps there."""
+        return cls(cache_dir / "datasets", Room.of(settings, COPIES))
+
+
+def places(whole: Path, max_rows: int | None) -> list[Path]:
+    """Where so many rows are copied to; then where they may be: in a copy of all, or of more of them."""
+    if max_rows is None:
+        return [whole, whole]
+    start = f"{whole.name}--first-"
+    others = (path.name.removeprefix(start) for path in whole.parent.glob("*"))
+    counts = sorted(int(count) for count in others if count.isdecimal() and int(count) >= max_rows)
+    new, *begun = (whole.with_name(f"{start}{count}") for count in (max_rows, *counts))
+    return [new, whole, *begun]
 
 
 def copy_local(
@@ -40,7 +60,7 @@ def copy_local(
     *,
     part: str,
     max_rows: int | None,
-    cache_dir: Path | None,
+    copies: Copies,
     wanted: Wanted,
 ) -> Path:
     """The metadata file of a copy of `source`, whose `rows` are in `files`; made now unless there is one.
@@ -53,13 +73,11 @@ def copy_local(
     """
     revision = _revision(files)
     place = hashlib.sha256(str(source.resolve()).encode("utf-8")).hexdigest()[:16]
-    whole = copies(cache_dir) / f"folder--{place}" / part
-    limited = whole.with_name(f"{part}--first-{max_rows}")
-    for copy in (whole, limited):
+    new, *others = places(copies.folder / f"folder--{place}" / part, max_rows)
+    for copy in others:
         if is_current(copy, revision):
             return copy / TABLE
-    copy = whole if max_rows is None else limited
-    return write_copy(_readable(rows, source), copy, revision, max_rows, wanted)
+    return write_copy(_readable(rows, source), new, revision, max_rows, wanted, copies.room)
 
 
 def _revision(files: Iterable[Path]) -> str:
@@ -111,6 +129,7 @@ def write_copy(
     revision: str,
     max_rows: int | None,
     wanted: Wanted,
+    room: Room,
 ) -> Path:
     """Writes the rows beside `copy` and moves them there when all are written; gives back the metadata file.
 
@@ -128,7 +147,7 @@ def write_copy(
         shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed
         try:
             aside.mkdir(parents=True)
-            fits = _room_beside(aside)
+            fits = _room_beside(aside, room)
             with (aside / TABLE).open("w", encoding="utf-8") as table:
                 for number, row in enumerate(islice(chain(first, rows), max_rows)):
                     fits(sum(len(value["bytes"] or b"") for value in row.values() if is_audio(value)))
@@ -145,9 +164,8 @@ def write_copy(
     return copy / TABLE
 
 
-def _room_beside(aside: Path) -> Callable[[int], None]:
+def _room_beside(aside: Path, room: Room) -> Callable[[int], None]:
     """Asked before something is written whether it has room beside the other copies, of which old ones go."""
-    room = Room.of(Settings.from_env(), COPIES)
     coming = granted = 0
 
     def fits(size_bytes: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from studio.dataset.cards import CARDS, MOST_BYTES, require_own_files, too_long
 from studio.dataset.columns import Wanted, columns_of
-from studio.dataset.copies import TABLE, copies, is_audio, is_current, rows_of_dataset, write_copy
+from studio.dataset.copies import TABLE, Copies, is_audio, is_current, places, rows_of_dataset, write_copy
 from studio.dataset.formats.parquet import LARGEST_ROW_BYTES, streamed
 from studio.errors import HubUnreachableError, ManifestError, StudioError, first_line
 from studio.patience import ANSWERS_IN, not_the_hub, within
@@ -30,7 +30,7 @@ def fetch(
     *,
     split: str,
     max_rows: int | None,
-    cache_dir: Path | None,
+    copies: Copies,
     local_files_only: bool,
     wanted: Wanted,
     answer_seconds: float = _ANSWER_SECONDS,
@@ -45,20 +45,19 @@ def fetch(
     """
     name, config, split = _parts(source, split)
     part = f"{config or 'default'}--{split}"
-    root = copies(cache_dir) / name.replace("/", "--")
-    whole, limited = root / part, root / f"{part}--first-{max_rows}"
+    new, *others = places(copies.folder / name.replace("/", "--") / part, max_rows)
     try:
         revision = _revision(name, local_files_only, answer_seconds)
     except HubUnreachableError:
-        for copy in (whole, limited):
+        for copy in others:
             if (copy / TABLE).is_file():
                 return copy / TABLE
         raise
-    for copy in (whole, limited):
+    for copy in others:
         if is_current(copy, revision):
             return copy / TABLE
     rows = _received(name, config, split, revision, wanted, answer_seconds)
-    return write_copy(rows, whole if max_rows is None else limited, revision, max_rows, wanted)
+    return write_copy(rows, new, revision, max_rows, wanted, copies.room)
 
 
 def _parts(source: str, split: str) -> tuple[str, str | None, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from studio.dataset import hub
 from studio.dataset.columns import Wanted
-from studio.dataset.copies import copy_local
+from studio.dataset.copies import Copies, copy_local
 from studio.dataset.delimited import Row
 from studio.dataset.example import Example, Manifest, RowProblem, TextSegment
 from studio.dataset.formats import kaldi, parquet, saved, voxpopuli, webdataset
@@ -37,6 +37,7 @@ _OTHER_SPLITS = {"train": ("validated",), "test": (), "validation": ("dev",)}
 
 def read_manifest(
     source: str | Path,
+    settings: Settings,
     *,
     split: str = "train",
     max_rows: int | None = None,
@@ -65,7 +66,7 @@ def read_manifest(
 
     At most `max_rows` good rows are read. Audio files are looked up; the header of one is read only where
     its row has no duration that can be true, or says where in the file the clip is. Hub datasets are copied
-    to `cache_dir` (default: the studio's cache), and with `local_files_only` read only from there.
+    to `cache_dir` (default: the cache of `settings`), and with `local_files_only` read only from there.
 
     Raises:
         ManifestError: if there is no such source, it cannot be read, or not one of its rows can be used.
@@ -77,9 +78,10 @@ def read_manifest(
             "The number of rows to read is from 1 to {most:,}, got {given}.", most=MOST_ROWS, given=max_rows
         )
     name = str(source)
-    options: dict[str, Any] = {"split": split, "max_rows": max_rows, "cache_dir": cache_dir}
-    options |= {"local_files_only": local_files_only}
-    options |= {"wanted": Wanted(needs_text, audio_column, text_column, cache_dir)}
+    cache, beside = cache_dir or settings.cache, (settings.working_dir.absolute(),)
+    options: dict[str, Any] = {"split": split, "max_rows": max_rows, "local_files_only": local_files_only}
+    options |= {"copies": Copies.of(settings, cache), "is_confined": settings.on_spaces}
+    options |= {"wanted": Wanted(needs_text, audio_column, text_column, cache / "rows", beside)}
     parts = sources_of(name)
     if not any(parts):
         raise ManifestError(
@@ -99,7 +101,8 @@ def _read_one(
     *,
     split: str,
     max_rows: int | None,
-    cache_dir: Path | None,
+    copies: Copies,
+    is_confined: bool,
     local_files_only: bool,
     wanted: Wanted,
 ) -> Manifest:
@@ -114,9 +117,9 @@ def _read_one(
     path = user_path(name)
     folder, splits = (name, "") if path.is_dir() else folder_and_splits(name)
     path = user_path(folder)
-    if Settings.from_env().on_spaces:
+    if is_confined:
         wanted = _within(path if path.is_dir() else path.parent, wanted)
-    copying: dict[str, Any] = {"max_rows": max_rows, "cache_dir": cache_dir, "wanted": wanted}
+    copying: dict[str, Any] = {"max_rows": max_rows, "copies": copies, "wanted": wanted}
     if splits:
         read = [
             _read_folder(path, f"{folder}::{part}", part, is_named=True, **copying)
@@ -171,7 +174,7 @@ def _read_listed(
     format_name: str,
 ) -> Manifest:
     """The rows of a list; `beside` is one more place of its sounds."""
-    folders = (*listed.folders, *beside, Settings.from_env().working_dir.absolute())
+    folders = (*listed.folders, *beside, *wanted.beside)
     name = format_name if listed.is_plain and format_name else listed.format
     return _collect(listed.rows, tuple(dict.fromkeys(folders)), source, name, max_rows, wanted)
 
@@ -183,11 +186,11 @@ def _read_folder(
     *,
     is_named: bool = False,
     max_rows: int | None,
-    cache_dir: Path | None,
+    copies: Copies,
     wanted: Wanted,
 ) -> Manifest:
     """The list of a folder; where the split `is_named`, nothing else stands in for it."""
-    copying: dict[str, Any] = {"max_rows": max_rows, "cache_dir": cache_dir, "wanted": wanted}
+    copying: dict[str, Any] = {"max_rows": max_rows, "copies": copies, "wanted": wanted}
     if saved.is_one(folder) and not (is_named and saved.is_whole(folder)):
         part = saved.part_of(folder, split)
         return _read_copied(part, saved.files_in(part), saved.rows_of(part), source, "datasets", **copying)
@@ -238,11 +241,11 @@ def _read_copied(
     *,
     part: str = "all",
     max_rows: int | None,
-    cache_dir: Path | None,
+    copies: Copies,
     wanted: Wanted,
 ) -> Manifest:
     """What is packed in files, by the copy that is made of it."""
-    table = copy_local(place, files, rows, part=part, max_rows=max_rows, cache_dir=cache_dir, wanted=wanted)
+    table = copy_local(place, files, rows, part=part, max_rows=max_rows, copies=copies, wanted=wanted)
     beside = (place if place.is_dir() else place.absolute().parent,)
     if wanted.within:
         wanted = replace(wanted, within=(*wanted.within, *_within(table.parent, wanted).within))
@@ -305,7 +308,7 @@ def _collect(
                     reason=result.reason,
                 )
 
-    examples = store(islice(good(), max_rows), (wanted.stored_in or Settings.from_env().cache) / "rows")
+    examples = store(islice(good(), max_rows), wanted.stored_in)
     if not examples:
         raise _nothing_usable(source, problems)
     return Manifest(source, format_name, examples, tuple(problems))

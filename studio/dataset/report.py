@@ -19,6 +19,7 @@ from studio.dataset.sequences import Chosen
 from studio.dataset.shared import Shared, shared_clips
 from studio.dataset.usable import hear
 from studio.files import write_text
+from studio.settings import Settings
 
 SCHEMA_VERSION = 1
 WARNINGS = frozenset(
@@ -100,6 +101,7 @@ class DatasetReport:
 
 def check_dataset(
     source: str | Path,
+    settings: Settings,
     *,
     label_length: Callable[[Example], int] | None = None,
     test_source: str | Path | None = None,
@@ -126,8 +128,8 @@ def check_dataset(
         StorageError: if the quarantine cannot be written.
     """
     options: dict[str, Any] = {"max_rows": max_rows, **where}
-    manifest = read_manifest(source, split=split, **options)
-    test = read_manifest(test_source, split="test", **options) if test_source else None
+    manifest = read_manifest(source, settings, split=split, **options)
+    test = read_manifest(test_source, settings, split="test", **options) if test_source else None
     label_length = label_length or (lambda example: len(example.text))
     bounds = min_audio_len, max_audio_len
     checks = RowChecks(manifest.examples, *bounds, label_length, counts_tokens=counts_tokens)

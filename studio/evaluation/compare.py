@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +33,7 @@ from studio.evaluation.scripts import scripts_of
 from studio.evaluation.side_by_side import require_each_once
 from studio.options.choices import NORMALIZERS
 from studio.registry.spec import ModelSpec
+from studio.settings import Settings
 from studio.transcription.engine import EngineChoice, OnStep, ShouldStop, TranscribeOptions
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.model_cache import ModelCache
@@ -127,6 +127,7 @@ def evaluate(
     engines: ModelCache,
     model_ids: Sequence[str],
     source: str,
+    settings: Settings,
     *,
     options: TranscribeOptions,
     normalizer: str = "none",
@@ -134,7 +135,6 @@ def evaluate(
     max_samples: int | None = None,
     seconds: tuple[float, float] = (0.0, math.inf),
     local_files_only: bool = False,
-    cache_dir: Path | None = None,
     choice: EngineChoice | None = None,
     kept: Path | None = None,
     corrections: Corrections | None = None,
@@ -163,8 +163,9 @@ def evaluate(
         ModelError, HubUnreachableError: if a model cannot be loaded.
     """
     _check(model_ids, normalizer)
-    reading: dict[str, Any] = {"local_files_only": local_files_only, "cache_dir": cache_dir}
-    manifest = read_manifest(source, split=split, max_rows=max_samples, **reading)
+    manifest = read_manifest(
+        source, settings, split=split, max_rows=max_samples, local_files_only=local_files_only
+    )
     clips, languages, unknown = _spoken(_clips_of(manifest, source, seconds, corrections or {}), options)
     if not clips:
         raise _none_usable(str(source), unknown[0])

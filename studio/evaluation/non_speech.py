@@ -5,6 +5,7 @@ none is understood. The model is not warned: nobody looks for voices, and no tex
 Koenecke et al. (2024), Careless Whisper: what it makes up, it makes up where little is said.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
@@ -13,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio
-from studio.dataset.manifest import read_manifest
 from studio.evaluation.explorer import repeats_itself
 from studio.evaluation.metrics import mixed_tokens
 from studio.evaluation.result import NonSpeech
+from studio.settings import DEMO_SPEECH
 from studio.transcription.engine import ShouldStop, TranscribeOptions
 from studio.transcription.languages import AUTO, resolve_language
 
@@ -133,7 +134,8 @@ def _chords() -> NDArray[np.float64]:
 
 def _babble(chance: np.random.Generator) -> NDArray[np.float64]:
     """The demo speech's voices, a dozen at once, each from another place on."""
-    clips = [read_audio(clip.audio_path) for clip in read_manifest("demo:validation").examples]
+    rows = map(json.loads, (DEMO_SPEECH / "validation.jsonl").read_text("utf-8").splitlines())
+    clips = [read_audio(DEMO_SPEECH / row["audio"]["path"]) for row in rows]
     together = np.zeros(_COUNT)
     for _ in range(_VOICES):
         said = np.concatenate([clips[place] for place in chance.permutation(len(clips))])

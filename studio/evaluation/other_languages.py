@@ -1,13 +1,13 @@
 """Clips in languages that a run does not train: a base knows many, and tuning in one can take the others."""
 
 from collections.abc import Collection, Sequence
-from pathlib import Path
+from typing import Any
 
 from studio.dataset.example import Example
 from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError
 from studio.files import read_json
-from studio.settings import DEMO_SPEECH
+from studio.settings import DEMO_SPEECH, Settings
 from studio.transcription.languages import resolve_language
 
 _SAMPLE = DEMO_SPEECH / "samples" / "long.json"
@@ -20,15 +20,15 @@ def clips_in_other_languages(
     source: str,
     own: Collection[str],
     most: int,
-    *,
-    cache_dir: Path | None = None,
-    local_files_only: bool = False,
+    settings: Settings,
+    **where: Any,
 ) -> list[Example]:
     """At most `most` clips of something else than what is trained, spread over `source`.
 
-    `source` is a manifest as `read_manifest` takes it. Of its rows those count that name a language which is
-    not in `own` (codes); if there are none, all do: speech of another style. Empty stands for the English
-    that comes with the studio, which is of no use where the own languages are not known.
+    `source` is a manifest as `read_manifest` takes it, `where` are options of that. Of its rows those count
+    that name a language which is not in `own` (codes); if there are none, all do: speech of another style.
+    Empty stands for the English that comes with the studio, which is of no use where the own languages are
+    not known.
 
     Raises:
         ManifestError: if the manifest cannot be used.
@@ -36,7 +36,7 @@ def clips_in_other_languages(
     """
     if not source:
         return _spread([] if "en" in own or not own else _english(), most)
-    manifest = read_manifest(source, split="test", cache_dir=cache_dir, local_files_only=local_files_only)
+    manifest = read_manifest(source, settings, split="test", **where)
     others = [row for row in manifest.examples if row.language and _code(row) not in own]
     return _spread(others or manifest.examples, most)
 

@@ -5,7 +5,6 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from studio.dataset.example import Example
@@ -16,6 +15,7 @@ from studio.messages import Message
 from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelSpec
 from studio.registry.store import ModelRegistry
+from studio.settings import Settings
 from studio.training.data.sources import other_clips
 from studio.training.events import EventLog, RunPhase
 from studio.training.finished_model import update_cards
@@ -50,8 +50,8 @@ class MadeModel:
     outcome: Outcome
     events: EventLog
     stop: StopSignal
-    cache: Path | None = None
-    """Where what the base reads is kept for other runs."""
+    settings: Settings
+    """In whose cache what the base reads is kept for other runs."""
     learned: Collection[Example] = ()
     """Those of them that it was also trained on."""
 
@@ -103,7 +103,7 @@ def _check_capabilities(made: MadeModel, engines: ModelCache, until: float) -> N
     _begin(made, RunPhase.CHECKING, "checking what the model can still do")
     spec = made.spec
     try:
-        others = other_clips(made.config, spec.card.get("languages") or ())
+        others = other_clips(made.config, made.settings, spec.card.get("languages") or ())
     except StudioError as error:
         others = []
         made.events.warn(Message("Other languages could not be checked: {reason}", reason=error))
@@ -151,7 +151,7 @@ def _errors_in_clips(made: MadeModel) -> float | None:
 def _readings(made: MadeModel) -> KeptReadings:
     """What the base has read for the checks of earlier runs."""
     revision = str(made.spec.card.get("base_revision") or "")
-    path = made.cache / "readings.json" if made.cache and revision else None
+    path = made.settings.cache / "readings.json" if revision else None
     return KeptReadings(path, f"{made.base_id} {revision}")
 
 

@@ -161,7 +161,7 @@ class Attempt:
         spec = base_spec(config, self.registry)
         config = self.config = warm_started(config, self.registry)
         self._phase(RunPhase.READING_DATA)
-        source = read_source(config, self.stop.check)
+        source = read_source(config, self.settings, self.stop.check)
         if data_hash_of(self.run) not in (None, source.data_hash):
             self._warn(
                 Message(
@@ -174,8 +174,8 @@ class Attempt:
         self.learned = frozenset(source.eval_examples[place] for place in shared.places)
         if shared.count:
             self._warn(shared.sentence)
-        other_clips(config)  # what cannot be used is told now, not after the training
-        rehearsed = passages(config) if rehearses(config) else ()
+        other_clips(config, self.settings)  # what cannot be used is told now, not after the training
+        rehearsed = passages(config, self.settings) if rehearses(config) else ()
         self.stop.check()
         self._phase(RunPhase.LOADING_MODEL)
         precision = adapters.choose_precision(config, torch.cuda.is_available())
@@ -189,7 +189,7 @@ class Attempt:
         self.stop.check()
         self._phase(RunPhase.READING_DATA)
         times = self._times_file(base_path) if config.make_timestamps else None
-        data, features = prepare(config, source, base, self.events, self.stop, times)
+        data, features = prepare(config, self.settings, source, base, self.events, self.stop, times)
         teacher = None
         if config.distill:
             prepared = (data, features)

@@ -10,13 +10,14 @@ from studio.errors import ConfigError
 from studio.messages import Message
 from studio.options.sources import is_demo, is_on_hub, sources_of
 from studio.options.training import TrainingConfig
+from studio.settings import Settings
 from studio.training.data.augmentation import Augmentation
 from studio.training.data.sources import read_list, require, row_judge
 
 _FIRST_ROWS = 20
 
 
-def check_sources(config: TrainingConfig, *, downloads: bool = True) -> None:
+def check_sources(config: TrainingConfig, settings: Settings, *, downloads: bool = True) -> None:
     """Looks for a row that can be used in each of the run's lists, and reads its augmentation: a slip is
     answered at once. Unless it `downloads`, lists of the Hub are left alone.
 
@@ -25,18 +26,18 @@ def check_sources(config: TrainingConfig, *, downloads: bool = True) -> None:
         HubUnreachableError: if a Hub dataset cannot be reached.
         ConfigError: if the augmentation's file or folder cannot be used.
     """
-    Augmentation.of(config)
+    Augmentation.of(config, settings)
     for source, split in config.lists:
         for part in sources_of(source):
             if downloads or not is_on_hub(part):
-                _require_usable(config, part, split)
+                _require_usable(config, settings, part, split)
 
 
-def _require_usable(config: TrainingConfig, source: str, split: str) -> None:
+def _require_usable(config: TrainingConfig, settings: Settings, source: str, split: str) -> None:
     """By what judges the rows of a run, short of listening: mostly the first row is good."""
     judge = row_judge(config)
     for most in (_FIRST_ROWS, None):
-        manifest = read_list(config, source, split, most)
+        manifest = read_list(config, settings, source, split, most)
         problems = list(manifest.problems)
         for example in manifest.examples:
             judged = judge(example)
@@ -48,7 +49,7 @@ def _require_usable(config: TrainingConfig, source: str, split: str) -> None:
     require((), manifest.source, problems)
 
 
-def shared_by_lists(config: TrainingConfig) -> Message | None:
+def shared_by_lists(config: TrainingConfig, settings: Settings) -> Message | None:
     """Says which clips stand in the training and the test list, as far as files here tell it."""
     if len(config.lists) < 2:
         return None
@@ -57,7 +58,9 @@ def shared_by_lists(config: TrainingConfig) -> Message | None:
         parts = sources_of(source)
         if not all(map(_is_own, parts)):
             return None
-        lists.append(joined([read_list(config, part, split, HEARD_AT_ONCE).examples for part in parts]))
+        lists.append(
+            joined([read_list(config, settings, part, split, HEARD_AT_ONCE).examples for part in parts])
+        )
     found = shared_clips(*lists, listens=False)
     return found.sentence if found.count else None
 

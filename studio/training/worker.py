@@ -85,10 +85,11 @@ def _carry_out(run: RunDir, stop: StopSignal, *, keeps_record: bool) -> int:
         log.info("starting")
         if keeps_record:
             write_text(run.reserve, " " * _RESERVE_BYTES)
-        with keeps_what_it_uses(run, Settings.from_env()):
+        settings = Settings.from_env()
+        with keeps_what_it_uses(run, settings):
             with _ended_at_once(run, stop, keeps_record=keeps_record):
                 _load_libraries()
-            _train_and_measure(run, stop, outcome)
+            _train_and_measure(run, settings, stop, outcome)
     except StopRequested:
         outcome.state = "stopped"
         log.info("Stopped.")
@@ -147,13 +148,12 @@ def _ended_at_once(run: RunDir, stop: StopSignal, *, keeps_record: bool) -> Iter
             is_over.set()
 
 
-def _train_and_measure(run: RunDir, stop: StopSignal, outcome: Outcome) -> None:
+def _train_and_measure(run: RunDir, settings: Settings, stop: StopSignal, outcome: Outcome) -> None:
     """The run itself; `outcome` tells as much as was reached."""
     from studio.training.after_check import MadeModel, measure_after
     from studio.training.attempt import Attempt
 
     stop.check()
-    settings = Settings.from_env()
     attempt = Attempt(run, settings, stop, outcome)
     attempt.carry_out()  # what it has loaded is gone when it returns
     made = MadeModel(
@@ -163,7 +163,7 @@ def _train_and_measure(run: RunDir, stop: StopSignal, outcome: Outcome) -> None:
         outcome,
         attempt.events,
         attempt.stop,
-        settings.cache,
+        settings,
         attempt.learned,
     )
     measure_after(made, settings.threads)

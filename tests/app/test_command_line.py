@@ -15,12 +15,12 @@ import soundfile
 
 from studio.cli.main import COMMANDS
 from studio.dataset.audio import read_audio
-from studio.dataset.manifest import read_manifest
 from studio.memory.gpus import detected_gpus
 from studio.options.arguments import config_to_dict
 from studio.options.training import TrainingConfig
 from studio.settings import DEMO_SPEECH
 from tests.conftest import RunStudio
+from tests.reading import read_manifest
 from tests.studio_process import ROOT, command
 from tests.unit.registry.conftest import make_adapter
 from tests.unit.transcription.small_models import save_adapter

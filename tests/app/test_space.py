@@ -21,8 +21,8 @@ import soundfile
 from gradio_client import Client, handle_file
 from gradio_client.exceptions import AppError
 
-from studio.dataset.manifest import read_manifest
 from studio.ui.shared.i18n import _
+from tests.reading import read_manifest
 from tests.studio_process import ROOT, StudioProcess, copy_checkout
 
 NOBODY = 65534

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+import pyarrow
+import pyarrow.parquet
 import pytest
 import torch
 
@@ -196,3 +198,40 @@ def test_a_command_of_a_lora_script_runs_as_it_is_and_its_model_transcribes(
     assert result["comparisons"][0]["metric"] in ("wer", "cer") and len(result["utterances"]) == 8
     assert run_studio("models", "delete", "commands", "--yes").returncode == 0
     assert run_studio("models", "show", "commands").returncode == 2
+
+
+def test_a_studio_writes_into_the_home_that_it_was_given_and_no_other(
+    run_studio: RunStudio,
+    studio_home: Path,
+    micro_model: Path,
+    mute_model: Path,
+    tones: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other, table = tmp_path / "other", tmp_path / "packed" / "train.parquet"
+    monkeypatch.setenv("STUDIO_HOME", str(other))
+    rows = [json.loads(line) for line in tones.read_text("utf-8").splitlines()]
+    sounds = [{"bytes": (tones.parent / row["audio"]).read_bytes(), "path": row["audio"]} for row in rows]
+    table.parent.mkdir()
+    pyarrow.parquet.write_table(
+        pyarrow.Table.from_pylist(
+            [{"audio": sound, "text": row["text"]} for sound, row in zip(sounds, rows, strict=True)]
+        ),
+        table,
+    )
+    what = ["--base_model", micro_model, "--train_data", table.parent]
+
+    def copied() -> list[str]:
+        return [path.name for path in (studio_home / "cache" / "datasets").glob("*/*")]
+
+    planned = run_studio("train", "--plan", *what)
+    assert "Clips listed: 11" in planned.stdout and copied(), planned.stderr
+    for words in (
+        ["train", *what, *SHORT],
+        ["check-data", "--train_data", table.parent],
+        ["evaluate", "--models", mute_model, "--data", table, "--max_samples", "2"],
+    ):
+        done = run_studio(*words)
+        assert done.returncode == 0, done.stderr
+    assert {"train", "train--first-20000"} <= set(copied()) and not other.exists()

@@ -160,11 +160,11 @@ def _at_strength(home: Path, model: str, variant: str) -> tuple[str, float]:
 
 def heard(home: Path, model: str, language: str, test: Path) -> dict[str, list[list[Any]]]:
     """Reference and text of each test clip; the sentences of each joined recording, and its text."""
-    from studio.evaluation.compare import evaluate
     from studio.registry.store import ModelRegistry
     from studio.settings import DEMO_MODEL, Settings
     from studio.transcription.engine import TranscribeOptions
     from studio.transcription.model_cache import ModelCache
+    from tests.reading import evaluate
 
     settings = Settings.from_env({"STUDIO_HOME": str(home)})
     registry = ModelRegistry(settings.models, demo=DEMO_MODEL, hf_cache=None)

@@ -73,7 +73,7 @@ def join_clips(folder: Path, target: Path) -> Path:
     import soundfile
 
     from studio.dataset.audio import SAMPLING_RATE, read_audio
-    from studio.dataset.manifest import read_manifest
+    from tests.reading import read_manifest
 
     target.mkdir(parents=True)
     for name in ("train", "test"):
@@ -99,7 +99,7 @@ def join_clips(folder: Path, target: Path) -> Path:
 def clips_of(values: dict[str, Any], steps: int) -> int:
     """Clips that a run learns from: those of its steps, or all of its data once an epoch."""
     from studio.options.training import TrainingConfig
-    from studio.training.data.sources import read_source
+    from tests.reading import read_source
 
     config = TrainingConfig(**values)
     if steps:
@@ -187,11 +187,11 @@ def run_plain(home: Path, values: dict[str, Any], meter: Meter) -> str:
     from studio.training.adapters import choose_precision, load_training_base
     from studio.training.data.collator import FeatureSource, padded_labels
     from studio.training.data.preparation import prepare
-    from studio.training.data.sources import read_source
     from studio.training.events import EventLog
     from studio.training.learning_rate import learning_rate_for
     from studio.training.run_dir import RunDir
     from studio.training.stop import StopSignal
+    from tests.reading import read_source
 
     config = TrainingConfig(**values)
     settings = Settings.from_env({"STUDIO_HOME": str(home)})
@@ -200,7 +200,7 @@ def run_plain(home: Path, values: dict[str, Any], meter: Meter) -> str:
     base_path = DEMO_MODEL if config.base_model == "demo" else Path(config.base_model)
     base = load_training_base(base_path, config, choose_precision(config, has_gpu=False))
     stop = StopSignal(run.stop_request)
-    clips, _ = prepare(config, read_source(config), base, EventLog(run.events), stop)
+    clips, _ = prepare(config, settings, read_source(config), base, EventLog(run.events), stop)
     source = FeatureSource(base.decoder.extractor, keep=True)
 
     def example(clip: Any) -> dict[str, Any]:
@@ -256,11 +256,11 @@ def run_plain(home: Path, values: dict[str, Any], meter: Meter) -> str:
 
 def written(home: Path, model_id: str, values: dict[str, Any]) -> list[list[str]]:
     """Reference and hypothesis of each clip of the test set, read as the model's card says."""
-    from studio.evaluation.compare import evaluate
     from studio.registry.store import ModelRegistry
     from studio.settings import DEMO_MODEL, Settings
     from studio.transcription.engine import TranscribeOptions
     from studio.transcription.model_cache import ModelCache
+    from tests.reading import evaluate
 
     settings = Settings.from_env({"STUDIO_HOME": str(home)})
     engines = ModelCache(ModelRegistry(settings.models, demo=DEMO_MODEL, hf_cache=None), idle_seconds=300)

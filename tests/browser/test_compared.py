@@ -8,12 +8,12 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Locator, expect
 
-from studio.dataset.manifest import read_manifest
 from studio.evaluation.compare import every_normalizer
 from studio.evaluation.metrics import error_rates
 from studio.evaluation.result import ComparisonRow
 from tests.browser.conftest import PATIENCE_MILLISECONDS, OpenPage, assert_nothing_is_too_wide, unfold
 from tests.golden.conftest import HOMES
+from tests.reading import read_manifest
 from tests.studio_process import StudioProcess
 from tests.unit.evaluation.test_explorer import evaluation
 from tests.unit.transcription.small_models import save_adapter

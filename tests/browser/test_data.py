@@ -12,10 +12,10 @@ import psutil
 from playwright.sync_api import Page, expect
 
 from studio.dataset.audio import read_audio
-from studio.dataset.manifest import read_manifest
 from studio.options.arguments import write_yaml
 from tests.browser.conftest import KITCHEN_LIGHT, OpenPage, held, unfold, wait_until_recorded
 from tests.browser.test_train import many_steps
+from tests.reading import read_manifest
 from tests.studio_process import StudioProcess, words_of
 
 EVIL = "<img src=x onerror=alert(1)>"

@@ -10,11 +10,11 @@ import openai
 from filelock import FileLock
 from playwright.sync_api import Page, expect
 
-from studio.dataset.manifest import read_manifest
 from studio.publishing.export import LOCK
 from studio.ui.build import STYLE_SHEET
 from studio.ui.shared.light_page import style_sheet
 from tests.browser.conftest import KITCHEN_LIGHT, TABS, OpenPage, assert_nothing_is_too_wide, show_tab, unfold
+from tests.reading import read_manifest
 from tests.studio_process import StudioProcess
 from tests.unit.transcription.small_models import save_adapter
 

@@ -16,9 +16,10 @@ from safetensors.numpy import save_file
 
 from studio.dataset.added import add_data
 from studio.dataset.audio import audio_duration, read_audio
-from studio.dataset.manifest import read_manifest
 from studio.registry.tensors import read_shapes
+from studio.settings import Settings
 from tests.films import encode
+from tests.reading import read_manifest
 
 FOUND = Path(__file__).parent / "found"
 """What was once no sentence: a folder a reader."""
@@ -71,7 +72,7 @@ def unpack(path: Path) -> None:
     """A zip that somebody brings, with what the reader says of it."""
     home = path.with_name("brought")
     try:
-        add_data([path], home / "datasets", cache_dir=home / "cache")
+        add_data([path], Settings(home))
     finally:
         shutil.rmtree(home, ignore_errors=True)
 

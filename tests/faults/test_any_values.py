@@ -23,7 +23,6 @@ from studio.cli import evaluate, train
 from studio.cli.follow import as_dict
 from studio.cli.parsing import run_options
 from studio.dataset.cards import require_own_files
-from studio.dataset.manifest import read_manifest
 from studio.dataset.recordings import begin_session, open_session, sessions
 from studio.errors import StudioError
 from studio.memory.oom import explain
@@ -33,13 +32,13 @@ from studio.registry.store import ModelRegistry
 from studio.runs.history import Histories
 from studio.runs.view import view
 from studio.settings import Settings
-from studio.training.data.augmentation import Augmentation
 from studio.training.run_dir import RunDir
 from studio.transcription.results import ResultsFile
 from studio.ui.shared.links import linked_values
 from studio.ui.shared.views import model_details
 from studio.ui.train.run_views import run_findings, run_status
 from tests.golden.conftest import HOMES
+from tests.reading import augmentation_of, read_manifest
 from tests.unit.cli.test_clips import WHOLE
 from tests.unit.registry.conftest import SMALL, make_adapter, make_whisper
 
@@ -219,7 +218,7 @@ def test_an_augmentation_that_changes_clips(folder: Path, steps: Any) -> None:
     config = TrainingConfig(augment_config_path=str(written(folder / "augmentation.json", steps)))
 
     def changed() -> None:
-        augmentation = Augmentation.of(config)
+        augmentation = augmentation_of(config)
         drawn = augmentation.draw(epoch=0, number=0, seconds=1.0)
         assert np.isfinite(augmentation.change(np.ones(1600, np.float32) / 9, drawn)).all()
 

@@ -22,7 +22,6 @@ import pytest
 from starlette.testclient import TestClient
 
 from studio.dataset.audio import audio_duration, read_audio, save_sound
-from studio.dataset.manifest import read_manifest
 from studio.dataset.recordings import begin_session, keep_clip, open_session
 from studio.errors import StorageError
 from studio.evaluation.corrections import KeptCorrections, save_list
@@ -35,6 +34,7 @@ from studio.serving.server import endpoint_app
 from studio.serving.uploads import Uploads
 from studio.serving.waiting import AT_ONCE, Line
 from studio.settings import Settings
+from tests.reading import read_manifest
 from tests.unit.registry.conftest import make_adapter, make_whisper
 
 STEPS = ("open", "os.rename", "os.mkdir")

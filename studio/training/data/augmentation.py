@@ -74,7 +74,7 @@ class Augmentation:
     """Files of `noise_dir`."""
 
     @classmethod
-    def of(cls, config: TrainingConfig) -> "Augmentation":
+    def of(cls, config: TrainingConfig, settings: Settings) -> "Augmentation":
         """The augmentation that the options ask for; `augment_config_path` is read and wins over them.
 
         Raises:
@@ -82,7 +82,7 @@ class Augmentation:
         """
         rates, bands = 0, _TELEPHONE
         if config.augment_config_path:
-            config, rates, bands = _with_foreign_options(config, user_path(config.augment_config_path))
+            config, rates, bands = _with_foreign_options(config, settings)
         return cls(config, rates, bands, _noise_files(config))
 
     def with_readable_noises(self, warn: Callable[[Message], None]) -> "Augmentation":
@@ -272,13 +272,16 @@ def _sound_of(path: Path) -> Samples:
     return read_audio(path, None, 120.0)
 
 
-def _with_foreign_options(config: TrainingConfig, path: Path) -> tuple[TrainingConfig, int, tuple[int, ...]]:
+def _with_foreign_options(
+    config: TrainingConfig, settings: Settings
+) -> tuple[TrainingConfig, int, tuple[int, ...]]:
     """Options, number of speeds and sampling rates as a list of `{type, params, prob}` has them."""
+    path = user_path(config.augment_config_path)
     try:
         steps = read_json(path)
         if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
             raise ConfigError("it is no list of objects with type, params and prob")
-        options, rates, bands = _translated(steps, path.absolute().parent)
+        options, rates, bands = _translated(steps, path.absolute().parent, settings)
         if not (0 <= rates <= _MOST_SPEEDS and bands and all(rate >= _LOWEST_RATE for rate in bands)):
             raise ConfigError(
                 "num_rates is 0 to {most}, each of new_sample_rates {low} Hz or more",
@@ -295,7 +298,9 @@ def _with_foreign_options(config: TrainingConfig, path: Path) -> tuple[TrainingC
         ) from error
 
 
-def _translated(steps: list[dict[str, Any]], beside: Path) -> tuple[dict[str, Any], int, tuple[int, ...]]:
+def _translated(
+    steps: list[dict[str, Any]], beside: Path, settings: Settings
+) -> tuple[dict[str, Any], int, tuple[int, ...]]:
     options: dict[str, Any] = {}
     rates, bands = 0, _TELEPHONE
     for step in steps:
@@ -315,7 +320,6 @@ def _translated(steps: list[dict[str, Any]], beside: Path) -> tuple[dict[str, An
         if kind == "resample":
             bands = tuple(int(rate) for rate in parameters.get("new_sample_rates", bands))
     if noise_dir := options.get("noise_dir"):
-        settings = Settings.from_env()
         folder = settings.working_dir.absolute() / user_path(noise_dir)
         if settings.on_spaces and not folder.resolve().is_relative_to(beside.resolve()):
             raise ConfigError(

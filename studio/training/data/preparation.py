@@ -22,6 +22,7 @@ from studio.errors import AudioError
 from studio.evaluation.normalize import writes_without_spaces
 from studio.messages import message_to_plain
 from studio.options.training import TrainingConfig
+from studio.settings import Settings
 from studio.training.adapters import Base
 from studio.training.data.augmentation import Augmentation
 from studio.training.data.clips import TrainingData, example_language, label_data, teachable, undecided
@@ -244,6 +245,7 @@ _LISTENED_TO = 5
 
 def prepare(
     config: TrainingConfig,
+    settings: Settings,
     source: SourceData,
     base: Base,
     events: EventLog,
@@ -274,7 +276,7 @@ def prepare(
         examples = packed(source.train_examples, decoder.tokens_of, config.max_audio_len, longest)
         source = replace(source, train_examples=examples)
     data = label_data(source, config, decoder.tokens, decoder.tokens_of, detected, longest)
-    features = _features(data, config, decoder, events)
+    features = _features(data, config, settings, decoder, events)
     data = _those_with_features(data, features, stop)
     for clips, name in ((data.train, config.train_data), (data.evaluation, source.eval_source)):
         require(clips, name, data.problems)
@@ -310,14 +312,18 @@ def _usable(
 
 
 def _features(
-    data: TrainingData, config: TrainingConfig, decoder: TransformersModel, events: EventLog
+    data: TrainingData,
+    config: TrainingConfig,
+    settings: Settings,
+    decoder: TransformersModel,
+    events: EventLog,
 ) -> FeatureSource:
     """What makes the clips' features, and keeps them if they are not too many."""
     every = joined([data.train, data.evaluation])
     keep = fits_in_memory(every, decoder.extractor.feature_size * config.processes_per_machine)
     # Features are masked where they are made, by the run's own seed: not by the model once more.
     decoder.model.config.apply_spec_augment = False
-    augmentation = Augmentation.of(config).with_readable_noises(events.warn)
+    augmentation = Augmentation.of(config, settings).with_readable_noises(events.warn)
     return FeatureSource(decoder.extractor, keep, augmentation)
 
 

@@ -22,7 +22,7 @@ from studio.dataset.shared import digest_of
 from studio.errors import AudioError, ConfigError
 from studio.files import read_json, write_json
 from studio.options.training import TrainingConfig
-from studio.settings import PASSAGES
+from studio.settings import PASSAGES, Settings
 from studio.training.data.augmentation import Augmentation
 from studio.training.data.clips import Clip, with_draw
 from studio.training.data.collator import Features
@@ -95,7 +95,7 @@ class Windows:
         return with_draw(clip, replace(draw, by=_VARIED), self.first_time)
 
 
-def passages(config: TrainingConfig) -> Sequence[Example]:
+def passages(config: TrainingConfig, settings: Settings) -> Sequence[Example]:
     """What a run rehearses, before anybody has read it: the user's recordings in windows, or the passages
     that come with the studio.
 
@@ -103,7 +103,7 @@ def passages(config: TrainingConfig) -> Sequence[Example]:
         ManifestError: if the recordings cannot be used.
     """
     source = config.replay_data or str(PASSAGES)
-    found = read_manifest(source, needs_text=False, **config.downloads)
+    found = read_manifest(source, settings, needs_text=False, **config.downloads)
     windows = [window for example in found.examples for window in _windows_of(example)]
     if len(windows) > _MOST_WINDOWS:
         windows = random.Random(config.seed).sample(windows, _MOST_WINDOWS)

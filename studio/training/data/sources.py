@@ -27,6 +27,7 @@ from studio.evaluation.other_languages import clips_in_other_languages
 from studio.messages import Message
 from studio.options.sources import sources_of
 from studio.options.training import TrainingConfig
+from studio.settings import Settings
 from studio.transcription.languages import AUTO, resolve_language
 
 _OTHER_CLIPS = 40
@@ -47,7 +48,9 @@ class SourceData:
     data_hash: str
 
 
-def read_source(config: TrainingConfig, on_row: Callable[[], None] = lambda: None) -> SourceData:
+def read_source(
+    config: TrainingConfig, settings: Settings, on_row: Callable[[], None] = lambda: None
+) -> SourceData:
     """Reads the manifests and leaves out the rows that cannot be used, before any are kept back.
 
     Of few rows each clip is heard, as `check_dataset` does; of many, their lengths are as the list has them.
@@ -62,9 +65,9 @@ def read_source(config: TrainingConfig, on_row: Callable[[], None] = lambda: Non
         HubUnreachableError: if a Hub dataset cannot be reached.
     """
     problems: list[RowProblem] = []
-    manifests = [read_list(config, source, "train") for source in sources_of(config.train_data)]
+    manifests = [read_list(config, settings, source, "train") for source in sources_of(config.train_data)]
     test_source = config.evaluation_source
-    tests = [read_list(config, source, "test") for source in sources_of(test_source) if source]
+    tests = [read_list(config, settings, source, "test") for source in sources_of(test_source) if source]
     is_small = sum(len(manifest.examples) for manifest in (*manifests, *tests)) <= HEARD_AT_ONCE
     judge = row_judge(config, on_row, is_small=is_small)
     lists = len(manifests) + len(tests)
@@ -86,14 +89,16 @@ def read_source(config: TrainingConfig, on_row: Callable[[], None] = lambda: Non
     )
 
 
-def other_clips(config: TrainingConfig, own: Collection[str] = ()) -> list[Example]:
+def other_clips(config: TrainingConfig, settings: Settings, own: Collection[str] = ()) -> list[Example]:
     """Clips in other languages than `own`: those the user named, or some English.
 
     Raises:
         DataError: if those that were named cannot be used.
         ConfigError: if they name a language that there is not.
     """
-    return clips_in_other_languages(config.other_languages_data, own, _OTHER_CLIPS, **config.downloads)
+    return clips_in_other_languages(
+        config.other_languages_data, own, _OTHER_CLIPS, settings, **config.downloads
+    )
 
 
 def mixed(parts: Sequence[Sequence[Example]], weights: Sequence[float], seed: int) -> Sequence[Example]:
@@ -129,7 +134,9 @@ def _hash(manifests: Sequence[Manifest]) -> str:
     return hashlib.sha256(" ".join(manifest.hash for manifest in manifests).encode()).hexdigest()
 
 
-def read_list(config: TrainingConfig, source: str, split: str, max_rows: int | None = None) -> Manifest:
+def read_list(
+    config: TrainingConfig, settings: Settings, source: str, split: str, max_rows: int | None = None
+) -> Manifest:
     """One list of a run, as the run reads it; its first rows if only those are asked for.
 
     Raises:
@@ -138,6 +145,7 @@ def read_list(config: TrainingConfig, source: str, split: str, max_rows: int | N
     """
     return read_manifest(
         source,
+        settings,
         split=split,
         max_rows=max_rows,
         needs_text=config.needs_texts,

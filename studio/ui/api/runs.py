@@ -121,10 +121,10 @@ class RunEndpoints:
                 self._services.engines,
                 names,
                 test_data,
+                self._services.settings,
                 options=options,
                 normalizer=normalizer,
                 max_samples=most_rows(self._services.settings, max_samples),
-                cache_dir=self._services.settings.cache,
                 choice=EngineChoice(engine, precision),
                 non_speech=non_speech,
             )

@@ -269,10 +269,10 @@ def _evaluation(
                 engines,
                 models,
                 values["data"],
+                settings,
                 options=TranscribeOptions(language=values["language"], timestamps="none"),
                 normalizer=values["normalizer"],
                 max_samples=most_rows(settings, max_samples),
-                cache_dir=settings.cache,
                 choice=EngineChoice(values["engine"], values["precision"]),
                 non_speech=bool(values["non_speech"]),
                 kept=settings.cache / KEPT if _keeps(settings) else None,
@@ -426,7 +426,7 @@ def _saved(
     manifest = (
         evaluated_clips(found)
         if is_of_the_hub(found.source)
-        else read_manifest(found.source, split="test", cache_dir=settings.cache)
+        else read_manifest(found.source, settings, split="test")
     )
     save_list(manifest, corrections, place)
     lines = {clip_of(example): number for number, example in enumerate(manifest.examples, start=1)}
@@ -445,7 +445,7 @@ def _brought_down(
     if not is_of_the_hub(found.source):
         require_own_data(settings, found.source)
         with suppress(DataError):  # of a list that is gone there is still what was evaluated
-            manifest = read_manifest(found.source, split="test", cache_dir=settings.cache)
+            manifest = read_manifest(found.source, settings, split="test")
             rows = own_rows(manifest.listed_in)
             examples, spoken = evaluated_rows(manifest, found, corrections)
     lines = "".join(list_lines(examples, spoken, None, rows))

@@ -51,7 +51,7 @@ def _wire_data_preview(settings: Settings, form: dict[str, Block], button: gr.Bu
         """The first rows, and what is wrong with the data."""
         own = settings_for(settings, request)
         require_own_data(own, train_data)
-        found = read_manifest(train_data, cache_dir=own.cache, max_rows=most_rows(own, 0), **columns)
+        found = read_manifest(train_data, own, max_rows=most_rows(own, 0), **columns)
         return manifest_preview(found, request_locale(request))
 
     quiet: dict[str, Any] = {"api_visibility": "private", "concurrency_limit": 2}

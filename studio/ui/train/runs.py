@@ -66,7 +66,7 @@ def _starter(services: Services, more: dict[str, Any]) -> Callable[..., Any]:
         require_training(own.settings)
         config = form_config({**values, **more})
         require_confined(config, own.settings)
-        check_sources(config, downloads=False)
+        check_sources(config, own.settings, downloads=False)
         run_id = own.jobs.submit(config)
         return render(own.jobs, run_id, seen, request_locale(request))
 

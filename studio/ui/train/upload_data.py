@@ -87,9 +87,8 @@ def _taking(files: list[Path], settings: Settings, locale: str) -> Task[tuple[in
     return Task(
         work=lambda report, should_stop: add_data(
             files,
-            settings.datasets,
+            settings,
             most_bytes=settings.most_upload_bytes,
-            cache_dir=settings.cache,
             require_room=partial(require_room, settings),
             on_progress=lambda *step: report(step),
             should_stop=should_stop,

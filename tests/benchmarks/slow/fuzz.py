@@ -22,7 +22,6 @@ import soundfile
 from studio.cli import train
 from studio.cli.follow import as_dict
 from studio.cli.parsing import run_options
-from studio.dataset.manifest import read_manifest
 from studio.errors import ModelError, StudioError
 from studio.memory.gpus import card
 from studio.memory.oom import explain
@@ -39,6 +38,7 @@ from studio.ui.shared.views import model_details
 from studio.ui.train.run_views import run_status
 from tests.faults.spoiled_files import READERS, mutated, originals
 from tests.golden.conftest import HOMES
+from tests.reading import read_manifest
 from tests.unit.dataset.test_manifest import SAME_ROWS
 from tests.unit.registry.conftest import make_adapter, make_whisper
 

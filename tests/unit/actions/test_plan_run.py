@@ -13,9 +13,9 @@ from studio.options.training import TrainingConfig
 from studio.runs.status import iso
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.data.sources import read_source
 from studio.training.run_dir import RunDir
 from studio.training.schedule import Schedule
+from tests.reading import read_source
 
 
 @pytest.fixture

@@ -5,16 +5,19 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from studio.dataset.added import Added, add_data, data_sets
-from studio.dataset.manifest import read_manifest
+from studio.dataset import added as adding
+from studio.dataset.added import Added, data_sets
 from studio.errors import DataError, StorageError, StudioError
+from studio.settings import Settings
 from studio.units import MIB
 from tests.micro import make_tones
+from tests.reading import read_manifest
 from tests.studio_process import ROOT
 
 Member = tuple[str | zipfile.ZipInfo, bytes | str]
@@ -38,6 +41,11 @@ def zipped(tmp_path: Path) -> Zipped:
         return tmp_path / name
 
     return make
+
+
+def add_data(files: Sequence[Path], root: Path, name: str = "", **how: Any) -> Added | None:
+    """In the studio whose data sets are kept in `root`."""
+    return adding.add_data(files, Settings(root.parent), name, **how)
 
 
 def taken(*files: Path, root: Path, **how: object) -> Added:
@@ -254,7 +262,8 @@ def test_one_that_is_killed_half_way_is_listed_nowhere_and_gone_with_the_next(
     archive = zipped([("a.wav", bytes(8 * MIB))])
     script = (
         "import os, sys; from pathlib import Path; from studio.dataset.added import add_data; "
-        "add_data([Path(sys.argv[1])], Path(sys.argv[2]), on_progress=lambda *_: os.kill(os.getpid(), 9))"
+        "from studio.settings import Settings; root = Path(sys.argv[2]); "
+        "add_data([Path(sys.argv[1])], Settings(root.parent), on_progress=lambda *_: os.kill(os.getpid(), 9))"
     )
     subprocess.run([sys.executable, "-c", script, str(archive), str(root)], cwd=ROOT, check=False)
     assert (root / ".coming" / "a.wav").is_file(), "it was killed too early"

@@ -13,9 +13,9 @@ import soundfile
 
 from studio.dataset.cards import MOST_BYTES
 from studio.dataset.hub import with_bytes
-from studio.dataset.manifest import read_manifest
 from studio.errors import ManifestError
 from studio.options.sources import is_dataset_id
+from tests.reading import read_manifest
 from tests.studio_process import ROOT
 
 from .conftest import sweep
@@ -26,9 +26,10 @@ import json, sys
 from pathlib import Path
 from studio.dataset.manifest import read_manifest
 from studio.errors import StudioError
+from studio.settings import Settings
 for source, max_rows in json.loads(sys.argv[2]):
     try:
-        manifest = read_manifest(source, max_rows=max_rows, cache_dir=Path(sys.argv[1]))
+        manifest = read_manifest(source, Settings.from_env(), max_rows=max_rows, cache_dir=Path(sys.argv[1]))
         print(json.dumps([manifest.format, *[[e.text, e.duration_seconds] for e in manifest.examples]]))
     except StudioError as error:
         print(json.dumps([type(error).__name__, str(error)]))
@@ -59,13 +60,15 @@ READ_SOON = """
 import sys
 from pathlib import Path
 from studio.dataset.columns import Wanted
+from studio.dataset.copies import Copies
 from studio.dataset.hub import fetch
 from studio.errors import HubUnreachableError
-cache = Path(sys.argv[1])
-asked = {"split": "train", "max_rows": None, "cache_dir": cache, "local_files_only": False}
+from studio.settings import Settings
+copies = Copies.of(Settings.from_env(), Path(sys.argv[1]))
+asked = {"split": "train", "max_rows": None, "copies": copies, "local_files_only": False}
 for name in sys.argv[2:]:
     try:
-        fetch(name, **asked, wanted=Wanted(True, "", "", cache), answer_seconds=0.5)
+        fetch(name, **asked, wanted=Wanted(True, "", ""), answer_seconds=0.5)
     except HubUnreachableError as error:
         print(error)
 """

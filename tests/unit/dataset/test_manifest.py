@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 import soundfile
 
-from studio.dataset.manifest import Manifest, TextSegment, read_manifest
+from studio.dataset.manifest import Manifest, TextSegment
 from studio.errors import HubUnreachableError, ManifestError
 from studio.settings import DEMO_SPEECH
 from studio.translation import said
+from tests.reading import read_manifest
 
 from .conftest import sweep
 

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from studio.dataset.columns import Wanted
-from studio.dataset.copies import copies, write_copy
-from studio.dataset.manifest import Manifest, read_manifest
+from studio.dataset.copies import Copies, write_copy
+from studio.dataset.manifest import Manifest
 from studio.errors import ManifestError
+from studio.settings import Settings
+from tests.reading import read_manifest
 
 from .formats.conftest import said, write_sound
 from .formats.test_lhotse import cut
@@ -110,8 +112,10 @@ def test_on_a_workstation_every_sound_is_the_users_own(places: tuple[Path, list[
 
 def of_the_hub(rows: list[dict[str, Any]], cache: Path, **options: str) -> Manifest:
     """A dataset of the Hub with these rows, as it is read once it is copied."""
-    place = copies(cache) / "somebody--speech" / "default--train"
-    write_copy(iter(rows), place, "1" * 40, None, Wanted(**{"needs_text": False, **options}))
+    copies = Copies.of(Settings.from_env(), cache)
+    place = copies.folder / "somebody--speech" / "default--train"
+    wanted = Wanted(**{"needs_text": False, **options})
+    write_copy(iter(rows), place, "1" * 40, None, wanted, copies.room)
     return read_manifest(
         "somebody/speech", cache_dir=cache, local_files_only=True, needs_text=False, **options
     )

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from studio.dataset.audio import read_audio
-from studio.dataset.manifest import read_manifest
 from studio.dataset.recordings import (
     begin_session,
     delete_session,
@@ -18,6 +17,7 @@ from studio.dataset.recordings import (
 )
 from studio.errors import AudioError, ConfigError
 from studio.files import append_json_line
+from tests.reading import read_manifest
 
 RATE = 48_000
 VOICE = (3000 * np.sin(np.arange(2 * RATE) / 30)).astype(np.int16)

@@ -7,9 +7,10 @@ import pytest
 import soundfile
 
 from studio.dataset.example import Example
-from studio.dataset.report import WARNINGS, DatasetReport, check_dataset
+from studio.dataset.report import WARNINGS, DatasetReport
 from studio.dataset.text_checks import script_of
 from studio.errors import ManifestError
+from tests.reading import check_dataset
 
 from .conftest import sweep
 

@@ -13,9 +13,9 @@ import soundfile
 
 from studio.dataset import sequences
 from studio.dataset.example import Example, TextSegment
-from studio.dataset.manifest import read_manifest
 from studio.dataset.sequences import Chosen, Joined, Made, StoredExamples, store
 from studio.errors import StorageError
+from tests.reading import read_manifest
 from tests.studio_process import ROOT
 
 COUNT = sequences.IN_MEMORY + 10
@@ -86,6 +86,7 @@ from pathlib import Path
 import psutil
 from studio.dataset.manifest import read_manifest
 from studio.options.training import TrainingConfig
+from studio.settings import Settings
 from studio.training.data.clips import label_data
 from studio.training.data.sources import read_source
 from studio.transcription.special_tokens import SpecialTokens
@@ -93,7 +94,7 @@ process = psutil.Process()
 import numpy
 before = process.memory_info().rss
 config = TrainingConfig(train_data=sys.argv[1], language="en")
-source = read_source(config)
+source = read_source(config, Settings.from_env())
 tasks = {"transcribe": 50359}
 tokens = SpecialTokens(50257, 50258, 50363, languages={"en": 50259}, tasks=tasks)
 data = label_data(source, config, tokens, lambda text: [ord(letter) for letter in text], None, 448)

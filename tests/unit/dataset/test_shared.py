@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from studio.dataset.manifest import read_manifest
 from studio.dataset.shared import Shared, digest_of, shared_clips
+from tests.reading import read_manifest
 
 from .conftest import sweep
 

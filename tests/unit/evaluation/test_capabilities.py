@@ -11,7 +11,6 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from studio.dataset.example import read_clips
-from studio.dataset.manifest import read_manifest
 from studio.evaluation import capabilities
 from studio.evaluation.capabilities import (
     CHECKS,
@@ -24,9 +23,9 @@ from studio.evaluation.capabilities import (
 )
 from studio.evaluation.metrics import interval_of
 from studio.evaluation.non_speech import recordings
-from studio.evaluation.other_languages import clips_in_other_languages
 from studio.files import read_json, write_json
 from studio.transcription.model_cache import ModelCache
+from tests.reading import clips_in_other_languages, read_manifest
 
 
 @pytest.fixture(autouse=True)

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from studio.dataset.audio import read_audio, save_pcm
-from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError, ManifestError, ModelNotFoundError
-from studio.evaluation.compare import _sounds_of, evaluate
+from studio.evaluation.compare import _sounds_of
 from studio.evaluation.corrections import clip_of, save_list
 from studio.evaluation.side_by_side import hear_side_by_side
 from studio.publishing.export import Exporter
 from studio.registry.store import ModelRegistry
 from studio.transcription.engine import FASTER_WHISPER, EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
+from tests.reading import evaluate, read_manifest
 
 PLAIN = TranscribeOptions(timestamps="none", max_new_tokens=30)
 

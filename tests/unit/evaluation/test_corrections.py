@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from studio.dataset.example import Example, Manifest, TextSegment
-from studio.dataset.manifest import read_manifest
 from studio.dataset.rows import NO_SPEECH
 from studio.errors import ConfigError, DataError, StudioError
 from studio.evaluation.compare import with_references
@@ -25,6 +24,7 @@ from studio.evaluation.corrections import (
     save_list,
 )
 from studio.evaluation.result import Evaluation
+from tests.reading import read_manifest
 from tests.unit.evaluation.test_explorer import SAID, A, B, evaluation
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from studio.errors import ConfigError, ManifestError
-from studio.evaluation.other_languages import clips_in_other_languages
+from tests.reading import clips_in_other_languages
 
 
 def manifest(folder: Path, speech: Path, languages: list[str | None]) -> str:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from studio.dataset.manifest import read_manifest
 from studio.evaluation.reading_short import cost_of, measure_short, ways_of
 from studio.transcription.model_cache import ModelCache
+from tests.reading import read_manifest
 
 
 def card(audio_context: str, *, full: float, short: float, error: bool = True) -> dict[str, object]:

@@ -40,7 +40,9 @@ def attempt_with(runs: Runs, other: str) -> Attempt:
 
 def checked(work: Attempt) -> dict[str, Any]:
     work.carry_out()
-    made = MadeModel(work.registry, work.config, work.eval_examples, work.outcome, work.events, work.stop)
+    made = MadeModel(
+        work.registry, work.config, work.eval_examples, work.outcome, work.events, work.stop, work.settings
+    )
     measure_after(made, threads=1)
     assert work.outcome.capabilities is not None
     return work.outcome.capabilities
@@ -79,7 +81,9 @@ def test_no_measure_begins_after_a_tenth_of_the_run_or_the_minute(
 def test_a_model_whose_check_has_failed_is_called_unchecked(runs: Runs, tones: Path) -> None:
     work = attempt_with(runs, str(tones))
     work.carry_out()
-    made = MadeModel(work.registry, work.config, work.eval_examples, work.outcome, work.events, work.stop)
+    made = MadeModel(
+        work.registry, work.config, work.eval_examples, work.outcome, work.events, work.stop, work.settings
+    )
 
     def refuse(*_place: object) -> NoReturn:
         raise RuntimeError("no memory for another model")
@@ -101,6 +105,7 @@ def test_clips_that_were_trained_on_are_told_before_the_training_and_not_called_
     work.carry_out()
     made = MadeModel(
         *(work.registry, work.config, work.eval_examples, work.outcome, work.events, work.stop),
+        settings=work.settings,
         learned=work.learned,
     )
     measure_after(made, threads=1)
@@ -125,6 +130,7 @@ def test_one_reading_is_compared_with_nothing_and_not_kept(
     work.carry_out()
     made = MadeModel(
         *(work.registry, work.config, work.eval_examples, work.outcome, work.events, work.stop),
+        settings=work.settings,
         learned=work.learned,
     )
 

@@ -11,7 +11,6 @@ import torch
 from transformers import WhisperFeatureExtractor
 
 from studio.dataset.example import Example, TextSegment
-from studio.dataset.manifest import read_manifest
 from studio.options.training import TrainingConfig
 from studio.training import adapters
 from studio.training.data.augmentation import Augmentation, Draw
@@ -19,6 +18,7 @@ from studio.training.data.clips import Clip
 from studio.training.data.collator import Collator, FeatureSource
 from studio.training.data.preparation import cut_like, packed, with_made_times
 from tests.micro import make_tones
+from tests.reading import read_manifest
 from tests.unit.training.attempts import Runs, assert_same_weights, told
 from tests.unit.training.data.test_clips import labelled, source_of, spelled, tokenizer
 

@@ -127,7 +127,9 @@ def test_each_run_ends_with_a_check_of_what_its_model_can_still_do(
         loaded.append(weakref.ref(base))
         return base
 
-    made = MadeModel(work.registry, work.config, work.eval_examples, outcome, work.events, work.stop)
+    made = MadeModel(
+        work.registry, work.config, work.eval_examples, outcome, work.events, work.stop, work.settings
+    )
     measure_after(made, threads=1, load=noted)
     (base,) = loaded  # once, for both models and both measures
     assert base() is None, "and gone"

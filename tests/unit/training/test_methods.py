@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from studio.dataset.audio import read_audio
-from studio.dataset.manifest import read_manifest
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
 from studio.transcription.engine import TranscribeOptions
 from studio.transcription.model_cache import EngineChoice, ModelCache
+from tests.reading import read_manifest
 from tests.unit.training.attempts import attempt, new_run, quick, told
 
 EVALUATED = 3

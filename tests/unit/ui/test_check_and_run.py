@@ -16,11 +16,11 @@ from studio.services import Services
 from studio.settings import Settings
 from studio.training.adapters import Base, choose_precision, load_training_base
 from studio.training.data.preparation import prepare
-from studio.training.data.sources import read_source
 from studio.training.events import EventLog
 from studio.training.stop import StopSignal
 from studio.ui.train.runs import _starter
 from tests.micro import SAMPLING_RATE, make_tones
+from tests.reading import read_source
 
 TONE = (0.3 * np.sin(np.arange(40 * SAMPLING_RATE) / 3)).astype(np.float32)
 SOUNDS = {
@@ -115,7 +115,9 @@ def test_check_and_run_leave_the_same_rows_out(
     config = TrainingConfig(
         base_model=str(micro_model), train_data=str(path), test_data=str(tests), **options
     )
-    data, _ = prepare(config, read_source(config), base, EventLog(None), StopSignal(tmp_path / "stop"))
+    data, _ = prepare(
+        config, settings, read_source(config), base, EventLog(None), StopSignal(tmp_path / "stop")
+    )
     wanted = [line for line, (_, is_good) in enumerate(rows, start=5) if not is_good]
     assert sorted(problem.line for problem in data.problems) == wanted
     assert unusable(checked(settings, path, str(micro_model), options)) == wanted
@@ -142,14 +144,16 @@ def test_rows_that_cannot_be_used_are_not_kept_back_for_evaluation(tmp_path: Pat
         assert (len(source.train_examples), len(source.eval_examples)) == (4, 1)
 
 
-def test_of_many_rows_only_the_headers_are_read(base: Base, micro_model: Path, tmp_path: Path) -> None:
+def test_of_many_rows_only_the_headers_are_read(
+    settings: Settings, base: Base, micro_model: Path, tmp_path: Path
+) -> None:
     path = listed(tmp_path, [{"audio": "long", "duration": 3}, {"duration": 405}, {"language": "xx"}])
     rows = path.read_text(encoding="utf-8").splitlines()
     path.write_text("\n".join([*rows, *[rows[0]] * 2000]), encoding="utf-8")
     config = TrainingConfig(base_model=str(micro_model), train_data=str(path))
     source = read_source(config)
     assert [problem.line for problem in source.problems] == [7]
-    data, _ = prepare(config, source, base, EventLog(None), StopSignal(tmp_path / "stop"))
+    data, _ = prepare(config, settings, source, base, EventLog(None), StopSignal(tmp_path / "stop"))
     assert [problem.line for problem in data.problems] == [7, 5]
 
 

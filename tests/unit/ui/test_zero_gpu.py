@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from studio.dataset.audio import save_pcm
-from studio.dataset.manifest import read_manifest
 from studio.ui.zero_gpu import gpu_seconds
+from tests.reading import read_manifest
 from tests.studio_process import ROOT
 
 SPACES = """

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from studio.dataset.manifest import read_manifest
 from studio.errors import ManifestError
+from tests.reading import read_manifest
 
 from .conftest import Sound, reasons, said
 

@@ -2,7 +2,7 @@ import gzip
 import json
 from pathlib import Path
 
-from studio.dataset.manifest import read_manifest
+from tests.reading import read_manifest
 
 from .conftest import Sound, said
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from studio.dataset.manifest import TextSegment, read_manifest
+from studio.dataset.manifest import TextSegment
 from studio.errors import ManifestError
+from tests.reading import read_manifest
 
 from .conftest import Sound, reasons, said
 

@@ -12,8 +12,10 @@ import pytest
 
 from studio.dataset.columns import Wanted
 from studio.dataset.copies import write_copy
-from studio.dataset.manifest import read_manifest
 from studio.errors import ManifestError, StorageError
+from studio.room import COPIES, Room
+from studio.settings import Settings
+from tests.reading import read_manifest
 from tests.studio_process import ROOT
 
 from .conftest import Sound, said
@@ -287,22 +289,25 @@ import os, signal, sys
 from pathlib import Path
 from studio.dataset.columns import Wanted
 from studio.dataset.copies import write_copy
+from studio.room import COPIES, Room
+from studio.settings import Settings
 def rows():
     yield {"audio": {"bytes": b"RIFF", "path": "a.wav"}, "text": "x"}
     os.kill(os.getpid(), signal.SIGKILL)
-write_copy(rows(), Path(sys.argv[1]), "1", None, Wanted())
+write_copy(rows(), Path(sys.argv[1]), "1", None, Wanted(), Room.of(Settings.from_env(), COPIES))
 """
 
 
 def test_what_a_killed_process_has_copied_goes_with_the_next_copy(
-    tmp_path: Path, environ: dict[str, str]
+    tmp_path: Path, settings: Settings, environ: dict[str, str]
 ) -> None:
     copy = tmp_path / "datasets" / "folder--1" / "all"
     command = [sys.executable, "-c", _KILLED, str(copy)]
     alone = {**environ, "STUDIO_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
     assert subprocess.run(command, env=alone).returncode == -signal.SIGKILL
     assert len(list(copy.parent.iterdir())) == 1, "its half"
-    write_copy(iter([{"audio": {"bytes": b"RIFF", "path": "b.wav"}, "text": "x"}]), copy, "1", None, Wanted())
+    rows, room = [{"audio": {"bytes": b"RIFF", "path": "b.wav"}, "text": "x"}], Room.of(settings, COPIES)
+    write_copy(iter(rows), copy, "1", None, Wanted(), room)
     assert list(copy.parent.iterdir()) == [copy]
     assert sorted(path.name for path in copy.iterdir()) == ["0000000-b.wav", "metadata.jsonl", "origin.json"]
 

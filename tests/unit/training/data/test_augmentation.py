@@ -11,7 +11,6 @@ import pytest
 import soundfile
 from transformers import WhisperFeatureExtractor
 
-from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError
 from studio.options.arguments import parse_training_arguments
 from studio.options.training import TrainingConfig
@@ -20,6 +19,7 @@ from studio.training.data.clips import Clip, with_draw
 from studio.training.data.collator import ClipDataset, FeatureSource
 from studio.translation import said
 from tests.micro import make_tones
+from tests.reading import augmentation_of, read_manifest
 from tests.unit.training.attempts import Runs, assert_same_weights, losses
 
 ALL: dict[str, Any] = {
@@ -124,7 +124,7 @@ def test_the_file_of_whisper_finetune_is_read(tmp_path: Path) -> None:
     ]
     path.write_text(json.dumps(steps), encoding="utf-8")
     config, notes = parse_training_arguments([f"--augment_config_path={path}", "--seed", "3"])
-    made = Augmentation.of(config)
+    made = augmentation_of(config)
     assert notes == []
     assert (made.config.noise_prob, made.config.min_snr_db, made.config.volume_prob) == (0.25, 5, 1.0)
     assert made.sample_rates == (8000, 44100) and [path.name for path in made.noises] == ["hum.wav"]
@@ -139,16 +139,16 @@ def test_a_folder_of_noise_counts_from_where_the_run_was_asked_for(
     soundfile.write(tmp_path / "noise" / "hum.wav", TONE, 16_000)
     path = tmp_path / "augmentation.json"
     path.write_text(json.dumps([{"type": "noise", "params": {"noise_dir": "noise"}}]), encoding="utf-8")
-    assert Augmentation.of(TrainingConfig(augment_config_path=str(path))).noises == (), "white noise"
+    assert augmentation_of(TrainingConfig(augment_config_path=str(path))).noises == (), "white noise"
     monkeypatch.setenv("STUDIO_WORKING_DIR", str(tmp_path))
-    (hum,) = Augmentation.of(TrainingConfig(augment_config_path=str(path))).noises
+    (hum,) = augmentation_of(TrainingConfig(augment_config_path=str(path))).noises
     monkeypatch.setenv("SPACE_ID", "ada/studio")
-    assert Augmentation.of(TrainingConfig(augment_config_path=str(path))).noises == (hum,)
+    assert augmentation_of(TrainingConfig(augment_config_path=str(path))).noises == (hum,)
     elsewhere = tmp_path / "visitor" / "augmentation.json"
     elsewhere.parent.mkdir()
     shutil.copy(path, elsewhere)
     with pytest.raises(ConfigError, match="noise_dir is in the folder of this file"):
-        Augmentation.of(TrainingConfig(augment_config_path=str(elsewhere)))
+        augmentation_of(TrainingConfig(augment_config_path=str(elsewhere)))
     assert hum == tmp_path / "noise" / "hum.wav"
 
 
@@ -169,24 +169,24 @@ def test_a_file_that_cannot_be_used_is_refused_in_a_sentence(text: str, reason: 
     path = tmp_path / "augmentation.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"augment_config_path .* cannot be used") as refused:
-        Augmentation.of(TrainingConfig(augment_config_path=str(path)))
+        augmentation_of(TrainingConfig(augment_config_path=str(path)))
     assert reason in said(refused.value, "zh-CN")
 
 
 def test_a_folder_without_noise_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="has no sound file"):
-        Augmentation.of(TrainingConfig(noise_dir=str(tmp_path)))
+        augmentation_of(TrainingConfig(noise_dir=str(tmp_path)))
 
 
 def test_noises_that_cannot_be_read_are_left_out_and_told(tmp_path: Path) -> None:
     for name in ("a.wav", "b.wav", "._hum.wav"):
         (tmp_path / name).write_bytes(b"RIFF no sound")
     told: list[str] = []
-    folder = Augmentation.of(TrainingConfig(noise_dir=str(tmp_path)))
+    folder = augmentation_of(TrainingConfig(noise_dir=str(tmp_path)))
     with pytest.raises(ConfigError, match="has no sound file that can be read"):
         folder.with_readable_noises(lambda message: told.append(str(message)))
     soundfile.write(tmp_path / "hum.wav", TONE, 16_000)
-    folder = Augmentation.of(TrainingConfig(noise_dir=str(tmp_path)))
+    folder = augmentation_of(TrainingConfig(noise_dir=str(tmp_path)))
     heard = folder.with_readable_noises(lambda message: told.append(str(message)))
     assert [path.name for path in heard.noises] == ["hum.wav"]
     (said,) = told

@@ -14,9 +14,10 @@ from studio.errors import ConfigError, ManifestError
 from studio.options.training import TrainingConfig
 from studio.training.data.clips import TrainingData, label_data, undecided
 from studio.training.data.collator import padded_labels
-from studio.training.data.sources import SourceData, read_source
+from studio.training.data.sources import SourceData
 from studio.transcription.special_tokens import SpecialTokens
 from tests.micro import make_tones
+from tests.reading import read_source
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ import pytest
 from transformers import WhisperFeatureExtractor
 
 from studio.dataset.audio import read_audio
-from studio.dataset.manifest import read_manifest
 from studio.errors import AudioError
 from studio.messages import Message
 from studio.training.data.clips import Clip
 from studio.training.data.collator import Collator, FeatureSource, fits_in_memory, readable
 from tests.micro import make_tones
+from tests.reading import read_manifest
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import pytest
 from assets.make_demo.passages import SEED as PASSAGES_SEED
 from assets.make_demo.passages import _sentences, written_passages
 from studio.dataset.example import Example
-from studio.evaluation.other_languages import clips_in_other_languages
 from studio.files import read_json, write_json
 from studio.memory.plan import Phase
 from studio.memory.training import estimate_training
@@ -23,8 +22,9 @@ from studio.settings import DEMO_MODEL, DEMO_SPEECH, PASSAGES, Settings
 from studio.training.adapters import Base, Precision, load_training_base
 from studio.training.data.clips import Clip
 from studio.training.data.collator import FeatureSource
-from studio.training.data.replay import Windows, _language, passages, read_by_base
+from studio.training.data.replay import Windows, _language, read_by_base
 from studio.training.plan import rehearses, training_plan
+from tests.reading import clips_in_other_languages, passages
 from tests.unit.training.attempts import Runs, assert_same_weights, losses, told
 
 SAMPLES = DEMO_SPEECH / "samples"

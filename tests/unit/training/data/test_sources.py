@@ -12,19 +12,17 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from studio.cli import train
-from studio.dataset.manifest import read_manifest
-from studio.dataset.report import check_dataset
 from studio.errors import ConfigError, ManifestError, StudioError
 from studio.options.arguments import command_line, parse_training_arguments, read_config, write_yaml
 from studio.options.sources import sources_of
 from studio.options.training import TrainingConfig
 from studio.settings import Settings
 from studio.training.data.label_lengths import characters_of_labels
-from studio.training.data.sources import SourceData, read_source
+from studio.training.data.sources import SourceData
 from studio.training.events import read_events
-from studio.training.preflight import check_sources
 from studio.transcription.loaded_base import load_base
 from tests.micro import make_tones
+from tests.reading import check_dataset, check_sources, read_manifest, read_source
 from tests.unit.training.attempts import Runs
 
 

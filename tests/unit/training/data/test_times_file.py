@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from studio.dataset.example import Example
-from studio.dataset.manifest import read_manifest
 from studio.options.training import TrainingConfig
 from studio.training import adapters
 from studio.training.data.preparation import with_made_times
 from studio.training.data.times_file import TimesFile
 from studio.training.stop import StopRequested
 from studio.transcription.engines.transformers import TransformersModel
+from tests.reading import read_manifest
 from tests.unit.training.attempts import Runs, told
 
 

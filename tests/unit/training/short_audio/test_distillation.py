@@ -63,7 +63,15 @@ def test_a_folder_of_audio_makes_an_adapter_that_reads_short_and_is_measured_bes
     assert outcome.state == "finished" and outcome.model_id
     assert set(evaluations(run)) == {0, 3}
     assert not run.cache.exists(), "what was read is needed no more"
-    made = MadeModel(work.registry, work.config, work.eval_examples, outcome, EventLog(run.events), work.stop)
+    made = MadeModel(
+        work.registry,
+        work.config,
+        work.eval_examples,
+        outcome,
+        EventLog(run.events),
+        work.stop,
+        work.settings,
+    )
     measure_after(made, threads=1)
     card = distilled.registry.get(outcome.model_id)
     assert card.audio_context == "short" and card.card["kind"] == "adapter"

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from studio.dataset.example import RowProblem
-from studio.dataset.manifest import read_manifest
 from studio.evaluation.corrections import clip_of
 from studio.evaluation.explorer import Explorer
 from studio.evaluation.result import ComparisonRow, Evaluation
 from studio.settings import Settings
 from studio.translation import said
 from studio.ui.evaluate.tab import _brought_down, _kept_corrections, _looked_into, _saved, _whole
+from tests.reading import read_manifest
 from tests.unit.evaluation.test_explorer import evaluation
 
 SAID = ["turn on", "the light", "off"]

@@ -1,0 +1,33 @@
+"""What reads lists and folders, by the settings of the test's own process."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from studio.dataset import manifest, report
+from studio.evaluation import compare, other_languages
+from studio.settings import Settings
+from studio.training import preflight
+from studio.training.data import augmentation, replay, sources
+
+Read = TypeVar("Read")
+
+
+def _here(read: Callable[..., Read], place: int) -> Callable[..., Read]:
+    """The function with the settings put in at its `place`."""
+
+    @wraps(read)
+    def by_settings(*given: Any, **options: Any) -> Read:
+        return read(*given[:place], Settings.from_env(), *given[place:], **options)
+
+    return by_settings
+
+
+read_manifest = _here(manifest.read_manifest, 1)
+check_dataset = _here(report.check_dataset, 1)
+evaluate = _here(compare.evaluate, 3)
+clips_in_other_languages = _here(other_languages.clips_in_other_languages, 3)
+augmentation_of = _here(augmentation.Augmentation.of, 1)
+read_source = _here(sources.read_source, 1)
+passages = _here(replay.passages, 1)
+check_sources = _here(preflight.check_sources, 1)
