@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from studio.actions.estimate import Question, answer
+from studio.actions.start_run import start_run
 from studio.cli.follow import as_dict, before_and_after, follow, tell
 from studio.cli.output import say, show, show_json
 from studio.cli.parsing import PROGRAM, Parser
@@ -65,7 +66,7 @@ def _size(services: Services, story: Story) -> None:
 def _train(services: Services, story: Story) -> RunStatus:
     story("")
     story("2. Train: an adapter for speech that the demo model gets wrong")
-    run_id = services.jobs.submit(TrainingConfig(run_name=RUN_NAME))
+    run_id = start_run(TrainingConfig(run_name=RUN_NAME), services)
     services.jobs.start()
     status = follow(services.jobs, run_id)
     for line in before_and_after(status):

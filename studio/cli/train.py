@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.actions.plan_run import RunForecast, plan_run
+from studio.actions.start_run import check_run, start_run
 from studio.cli.follow import as_dict, follow, tell
 from studio.cli.output import ProgressLine, done, require_place, say, show, show_json
 from studio.cli.parsing import PROGRAM, Parser, run_options
@@ -20,7 +21,7 @@ from studio.services import Services
 from studio.settings import Settings
 from studio.training.distributed.slurm import slurm_script
 from studio.training.launch import launch_command, launched
-from studio.training.preflight import check_logger, check_sources, shared_by_lists
+from studio.training.preflight import check_logger, shared_by_lists
 from studio.training.run_dir import RunDir
 from studio.units import format_bytes
 
@@ -69,29 +70,35 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         done(f"Wrote {given.write_slurm}: submit it with sbatch.", given.json, file=given.write_slurm)
         return 0
     with Services.open(settings) as services:
-        services.registry.get(config.base_model)
-        check_sources(config, settings, downloads=not given.plan)
         if given.plan:
+            plan = plan_run(config, services)  # first: of the rows that it copies, fewer are checked
+            check_run(config, services)
             services.jobs.checked(config)
-            _tell_plan(plan_run(config, services), as_json=given.json)
+            _tell_plan(plan, as_json=given.json)
             return 0
-        told = [str(shared)] if (shared := shared_by_lists(config, settings)) else []
-        for note in told:
-            say(f"Note: {note}")
-        fetch_base(services, config)
-        if is_resumed:
-            if unfinished := _unfinished(services, config, named):
-                services.jobs.resume(unfinished, config)
-                say(f"Run {unfinished} goes on.")
-                return finish(services, unfinished, as_json=given.json, told=told)
-            say("No unfinished run matches: a new one begins.")
-        run_id = services.jobs.submit(config)
-        folder = RunDir(settings.runs / run_id)
-        say(f"Run {run_id}, in {folder.path}")
+        told: list[str] = []
+
+        def queue(config: TrainingConfig) -> str:
+            """The run that goes on, or a new one, once its base is here."""
+            told.extend([str(shared)] if (shared := shared_by_lists(config, settings)) else [])
+            for note in told:
+                say(f"Note: {note}")
+            fetch_base(services, config)
+            if is_resumed:
+                if unfinished := _unfinished(services, config, named):
+                    services.jobs.resume(unfinished, config)
+                    say(f"Run {unfinished} goes on.")
+                    return unfinished
+                say("No unfinished run matches: a new one begins.")
+            run_id = services.jobs.submit(config)
+            say(f"Run {run_id}, in {settings.runs / run_id}")
+            return run_id
+
+        run_id = start_run(config, services, downloads=True, queue=queue)
         if given.no_wait:
             say(f"It waits for a studio to start it: {PROGRAM} app, or {PROGRAM} runs follow {run_id}")
             if given.json:
-                show_json({"run_id": run_id, "run_dir": str(folder.path)})
+                show_json({"run_id": run_id, "run_dir": str(settings.runs / run_id)})
             else:
                 show(run_id)
             return 0

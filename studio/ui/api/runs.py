@@ -1,8 +1,10 @@
 """The interface for programs: models, runs, data and evaluations."""
 
+from functools import partial
 from typing import Any
 
 from studio.actions.check_data import CheckQuestion, check
+from studio.actions.start_run import start_run
 from studio.errors import ConfigError
 from studio.evaluation.compare import evaluate
 from studio.options.arguments import config_and_notes
@@ -43,7 +45,8 @@ class RunEndpoints:
         What of them is read otherwise than it was written is among the `warnings` of `run_status`.
         """
         require_training(self._services.settings)
-        return self._services.jobs.submit(*config_and_notes(config))
+        asked, notes = config_and_notes(config)
+        return start_run(asked, self._services, queue=partial(self._services.jobs.submit, notes=notes))
 
     def runs(self, limit: int = MOST_LISTED) -> dict[str, Any]:
         """The newest `limit` runs and all at work, newest first, without their curves; `count` is of all."""

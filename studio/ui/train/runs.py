@@ -7,12 +7,11 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.runs.confinement import require_confined
+from studio.actions.start_run import start_run
 from studio.runs.manager import JobManager
 from studio.runs.status import RunStatus
 from studio.services import Services
 from studio.training.learning_rate import gentler
-from studio.training.preflight import check_sources
 from studio.translation import N_, tr
 from studio.ui.shared.access import require_training
 from studio.ui.shared.errors import told_in
@@ -64,10 +63,7 @@ def _starter(services: Services, more: dict[str, Any]) -> Callable[..., Any]:
         """Queues the run and shows it."""
         own = services_for(services, request)
         require_training(own.settings)
-        config = form_config({**values, **more})
-        require_confined(config, own.settings)
-        check_sources(config, own.settings, downloads=False)
-        run_id = own.jobs.submit(config)
+        run_id = start_run(form_config({**values, **more}), own)
         return render(own.jobs, run_id, seen, request_locale(request))
 
     return start
