@@ -6,6 +6,8 @@ import pytest
 
 from studio.cli import train
 from studio.errors import StudioError
+from studio.runs.manager import JobState
+from studio.services import Services
 from studio.settings import Settings
 
 
@@ -29,3 +31,16 @@ def test_a_plan_refuses_what_the_run_would(
     with pytest.raises(StudioError, match=sentence):
         train.run(["--base_model", "demo", "--plan", *options], settings)
     assert not settings.runs.exists() or not list(settings.runs.iterdir())
+
+
+def test_a_run_that_goes_on_may_wait_for_a_studio_as_a_new_one_may(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--train_data", "demo", "--no_wait"]
+    assert train.run(words, settings) == 0
+    run_id = capsys.readouterr().out.strip()
+    with Services.open(settings) as services:
+        services.jobs.stop(run_id)
+        assert train.run([*words, "--resume"], settings) == 0
+        assert capsys.readouterr().out.strip() == run_id
+        assert services.jobs.status(run_id).state is JobState.QUEUED
