@@ -1,7 +1,7 @@
 """How much memory a run or a transcription takes: what is asked, and what is answered."""
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ from studio.memory.calibration import calibrate
 from studio.memory.fit import for_card, largest_within
 from studio.memory.gpus import GPUS, Gpu, card, detected_gpus, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
-from studio.memory.inference_plan import INTEGERS, InferencePlan
+from studio.memory.inference_plan import WIDTHS, InferencePlan
 from studio.memory.overhead import on_card
 from studio.memory.plan import LABEL_LENGTH, MemoryEstimate, TrainingPlan
 from studio.memory.savings import Saving, savings
@@ -21,7 +21,7 @@ from studio.memory.trace.result import Trace
 from studio.memory.trace.store import traced
 from studio.memory.training import estimate_training
 from studio.messages import Joined, Message
-from studio.options.choices import ALL_LINEAR, DTYPES, PRECISIONS
+from studio.options.choices import ALL_LINEAR, BITS, DTYPES, ENGINES, FASTER_WHISPER, PRECISIONS, TRANSFORMERS
 from studio.options.training import FIELDS, TrainingConfig
 from studio.options.values import check_numbers
 from studio.registry.spec import ModelDimensions
@@ -29,7 +29,7 @@ from studio.registry.store import ModelRegistry
 from studio.services import Services
 from studio.training.plan import planned
 from studio.training.warm_start import adapter_named
-from studio.transcription.engine import FASTER_WHISPER, USUAL_BEAMS
+from studio.transcription.engine import USUAL_BEAMS
 
 TRAIN, TRANSCRIBE = "train", "transcribe"
 DEFAULT_GPU = next(gpu for gpu in GPUS if gpu.name.endswith("RTX 4090"))
@@ -234,9 +234,10 @@ _ALWAYS_SAID = ("base_model", "use", "per_device_train_batch_size", "gpu")
 
 
 def precisions(use: str, engine: str) -> dict[str, str]:
-    """Beside auto, with their names: integers are of faster-whisper alone, bf16 throughout of training."""
-    integers = {name: name for name in INTEGERS} if engine == FASTER_WHISPER else {}
-    return {**DTYPES, **integers} if use == TRANSCRIBE else PRECISIONS
+    """Beside auto, with their names: bf16 throughout is of training alone; integers of transformers are asked
+    for as `quantization`."""
+    own = () if engine == TRANSFORMERS else ENGINES.get(engine, ())
+    return {**DTYPES, **{name: name for name in own if name in WIDTHS}} if use == TRANSCRIBE else PRECISIONS
 
 
 def remedies(batch_size: int, run: TrainingConfig | None = None) -> Message:
@@ -286,8 +287,31 @@ _COMPUTE_TYPES = {"auto": "fp16", "float32": "fp32", "float16": "fp16", "bfloat1
 """Names of CTranslate2 and torch for what is written shorter here; half precision unless told otherwise."""
 
 
+def one_of(name: str, value: str | None, default: str, switches: Iterable[str]) -> str:
+    """An option that switches may say, too.
+
+    Raises:
+        ConfigError: if they contradict each other.
+    """
+    said = {*switches, *([value] if value not in (None, default) else [])}
+    if len(said) > 1:
+        raise ConfigError(
+            "{name} can be one of {values}, not all of them: leave the others out.",
+            name=name,
+            values=", ".join(sorted(map(str, said))),
+        )
+    return str(next(iter(said), default))
+
+
 def inference_plan(
-    model: str, registry: ModelRegistry, *, adapter: str = "", precision: str = "auto", **options: Any
+    model: str,
+    registry: ModelRegistry,
+    *,
+    adapter: str = "",
+    engine: str = TRANSFORMERS,
+    precision: str = "auto",
+    quantization: str = "none",
+    **options: Any,
 ) -> InferencePlan:
     """A plan of transcribing with a model; an adapter made here, or one beside it, brings rank and layers.
 
@@ -298,7 +322,10 @@ def inference_plan(
         ConfigError: if an option cannot be.
         ModelNotFoundError: if there is no such model.
     """
+    if engine == TRANSFORMERS and (bits := BITS.get(precision)):
+        precision, quantization = "auto", one_of("quantization", quantization, "none", [bits])
     options["precision"] = _COMPUTE_TYPES.get(precision, precision)
+    options |= {"engine": engine, "quantization": quantization}
     options["num_beams"] = options.get("num_beams") or USUAL_BEAMS
     spec = adapter_named(adapter, registry) if adapter else registry.get(model)
     made = spec.card.get("config") if spec.base_model else None

@@ -21,30 +21,18 @@ from studio.evaluation.metrics import error_rates, metric_for, paired_bootstrap
 from studio.lazy_imports import transformers_library
 from studio.memory.measure import PeakMeter
 from studio.messages import Message, message_to_plain
-from studio.options.choices import NORMALIZERS
+from studio.options.choices import ENGINES, FASTER_WHISPER, NORMALIZERS
 from studio.publishing.formats import FORMATS, exports_of
 from studio.registry.spec import ModelKind
 from studio.reports.forms_views import why_none
 from studio.runs.process import end_tree
 from studio.services import Services
 from studio.settings import Settings
-from studio.transcription.engine import (
-    FASTER_WHISPER,
-    TRANSFORMERS,
-    EngineChoice,
-    OnStep,
-    ShouldStop,
-    TranscribeOptions,
-)
+from studio.transcription.engine import EngineChoice, OnStep, ShouldStop, TranscribeOptions
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.loading import engine_of
 from studio.transcription.window_model import Search
 
-PLAYED = {
-    TRANSFORMERS: ("float32", "float16", "bfloat16", "int8", "int4"),
-    FASTER_WHISPER: ("float32", "float16", "bfloat16", "int8", "int8_float32", "int8_float16"),
-}
-"""Engine → what it may compute in; which of them this machine can, shows."""
 MOST_LOST = 0.01
 """A form is recommended if, at the far end of its interval, it makes no more errors than that in addition."""
 _MOST_TOKENS = 224
@@ -153,9 +141,9 @@ def forms_of(services: Services, model: str) -> tuple[Form, ...]:
     """
     spec = services.registry.get(model)
     engine_of(spec, EngineChoice())  # refuses what no engine plays
-    engines = [name for name in PLAYED if name == FASTER_WHISPER or spec.kind is not ModelKind.EXPORT]
+    engines = [name for name in ENGINES if name == FASTER_WHISPER or spec.kind is not ModelKind.EXPORT]
     return (
-        *(Form(engine, kind, spec.id) for engine in engines for kind in PLAYED[engine]),
+        *(Form(engine, kind, spec.id) for engine in engines for kind in ENGINES[engine]),
         *(
             Form(row.form, str(row.card.get("quantization")), row.id)
             for row in exports_of(spec.id, services.registry.all())
@@ -353,7 +341,7 @@ def _work(settings: Settings, asked: Asked, form: Form, out: Connection) -> None
     """In the process of a form."""
     services = Services.open(settings)
     try:
-        hear = _by_engine if form.program in PLAYED else _by_its_program
+        hear = _by_engine if form.program in ENGINES else _by_its_program
         out.send(hear(services, asked, form, out.send))
     except StudioError as error:
         out.send(error.message())

@@ -5,22 +5,18 @@ from dataclasses import fields
 
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
-from studio.options.choices import TASKS
+from studio.options.choices import BITS, ENGINES, FASTER_WHISPER, TASKS, TRANSFORMERS
 from studio.transcription.chinese_script import SCRIPTS
 from studio.transcription.engine import (
     AUDIO_CONTEXTS,
-    ENGINES,
-    FASTER_WHISPER,
-    PRECISIONS,
     TIMESTAMPS,
-    TRANSFORMERS,
     USUAL_BEAMS,
     EngineChoice,
     TranscribeOptions,
 )
 from studio.transcription.options import check_engine, check_values, parse_numbers, parse_tokens
 
-_DTYPES = ("float32", "float16", "bfloat16")
+_DTYPES = tuple(name for name in ENGINES[TRANSFORMERS] if name not in BITS)
 
 
 def add_engine_options(made: Parser) -> None:
@@ -28,10 +24,10 @@ def add_engine_options(made: Parser) -> None:
     made.option(
         "engine",
         "Inference engine (default: that of the model's files).",
-        choices=ENGINES,
+        choices=("auto", *ENGINES),
         default="auto",
     )
-    precisions = PRECISIONS[FASTER_WHISPER][1:]
+    precisions = ENGINES[FASTER_WHISPER]
     made.option("compute_type", f"faster-whisper: {', '.join(precisions)}.", known=precisions)
     made.option("dtype", "transformers: float32, float16 or bfloat16.", choices=_DTYPES)
     made.flag("use_8bit", "transformers: weights in 8 bits (bitsandbytes).", aliases=("load_in_8bit",))
@@ -111,12 +107,9 @@ def choice_of(given: argparse.Namespace) -> EngineChoice:
             "--compute_type is an option of faster-whisper: with transformers, give --dtype, --use_8bit or "
             "--use_4bit."
         )
-    if given.compute_type:
-        choice = EngineChoice(FASTER_WHISPER, given.compute_type)
-    elif own:
-        choice = EngineChoice(TRANSFORMERS, own[0])
-    else:
-        choice = EngineChoice(given.engine)
+    precision = given.compute_type or (own[0] if own else "auto")
+    usual = FASTER_WHISPER if given.compute_type else TRANSFORMERS if own else "auto"
+    choice = EngineChoice(usual if given.engine == "auto" else given.engine, precision)
     check_engine(choice)
     return choice
 

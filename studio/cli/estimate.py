@@ -6,6 +6,7 @@ from typing import Any
 from studio.actions.estimate import (
     Sizes,
     inference_plan,
+    one_of,
     remedies,
     run_sizes,
     shape_of,
@@ -14,15 +15,14 @@ from studio.actions.estimate import (
 from studio.cli.decoding import BEAMS_HELP
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser, run_options
-from studio.errors import ConfigError
 from studio.memory.fit import cards_for, for_card
 from studio.memory.gpus import GPUS, Gpu, card, read_otherwise
-from studio.memory.inference_plan import ENGINES
+from studio.memory.inference_plan import WIDTHS
 from studio.memory.plan import LABEL_LENGTH, MemoryEstimate, Part
 from studio.memory.trace.result import Trace
 from studio.memory.trace.store import traced
 from studio.messages import Message
-from studio.options.choices import QUANTIZATIONS
+from studio.options.choices import BITS, ENGINES, FASTER_WHISPER, QUANTIZATIONS
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.plan import planned
@@ -60,7 +60,8 @@ def _inference() -> Parser:
     made.option("engine", "Inference engine.", choices=ENGINES, default="transformers")
     made.option(
         "precision",
-        "Type of the weights: fp32, fp16, bf16; for faster-whisper also int8 and int8_float16.",
+        f"Type of the weights: fp32, fp16, bf16; transformers also {', '.join(BITS)}; faster-whisper also "
+        f"{', '.join(name for name in ENGINES[FASTER_WHISPER] if name in WIDTHS)}.",
         aliases=("compute_type",),
         default="auto",
     )
@@ -131,29 +132,13 @@ def _transcription_sizes(
         services.registry,
         adapter=given.adapter,
         engine=given.engine,
-        precision=_one_of("precision", given.precision, "auto", types),
-        quantization=_one_of("quantization", given.quantization, "none", bits),
+        precision=one_of("precision", given.precision, "auto", types),
+        quantization=one_of("quantization", given.quantization, "none", bits),
         batch_size=given.batch_size,
         num_beams=given.num_beams,
     )
     sizes = transcription_sizes(plan, shape_of(given.base_model, services.registry), gpu)
     return sizes, remedies(given.batch_size)
-
-
-def _one_of(name: str, value: str | None, default: str, switches: list[str]) -> str:
-    """An option that switches may say, too.
-
-    Raises:
-        ConfigError: if they contradict each other.
-    """
-    said = {*switches, *([value] if value not in (None, default) else [])}
-    if len(said) > 1:
-        raise ConfigError(
-            "{name} can be one of {values}, not all of them: leave the others out.",
-            name=name,
-            values=", ".join(sorted(map(str, said))),
-        )
-    return str(next(iter(said), default))
 
 
 def _fit(sizes: Sizes, gpu: Gpu | None) -> dict[str, Any]:

@@ -6,11 +6,12 @@ transformers needs is counted; for CTranslate2, which manages memory itself, two
 
 import dataclasses
 
-from studio.memory.inference_plan import INTEGERS, InferencePlan
+from studio.memory.inference_plan import WIDTHS, InferencePlan
 from studio.memory.overhead import assemble
 from studio.memory.plan import MemoryEstimate, Part, Phase, TrainingPlan
 from studio.memory.weights import adapter_tensors, quantized_bytes
 from studio.messages import Message
+from studio.options.choices import DTYPES, FASTER_WHISPER, TRANSFORMERS
 from studio.registry.parameters import count_parameters, tensors
 from studio.registry.spec import ModelDimensions
 from studio.units import GIB, MIB, format_bytes, format_count
@@ -29,8 +30,6 @@ _CTRANSLATE2_ERROR = 0.10
 """All 13 are met within that; the worst by 7.4 %."""
 _CONTEXT_SPREAD_BYTES = round(0.3 * GIB)
 """How much more the context takes on another card or driver."""
-_WIDTH = {"fp32": 4, "fp16": 2, "bf16": 2, "int8": 2, "int8_float16": 2}
-"""Bytes of a number in activations and caches; int8 is of weights only."""
 
 
 def cross_cache_bytes(dimensions: ModelDimensions, width: int) -> int:
@@ -80,7 +79,7 @@ def estimate_inference(
     The middle of the range expects so many tokens of text in each window, or an ordinary amount; its high end
     expects every window to be filled with it, as happens when a model repeats itself.
     """
-    estimate = _ctranslate2 if plan.engine == "faster-whisper" else _transformers
+    estimate = ESTIMATES[plan.engine]
     expected = estimate(plan, dimensions, text_tokens(plan) if text_length is None else text_length)
     return dataclasses.replace(expected, high_bytes=estimate(plan, dimensions, plan.max_length).high_bytes)
 
@@ -89,7 +88,7 @@ def _transformers(plan: InferencePlan, dimensions: ModelDimensions, length: int)
     """An adapter stays beside the base, in float32."""
     parameters = count_parameters(dimensions)
     adapter = _adapter_parameters(plan, dimensions)
-    width = _WIDTH[plan.precision]
+    width = WIDTHS[plan.precision]
     beams_of_sound = 1 if plan.shares_sound else plan.num_beams
     encoding, decoding = generation_bytes(
         dimensions,
@@ -149,7 +148,7 @@ def _quantized_workspace(plan: InferencePlan, dimensions: ModelDimensions) -> tu
             inner=f"{d.encoder_ffn_dim:,}",
         )
     if plan.quantization == "4bit":
-        width = _WIDTH[plan.precision]
+        width = WIDTHS[plan.precision]
         size = d.d_model * d.encoder_ffn_dim * width
         return size, Message(
             "largest weight, dequantized: {rows} × {columns} × {width} B",
@@ -208,7 +207,7 @@ def _caches_text(
     plan: InferencePlan, dimensions: ModelDimensions, length: int, beams_of_audio: int
 ) -> Message:
     """The caches in numbers, for people."""
-    width = _WIDTH[plan.precision]
+    width = WIDTHS[plan.precision]
     length = min(length, dimensions.max_target_positions)
     return Message(
         "batch {batch} × ({audio_beams} × {audio} for the audio + {beams} × {text} for {tokens} tokens), or "
@@ -231,14 +230,14 @@ def _adapter_parameters(plan: InferencePlan, dimensions: ModelDimensions) -> int
 
 def _weights(plan: InferencePlan, dimensions: ModelDimensions) -> tuple[int, int]:
     """Bytes of weights held as floats, and as int8 with a float32 scale a row."""
-    if plan.precision not in INTEGERS:
-        return count_parameters(dimensions) * _WIDTH[plan.precision], 0
+    if plan.precision in DTYPES:
+        return count_parameters(dimensions) * WIDTHS[plan.precision], 0
     floats = quantized = 0
     for group in tensors(dimensions):
         if group.is_linear or group.name == "embed_tokens":
             quantized += group.count * (group.size + 4 * group.shape[0])
         else:
-            floats += group.total * 2
+            floats += group.total * WIDTHS[plan.precision]
     return floats, quantized
 
 
@@ -246,9 +245,13 @@ def _ctranslate2_bytes(plan: InferencePlan, dimensions: ModelDimensions, length:
     """CTranslate2 writes attention scores out (before and after softmax), and its beams share the audio's
     cache."""
     d = dimensions
-    width = _WIDTH[plan.precision]
+    width = WIDTHS[plan.precision]
     audio = plan.batch_size * d.max_source_positions * d.d_model * width
     scores = plan.batch_size * d.encoder_attention_heads * d.max_source_positions**2 * width
     text = self_cache_bytes(d, min(length, d.max_target_positions), width)
     decoding = plan.batch_size * (cross_cache_bytes(d, width) + plan.num_beams * text) + audio
     return 2 * scores + _LAYER_STATES * audio, decoding
+
+
+ESTIMATES = {TRANSFORMERS: _transformers, FASTER_WHISPER: _ctranslate2}
+"""Engine → what it needs with a text so long in each window."""

@@ -5,20 +5,18 @@ from dataclasses import dataclass
 from studio.errors import ConfigError
 from studio.memory.bounds import require_between
 from studio.options.checks import check_choice
-from studio.options.choices import ALL_LINEAR, QUANTIZATIONS
+from studio.options.choices import ALL_LINEAR, DTYPES, ENGINES, FASTER_WHISPER, QUANTIZATIONS, TRANSFORMERS
 from studio.whisper.constants import TEXT_POSITIONS
 
-ENGINES = ("transformers", "faster-whisper")
-INFERENCE_PRECISIONS = ("fp32", "fp16", "bf16", "int8", "int8_float16")
-INTEGERS = ("int8", "int8_float16")
-"""Of faster-whisper: weights in int8, all else in half precision; on a GPU the two are the same."""
+WIDTHS = {"fp32": 4, "fp16": 2, "bf16": 2, "int8": 2, "int8_float32": 4, "int8_float16": 2}
+"""Bytes of a number in activations and caches; int8 is of weights only."""
 
 
 @dataclass(frozen=True)
 class InferencePlan:
     """Everything about transcribing that decides its memory. Checked when made."""
 
-    engine: str = "transformers"
+    engine: str = TRANSFORMERS
     precision: str = "fp16"
     batch_size: int = 1
     """Windows of 30 seconds at once."""
@@ -40,19 +38,19 @@ class InferencePlan:
             ConfigError: names the option, what came, and what is accepted.
         """
         check_choice("engine", self.engine, ENGINES)
-        check_choice("precision", self.precision, INFERENCE_PRECISIONS)
+        check_choice("precision", self.precision, WIDTHS)
         check_choice("quantization", self.quantization, QUANTIZATIONS)
         for name, high in (("batch_size", 1024), ("num_beams", 32), ("max_length", TEXT_POSITIONS)):
             require_between(self, name, 1, high)
         for name in self.adapter_modules:
             check_choice("adapter_modules", name, ALL_LINEAR)
-        if self.engine == "transformers" and self.precision in INTEGERS:
+        if self.engine == TRANSFORMERS and self.precision not in DTYPES:
             raise ConfigError(
                 "{precision} is of faster-whisper: choose that engine, or fp32, fp16 or bf16.",
                 name="precision",
                 precision=self.precision,
             )
-        if self.engine == "faster-whisper" and self.quantization != "none":
+        if self.engine == FASTER_WHISPER and self.quantization != "none":
             raise ConfigError(
                 "faster-whisper has no {quantization} weights of bitsandbytes: give precision int8_float16.",
                 name="quantization",

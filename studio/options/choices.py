@@ -8,6 +8,16 @@ ADAPTERS = ", ".join(key for key, method in METHODS.items() if method.is_adapter
 ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")
 """The linear layers of Whisper, which may get an adapter."""
 QUANTIZATIONS = {"none": "None", "8bit": "8 bits", "4bit": "4 bits"}
+BITS = {"int8": "8bit", "int4": "4bit"}
+"""Precision of the engine transformers → what training calls it; both of bitsandbytes."""
+TRANSFORMERS = "transformers"
+FASTER_WHISPER = "faster-whisper"
+_FLOATS = ("float32", "float16", "bfloat16")
+ENGINES = {
+    TRANSFORMERS: (*_FLOATS, *BITS),
+    FASTER_WHISPER: (*_FLOATS, "int8", "int8_float32", "int8_float16"),
+}
+"""Engine → what its weights may be held in; which of them a machine can do, its engine knows."""
 DTYPES = {"fp32": "fp32", "fp16": "fp16", "bf16": "bf16"}
 PRECISIONS = {**DTYPES, "pure_bf16": "bf16 throughout"}
 ATTENTIONS = {name: name for name in ("sdpa", "flash_attention_2", "eager")}

@@ -11,14 +11,6 @@ Timestamps = Literal["none", "segment", "word"]
 AudioContext = Literal["auto", "full", "short"]
 AUDIO_CONTEXTS: tuple[AudioContext, ...] = ("auto", "full", "short")
 TIMESTAMPS = ("none", "segment", "word")
-TRANSFORMERS = "transformers"
-FASTER_WHISPER = "faster-whisper"
-ENGINES = ("auto", TRANSFORMERS, FASTER_WHISPER)
-PRECISIONS = {
-    TRANSFORMERS: ("auto", "float32", "float16", "bfloat16", "int8", "int4"),
-    FASTER_WHISPER: ("auto", "float32", "float16", "bfloat16", "int8_float32", "int8_float16", "int8"),
-}
-"""Engine → what its weights may be held in; which of them a machine can do, its engine knows."""
 SCHEMA_VERSION = 1
 Span = tuple[float, float]
 """Start and end in seconds."""
@@ -203,9 +195,9 @@ class EngineChoice:
     """Which engine plays a model, and in which precision."""
 
     engine: str = "auto"
-    """`transformers` or `faster-whisper`; `auto`: faster-whisper for an export, transformers for the rest."""
+    """Of `ENGINES`; `auto`: faster-whisper for an export, transformers for the rest."""
     precision: str = "auto"
-    """transformers: float32, float16, bfloat16, int8, int4. faster-whisper: its compute types."""
+    """That `ENGINES` has of it."""
 
 
 @dataclass

@@ -10,16 +10,13 @@ from typing import Any
 from studio.errors import ModelBrokenError, first_line
 from studio.lazy_imports import peft_library, transformers_library
 from studio.messages import Message
+from studio.options.choices import BITS, TRANSFORMERS
 from studio.registry.spec import ModelDimensions
 from studio.registry.tensors import read_json_object
 from studio.registry.validate import check_adapter
 from studio.transcription.devices import torch_device, usual_dtype
-from studio.transcription.engine import TRANSFORMERS
 from studio.transcription.engines.transformers import TransformersModel
 from studio.whisper.audio_context import POSITIONS, SECONDS_PER_POSITION
-
-_BITS = {"int8": "8bit", "int4": "4bit"}
-"""Precision → what training calls it; both of bitsandbytes."""
 
 
 class LoadedBase:
@@ -162,7 +159,7 @@ def load_base(folder: Path, *, device: str = "auto", precision: str = "auto", th
             folder=folder,
             reason=first_line(error),
         ) from error
-    if precision not in _BITS:
+    if precision not in BITS:
         model.to(place)
     return LoadedBase(whole, dimensions)
 
@@ -186,7 +183,7 @@ def _weights(precision: str, place: str) -> dict[str, Any]:
     """What `from_pretrained` calls the precision."""
     import torch
 
-    if bits := _BITS.get(precision):
+    if bits := BITS.get(precision):
         peft_library()
         dtype = usual_dtype(place)
         return {"quantization_config": quantized(bits, dtype), "device_map": {"": place}, "dtype": dtype}

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from studio.errors import ConfigError, ModelBrokenError, first_line
 from studio.messages import Message
+from studio.options.choices import FASTER_WHISPER
 from studio.registry.tensors import read_json_object
 from studio.registry.validate import read_card
 from studio.transcription.devices import ctranslate2_device, without_cublas
-from studio.transcription.engine import FASTER_WHISPER
 from studio.transcription.engines.ctranslate2 import CTranslate2Model
 from studio.transcription.special_tokens import SpecialTokens
 

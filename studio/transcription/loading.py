@@ -2,18 +2,20 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from studio.errors import ConfigError
+from studio.options.choices import FASTER_WHISPER, TRANSFORMERS
 from studio.registry.spec import ModelKind, ModelSpec
-from studio.transcription.engine import FASTER_WHISPER, TRANSFORMERS, EngineChoice
+from studio.transcription.engine import EngineChoice
+from studio.transcription.loaded_base import LoadedBase, load_base
+from studio.transcription.loaded_export import LoadedExport, load_export
 from studio.transcription.options import check_engine
 
-if TYPE_CHECKING:
-    from studio.transcription.loaded_base import LoadedBase
-    from studio.transcription.loaded_export import LoadedExport
-
-Load = Callable[[Path, str, str, str], "LoadedBase | LoadedExport"]
+LOADERS: dict[str, Callable[..., LoadedBase | LoadedExport]] = {
+    TRANSFORMERS: load_base,
+    FASTER_WHISPER: load_export,
+}
+Load = Callable[[Path, str, str, str], LoadedBase | LoadedExport]
 """Folder, engine, precision and device → the model in memory."""
 
 
@@ -32,7 +34,7 @@ def engine_of(spec: ModelSpec, choice: EngineChoice) -> str:
         )
     is_export = spec.kind is ModelKind.EXPORT
     check_engine(choice)
-    if choice.engine == TRANSFORMERS and is_export:
+    if choice.engine not in ("auto", FASTER_WHISPER) and is_export:
         raise ConfigError(
             "{model} is an export, which only faster-whisper runs: choose the engine "
             "faster-whisper, or the model it was made from.",
@@ -46,14 +48,8 @@ def engine_of(spec: ModelSpec, choice: EngineChoice) -> str:
 def loader(threads: int) -> Load:
     """What loads a model with so many threads of a CPU; 0: the libraries decide."""
 
-    def load(folder: Path, engine: str, precision: str, device: str) -> "LoadedBase | LoadedExport":
-        """Raises what `load_export` and `load_base` raise."""
-        if engine == FASTER_WHISPER:
-            from studio.transcription.loaded_export import load_export
-
-            return load_export(folder, device=device, precision=precision, threads=threads)
-        from studio.transcription.loaded_base import load_base
-
-        return load_base(folder, device=device, precision=precision, threads=threads)
+    def load(folder: Path, engine: str, precision: str, device: str) -> LoadedBase | LoadedExport:
+        """Raises what the loader of the engine raises."""
+        return LOADERS[engine](folder, device=device, precision=precision, threads=threads)
 
     return load

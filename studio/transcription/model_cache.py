@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from studio.errors import ConfigError
 from studio.messages import Message
+from studio.options.choices import FASTER_WHISPER, TRANSFORMERS
 from studio.registry.spec import CARD_FILE, ModelKind, ModelSpec
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.transcription.devices import free_memory
 from studio.transcription.engine import (
-    FASTER_WHISPER,
-    TRANSFORMERS,
     EngineChoice,
     OnProgress,
     OnStep,

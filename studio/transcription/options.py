@@ -3,13 +3,11 @@
 from studio.errors import ConfigError
 from studio.messages import Message
 from studio.options.checks import check_between, check_choice
-from studio.options.choices import TASKS
+from studio.options.choices import ENGINES, TASKS
 from studio.options.values import whole_number
 from studio.transcription.chinese_script import SCRIPTS
 from studio.transcription.engine import (
     AUDIO_CONTEXTS,
-    ENGINES,
-    PRECISIONS,
     TIMESTAMPS,
     EngineChoice,
     TranscribeOptions,
@@ -34,16 +32,14 @@ def check_engine(choice: EngineChoice) -> None:
     Raises:
         ConfigError: if there is not.
     """
-    if choice.engine not in ENGINES:
+    if choice.engine not in ("auto", *ENGINES):
         raise ConfigError(
             "There is no engine {given!r}: choose {known}.",
             given=choice.engine,
-            known=" or ".join(ENGINES[1:]),
+            known=" or ".join(ENGINES),
         )
-    if choice.engine == "auto":
-        known = tuple(dict.fromkeys(name for names in PRECISIONS.values() for name in names))
-    else:
-        known = PRECISIONS[choice.engine]
+    engines = ENGINES if choice.engine == "auto" else (choice.engine,)
+    known = dict.fromkeys(("auto", *(name for engine in engines for name in ENGINES[engine])))
     if choice.precision not in known:
         raise ConfigError(
             "The engine {engine} has no precision {given!r}: choose one of {known}.",

@@ -18,8 +18,8 @@ from filelock import FileLock, Timeout
 
 from studio.files import storage_errors
 from studio.messages import Message
+from studio.options.choices import ENGINES, FASTER_WHISPER
 from studio.transcription.devices import has_accelerator
-from studio.transcription.engine import FASTER_WHISPER, PRECISIONS
 
 WAIT_SECONDS = 30.0
 """A run waits so long for transcripts under way."""
@@ -143,5 +143,5 @@ def precision_on_cpu(engine: str, precision: str, known: tuple[str, ...]) -> str
     """The precision asked for, or the nearest that a CPU has, which knows `known` with faster-whisper."""
     if engine != FASTER_WHISPER or precision in (*known, "auto"):
         return precision
-    assert precision in PRECISIONS[FASTER_WHISPER]
+    assert precision in ENGINES[FASTER_WHISPER]
     return "int8" if precision.startswith("int8") and "int8" in known else "auto"

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
+from studio.options.choices import FASTER_WHISPER, TRANSFORMERS
 from studio.registry.spec import ModelKind, ModelSource, ModelSpec
 from studio.registry.validate import read_card
-from studio.transcription.engine import FASTER_WHISPER, TRANSFORMERS, TranscribeOptions
+from studio.transcription.engine import TranscribeOptions
 from studio.transcription.windows import WindowLengths
 
 Sound = NDArray[np.float32]

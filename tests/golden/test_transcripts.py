@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio
+from studio.options.choices import ENGINES
 from studio.publishing.export import Exporter
 from studio.registry.store import ModelRegistry
 from studio.settings import DEMO_MODEL
-from studio.transcription.engine import ENGINES, EngineChoice, TranscribeOptions
+from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from tests.golden.conftest import RECORDS, Golden
 
@@ -34,7 +35,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelCache]:
     made.close()
 
 
-@pytest.mark.parametrize("engine", ENGINES[1:])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_every_way_to_hear_gives_the_texts_and_times_of_before(
     engines: ModelCache, demo_speech: Path, golden: Golden, engine: str
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from studio.errors import ModelBrokenError, in_brief
 from studio.files import storage_errors
 from studio.messages import Message
+from studio.options.choices import ENGINES, FASTER_WHISPER
 from studio.publishing.companions import COMPANIONS
 from studio.publishing.formats.export_format import ExportFormat, generation_config
 from studio.registry.spec import ModelKind
@@ -49,7 +50,7 @@ class CTranslate2(ExportFormat):
     title = "for faster-whisper"
     ending = "ct2"
     weights = "model.bin"
-    quantizations = ("float32", "float16", "bfloat16", "int8", "int8_float32", "int8_float16")
+    quantizations = ENGINES[FASTER_WHISPER]
     doing = Message("Converting to CTranslate2 …")
     what = "A model for faster-whisper (CTranslate2)"
     library = "ctranslate2"

@@ -6,9 +6,8 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.actions.estimate import TRAIN, TRANSCRIBE, default_gpu, gpus, precisions
-from studio.memory.inference_plan import ENGINES
 from studio.memory.plan import LABEL_LENGTH
-from studio.options.choices import METHOD_LABELS, PRECISIONS, QUANTIZATIONS, SHARDINGS, or_auto
+from studio.options.choices import ENGINES, METHOD_LABELS, PRECISIONS, QUANTIZATIONS, SHARDINGS, or_auto
 from studio.registry.store import ModelRegistry
 from studio.transcription.engine import USUAL_BEAMS
 from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED, offered

@@ -11,8 +11,7 @@ import gradio as gr
 from studio.actions.estimate import ASKED_OF, TRAIN, TRANSCRIBE, Question, gpu_named, precisions
 from studio.actions.fit import AUTO, FitQuestion
 from studio.errors import ConfigError
-from studio.memory.inference_plan import ENGINES
-from studio.options.choices import METHOD_LABELS
+from studio.options.choices import ENGINES, METHOD_LABELS
 from studio.options.training import FIELDS
 from studio.reports.markup import Html, tag
 from studio.translation import tr

@@ -6,15 +6,9 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.options.choices import ENGINES, FASTER_WHISPER
 from studio.options.values import whole_number
-from studio.transcription.engine import (
-    ENGINES,
-    FASTER_WHISPER,
-    PRECISIONS,
-    USUAL_BEAMS,
-    EngineChoice,
-    TranscribeOptions,
-)
+from studio.transcription.engine import USUAL_BEAMS, EngineChoice, TranscribeOptions
 from studio.transcription.loaded_export import compute_types
 from studio.transcription.options import BATCHED_WINDOWS_ALONE, parse_numbers, parse_tokens
 from studio.translation import N_, tr
@@ -88,7 +82,7 @@ def engine_fields(prefix: str) -> dict[str, Block]:
     form: dict[str, Block] = {}
     with gr.Row():
         form["engine"] = gr.Dropdown(
-            [(_("Automatic"), "auto"), *((engine, engine) for engine in ENGINES[1:])],
+            [(_("Automatic"), "auto"), *((engine, engine) for engine in ENGINES)],
             value="auto",
             label=_("Engine"),
             min_width=140,
@@ -201,7 +195,7 @@ def _wire(form: dict[str, Block]) -> None:
 def _precisions(engine: str, precision: str, request: gr.Request) -> Any:
     """Those that the engine has on this machine."""
     locale = request_locale(request)
-    named = PRECISIONS.get(engine, ("auto",))
+    named = ("auto", *ENGINES.get(engine, ()))
     usable = ("auto", *compute_types()) if engine == FASTER_WHISPER else named
     known = [name for name in named if name in usable]
     missing = [name for name in named if name not in usable]

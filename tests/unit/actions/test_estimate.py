@@ -1,13 +1,27 @@
-"""What makes a plan smaller."""
+"""What makes a plan smaller, and in which precisions a transcription is sized."""
+
+import json
 
 import pytest
 
-from studio.actions.estimate import Question, inference_plan, remedies, training_plan_of
-from studio.errors import AdapterMismatchError
+from studio.actions.estimate import (
+    Question,
+    inference_plan,
+    precisions,
+    remedies,
+    shape_of,
+    training_plan_of,
+    transcription_sizes,
+)
+from studio.cli import estimate
+from studio.errors import AdapterMismatchError, ConfigError
+from studio.options.choices import ENGINES
 from studio.options.training import TrainingConfig
 from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.settings import Settings
+from studio.transcription.engine import EngineChoice
+from studio.transcription.options import check_engine
 
 BASE = "openai/whisper-large-v3"
 LARGER = "a smaller model, a larger GPU"
@@ -42,6 +56,40 @@ def test_what_is_done_already_is_not_advised(run: TrainingConfig, steps: str) ->
 def test_a_model_given_for_an_adapter_is_called_none(settings: Settings) -> None:
     with pytest.raises(AdapterMismatchError, match="demo is no adapter"):
         inference_plan("small", Services.open(settings).registry, adapter=DEMO_ID)
+
+
+PRECISIONS = [(engine, name) for engine, names in ENGINES.items() for name in ("auto", *names)]
+
+
+@pytest.mark.parametrize(("engine", "precision"), PRECISIONS)
+def test_a_transcription_is_sized_in_each_precision_that_it_can_have(
+    engine: str, precision: str, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check_engine(EngineChoice(engine, precision))
+    registry = Services.open(settings).registry
+    plan = inference_plan("tiny", registry, engine=engine, precision=precision)
+    half = inference_plan("tiny", registry, engine=engine, precision="float16")
+    sizes = [transcription_sizes(row, shape_of("tiny", registry), None) for row in (plan, half)]
+    size, usual = (row.estimate.allocated_bytes for row in sizes)
+    assert (size > usual) == (precision in ("float32", "int8_float32"))
+    assert (size < usual) == (precision in ("int8", "int4", "int8_float16"))
+    words = ["--inference", "--base_model", "tiny", "--engine", engine, "--precision", precision, "--json"]
+    assert estimate.run(words, settings) == 0
+    assert json.loads(capsys.readouterr().out)["allocated_bytes"] == size
+
+
+def test_integers_of_transformers_are_its_quantization(settings: Settings) -> None:
+    registry = Services.open(settings).registry
+    for precision, bits in (("int8", "8bit"), ("int4", "4bit")):
+        plan = inference_plan("tiny", registry, precision=precision)
+        assert plan == inference_plan("tiny", registry, quantization=bits)
+        assert plan == inference_plan("tiny", registry, precision=precision, quantization=bits)
+    with pytest.raises(ConfigError, match="quantization can be one of 4bit, 8bit"):
+        inference_plan("tiny", registry, precision="int8", quantization="4bit")
+    for engine in ("transformers", "faster-whisper"):
+        shown = precisions("transcribe", engine)
+        assert "int8" in shown or engine == "transformers"
+        assert all(inference_plan("tiny", registry, engine=engine, precision=name) for name in shown)
 
 
 def test_a_transcription_is_made_smaller_by_its_batch() -> None:

@@ -9,8 +9,8 @@ from studio.actions.fit import FitQuestion, advise, find_fit
 from studio.actions.presets import PRESETS, preset
 from studio.errors import ConfigError, ModelNotFoundError
 from studio.memory.gpus import usable_bytes
-from studio.memory.inference_plan import ENGINES
 from studio.memory.myths import claims
+from studio.options.choices import ENGINES
 from studio.registry.spec import ModelKind, ModelSource, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from studio.actions.forms import PLAYED, Asked, compare_forms
+from studio.actions.forms import Asked, compare_forms, forms_of
 from studio.cli.models import forms_text
 from studio.errors import ConfigError
 from studio.files import write_json
+from studio.options.choices import ENGINES
 from studio.reports.forms_views import form_rows, forms_table, recommendation
 from studio.services import Services
 from studio.settings import Settings
-from studio.transcription.engine import PRECISIONS, TranscribeOptions
+from studio.transcription.engine import TranscribeOptions
 
 HOMES = Path(__file__).parents[2] / "golden" / "homes"
 MINE = Asked("mine", "demo", max_samples=5, options=TranscribeOptions(language="en", timestamps="none"))
@@ -56,10 +57,10 @@ def test_forms_hear_the_same_clips_and_what_one_cannot_do_is_its_row(
     assert "推薦" in table and "faster-whisper 無法" in table
 
 
-def test_every_precision_that_an_engine_names_is_a_form() -> None:
-    assert {engine: {"auto", *kinds} for engine, kinds in PLAYED.items()} == {
-        engine: set(kinds) for engine, kinds in PRECISIONS.items()
-    }
+def test_every_precision_that_an_engine_names_is_a_form(services: Services) -> None:
+    assert [form.name for form in forms_of(services, "demo")] == [
+        f"{engine}:{kind}" for engine, kinds in ENGINES.items() for kind in kinds
+    ]
 
 
 def test_the_export_that_a_comparison_makes_is_named_and_not_kept_in_the_card(services: Services) -> None:

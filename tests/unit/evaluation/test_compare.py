@@ -14,9 +14,10 @@ from studio.errors import ConfigError, ManifestError, ModelNotFoundError
 from studio.evaluation.compare import _sounds_of
 from studio.evaluation.corrections import clip_of, save_list
 from studio.evaluation.side_by_side import hear_side_by_side
+from studio.options.choices import FASTER_WHISPER
 from studio.publishing.export import Exporter
 from studio.registry.store import ModelRegistry
-from studio.transcription.engine import FASTER_WHISPER, EngineChoice, TranscribeOptions
+from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from tests.reading import evaluate, read_manifest
 

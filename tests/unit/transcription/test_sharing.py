@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from studio.options.choices import FASTER_WHISPER
 from studio.registry.store import ModelRegistry
-from studio.transcription.engine import FASTER_WHISPER, EngineChoice, TranscribeOptions
+from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.loaded_base import LoadedBase
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.sharing import Sharing, precision_on_cpu
