@@ -1,5 +1,5 @@
-"""An option, a method and an export format are added from outside: each is a field or a file, and flag, file,
-form, estimate, training, page and export follow.
+"""An option, a method, an engine and an export format are added from outside: each is a field or a file, and
+flag, file, form, estimate, training, transcription, page and export follow.
 """
 
 import json
@@ -43,6 +43,7 @@ class RankStabilized(Lora):
 
         return LoraConfig(r=settings.rank, use_rslora=True, **settings.shared)
 '''
+MIRROR = "studio.transcription.engines.mirror"
 FORMAT = '''
 """All of a model in one archive, for a program that nobody has written."""
 
@@ -90,6 +91,24 @@ class Packed(ExportFormat):
             yield decoder
         shutil.rmtree(unpacked)
 '''
+ENGINE = '''
+"""transformers, in a studio of one's own."""
+
+from studio.transcription.loaded_base import LoadedBase, load_base
+
+
+class LoadedMirror(LoadedBase):
+    """Tells which engine it is."""
+
+    engine = "mirror"
+
+
+def load_mirror(folder, *, device, precision, threads):
+    """Seven bits are as many as float32 has, here."""
+    kind = "float32" if precision == "int7" else precision
+    loaded = load_base(folder, device=device, precision=kind, threads=threads)
+    return LoadedMirror(loaded.model, loaded._dimensions)
+'''
 FOLLOWS = """
 import sys
 from pathlib import Path
@@ -121,6 +140,21 @@ def add_line(path: Path, before: str, line: str) -> None:
     path.write_text(text.replace(before, line + before), encoding="utf-8")
 
 
+def add_engine(studio: Path) -> None:
+    """An engine's file, and its line in each of the tables."""
+    engines = studio / "transcription" / "engines"
+    (engines / "mirror.py").write_text(ENGINE.lstrip(), encoding="utf-8")
+    loading, memory = studio / "transcription" / "loading.py", studio / "memory"
+    add_line(loading, "from studio.transcription.loaded_base", f"from {MIRROR} import load_mirror\n")
+    for path, before, line in (
+        (studio / "options" / "choices.py", "TRANSFORMERS: (", '"mirror": ("float32", "int7"),\n    '),
+        (loading, "TRANSFORMERS: load_base", '"mirror": load_mirror,\n    '),
+        (memory / "inference.py", "TRANSFORMERS: _trans", '"mirror": _transformers, '),
+        (memory / "inference_plan.py", '"fp32": 4', '"int7": 4, '),
+    ):
+        add_line(path, before, line)
+
+
 def register(package: Path, name: str, kind: str, last: str) -> None:
     """A file's line among its like: an import, and a place in the table."""
     module = ".".join(package.relative_to(package.parents[1 if package.name == "methods" else 2]).parts)
@@ -133,12 +167,13 @@ def register(package: Path, name: str, kind: str, last: str) -> None:
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the studio with the three in it."""
+    """A copy of the studio with the four in it."""
     copy = tmp_path_factory.mktemp("extended")
     for name in ("studio", "assets"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy2(ROOT / "app.py", copy / "app.py")
     add_line(copy / "studio" / "options" / "training.py", "    # method\n", OPTION)
+    add_engine(copy / "studio")
     methods, formats = copy / "studio" / "methods", copy / "studio" / "publishing" / "formats"
     (methods / "rank_stabilized.py").write_text(METHOD.lstrip(), encoding="utf-8")
     register(methods, "rank_stabilized", "RankStabilized", "FrozenEncoder())")
@@ -206,6 +241,25 @@ def test_estimate_and_trace_know_the_method(run: Run) -> None:
     assert abs(max(traced["phases"].values()) / traced["trace"]["peak_bytes"] - 1) < 0.01
 
 
+def test_the_engine_hears_as_it_is_asked_to_and_is_sized(run: Run) -> None:
+    sound = str(ROOT / "assets" / "demo-speech" / "audio" / "test-000.ogg")
+    (heard,) = json.loads(run("transcribe", sound, "--engine", "mirror", "--compute_type", "int7", "--json"))
+    assert heard["engine"] == "mirror" and heard["text"]
+    sized, full = (
+        json.loads(run("estimate", "--inference", "--precision", precision, *words, "--json"))["device_bytes"]
+        for precision, words in (("int7", ("--engine", "mirror")), ("fp32", ()))
+    )
+    assert sized == full
+
+
+def test_what_the_engine_lacks_is_refused(extended: Path, environ: dict[str, str]) -> None:
+    words = ("transcribe", "none.wav", "--engine", "mirror", "--dtype", "bfloat16")
+    with pytest.raises(
+        AssertionError, match="The engine mirror has no precision 'bfloat16': choose one of auto"
+    ):
+        run_in(extended, environ, *words)
+
+
 def test_it_trains_and_what_its_adapter_is_exported_to_is_followed_by_all_that_tell_of_it(
     extended: Path, home: Path, run: Run, micro_model: Path, tones: Path
 ) -> None:
@@ -236,12 +290,12 @@ def test_it_trains_and_what_its_adapter_is_exported_to_is_followed_by_all_that_t
     assert "For packed (one archive)" in details
 
 
-def test_the_page_offers_all_three(extended: Path, home: Path, environ: dict[str, str]) -> None:
+def test_the_page_offers_all_of_them(extended: Path, home: Path, environ: dict[str, str]) -> None:
     with StudioProcess(home, environ, checkout=extended) as studio:
         page, served = (
             urllib.request.urlopen(f"{studio.url}/{path}", timeout=60).read().decode()
             for path in ("config", "v1/models")
         )
-    for text in ("Label noise", "rsLoRA (stable at high ranks)", "For packed (one archive)"):
+    for text in ("Label noise", "rsLoRA (stable at high ranks)", "For packed (one archive)", "mirror"):
         assert text in page, text
     assert "stable" in served and "-packed" not in served

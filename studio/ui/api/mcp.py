@@ -17,10 +17,9 @@ from gradio import processing_utils
 
 from studio.errors import ConfigError
 from studio.methods import METHODS
-from studio.options.choices import NORMALIZERS
+from studio.options.choices import ENGINES, NORMALIZERS
 from studio.options.training import FIELDS
 from studio.publishing.formats import FORMATS
-from studio.transcription.engine import PRECISIONS
 
 
 def _choices(option: str) -> list[str]:
@@ -40,7 +39,7 @@ ARGUMENTS = {
     "base_model": "A model's id as `models` lists it, a short name such as small, a folder or a Hub id.",
     "config": "Options of `python -m studio train` by name, such as base_model, train_data and method.",
     "effective_batch_size": "Effective batch size: clips per optimizer step.",
-    "engine": "Inference engine: transformers or faster-whisper; auto: what the model is for.",
+    "engine": f"Inference engine: {' or '.join(ENGINES)}; auto: what the model is for.",
     "gpu": "A card's name, such as RTX 4090, or a size, such as 24GiB; empty: the card of this machine.",
     "limit": "How many runs are listed, the newest and all at work.",
     "hours": "Hours of transcribed speech there are to train on; 0: not known.",
@@ -59,7 +58,7 @@ ARGUMENTS = {
     "num_gpus": "GPUs that train together.",
     "per_device_train_batch_size": "Clips per step and GPU; in transcribing, windows of 30 seconds at once.",
     "precision": f"Data type of the computation: {', '.join(_choices('precision'))}; in transcribing "
-    f"{_listed(PRECISIONS)}.",
+    f"{_listed(ENGINES)}.",
     "quantization": f"Quantization of the frozen weights: {', '.join(_choices('quantization'))}; of an "
     f"export auto, {_listed({key: form.quantizations for key, form in FORMATS.items()})}.",
     "run_id": "Id of a run, as `runs` lists it.",
