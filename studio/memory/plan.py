@@ -9,7 +9,7 @@ from studio.errors import ConfigError
 from studio.memory.bounds import BOUNDS, require_between
 from studio.messages import Message
 from studio.methods import METHODS
-from studio.options.checks import check_choice, check_types
+from studio.options.checks import check_choice, check_division, check_types
 from studio.options.choices import (
     ALL_LINEAR,
     ATTENTIONS,
@@ -130,12 +130,7 @@ class TrainingPlan:
             base_dtype=self.base_dtype,
             attention=self.attention,
         )
-        if self.quantization != "none" and self.num_gpus > 1 and self.sharding in ("zero3", "fsdp"):
-            raise ConfigError(
-                "{quantization} weights cannot be divided among GPUs: give sharding ddp, zero1 or zero2.",
-                name="sharding",
-                quantization=self.quantization,
-            )
+        check_division(self.quantization, self.sharding, self.num_gpus)
 
     def positions(self, dimensions: ModelDimensions) -> int:
         """Of the encoder of such a model; a test's may have fewer than 1,500."""

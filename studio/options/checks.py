@@ -211,11 +211,20 @@ def _check_processes(config: "TrainingConfig") -> None:
         raise ConfigError(
             "Several machines need main_process_ip, the address of machine 0.", name="main_process_ip"
         )
-    if config.num_processes > 1 and config.quantization != "none" and config.sharding in ("zero3", "fsdp"):
+    check_division(config.quantization, config.sharding, config.num_processes)
+
+
+def check_division(quantization: str, sharding: str, gpus: int) -> None:
+    """Refuses to divide packed weights among GPUs.
+
+    Raises:
+        ConfigError: says what goes.
+    """
+    if gpus > 1 and quantization != "none" and sharding in ("zero3", "fsdp"):
         raise ConfigError(
             "{quantization} weights cannot be divided among GPUs: give sharding ddp, zero1 or zero2.",
             name="sharding",
-            quantization=config.quantization,
+            quantization=quantization,
         )
 
 
