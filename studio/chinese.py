@@ -3,15 +3,19 @@
 OpenCC converts, phrase by phrase: 里 is 里 in 公里, and 裡 in 這裡.
 """
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from opencc import OpenCC
 
+LANGUAGES = ("zh", "yue")
+"""What is spoken where Chinese is written."""
 SIMPLIFIED, TRADITIONAL, TAIWAN = "simplified", "traditional", "taiwan"
 """`traditional` has Taiwan's characters; `taiwan` has its words, too (軟體 for 软件)."""
 _CONVERSIONS = {SIMPLIFIED: "t2s", TRADITIONAL: "s2tw", TAIWAN: "s2twp"}
+_KANA = re.compile(r"[\u3040-\u30ff]")
 _USUAL = {
     TRADITIONAL: ("big5", range(0xA440, 0xC67F)),
     SIMPLIFIED: ("gb2312", range(0xB0A1, 0xD7FA)),
@@ -30,8 +34,13 @@ def converted(text: str, script: str) -> str:
 
 def counts(text: str) -> tuple[int, int]:
     """How many characters of a text are simplified ones, and traditional ones; those of both do not count."""
-    scripts = [script_of(character) for character in text]
+    scripts = [script_of(character) for character in text if not character.isascii()]
     return scripts.count(SIMPLIFIED), scripts.count(TRADITIONAL)
+
+
+def has_kana(text: str) -> bool:
+    """Whether it is Japanese, whose kanji are of neither script."""
+    return bool(_KANA.search(text))
 
 
 def main_script(text: str) -> str:

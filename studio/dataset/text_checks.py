@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 
-from studio.chinese import counts, prevailing
+from studio.chinese import LANGUAGES, has_kana, main_script
 from studio.dataset.example import Example, RowProblem
 
-_KANA = re.compile(r"[\u3040-\u30ff]")
 _FEWEST_CLIPS = 20
 """Below this, a median says little about what is odd."""
 _ODD_FACTOR = 3.0
@@ -25,7 +24,7 @@ _FEW = 0.2
 _ENDS_IN_A_MARK = re.compile(r"[.!?;:,…。！？；：，、؟।]['\"”’」』）)]*\s*$")
 _LATIN, _CYRILLIC = frozenset({"LATIN"}), frozenset({"CYRILLIC"})
 _LETTERS: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(("zh", "yue"), frozenset({"CJK", "IDEOGRAPHIC"})),
+    **dict.fromkeys(LANGUAGES, frozenset({"CJK", "IDEOGRAPHIC"})),
     "ja": frozenset({"CJK", "HIRAGANA", "KATAKANA", "HALFWIDTH", "IDEOGRAPHIC"}),
     "ko": frozenset({"HANGUL", "CJK"}),
     **dict.fromkeys(("ru", "uk", "bg", "be", "mk", "kk", "mn"), _CYRILLIC),
@@ -50,6 +49,7 @@ _CODES = {
     "spanish": "es",
     "russian": "ru",
 }
+_CHINESE = (*LANGUAGES, *(name for name, code in _CODES.items() if code in LANGUAGES))
 
 
 def characters_per_second(examples: Iterable[Example], durations: Iterable[float]) -> "array[float]":
@@ -89,7 +89,7 @@ def odd_rates(examples: Sequence[Example], rates: Sequence[float]) -> Iterator[R
 
 def mixed_scripts(examples: Sequence[Example]) -> Iterator[RowProblem]:
     """If some texts are in simplified and some in traditional Chinese characters, those of the rarer kind."""
-    scripts = [script_of(example.text) if _may_be_chinese(example) else "" for example in examples]
+    scripts = [main_script(example.text) if _may_be_chinese(example) else "" for example in examples]
     counts = {script: scripts.count(script) for script in ("simplified", "traditional")}
     rare, common = sorted(counts, key=lambda script: counts[script])
     for example, script in zip(examples, scripts, strict=True):
@@ -162,16 +162,8 @@ def _letters_of(letter: str) -> str:
     return unicodedata.name(letter, "").split(" ")[0].split("-")[0]
 
 
-def script_of(text: str) -> str:
-    """`simplified`, `traditional`, or empty for texts that are the same in both."""
-    if text.isascii():
-        return ""
-    simplified, traditional = counts(text)
-    return "" if simplified == traditional else prevailing(simplified, traditional)
-
-
 def _may_be_chinese(example: Example) -> bool:
     """Japanese uses characters of both scripts, so a row in another language is not asked."""
     if example.language:
-        return example.language.lower().startswith(("zh", "yue", "chinese", "mandarin", "cantonese"))
-    return not _KANA.search(example.text)
+        return example.language.lower().startswith(_CHINESE)
+    return not has_kana(example.text)

@@ -2,16 +2,12 @@
 an error.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from studio.chinese import SIMPLIFIED, counts, main_script
+from studio.chinese import SIMPLIFIED, counts, has_kana, main_script
 from studio.messages import Message
-
-_KANA = re.compile(r"[\u3040-\u30ff]")
-"""Japanese, whose kanji are of neither script."""
 
 
 def scripts_of(texts: Sequence[str]) -> dict[str, int]:
@@ -19,7 +15,7 @@ def scripts_of(texts: Sequence[str]) -> dict[str, int]:
 
     Empty where one of them holds kana: kanji are of neither script.
     """
-    if any(_KANA.search(text) for text in texts):
+    if any(map(has_kana, texts)):
         return {}
     return dict(Counter(script for text in texts if (script := main_script(text))))
 
@@ -59,7 +55,7 @@ def other_script_sentences(
     found = {
         model: counts(text)[other] - counts(reference)[other]
         for model, text in written.items()
-        if not _KANA.search(text)
+        if not has_kana(text)
     }
     said = [_of_other_script(script, name(id), count) for id, count in found.items() if count > 0]
     return [*said, _IN_ONE_SCRIPT] if said else []

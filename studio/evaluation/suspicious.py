@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from studio.chinese import LANGUAGES as CHINESE
 from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.dataset.example import Example, RowProblem
 from studio.dataset.sequences import chosen
@@ -145,7 +146,7 @@ def _hear(engine: Any, batch: Clips, language: str) -> list[HeardLabel]:
 
 def _heard_label(example: Example, text: str, spoken: str, odds: dict[str, float]) -> HeardLabel:
     is_dense = writes_without_spaces(spoken)
-    normalizer = "chinese" if resolve_language(spoken) in ("zh", "yue") else "basic"
+    normalizer = "chinese" if resolve_language(spoken) in CHINESE else "basic"
     errors, length = utterance_errors(example.text, text, "cer" if is_dense else "wer", normalizer)
     code = next(iter(odds), "")
     return HeardLabel(

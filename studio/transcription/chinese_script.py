@@ -12,7 +12,6 @@ from studio.transcription.engine import Segment, Word
 
 AUTO, AS_HEARD = "auto", "as_heard"
 SCRIPTS = (AUTO, AS_HEARD, SIMPLIFIED, TRADITIONAL, TAIWAN)
-LANGUAGES = ("zh", "yue")
 
 
 class OneScript:

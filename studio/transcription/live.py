@@ -13,10 +13,10 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
+from studio.chinese import LANGUAGES as CHINESE
 from studio.chinese import SIMPLIFIED
 from studio.dataset.audio import SAMPLING_RATE
 from studio.transcription.chinese_script import AS_HEARD, OneScript
-from studio.transcription.chinese_script import LANGUAGES as CHINESE
 from studio.transcription.engine import Segment, Word
 from studio.transcription.languages import join_texts
 from studio.transcription.voice_activity import voiced_spans

@@ -30,10 +30,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from studio.chinese import LANGUAGES as CHINESE
 from studio.dataset.audio import SAMPLING_RATE, audio_duration, stream_audio, too_long
 from studio.errors import RunError
 from studio.messages import Message
-from studio.transcription.chinese_script import LANGUAGES as CHINESE
 from studio.transcription.chinese_script import OneScript
 from studio.transcription.decoding import write
 from studio.transcription.devices import is_out_of_memory

@@ -14,6 +14,8 @@ from studio.chinese import converted, main_script, script_of
         ("", ""),
         ("公里", ""),
         ("國国", "simplified"),
+        ("我們說公里", "traditional"),
+        ("hello", ""),
     ],
 )
 def test_a_text_tells_its_script(text: str, script: str) -> None:

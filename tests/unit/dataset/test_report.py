@@ -8,7 +8,6 @@ import soundfile
 
 from studio.dataset.example import Example
 from studio.dataset.report import WARNINGS, DatasetReport
-from studio.dataset.text_checks import script_of
 from studio.errors import ManifestError
 from tests.reading import check_dataset
 
@@ -161,12 +160,6 @@ def test_mixed_chinese_scripts_name_the_rarer_one(data: Path) -> None:
     report = check_dataset(data / "zh.jsonl")
     assert kinds(report) == [(6, "mixed_script")]
     assert "traditional" in str(report.problems[0].reason)
-
-
-def test_script_is_told_by_the_characters_that_differ() -> None:
-    assert script_of("我们说") == "simplified"
-    assert script_of("我們說公里") == "traditional"
-    assert script_of("你好") == script_of("hello") == ""
 
 
 def test_bad_rows_are_quarantined_with_their_reason_and_warnings_are_not(data: Path, tmp_path: Path) -> None:
