@@ -32,10 +32,10 @@ from studio.transcription.engine import EngineChoice, OnStep, ShouldStop, Transc
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.loading import engine_of
 from studio.transcription.window_model import Search
+from studio.whisper.constants import WINDOW_TOKENS
 
 MOST_LOST = 0.01
 """A form is recommended if, at the far end of its interval, it makes no more errors than that in addition."""
-_MOST_TOKENS = 224
 _LONGEST = 30 * SAMPLING_RATE
 _LOOK_SECONDS = 0.5
 _Clip = tuple[str, int, float | None]
@@ -396,7 +396,7 @@ def _by_its_program(services: Services, asked: Asked, form: Form, tell: Callable
             prompt = played.tokens.prompt(language, asked.options.task, with_times=False)
             began = time.perf_counter()
             (written,) = played.generate(
-                played.encode([samples]), [prompt], Search(max_new_tokens=_MOST_TOKENS)
+                played.encode([samples]), [prompt], Search(max_new_tokens=WINDOW_TOKENS)
             )
             took += time.perf_counter() - began
             sound += len(samples) / SAMPLING_RATE

@@ -20,13 +20,12 @@ from studio.messages import Message
 from studio.transcription.engine import AudioContext, ShouldStop, TranscribeOptions
 from studio.transcription.languages import AUTO
 from studio.transcription.model_cache import ModelCache
+from studio.whisper.constants import WINDOW_TOKENS
 
 SCHEMA_VERSION = 1
 FULL: AudioContext = "full"
 SHORT: AudioContext = "short"
 _BATCH_SIZE = 8
-_MOST_TOKENS = 225
-"""A model that does not know where a short window ends writes on until here."""
 _LONGEST_SAMPLES = 30 * SAMPLING_RATE
 
 
@@ -136,7 +135,10 @@ def _read(
 ) -> tuple[list[str], float]:
     """What the model writes, and seconds of computing."""
     options = TranscribeOptions(
-        language=AUTO, timestamps="none", audio_context=context, max_new_tokens=_MOST_TOKENS
+        language=AUTO,
+        timestamps="none",
+        audio_context=context,
+        max_new_tokens=WINDOW_TOKENS + 1,  # a model that does not know where a short window ends writes on
     )
     written: list[str] = []
     with engines.lease(model) as engine:

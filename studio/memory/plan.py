@@ -21,6 +21,7 @@ from studio.options.choices import (
 )
 from studio.registry.spec import ModelDimensions
 from studio.whisper.audio_context import POSITIONS
+from studio.whisper.constants import WINDOW_TOKENS
 
 SCHEMA_VERSION = 1
 LABEL_LENGTH = 128
@@ -96,7 +97,7 @@ class TrainingPlan:
     """Clips generated at once in evaluation; 0: no evaluation."""
     eval_label_length: int = 0
     """Tokens of the longest label in evaluation; 0: as in training."""
-    generation_max_length: int = 225
+    generation_max_length: int = WINDOW_TOKENS + 1
     generation_num_beams: int = 1
     num_gpus: int = 1
     sharding: str = "ddp"

@@ -33,7 +33,7 @@ from studio.options.choices import (
 )
 from studio.options.option import option
 from studio.options.sources import DEMO
-from studio.whisper.constants import TEXT_POSITIONS
+from studio.whisper.constants import TEXT_POSITIONS, WINDOW_TOKENS
 
 GROUPS = {
     "data": "More about the data",
@@ -714,7 +714,7 @@ class TrainingConfig:
         names="data",
     )
     generation_max_length: int = option(
-        225,
+        WINDOW_TOKENS + 1,
         "evaluation",
         "Longest text in evaluation (tokens)",
         "Longest text generated in evaluation, in tokens.",

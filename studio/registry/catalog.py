@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from studio.registry.languages import LANGUAGES
 from studio.registry.parameters import count_parameters
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
-from studio.whisper.constants import ENGLISH_VOCABULARY
+from studio.whisper.constants import ENGLISH_VOCABULARY, MULTILINGUAL_VOCABULARY, V3_VOCABULARY
 
-_MULTILINGUAL_VOCABULARY = 51865
-_V3_VOCABULARY = 51866
 _LANGUAGES_OF: dict[int, tuple[str, ...]] = {
     ENGLISH_VOCABULARY: ("en",),
-    _MULTILINGUAL_VOCABULARY: tuple(LANGUAGES)[:-1],
-    _V3_VOCABULARY: tuple(LANGUAGES),
+    MULTILINGUAL_VOCABULARY: tuple(LANGUAGES)[:-1],
+    V3_VOCABULARY: tuple(LANGUAGES),
 }
 
 
@@ -87,15 +85,15 @@ def _shape(
 
 
 _SIZES = {
-    "tiny": _shape(384, 4, 4, _MULTILINGUAL_VOCABULARY),
-    "base": _shape(512, 6, 6, _MULTILINGUAL_VOCABULARY),
-    "small": _shape(768, 12, 12, _MULTILINGUAL_VOCABULARY),
-    "medium": _shape(1024, 24, 24, _MULTILINGUAL_VOCABULARY),
+    "tiny": _shape(384, 4, 4, MULTILINGUAL_VOCABULARY),
+    "base": _shape(512, 6, 6, MULTILINGUAL_VOCABULARY),
+    "small": _shape(768, 12, 12, MULTILINGUAL_VOCABULARY),
+    "medium": _shape(1024, 24, 24, MULTILINGUAL_VOCABULARY),
 }
-_LARGE = _shape(1280, 32, 32, _MULTILINGUAL_VOCABULARY)
-_LARGE_V3 = _shape(1280, 32, 32, _V3_VOCABULARY, 128)
-_TURBO = _shape(1280, 32, 4, _V3_VOCABULARY, 128)
-_DISTIL_V3 = _shape(1280, 32, 2, _V3_VOCABULARY, 128)
+_LARGE = _shape(1280, 32, 32, MULTILINGUAL_VOCABULARY)
+_LARGE_V3 = _shape(1280, 32, 32, V3_VOCABULARY, 128)
+_TURBO = _shape(1280, 32, 4, V3_VOCABULARY, 128)
+_DISTIL_V3 = _shape(1280, 32, 2, V3_VOCABULARY, 128)
 
 
 def _openai(
@@ -149,7 +147,7 @@ RELEASED: tuple[ReleasedModel, ...] = (
     ),
     _distil("distil-small.en", _shape(768, 12, 4, ENGLISH_VOCABULARY), "Small, English only."),
     _distil("distil-medium.en", _shape(1024, 24, 2, ENGLISH_VOCABULARY), "Medium, English only."),
-    _distil("distil-large-v2", _shape(1280, 32, 2, _MULTILINGUAL_VOCABULARY), "Large, trained on English."),
+    _distil("distil-large-v2", _shape(1280, 32, 2, MULTILINGUAL_VOCABULARY), "Large, trained on English."),
     _distil("distil-large-v3", _DISTIL_V3, "Large, trained on English, good at long recordings."),
     _distil("distil-large-v3.5", _DISTIL_V3, "Large, trained on four times as much English."),
     _tuned(

@@ -5,9 +5,10 @@ from dataclasses import replace
 from studio.memory.plan import TrainingPlan
 from studio.options.training import TrainingConfig
 from studio.whisper.audio_context import POSITIONS, positions_of
+from studio.whisper.constants import WINDOW_TOKENS
 
-WINDOW_LABEL_LENGTH = 225
-"""Tokens of a window that is rehearsed, at most: more than anybody says in half a minute."""
+WINDOW_LABEL_LENGTH = WINDOW_TOKENS + 1
+"""Tokens of a window that is rehearsed, with the one that ends it."""
 
 
 def initial_rank(config: TrainingConfig) -> int:

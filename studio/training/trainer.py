@@ -22,7 +22,7 @@ from studio.options.training import TrainingConfig
 from studio.training.callback import RunCallback, errors_found
 from studio.training.checkpoints import STATE_FILE, complete_checkpoints
 from studio.training.data.clips import Clip, TrainingData
-from studio.training.data.collator import IGNORED, ClipDataset, Collator
+from studio.training.data.collator import ClipDataset, Collator
 from studio.training.data.replay import REPLAY_WEIGHT, Windows
 from studio.training.distributed.sharding import whole_weights
 from studio.training.distributed.world import World
@@ -33,6 +33,7 @@ from studio.training.strength import at_strength, mix, strength_of
 from studio.transcription.decoding import write
 from studio.transcription.engines.transformers import TransformersModel
 from studio.transcription.window_model import Search
+from studio.whisper.loss import IGNORED
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,11 @@ from studio.publishing.formats.export_format import ExportFormat
 from studio.publishing.whisper_cpp import WhisperCpp
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.transcription.engines.transformers import TransformersModel
+from studio.whisper.constants import ENGLISH_VOCABULARY, MULTILINGUAL_VOCABULARY, V3_VOCABULARY
 
 _FILE = "ggml-model.bin"
 _MAGIC = b"lmgg"
-_VOCABULARIES = (51864, 51865, 51866)
+_VOCABULARIES = (ENGLISH_VOCABULARY, MULTILINGUAL_VOCABULARY, V3_VOCABULARY)
 """Of Whisper's English, multilingual and large-v3 models: whisper.cpp has their special tokens built in."""
 _KINDS = {"float16": (1, 1), "q8_0": (8, 2007)}
 """ggml's number of the type of a matrix, and of a file of such (`ggml_type`, `ggml_ftype` in ggml.h; 2000 is

@@ -26,8 +26,8 @@ from studio.training.short_audio.teacher_states import TeacherStates, padded_sta
 from studio.transcription.windows import WINDOW_SECONDS
 from studio.whisper.audio_context import FRAMES_PER_POSITION, positions_for
 from studio.whisper.constants import TEXT_POSITIONS
+from studio.whisper.loss import IGNORED
 
-IGNORED = -100
 CLIPS = "clips"
 """Key under which a batch says which clips it has, for people."""
 ENCODED_CLIPS, ENCODER_STATES = "encoded_clips", "encoder_states"

@@ -8,10 +8,10 @@ import torch
 
 from studio.options.training import TrainingConfig
 from studio.training.data.clips import Clip, TrainingData
-from studio.training.data.collator import IGNORED
 from studio.training.schedule import Schedule
 from studio.transcription.windows import WINDOW_SECONDS
 from studio.whisper.audio_context import FRAMES_PER_POSITION, POSITIONS, positions_of
+from studio.whisper.loss import IGNORED
 
 WORTH_IT_SECONDS = 20.0
 """Above this mean length there is little to gain."""

@@ -7,12 +7,13 @@ from typing import Any
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-from studio.training.data.collator import ENCODED_CLIPS, ENCODER_STATES, IGNORED, TEACHER_STATES
+from studio.training.data.collator import ENCODED_CLIPS, ENCODER_STATES, TEACHER_STATES
 from studio.training.schedule import Schedule
 from studio.training.short_audio.audio_context import ClipsByLength, Paces, ShortAudio, padded, seconds_of
 from studio.training.short_audio.distillation import distillation_loss
 from studio.training.short_audio.encoder_states import EncoderStates
 from studio.training.trainer import TrainerParts, WhisperTrainer
+from studio.whisper.loss import IGNORED
 
 
 class FrozenEncoderTrainer(WhisperTrainer):
