@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -221,6 +222,15 @@ def read_json_lines(path: Path, offset: int = 0) -> tuple[list[dict[str, Any]], 
         if isinstance(row, dict):
             rows.append(row)
     return rows, offset + end
+
+
+def forget_old(folder: Path, pattern: str, seconds: float) -> None:
+    """Deletes the files of such a name that nobody has written to for so long."""
+    for path in folder.glob(pattern):
+        # What comes from the future was left before somebody set the clock back.
+        with suppress(FileNotFoundError):  # whoever had it has just finished, or somebody else deletes, too
+            if abs(time.time() - path.stat().st_mtime) > seconds:
+                path.unlink()
 
 
 @contextmanager

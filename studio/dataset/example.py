@@ -52,6 +52,12 @@ class Example:
     """The clips that this one is put together of, if it is; the files above are then those of the first."""
 
 
+def spread(rows: Sequence[Example], most: int) -> list[Example]:
+    """At most so many of them, as evenly as can be."""
+    count = min(most, len(rows))
+    return [rows[place * len(rows) // count] for place in range(count)]
+
+
 def read_clips(examples: Iterable[Example]) -> Iterator[tuple[Example, NDArray[np.float32]]]:
     """Clips with their sound, mono samples at 16 kHz; those that cannot be read are told of elsewhere."""
     for example in examples:

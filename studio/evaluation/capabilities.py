@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
-from studio.dataset.example import Example, read_clips
+from studio.dataset.example import Example, read_clips, spread
 from studio.evaluation.metrics import Errors, errors_of_parts, interval_of, metric_for
 from studio.evaluation.non_speech import figure_of, hear_non_speech, words_of
 from studio.evaluation.result import NonSpeech
@@ -328,7 +328,7 @@ def _compared(check: str, base: Errors, tuned: Errors) -> Capability:
 
 def _clips(examples: Sequence[Example], most: int) -> list[Clip]:
     """A few that can be read, spread over all."""
-    return list(read_clips(list(examples[:: max(1, len(examples) // most)])[:most]))
+    return list(read_clips(spread(examples, most)))
 
 
 # ---------------------------------------------------------------------- long recordings

@@ -1,12 +1,11 @@
 """What models wrote of a test set: one that was killed goes on there, and so does one of other references."""
 
 import hashlib
-import time
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from studio.files import append_json_line, read_json_lines
+from studio.files import append_json_line, forget_old, read_json_lines
 
 _KEPT_SECONDS = 30 * 86_400.0
 """What nobody has gone on with for so long goes; a text takes a few hundred bytes a clip."""
@@ -45,7 +44,7 @@ class KeptTexts:
         key = hashlib.sha256(repr(way).encode()).hexdigest()[:32]
         self._path = folder / f"{key}.jsonl"
         self._asked = asked
-        _forget_old(folder)
+        forget_old(folder, "*.jsonl", _KEPT_SECONDS)
 
     def read(self) -> KeptSoFar:
         """What was written so far; a torn line is left out.
@@ -78,9 +77,3 @@ class KeptTexts:
             StorageError: if it cannot be written.
         """
         append_json_line(self._path, {"through": self._asked, "model": model})
-
-
-def _forget_old(folder: Path) -> None:
-    for path in folder.glob("*.jsonl"):
-        if time.time() - path.stat().st_mtime > _KEPT_SECONDS:
-            path.unlink(missing_ok=True)

@@ -1,9 +1,9 @@
 """Clips in languages that a run does not train: a base knows many, and tuning in one can take the others."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any
 
-from studio.dataset.example import Example
+from studio.dataset.example import Example, spread
 from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError
 from studio.files import read_json
@@ -35,10 +35,10 @@ def clips_in_other_languages(
         ConfigError: if a row's language is unknown.
     """
     if not source:
-        return _spread([] if "en" in own or not own else _english(), most)
+        return spread([] if "en" in own or not own else _english(), most)
     manifest = read_manifest(source, settings, split="test", **where)
     others = [row for row in manifest.examples if row.language and _code(row) not in own]
-    return _spread(others or manifest.examples, most)
+    return spread(others or manifest.examples, most)
 
 
 def _code(example: Example) -> str:
@@ -66,7 +66,3 @@ def _english() -> list[Example]:
         )
         for number, segment in enumerate(sample["segments"], 1)
     ]
-
-
-def _spread(rows: Sequence[Example], most: int) -> list[Example]:
-    return list(rows[:: -(-len(rows) // most) or 1])

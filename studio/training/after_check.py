@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from studio.dataset.example import Example
+from studio.dataset.example import Example, spread
 from studio.errors import StudioError, in_brief
 from studio.evaluation.capabilities import CapabilityReport, KeptReadings, check_capabilities
 from studio.evaluation.reading_short import measure_short, ways_of
@@ -162,7 +162,7 @@ def _measure_short_windows(made: MadeModel, engines: ModelCache, until: float) -
     _begin(made, RunPhase.TIMING, "measuring what short windows gain and cost")
     spec = made.spec
     ways = ways_of(spec.id, made.base_id, spec.audio_context)
-    clips = _spread(made.examples, _DISTILLED_CLIPS if made.config.distill else _FEW_CLIPS)
+    clips = spread(made.examples, _DISTILLED_CLIPS if made.config.distill else _FEW_CLIPS)
     language = next(iter(spec.card.get("languages") or ()), AUTO)
     report = measure_short(
         engines,
@@ -194,7 +194,3 @@ def _given_up_with(made: MadeModel, sentence: Message) -> Iterator[None]:
         log.exception("A measurement of the model was given up.")
         reason = in_brief(error, 200) or type(error).__name__
         made.events.warn(Message(sentence.template, reason=reason))
-
-
-def _spread(examples: Sequence[Example], most: int) -> list[Example]:
-    return list(examples[:: max(1, len(examples) // most)])[:most]

@@ -3,17 +3,15 @@
 import hashlib
 import io
 import json
-import time
 import zipfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from studio.dataset.audio import audio_duration
 from studio.errors import DataError
-from studio.files import storage_errors
+from studio.files import forget_old, storage_errors
 from studio.messages import Message
 from studio.transcription.captions import FORMATS, CaptionLayout, render
 from studio.transcription.engine import EngineChoice, TranscribeOptions, Transcript
@@ -48,7 +46,7 @@ class Batch:
         """
         with storage_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            _forget_old(folder, kept_seconds)
+            forget_old(folder, "*.json", kept_seconds)
         self.asked = asked
         self.paths = list(dict.fromkeys(paths))
         self.seconds = {path: _seconds(path) for path in self.paths}
@@ -120,15 +118,6 @@ class Batch:
                 for ending in FORMATS:
                     archive.writestr(f"{ending}/{stem}.{ending}", render(transcript, ending, layout))
         return whole.getvalue()
-
-
-def _forget_old(folder: Path, kept_seconds: float) -> None:
-    """Deletes the results of lists that nobody went on with."""
-    for path in folder.glob("*.json"):
-        # What comes from the future was left before somebody set the clock back.
-        with suppress(FileNotFoundError):  # whoever had it has just finished
-            if abs(time.time() - path.stat().st_mtime) > kept_seconds:
-                path.unlink()
 
 
 def _seconds(path: Path) -> float:

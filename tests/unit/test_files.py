@@ -1,10 +1,12 @@
+import os
+import time
 from pathlib import Path
 
 import pytest
 
 from studio import files
 from studio.errors import ConfigError
-from studio.files import append_json_line, files_below, parse_yaml, read_json_lines
+from studio.files import append_json_line, files_below, forget_old, parse_yaml, read_json_lines
 
 EARLIER, LAST, NEXT = {"number": 1}, {"text": '早安 {"}\n', "more": [1, {"a": None}]}, {"number": 3}
 
@@ -76,3 +78,16 @@ def test_sounds_are_found_below_a_folder_but_not_on_a_whole_disk(
     monkeypatch.setattr(files, "_MOST_BELOW", 4)
     with pytest.raises(ConfigError, match="more than 4 files and folders"):
         files_below(tmp_path, (".wav",))
+
+
+def test_what_is_old_goes_whoever_else_clears_up_and_whatever_the_clock_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ages = {"new.json": 10, "old.json": 4000, "of-tomorrow.json": -4000, "old.txt": 4000}
+    for name, age in ages.items():
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (time.time() - age,) * 2)
+    found = [*tmp_path.glob("*.json"), tmp_path / "gone.json"]
+    monkeypatch.setattr(Path, "glob", lambda *_: iter(found))
+    forget_old(tmp_path, "*.json", 3600)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new.json", "old.txt"]

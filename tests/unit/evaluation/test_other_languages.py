@@ -39,6 +39,12 @@ def test_where_no_row_is_in_another_language_all_are_heard_as_another_style(
     assert [clip.line for clip in clips_in_other_languages(only_own, ("zh",), 8)] == [1, 2]
 
 
+def test_clips_are_taken_evenly_from_the_whole_list(tmp_path: Path, demo_speech: Path) -> None:
+    source = manifest(tmp_path, demo_speech, ["German"] * 11)
+    for most, lines in ((1, [1]), (4, [1, 3, 6, 9]), (8, [1, 2, 3, 5, 6, 7, 9, 10]), (11, [*range(1, 12)])):
+        assert [clip.line for clip in clips_in_other_languages(source, ("zh",), most)] == lines
+
+
 def test_a_manifest_that_is_of_no_use_says_why(tmp_path: Path, demo_speech: Path) -> None:
     with pytest.raises(ConfigError, match=r"Line 1 of other_languages_data: .*Klingon"):
         clips_in_other_languages(manifest(tmp_path, demo_speech, ["Klingon"]), (), 8)
