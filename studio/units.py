@@ -97,3 +97,8 @@ def format_count(count: float) -> str:
 def format_percent(share: float) -> str:
     """`0.187` → `18.7 %`."""
     return f"{100 * share:.1f} %"
+
+
+def names(text: str) -> list[str]:
+    """`"a, b"` → `["a", "b"]`."""
+    return [name.strip() for name in text.split(",") if name.strip()]

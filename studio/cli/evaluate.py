@@ -13,7 +13,7 @@ from studio.cli.export import on_step
 from studio.cli.forms import compare
 from studio.cli.other_scripts import EVALUATION
 from studio.cli.output import ProgressLine, require_places, say, say_shared, show, show_json, table
-from studio.cli.parsing import Parser, names
+from studio.cli.parsing import Parser
 from studio.dataset.example import RowProblem
 from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError
@@ -31,7 +31,7 @@ from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.settings import Settings
 from studio.transcription.engine import EngineChoice, TranscribeOptions
-from studio.units import format_percent
+from studio.units import format_percent, names
 
 _SPLIT = "test"
 _LEFT_OUT_SHOWN = 5

@@ -7,12 +7,12 @@ from studio.cli.decoding import choice_of
 from studio.cli.export import on_step
 from studio.cli.models import forms_text
 from studio.cli.output import ProgressLine, say, show, show_json
-from studio.cli.parsing import names
 from studio.errors import ConfigError
 from studio.files import write_json
 from studio.services import Services
 from studio.settings import Settings
 from studio.transcription.engine import EngineChoice, TranscribeOptions
+from studio.units import names
 
 SCHEMA_VERSION = 1
 

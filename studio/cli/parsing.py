@@ -183,11 +183,6 @@ def unknown_option(argument: str, known: Sequence[str]) -> ConfigError:
     return ConfigError("Unknown option {name}: --help lists what there is.", name=name)
 
 
-def names(text: str) -> list[str]:
-    """`"a, b"` → `["a", "b"]`."""
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
 def run_options(arguments: Sequence[str]) -> TrainingConfig:
     """The options of a run, in any of their spellings; what is read otherwise than it was written is said.
 

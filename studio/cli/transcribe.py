@@ -15,7 +15,7 @@ from studio.cli.decoding import (
 from studio.cli.export import on_step
 from studio.cli.other_scripts import INFER
 from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json
-from studio.cli.parsing import Parser, names
+from studio.cli.parsing import Parser
 from studio.errors import ConfigError, DataError
 from studio.evaluation.reading_short import cost_of
 from studio.files import storage_errors
@@ -29,7 +29,7 @@ from studio.transcription.model_cache import ModelCache
 from studio.transcription.ranks import gather
 from studio.transcription.results import ResultsFile, asked_mark
 from studio.transcription.transcription_jobs import recordings_named, transcribe_many
-from studio.units import duration_message
+from studio.units import duration_message, names
 
 _LAYOUT = captions.DEFAULT_LAYOUT
 

@@ -11,6 +11,7 @@ from studio.errors import AdapterMismatchError, ModelBrokenError
 from studio.registry.parameters import linear_layers
 from studio.registry.spec import CARD_FILE, ModelDimensions, ModelKind
 from studio.registry.tensors import cut_short, read_all_shapes, read_json_object, read_shapes
+from studio.whisper.audio_context import POSITIONS, SECONDS_PER_POSITION
 from studio.whisper.constants import ENGLISH_VOCABULARY
 
 _READ_ON_LOADING = (
@@ -89,6 +90,24 @@ def inspect_folder(folder: Path) -> FolderContent:
 def sizes_of(folder: Path) -> dict[str, int]:
     """Bytes of the files that libraries read besides: what is cut off may end as if it were whole."""
     return {name: (folder / name).stat().st_size for name in _READ_ON_LOADING if (folder / name).is_file()}
+
+
+def check_window(model: object, dimensions: ModelDimensions | None) -> None:
+    """Refuses a model that does not see 30 seconds: clips are cut, filled up and timed by them.
+
+    Raises:
+        ModelBrokenError: says what it sees.
+    """
+    if dimensions is not None and dimensions.max_source_positions != POSITIONS:
+        raise ModelBrokenError(
+            "{model} sees windows of {seconds:g} s (max_source_positions {positions}), and the studio gives "
+            "it 30 s: choose a Whisper with max_source_positions {wanted}.",
+            name="base_model",
+            model=model,
+            seconds=dimensions.max_source_positions * SECONDS_PER_POSITION,
+            positions=dimensions.max_source_positions,
+            wanted=POSITIONS,
+        )
 
 
 def check_adapter(folder: Path, base_dimensions: ModelDimensions) -> None:

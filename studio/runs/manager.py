@@ -28,6 +28,7 @@ from studio.options.sources import folder_and_splits, is_demo, sources_of
 from studio.options.training import FIELDS, TrainingConfig
 from studio.registry.hub import id_of_address
 from studio.registry.store import ModelRegistry
+from studio.registry.validate import check_window
 from studio.runs import process
 from studio.runs.confinement import require_confined
 from studio.runs.disk import remove_checkpoints
@@ -44,7 +45,6 @@ from studio.runs.status import (
 )
 from studio.runs.view import view
 from studio.settings import Settings
-from studio.training.base_choice import check_window
 from studio.training.events import EventLog
 from studio.training.finished_model import check_output_dir
 from studio.training.launch import check_processes
@@ -148,7 +148,7 @@ class JobManager:
         base = self._registry.get(config.base_model)
         if base.problem:
             raise RunError("{model} cannot be trained: {problem}", model=base.id, problem=base.problem)
-        check_window(base)
+        check_window(base.id, base.dimensions)
         require_confined(config, self._settings)
         config = self.as_kept(config)
         check_output_dir(config, self._settings.home)

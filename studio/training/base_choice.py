@@ -7,7 +7,7 @@ from studio.files import require_free_space
 from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
-from studio.whisper.audio_context import POSITIONS, SECONDS_PER_POSITION
+from studio.registry.validate import check_window
 
 
 def base_spec(config: TrainingConfig, registry: ModelRegistry) -> ModelSpec:
@@ -15,7 +15,8 @@ def base_spec(config: TrainingConfig, registry: ModelRegistry) -> ModelSpec:
 
     Raises:
         AdapterMismatchError: if it is an adapter.
-        ConfigError: if it is an export, or does not see 30 seconds.
+        ConfigError: if it is an export.
+        ModelBrokenError: if it does not see 30 seconds.
     """
     spec = registry.get(config.base_model)
     if spec.kind is ModelKind.ADAPTER:
@@ -27,27 +28,8 @@ def base_spec(config: TrainingConfig, registry: ModelRegistry) -> ModelSpec:
         )
     if spec.is_export:
         raise ConfigError("{model} is an export, which cannot be trained: choose its base.", model=spec.id)
-    check_window(spec)
+    check_window(spec.id, spec.dimensions)
     return spec
-
-
-def check_window(base: ModelSpec) -> None:
-    """Refuses a base that does not see 30 seconds: clips are cut, filled up and timed by them.
-
-    Raises:
-        ConfigError: says what it sees.
-    """
-    dimensions = base.dimensions
-    if dimensions is not None and dimensions.max_source_positions != POSITIONS:
-        raise ConfigError(
-            "{model} sees windows of {seconds:g} s (max_source_positions {positions}), and training needs "
-            "30 s: choose a Whisper with max_source_positions {wanted}.",
-            name="base_model",
-            model=base.id,
-            seconds=dimensions.max_source_positions * SECONDS_PER_POSITION,
-            positions=dimensions.max_source_positions,
-            wanted=POSITIONS,
-        )
 
 
 def base_path_of(config: TrainingConfig, registry: ModelRegistry) -> Path:

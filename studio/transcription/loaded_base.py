@@ -13,10 +13,9 @@ from studio.messages import Message
 from studio.options.choices import BITS, TRANSFORMERS
 from studio.registry.spec import ModelDimensions
 from studio.registry.tensors import read_json_object
-from studio.registry.validate import check_adapter
+from studio.registry.validate import check_adapter, check_window
 from studio.transcription.devices import torch_device, usual_dtype
 from studio.transcription.engines.transformers import TransformersModel
-from studio.whisper.audio_context import POSITIONS, SECONDS_PER_POSITION
 
 
 class LoadedBase:
@@ -147,7 +146,8 @@ def load_base(folder: Path, *, device: str = "auto", precision: str = "auto", th
     place = torch_device(device)
     if threads > 0:
         torch.set_num_threads(threads)
-    dimensions = _dimensions(folder)
+    dimensions = ModelDimensions.from_config(read_json_object(folder / "config.json"))
+    check_window(folder, dimensions)
     try:
         model = transformers.WhisperForConditionalGeneration.from_pretrained(
             folder, use_safetensors=True, local_files_only=True, **_weights(precision, place)
@@ -162,21 +162,6 @@ def load_base(folder: Path, *, device: str = "auto", precision: str = "auto", th
     if precision not in BITS:
         model.to(place)
     return LoadedBase(whole, dimensions)
-
-
-def _dimensions(folder: Path) -> ModelDimensions:
-    """Those of a model that sees windows of 30 seconds."""
-    dimensions = ModelDimensions.from_config(read_json_object(folder / "config.json"))
-    if dimensions.max_source_positions != POSITIONS:
-        raise ModelBrokenError(
-            "The model in {folder} sees windows of {seconds:g} s (max_source_positions {positions}), and the "
-            "studio gives it 30 s: choose a Whisper with max_source_positions {wanted}.",
-            folder=folder,
-            seconds=dimensions.max_source_positions * SECONDS_PER_POSITION,
-            positions=dimensions.max_source_positions,
-            wanted=POSITIONS,
-        )
-    return dimensions
 
 
 def _weights(precision: str, place: str) -> dict[str, Any]:

@@ -27,23 +27,28 @@ def arithmetic_dtype(plan: TrainingPlan) -> torch.dtype:
 
 def build_model(plan: TrainingPlan, dimensions: ModelDimensions) -> Any:
     """The plan's model on the meta device, with what is trained marked; to be given storages by `place`."""
-    transformers = transformers_library()
-    config = transformers.WhisperConfig(
-        **dimensions.__dict__,
-        **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"), 0),
-        decoder_start_token_id=1,
-        dropout=0.0,
-        use_cache=False,
-    )
-    config._attn_implementation = "eager" if plan.attention == "eager" else "sdpa"
+    attention = "eager" if plan.attention == "eager" else "sdpa"
     with torch.device("meta"), _no_initialization():
-        model = transformers.WhisperForConditionalGeneration(config)
+        model = blank_whisper(dimensions, dropout=0.0, use_cache=False, attn_implementation=attention)
         model.tie_weights()
         if plan.is_adapter:
             model = _with_adapter(model, plan)
         else:
             METHODS[plan.method].mark_trained(model)
     return model
+
+
+def blank_whisper(dimensions: ModelDimensions, **more: Any) -> Any:
+    """A Whisper without values, on the meta device; `more` is of its config."""
+    transformers = transformers_library()
+    config = transformers.WhisperConfig(
+        **dimensions.__dict__,
+        **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"), 0),
+        decoder_start_token_id=1,
+        **more,
+    )
+    with torch.device("meta"), _no_initialization():
+        return transformers.WhisperForConditionalGeneration(config)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from studio.lazy_imports import transformers_library
 from studio.registry.spec import ModelDimensions
 
 _HALF_BYTES = 2
@@ -20,21 +19,13 @@ def write_blank_model(folder: Path, dimensions: ModelDimensions) -> None:
     The file of the weights is a hole behind its header: where the file system knows sparse files, it takes a
     few kilobytes of the disk whatever the model's size.
     """
-    import torch
-    from transformers import initialization
+    from studio.memory.trace.model import blank_whisper
 
-    transformers = transformers_library()
-    config = transformers.WhisperConfig(
-        **dimensions.__dict__,
-        **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"), 0),
-        decoder_start_token_id=1,
-    )
-    config.architectures = ["WhisperForConditionalGeneration"]
-    with torch.device("meta"), initialization.no_init_weights():
-        model = transformers.WhisperForConditionalGeneration(config)
+    model = blank_whisper(dimensions)
+    model.config.architectures = ["WhisperForConditionalGeneration"]
     shapes = {name: list(t.shape) for name, t in model.state_dict().items() if name != _TIED}
     folder.mkdir(parents=True, exist_ok=True)
-    config.save_pretrained(folder)
+    model.config.save_pretrained(folder)
     _write_zeros(folder / "model.safetensors", shapes)
 
 

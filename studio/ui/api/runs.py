@@ -18,6 +18,7 @@ from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.ui.api.json_values import SCHEMA_VERSION, model_row, notes_on, plain, run_row
 from studio.ui.shared.access import require_training
 from studio.ui.shared.visitors import models_for
+from studio.units import names
 
 
 class RunEndpoints:
@@ -116,13 +117,12 @@ class RunEndpoints:
         `non_speech`, each model is also measured on what it writes where nobody speaks.
         """
         require_own_data(self._services.settings, test_data)
-        names = [name.strip() for name in models.split(",") if name.strip()]
         options = TranscribeOptions(language=language, task=task, timestamps="none", num_beams=num_beams)
-        notes = notes_on(self._services, names, options)
+        notes = notes_on(self._services, names(models), options)
         found = in_own_thread(
             lambda: evaluate(
                 self._services.engines,
-                names,
+                names(models),
                 test_data,
                 self._services.settings,
                 options=options,

@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from studio.cli.parsing import Parser, names, snake_case, unknown_option
+from studio.cli.parsing import Parser, snake_case, unknown_option
 from studio.errors import ConfigError
+from studio.units import names
 
 
 @pytest.fixture
