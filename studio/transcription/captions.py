@@ -16,7 +16,6 @@ from studio.transcription.engine import Segment, Transcript
 from studio.transcription.lasting import long_enough
 from studio.units import format_clock
 
-FORMATS = ("txt", "srt", "vtt", "tsv", "json")
 _JOINER = "\u200d"
 _OPENING = "\"'¿¡#@&*§"
 """Behind a space these marks belong to what follows; others, as in « Quoi ? », to what stands before them."""
@@ -70,14 +69,7 @@ def render(transcript: Transcript, format: str, layout: CaptionLayout = DEFAULT_
             format=format,
             known=", ".join(FORMATS),
         )
-    renderers: dict[str, Callable[[Transcript], str]] = {
-        "txt": _plain,
-        "srt": lambda heard: _srt(heard, layout),
-        "vtt": lambda heard: _vtt(heard, layout),
-        "tsv": _tsv,
-        "json": _json,
-    }
-    return renderers[format](transcript)
+    return FORMATS[format](transcript, layout)
 
 
 def write(
@@ -111,7 +103,7 @@ def safe_stem(text: str, ending: str = "") -> str:
 # ---------------------------------------------------------------------- formats
 
 
-def _plain(transcript: Transcript) -> str:
+def _plain(transcript: Transcript, _layout: CaptionLayout) -> str:
     return "".join(f"{_one_line(segment.text)}\n" for segment in transcript.segments)
 
 
@@ -134,7 +126,7 @@ def _vtt(transcript: Transcript, layout: CaptionLayout) -> str:
     return "\n".join(blocks)
 
 
-def _tsv(transcript: Transcript) -> str:
+def _tsv(transcript: Transcript, _layout: CaptionLayout) -> str:
     rows = ["start\tend\ttext\n"]
     edges = [(segment.start_seconds, segment.end_seconds) for segment in transcript.segments]
     for segment, times in zip(transcript.segments, long_enough(edges, _end(transcript)), strict=True):
@@ -143,8 +135,18 @@ def _tsv(transcript: Transcript) -> str:
     return "".join(rows)
 
 
-def _json(transcript: Transcript) -> str:
+def _json(transcript: Transcript, _layout: CaptionLayout) -> str:
     return json.dumps(transcript.to_json(), ensure_ascii=False, indent=2) + "\n"
+
+
+FORMATS: dict[str, Callable[[Transcript, CaptionLayout], str]] = {
+    "txt": _plain,
+    "srt": _srt,
+    "vtt": _vtt,
+    "tsv": _tsv,
+    "json": _json,
+}
+"""Ending → what makes the file's text."""
 
 
 # ---------------------------------------------------------------------- captions
