@@ -49,8 +49,6 @@ class Settings:
     """Where runs, models, recordings and caches are kept."""
     on_spaces: bool = field(default=False, metadata={"env": "SPACE_ID"})
     """Whether this studio runs as a Hugging Face Space."""
-    space_id: str = ""
-    """`owner/name` of the Space, or empty."""
     owner: str = ""
     """The account at Hugging Face that owns this Space, where its visitors log in there; else empty."""
     zero_gpu: bool = False
@@ -177,7 +175,6 @@ class Settings:
         return cls(
             home=_home(env, on_spaces),
             on_spaces=on_spaces,
-            space_id=env.get("SPACE_ID", ""),
             owner=_owner(env),
             zero_gpu=on_spaces and _flag(env, "SPACES_ZERO_GPU", default=False),
             allow_training=allow_training,
