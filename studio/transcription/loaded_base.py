@@ -37,17 +37,6 @@ class LoadedBase:
         self.is_spoiled = False
         """An adapter broke off half loaded: the model must not be used any more."""
 
-    @property
-    def size_bytes(self) -> int:
-        """Memory of all weights, those of the adapters too."""
-        model = self.model.model
-        return sum(tensor.nbytes for tensor in [*model.parameters(), *model.buffers()])
-
-    @property
-    def adapters(self) -> tuple[str, ...]:
-        """Ids of the adapters in memory."""
-        return tuple(self._adapters)
-
     def add_adapter(self, adapter_id: str, folder: Path) -> None:
         """Loads a LoRA, DoRA or AdaLoRA adapter beside the base, once, and again if its file changed.
 

@@ -8,13 +8,10 @@ from studio.errors import ConfigError, ModelBrokenError, first_line
 from studio.messages import Message
 from studio.options.choices import FASTER_WHISPER
 from studio.registry.tensors import read_json_object
-from studio.registry.validate import read_card
 from studio.transcription.devices import ctranslate2_device, without_cublas
 from studio.transcription.engines.ctranslate2 import CTranslate2Model
 from studio.transcription.special_tokens import SpecialTokens
 
-_BYTES_OF = {"float32": 4, "float16": 2, "bfloat16": 2, "int16": 2}
-"""A weight's width; every other compute type holds its matrices in int8."""
 _SEED = 0
 """Of what is drawn where a text is looked for by chance, at temperatures above zero."""
 
@@ -22,22 +19,13 @@ _SEED = 0
 class LoadedExport:
     """A `CTranslate2Model` that is lent. Safe to share by threads."""
 
-    adapters: tuple[str, ...] = ()
-    """An export has the adapter in its weights."""
     is_spoiled = False
     engine = FASTER_WHISPER
 
-    def __init__(self, model: CTranslate2Model, folder: Path, notes: tuple[Message, ...] = ()) -> None:
-        """Made by `load_export` from `folder`; `notes` go with whatever is heard."""
+    def __init__(self, model: CTranslate2Model, notes: tuple[Message, ...] = ()) -> None:
+        """Made by `load_export`; `notes` go with whatever is heard."""
         self.model = model
         self.notes = notes
-        self._stored = (folder / "model.bin").stat().st_size
-        self._stored_type = str(read_card(folder).get("quantization") or "float16")
-
-    @property
-    def size_bytes(self) -> int:
-        """Memory of the weights, about: those on the disk, in the width that they are computed in."""
-        return self._stored * _width(str(self.model.model.compute_type)) // _width(self._stored_type)
 
     @contextmanager
     def using(self, _adapter_id: str | None = None) -> Iterator[CTranslate2Model]:
@@ -82,7 +70,7 @@ def load_export(
     ids = {token.content: int(id_) for id_, token in decoder.items()}
     tokens = SpecialTokens.from_ids(ids, is_multilingual=bool(model.model.is_multilingual))
     suppressed = tuple(int(token) for token in config.get("suppress_ids") or ())
-    return LoadedExport(CTranslate2Model(model, tokens, suppressed), folder, without_cublas(device))
+    return LoadedExport(CTranslate2Model(model, tokens, suppressed), without_cublas(device))
 
 
 def compute_types(device: str = "auto") -> tuple[str, ...]:
@@ -110,7 +98,3 @@ def compute_type_of(precision: str, device: str = "auto") -> str:
             known=", ".join(known),
         )
     return precision
-
-
-def _width(compute_type: str) -> int:
-    return _BYTES_OF.get(compute_type, 1)

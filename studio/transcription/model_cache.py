@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from studio.errors import ConfigError
 from studio.messages import Message
-from studio.options.choices import FASTER_WHISPER, TRANSFORMERS
+from studio.options.choices import FASTER_WHISPER
 from studio.registry.spec import CARD_FILE, ModelKind, ModelSpec
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.transcription.devices import free_memory
@@ -38,23 +38,6 @@ _Key = tuple[str, str, str, str]
 """Id, engine, precision and device."""
 _State = tuple[tuple[str, int, int], ...]
 """Name, size and time of each file."""
-
-
-@dataclass(frozen=True)
-class LoadedModel:
-    """One row of what is in memory now."""
-
-    id: str
-    """Of the base model."""
-    bytes: int
-    """All weights, those of adapters too."""
-    idle_seconds: float
-    """Since somebody used it last; 0 while somebody does."""
-    leases: int
-    """How many use it now."""
-    adapters: tuple[str, ...] = ()
-    """Adapters in memory beside it."""
-    engine: str = TRANSFORMERS
 
 
 @dataclass
@@ -201,11 +184,6 @@ class ModelCache:
         """What somebody who transcribes now is told: that a run is at work; None while none is."""
         return self._sharing.notice(self._device) if self._sharing else None
 
-    def loaded(self) -> tuple[LoadedModel, ...]:
-        """What is in memory now."""
-        with self._changed:
-            return tuple(_row(entry) for entry in (*self._entries.values(), *self._leaving) if entry.base)
-
     def unload_all(self, wait_seconds: float = 30.0) -> None:
         """Lets all models go; what is asked for later is loaded anew.
 
@@ -332,13 +310,6 @@ def _state(folder: Path) -> _State:
     """Of a model's files; its card may change."""
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name != CARD_FILE]
     return tuple((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files)
-
-
-def _row(entry: _Entry) -> LoadedModel:
-    assert entry.base is not None
-    idle = 0.0 if entry.leases else time.monotonic() - entry.last_used
-    name, engine, _, _ = entry.key
-    return LoadedModel(name, entry.base.size_bytes, idle, entry.leases, entry.base.adapters, engine)
 
 
 def _free_memory() -> None:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain, repeat
@@ -290,14 +291,14 @@ def test_loaded_models_leave_memory_before_a_run_and_nobody_has_to_read_what_its
 ) -> None:
     monkeypatch.setenv("PYTHONVERBOSE", "1")  # the worker tells of each import: megabytes
     services = Services.open(replace(settings, threads=1, model_idle_seconds=600))
-    with services.engines.lease("demo"):
-        pass
-    assert services.engines.loaded()
+    with services.engines.lease("demo") as engine:
+        weights = weakref.ref(engine._loaded)
+    assert weights() is not None
     run_id = services.jobs.submit(replace(long_run, max_steps=1))
     services.jobs.start()
     try:
         wait_for(services.jobs, run_id, until(JobState.STARTING))
-        assert not services.engines.loaded()
+        assert weights() is None
         wait_for(services.jobs, run_id, until(JobState.FINISHED))
     finally:
         services.close()

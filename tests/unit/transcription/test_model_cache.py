@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from studio.registry.store import ModelRegistry
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.loaded_base import LoadedBase
 from studio.transcription.model_cache import ModelCache
+from studio.transcription.transcriber import Loaded, Transcriber
 from tests.unit.transcription.small_models import CountingLoader, Sample, save_adapter
 
 PLAIN = TranscribeOptions(language="en", timestamps="none", max_new_tokens=30)
@@ -29,7 +31,6 @@ def test_base_and_adapters_share_one_load_and_each_writes_its_own(
     assert len(loader.folders) == 1
     assert texts[0] == texts[2] == texts[3]
     assert texts[1] == texts[4] != texts[0]
-    assert [(row.id, row.adapters) for row in cache.loaded()] == [("demo", ("garbling", "faint"))]
 
 
 def test_the_demo_model_which_never_went_on_from_a_text_is_told_none(
@@ -81,24 +82,30 @@ def test_a_base_asked_for_by_many_at_once_is_loaded_once(registry: ModelRegistry
     cache.close()
 
 
-def test_leases_are_counted(cache: ModelCache) -> None:
-    assert cache.loaded() == ()
-    with cache.lease("demo"), cache.lease("faint"):
-        (row,) = cache.loaded()
-        assert (row.leases, row.idle_seconds) == (2, 0.0)
-        assert row.bytes > 1_000_000
-    (row,) = cache.loaded()
-    assert row.leases == 0
+def weights_of(engine: Transcriber) -> "weakref.ref[Loaded]":
+    """The model that a lease lends: None as soon as it has left memory."""
+    return weakref.ref(engine._loaded)
+
+
+def test_a_model_is_lent_to_many_and_stays_for_the_next(cache: ModelCache, loader: CountingLoader) -> None:
+    with cache.lease("demo") as one, cache.lease("faint") as two:
+        weights = weights_of(one)
+        assert two._loaded is one._loaded
+    assert weights() is not None
+    with cache.lease("demo") as three:
+        assert three._loaded is weights()
+    assert len(loader.folders) == 1
 
 
 def test_a_model_nobody_used_for_a_while_leaves_memory(
     registry: ModelRegistry, loader: CountingLoader
 ) -> None:
     cache = ModelCache(registry, idle_seconds=0.05, load=loader)
-    with cache.lease("demo"):
+    with cache.lease("demo") as engine:
+        weights = weights_of(engine)
         threading.Event().wait(0.2)
-        assert len(cache.loaded()) == 1
-    while cache.loaded():
+        assert engine.languages
+    while weights():
         threading.Event().wait(0.02)
     with cache.lease("demo"):
         assert len(loader.folders) == 2
@@ -108,14 +115,9 @@ def test_a_model_nobody_used_for_a_while_leaves_memory(
 def test_unloading_frees_the_weights_and_the_next_lease_loads_again(
     cache: ModelCache, loader: CountingLoader
 ) -> None:
-    import gc
-    import weakref
-
     with cache.lease("garbling") as engine:
-        weights = weakref.ref(engine._loaded)
+        weights = weights_of(engine)
     cache.unload_all()
-    gc.collect()
-    assert cache.loaded() == ()
     assert weights() is None
     with cache.lease("demo"):
         assert len(loader.folders) == 2
@@ -125,12 +127,13 @@ def test_unloading_waits_for_leases_and_gives_up_in_the_end(
     cache: ModelCache, loader: CountingLoader
 ) -> None:
     with cache.lease("demo") as engine:
+        first = weights_of(engine)
         cache.unload_all(wait_seconds=0.01)
-        assert [row.leases for row in cache.loaded()] == [1]
         assert engine.languages
-        with cache.lease("demo"):
+        with cache.lease("demo") as other:
+            second = weights_of(other)
             assert len(loader.folders) == 2
-    assert [row.leases for row in cache.loaded()] == [0]
+    assert first() is None and second() is not None
     lease = cache.lease("demo")
     lease.__enter__()
     unloading = threading.Thread(target=cache.unload_all, kwargs={"wait_seconds": 30.0})
@@ -138,7 +141,7 @@ def test_unloading_waits_for_leases_and_gives_up_in_the_end(
     lease.__exit__(None, None, None)
     unloading.join(30)
     assert not unloading.is_alive()
-    assert cache.loaded() == ()
+    assert second() is None
 
 
 def test_a_model_that_fails_to_load_leaves_nothing_and_may_be_tried_again(registry: ModelRegistry) -> None:
@@ -153,7 +156,6 @@ def test_a_model_that_fails_to_load_leaves_nothing_and_may_be_tried_again(regist
     cache = ModelCache(registry, idle_seconds=300, load=load)
     with pytest.raises(ModelBrokenError, match="no luck"), cache.lease("demo"):
         pass
-    assert cache.loaded() == ()
     with cache.lease("demo") as engine:
         assert engine.model_id == "demo"
     cache.close()

@@ -12,7 +12,6 @@ import pytest
 from studio.dataset.audio import read_audio, save_pcm
 from studio.errors import AdapterMismatchError, AudioError, ConfigError, ModelBrokenError
 from studio.evaluation.metrics import error_rates
-from studio.registry.spec import ModelDimensions
 from studio.transcription.engine import Progress, TranscribeOptions, Transcript
 from studio.transcription.engines.transformers import _row_starts, alignment_heads
 from studio.transcription.loaded_base import LoadedBase, load_base
@@ -180,7 +179,7 @@ def test_an_adapter_that_cannot_be_used_is_refused_and_the_base_still_works(
     weights.unlink()
     with pytest.raises(ModelBrokenError, match=re.escape("no adapter_model.safetensors")):
         base.add_adapter("gone", folder)
-    assert not base.is_spoiled and base.adapters == ()
+    assert not base.is_spoiled
     assert Transcriber(base, "demo").transcribe(command.path, TranscribeOptions()).text == command.text
 
 
@@ -202,8 +201,6 @@ def test_a_model_on_a_cpu_computes_in_float32(base: LoadedBase) -> None:
 
     with base.using(None) as decoder:
         assert decoder.model.dtype == torch.float32
-        dimensions = ModelDimensions.from_config(decoder.model.config.to_dict())
-    assert base.size_bytes > 4 * dimensions.vocab_size * dimensions.d_model
 
 
 def test_loading_and_transcribing_prints_nothing(
@@ -255,7 +252,8 @@ def test_weights_in_fewer_bits_need_less_memory(
     demo_model: Any, base: LoadedBase, command: Sample, precision: str, share: float, tmp_path: Any
 ) -> None:
     small = load_base(demo_model, device="cpu", precision=precision)
-    assert small.size_bytes < share * base.size_bytes
+    sizes = [row.model.model.get_memory_footprint() for row in (small, base)]
+    assert sizes[0] < share * sizes[1]
     options = replace(PLAIN, timestamps="none")
     text = Transcriber(small, "demo").transcribe(command.path, options).text
     # 4 bits are too few for a model as small as this one: that it writes must do.
