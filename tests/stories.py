@@ -36,7 +36,8 @@ STORIES = {
     "golden/test_commands",
     "studio/files": "app/test_command_line faults/test_workers faults/test_studio_killed "
     "faults/test_full_disk",
-    "studio/transcription": "app/test_page browser/test_transcribe browser/test_live golden/test_transcripts",
+    "studio/transcription": "app/test_page browser/test_transcribe browser/test_live app/test_extended "
+    "golden/test_transcripts",
     "studio/transcription/": "browser/test_beside_a_run app/test_real_speech",
     "studio/transcription/loaded_export": "browser/test_compared",
     "studio/runs": "faults/test_workers faults/test_studio_killed browser/test_train golden/test_home",
