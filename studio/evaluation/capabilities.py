@@ -93,13 +93,13 @@ class Capability:
         """`better`, `kept`, `worse`, `neither` (the base cannot either), or `unclear`: too few to tell."""
         if self.clips < _FEW and self.check != "silence":  # its windows are always the same
             return "worse" if self.clips > 2 and self.high < _COLLAPSE else "unclear"
+        if not (self.base or self.tuned):
+            return "neither"  # more errors than words in both: by how many says nothing
         if self.high < 0 and self.low < -_LEAST_LOSS:
             return "worse"
         if self.low > 0:
             return "better"
-        if self.low < -TOLERANCE:
-            return "unclear"
-        return "kept" if self.base or self.tuned else "neither"
+        return "unclear" if self.low < -TOLERANCE else "kept"
 
     @property
     def is_kept(self) -> bool:

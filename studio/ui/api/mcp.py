@@ -57,7 +57,7 @@ ARGUMENTS = {
     "num_beams": "Beam size; 0 in transcribing: 5.",
     "num_gpus": "GPUs that train together.",
     "per_device_train_batch_size": "Clips per step and GPU; in transcribing, windows of 30 seconds at once.",
-    "precision": f"Data type of the computation: {', '.join(_choices('precision'))}; in transcribing "
+    "precision": f"Data type of the computation: {', '.join(_choices('precision'))}; in transcribing auto, "
     f"{_listed(ENGINES)}.",
     "quantization": f"Quantization of the frozen weights: {', '.join(_choices('quantization'))}; of an "
     f"export auto, {_listed({key: form.quantizations for key, form in FORMATS.items()})}.",

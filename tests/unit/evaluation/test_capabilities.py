@@ -174,6 +174,8 @@ def test_where_the_base_could_do_nothing_nothing_was_kept() -> None:
         found = Capability("long_form", 0.0, tuned, 8, 0.0, tuned)
         assert (found.verdict, found.is_kept) == (verdict, True)
     assert Capability("long_form", 0.0, 0.0, 2, 0.0, 0.0).verdict == "unclear"
+    for low, high in ((0.05, 1.0), (-1.0, -0.05)):  # twice as many errors as words, and thrice
+        assert Capability("long_form", 0.0, 0.0, 20, low, high).verdict == "neither"
 
 
 @pytest.mark.parametrize(("check", "known"), [("language", False), ("silence", True)])
