@@ -12,6 +12,7 @@ from studio.dataset.columns import Columns, Wanted, columns_of
 from studio.dataset.delimited import Row
 from studio.dataset.example import Example, RowProblem, TextSegment
 from studio.dataset.tables import number_of
+from studio.dataset.written import in_one, is_tight
 from studio.errors import DataError, ManifestError
 from studio.messages import Joined
 from studio.options.choices import TASKS
@@ -199,7 +200,8 @@ def _segment(number: int, part: Any, duration: float) -> TextSegment:
 
 def _text_of(value: Any, segments: tuple[TextSegment, ...], *, needs_text: bool) -> str:
     if value is None and segments:
-        value = " ".join(segment.text for segment in segments)
+        sentences = [segment.text for segment in segments]
+        value = in_one(sentences, tight=is_tight("".join(sentences)))
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         value = str(value)
     if value is not None and not isinstance(value, str):

@@ -11,6 +11,7 @@ from itertools import islice
 
 from studio.chinese import LANGUAGES, has_kana, main_script
 from studio.dataset.example import Example, RowProblem
+from studio.dataset.written import written_in
 
 _FEWEST_CLIPS = 20
 """Below this, a median says little about what is odd."""
@@ -147,12 +148,13 @@ def other_scripts(examples: Iterable[Example]) -> Iterator[RowProblem]:
                 str(example.audio_path),
                 "other_script",
                 "The text is not written in the letters of its language {language}.",
-                language=example.language,
+                language=written_in(example.language or "", example.task),
             )
 
 
 def _language(example: Example) -> str:
-    spoken = (example.language or "").strip().lower().replace("_", "-")
+    """Of the text: a translation is English, whatever is spoken."""
+    spoken = written_in(example.language or "", example.task).strip().lower().replace("_", "-")
     return _CODES.get(spoken, spoken)
 
 

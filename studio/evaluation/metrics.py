@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from studio.dataset.written import IDEOGRAPH, is_tight
 from studio.errors import ConfigError
 from studio.evaluation.normalize import normalize, writes_without_spaces
 from studio.transcription.languages import AUTO, resolve_language
@@ -23,12 +24,7 @@ from studio.transcription.languages import AUTO, resolve_language
 METRICS = ("wer", "cer", "mer")
 Kind = Literal["equal", "substitute", "delete", "insert"]
 
-_IDEOGRAPH = (
-    "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
-)
-_MIXED_TOKEN = re.compile(rf"[{_IDEOGRAPH}]|[^\s{_IDEOGRAPH}]+")
-_TIGHT = re.compile(rf"[{_IDEOGRAPH}\u0e00-\u109f\u1780-\u17ff]")
-"""A character of a script without spaces between words: Thai, Lao, Tibetan, Burmese and Khmer, too."""
+_MIXED_TOKEN = re.compile(rf"[{IDEOGRAPH}]|[^\s{IDEOGRAPH}]+")
 _KINDS: dict[str, Kind] = {"equal": "equal", "replace": "substitute", "delete": "delete", "insert": "insert"}
 _RESAMPLES, _SEED = 1000, 0
 _INTERVAL = ((1 - 0.95) / 2, 1 - (1 - 0.95) / 2)
@@ -87,8 +83,7 @@ def metric_for(language: str, texts: Sequence[str] = ()) -> str:
         is_known = False
     if is_known:
         return "cer" if writes_without_spaces(language) else "wer"
-    whole = "".join("".join(texts).split())
-    return "cer" if 2 * len(_TIGHT.findall(whole)) > len(whole) else "wer"
+    return "cer" if is_tight("".join(texts)) else "wer"
 
 
 def in_order(metric: str) -> tuple[str, str]:
@@ -282,7 +277,7 @@ def _joined(tokens: list[str]) -> str:
     text = ""
     for token in tokens:
         needs_space = (
-            text and not re.match(rf"[{_IDEOGRAPH}]", token) and not re.search(rf"[{_IDEOGRAPH}]$", text)
+            text and not re.match(rf"[{IDEOGRAPH}]", token) and not re.search(rf"[{IDEOGRAPH}]$", text)
         )
         text += f" {token}" if needs_space else token
     return text

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from typing import Any, Literal
 
+from studio.dataset.written import written_in
 from studio.messages import Message
 
 Timestamps = Literal["none", "segment", "word"]
@@ -183,7 +184,7 @@ class TranscribeOptions:
 
     def written_in(self, language: str) -> str:
         """Code of a text's language where `language` is spoken: what is translated is English."""
-        return "en" if self.task == "translate" else language
+        return written_in(language, self.task)
 
     def as_dict(self) -> dict[str, Any]:
         """For records and previews."""

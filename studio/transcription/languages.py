@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Collection
 
+from studio.dataset.written import in_one
 from studio.errors import ConfigError
 from studio.messages import Message
 from studio.registry.languages import LANGUAGES
@@ -95,11 +96,7 @@ WITHOUT_SPACES = {"zh", "ja", "yue", *UNDIVIDED}
 
 def join_texts(texts: list[str], language: str) -> str:
     """Texts of successive segments to one, with a space between them where the script has spaces."""
-    joined = ""
-    for text in (text.strip() for text in texts):
-        is_tight = language in WITHOUT_SPACES and not (joined[-1:].isascii() and text[:1].isascii())
-        joined += text if is_tight or not joined else f" {text}"
-    return joined.strip()
+    return in_one(texts, tight=language in WITHOUT_SPACES)
 
 
 def is_ideograph(char: str) -> bool:

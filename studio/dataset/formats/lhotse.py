@@ -70,7 +70,7 @@ def _said(cut: Mapping[str, Any]) -> dict[str, Any]:
     parts = [_mapping(part) for part in _list(cut.get("supervisions"))]
     texts = [part["text"].strip() for part in parts if isinstance(part.get("text"), str)]
     first = parts[0] if parts else {}
-    said = {"text": " ".join(texts), "language": first.get("language"), "speaker": first.get("speaker")}
+    said = {"text": next(iter(texts), ""), "language": first.get("language"), "speaker": first.get("speaker")}
     if len(parts) < 2 or not texts:
         return said
     return {**said, "text": None, "sentences": [_segment(part, cut.get("duration")) for part in parts]}

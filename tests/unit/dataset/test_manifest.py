@@ -111,6 +111,26 @@ def test_language_may_be_called_lang_and_text_may_be_in_the_sentences_only(write
     assert (example.language, example.text) == ("zh", "你好")
 
 
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (["今天。", "天气"], "今天。天气"),
+        (["我用", "Windows", "Linux"], "我用 Windows Linux"),
+        (["你好我们都用", "Wi", "Fi"], "你好我们都用Wi Fi"),
+        (["วันนี้", "อากาศดี"], "วันนี้อากาศดี"),
+        (["안녕", "여러분"], "안녕 여러분"),
+        (["one", "two"], "one two"),
+    ],
+)
+@pytest.mark.parametrize("language", ["zh", None])
+def test_sentences_are_joined_as_their_script_is_written(
+    write: Write, parts: list[str], text: str, language: str | None
+) -> None:
+    sentences = [{"start": n, "end": n + 1, "text": part} for n, part in enumerate(parts)]
+    row = {"audio": "a.wav", "language": language, "sentences": sentences}
+    assert read_manifest(write("list", lines(row))).examples[0].text == text
+
+
 def test_offset_and_duration_cut_a_clip_out(write: Write) -> None:
     row = {"audio_filepath": "a.wav", "offset": 1.0, "duration": 1.5, "text": "x"}
     example = read_manifest(write("list", lines(row))).examples[0]

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from studio.dataset.example import Example
-from studio.dataset.text_checks import mixed_punctuation, other_scripts
+from studio.dataset.text_checks import mixed_punctuation, odd_rates, other_scripts
 
 
-def example(line: int, text: str, language: str | None = "en") -> Example:
-    return Example(Path("a.wav"), text, language, None, None, None, 1.0, (), line)
+def example(line: int, text: str, language: str | None = "en", task: str | None = None) -> Example:
+    return Example(Path("a.wav"), text, language, task, None, None, 1.0, (), line)
 
 
 def test_the_rarer_kind_of_ending_is_named() -> None:
@@ -44,3 +44,14 @@ def test_texts_of_one_kind_are_no_mix() -> None:
 )
 def test_letters_of_another_language_are_named(text: str, language: str | None, is_other: bool) -> None:
     assert bool(list(other_scripts([example(1, text, language)]))) is is_other
+
+
+def test_a_translation_is_to_be_english_whatever_is_spoken() -> None:
+    assert list(other_scripts([example(1, "turn on the light", "zh", "translate")])) == []
+    (problem,) = other_scripts([example(1, "打开客厅的灯", "zh", "translate")])
+    assert str(problem.reason) == "The text is not written in the letters of its language en."
+
+
+def test_the_speed_of_translations_is_compared_with_that_of_english() -> None:
+    rows = [example(line, "", "zh", "translate" if line % 3 else None) for line in range(1, 61)]
+    assert list(odd_rates(rows, [16.0 if row.task else 4.0 for row in rows])) == []

@@ -204,3 +204,4 @@ def test_characters_count_where_no_space_stands_between_words_and_texts_tell_wha
     language: str, texts: list[str], metric: str
 ) -> None:
     assert metric_for(language, texts) == metric
+        ("", ["好。", "对！"], "cer"),

@@ -54,6 +54,12 @@ def test_cuts_are_read_packed_or_not(folder: Path, name: str) -> None:
         assert (first.start_seconds, first.end_seconds, second.duration_seconds) == (0.5, 1.5, 3.0)
 
 
+def test_chinese_supervisions_become_a_text_without_spaces(folder: Path) -> None:
+    parts = [{"start": n / 2, "duration": 0.5, "text": text} for n, text in enumerate(("今天", "天气很好"))]
+    (example,) = read_manifest(write(folder / "cuts.jsonl", cut(supervisions=parts))).examples
+    assert example.text == "今天天气很好"
+
+
 def test_several_supervisions_are_segments_within_the_cut(folder: Path) -> None:
     parts = [{"start": -0.2, "duration": 0.6, "text": "one"}, {"start": 0.5, "duration": 9, "text": " two"}]
     (example,) = read_manifest(write(folder / "cuts.jsonl", cut(supervisions=parts))).examples
