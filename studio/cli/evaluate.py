@@ -21,8 +21,8 @@ from studio.evaluation.compare import KEPT, evaluate
 from studio.evaluation.corrections import Corrections, clip_of, is_of_the_hub, read_corrections, save_list
 from studio.evaluation.explorer import Explorer
 from studio.evaluation.metrics import in_order
-from studio.evaluation.result import Evaluation, counted_first, read_evaluation
-from studio.evaluation.scripts import counts_script, script_sentences
+from studio.evaluation.result import Evaluation, counted_first, read_evaluation, worth_of
+from studio.evaluation.scripts import script_sentences
 from studio.evaluation.side_by_side import hear_side_by_side, marked
 from studio.files import write_json, write_text
 from studio.options.choices import NORMALIZERS, TASKS
@@ -336,6 +336,14 @@ def _one_recording(
     return 0
 
 
+_WORTH = {
+    "few": "too few clips to tell",
+    "chance": "could be chance",
+    "real": "significant",
+    "script": "significant, other scripts count as errors",
+}
+
+
 def _summary(result: dict[str, Any], metric: str) -> str:
     """The tables, the `metric` first that counts."""
     order = in_order(metric)
@@ -357,10 +365,8 @@ def _summary(result: dict[str, Any], metric: str) -> str:
                 f"{row['id']}: {figure['words_per_hour']:,.0f} words per hour of non-speech, "
                 f"{format_percent(figure['loop_rate'])} of its texts are loops"
             )
-    by_script = counts_script(result)
     for row in counted_first(result["comparisons"], metric):
-        meaning = "significant" if row["significant"] else "could be chance"
-        meaning += ", other scripts count as errors" if row["significant"] and by_script else ""
+        meaning = _WORTH[worth_of(row, result)]
         lines.append(
             f"{row['b']} against {row['a']}: {row['metric'].upper()} {100 * row['difference']:+.1f} points, "
             f"95 % interval {100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f} ({meaning}); "

@@ -14,6 +14,9 @@ from studio.dataset.audio import read_audio
 from studio.errors import DataError, StudioError
 from studio.messages import Message
 
+FEWEST_CLIPS = 5
+"""Of fewer, an interval knows nothing of all others: whatever it says, they are too few to tell."""
+
 
 @dataclass(frozen=True)
 class TextSegment:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
-from studio.dataset.example import Example, read_clips, spread
+from studio.dataset.example import FEWEST_CLIPS, Example, read_clips, spread
 from studio.evaluation.metrics import Errors, errors_of_parts, interval_of, metric_for
 from studio.evaluation.non_speech import figure_of, hear_non_speech, words_of
 from studio.evaluation.result import NonSpeech
@@ -49,9 +49,8 @@ _FAR = 0.1
 """Errors by which one way of reading must be better than the other to be worth a change."""
 _LEAST_LOSS = 0.02
 """What is smaller is no reason to train again, however sure it is."""
-_FEW, _COLLAPSE = 5, -0.5
-"""Of fewer clips than this the verdict is `unclear`, unless three or four have lost more than half: an
-interval over so few knows nothing of all others."""
+_COLLAPSE = -0.5
+"""Of fewer than `FEWEST_CLIPS` the verdict is `unclear`, unless three or four have lost more than half."""
 _CLIPS = 8
 _MOST_CLIPS = 40
 """Of which a long recording is put together."""
@@ -91,7 +90,7 @@ class Capability:
     @property
     def verdict(self) -> str:
         """`better`, `kept`, `worse`, `neither` (the base cannot either), or `unclear`: too few to tell."""
-        if self.clips < _FEW and self.check != "silence":  # its windows are always the same
+        if self.clips < FEWEST_CLIPS and self.check != "silence":  # its windows are always the same
             return "worse" if self.clips > 2 and self.high < _COLLAPSE else "unclear"
         if not (self.base or self.tuned):
             return "neither"  # more errors than words in both: by how many says nothing

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from studio.dataset.example import FEWEST_CLIPS
 from studio.dataset.written import IDEOGRAPH, is_tight
 from studio.errors import ConfigError
 from studio.evaluation.normalize import normalize, writes_without_spaces
@@ -58,7 +59,7 @@ class Comparison:
     ci_low: float
     ci_high: float
     significant: bool
-    """Whether the interval leaves zero out."""
+    """Whether the interval leaves zero out, and is not of too few utterances."""
     better: int
     """Utterances in which b makes fewer errors: with `worse`, those that decide."""
     worse: int
@@ -146,7 +147,8 @@ def paired_bootstrap(
     more = errors_b - errors_a
     difference, low, high = _interval(more, lengths, resamples)
     better, worse = int((more < 0).sum()), int((more > 0).sum())
-    return Comparison(metric, difference, low, high, low > 0 or high < 0, better, worse)
+    is_significant = len(given) >= FEWEST_CLIPS and (low > 0 or high < 0)
+    return Comparison(metric, difference, low, high, is_significant, better, worse)
 
 
 def errors_of_parts(parts: Sequence[str], hypothesis: str, metric: str, normalizer: str = "none") -> Errors:
@@ -257,12 +259,20 @@ def _resampled_ratio(
     resamples: int,
     random: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """sum(numerators) / sum(denominators) over `resamples` draws of the utterances, (resamples,)."""
-    n = len(numerators)
-    step = max(1, _BLOCK // n)
+    """sum(numerators) / sum(denominators) over `resamples` draws of the utterances, (resamples,).
+
+    Utterances with and without words are drawn apart. How many there are of each is the test set's doing and
+    says nothing of a model, but a draw with few words, or none to divide by, would make any number of what is
+    written on silence. To leave out the draws without words would keep those with one.
+    """
+    kinds = [np.flatnonzero(denominators > 0), np.flatnonzero(denominators == 0)]
+    step = max(1, _BLOCK // len(numerators))
     ratios = []
     for done in range(0, resamples, step):
-        drawn = random.integers(n, size=(min(step, resamples - done), n))
+        count = min(step, resamples - done)
+        drawn = np.hstack(
+            [kind[random.integers(len(kind), size=(count, len(kind)))] for kind in kinds if len(kind)]
+        )
         ratios.append(numerators[drawn].sum(axis=1) / np.maximum(1.0, denominators[drawn].sum(axis=1)))
     return np.concatenate(ratios)
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, TypeVar, get_origin, get_type_hints
 
 from studio.dataset.delimited import for_spreadsheets
-from studio.dataset.example import RowProblem
+from studio.dataset.example import FEWEST_CLIPS, RowProblem
 from studio.errors import DataError
 from studio.evaluation.metrics import Comparison, metric_for
 from studio.files import read_json
+from studio.evaluation.scripts import counts_script
 from studio.messages import Message, message_to_plain
 from studio.translation import message_from
 
@@ -207,6 +208,17 @@ def read_evaluation(path: Path) -> Evaluation:
 
     Raises:
         DataError: if it is none, or not there.
+def worth_of(comparison: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+    """What a comparison of an evaluation, as JSON, tells: `few` clips, `chance`, or a difference that is
+    `real`, or would be if characters of another `script` were none.
+    """
+    if max((row["n"] for row in found["models"]), default=0) < FEWEST_CLIPS:
+        return "few"
+    if not comparison["significant"]:
+        return "chance"
+    return "script" if counts_script(found) else "real"
+
+
     """
     if not path.exists():
         raise DataError("There is no file {path}.", path=path)

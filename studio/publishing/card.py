@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from studio.dataset.example import FEWEST_CLIPS
 from studio.files import write_text
 from studio.messages import Joined
 from studio.options.sources import is_demo, is_on_hub, sources_of
@@ -57,7 +58,6 @@ _VERDICTS = {
     "neither": "neither can",
     "unclear": "too few clips to tell",
 }
-_FEW_CLIPS = 8
 _UNSAID = ("machine", "processes")
 """Groups of options that say nothing about what was learned."""
 _WORD = re.compile(r"[A-Za-z0-9_.-]{1,60}")
@@ -241,7 +241,7 @@ def _errors(spec: ModelSpec, facts: Mapping[str, Any]) -> str:
     note = " These are those of the model that it was made of." if spec.card.get("made_of") else ""
     table = _rows(("", "Before", "After"), rows)
     intervals = " In brackets: intervals (95 %) over clips." if " to " in table else ""
-    intervals += " Of so few, they tell little." if intervals and clips and clips < _FEW_CLIPS else ""
+    intervals += " Of so few, they tell little." if intervals and clips and clips < FEWEST_CLIPS else ""
     return f"## Errors\n\n{table}\n\nOn {on}: {source}.{intervals}{note}"
 
 

@@ -11,8 +11,8 @@ from studio.dataset.rows import NO_SPEECH
 from studio.evaluation.corrections import LONGEST
 from studio.evaluation.explorer import Explorer, Group
 from studio.evaluation.metrics import AlignedPiece, align, in_order
-from studio.evaluation.result import UtteranceRow, counted_first
-from studio.evaluation.scripts import counts_script, script_sentences
+from studio.evaluation.result import UtteranceRow, counted_first, worth_of
+from studio.evaluation.scripts import script_sentences
 from studio.evaluation.side_by_side import SideBySide
 from studio.options.choices import NORMALIZERS
 from studio.reports.data_views import problems_table
@@ -79,16 +79,36 @@ def comparison_sentences(found: Mapping[str, Any], locale: str, metric: str) -> 
     """What the difference between two models is worth, one sentence a pair and metric; first the `metric`
     that counts.
     """
-    by_script, compared = counts_script(found), counted_first(found["comparisons"], metric)
-    rows = [tag("li", _comparison(row, by_script, locale)) for row in compared]
+    compared = counted_first(found["comparisons"], metric)
+    rows = [tag("li", _comparison(row, worth_of(row, found), locale)) for row in compared]
     return tag("ul", rows, class_="comparisons")
 
 
-def _comparison(row: Mapping[str, Any], by_script: bool, locale: str) -> str:
+_WORTH = {
+    "script": N_(
+        "{metric}: {better} makes {points} points fewer errors than {worse} (95 % interval {low} to "
+        "{high}): more than chance, but characters of another script count as errors here."
+    ),
+    "real": N_(
+        "{metric}: {better} makes {points} points fewer errors than {worse} (95 % interval {low} to "
+        "{high}): a real difference."
+    ),
+    "chance": N_(
+        "{metric}: {better} and {worse} differ by {points} points (95 % interval {low} to {high}): this "
+        "may be chance."
+    ),
+    "few": N_(
+        "{metric}: {better} and {worse} differ by {points} points (95 % interval {low} to {high}): too few "
+        "clips to tell."
+    ),
+}
+
+
+def _comparison(row: Mapping[str, Any], worth: str, locale: str) -> str:
     # The difference is b minus a: below zero, b makes fewer errors.
     better, worse = (row["b"], row["a"]) if row["difference"] < 0 else (row["a"], row["b"])
     low, high = row["ci_low"], row["ci_high"]
-    if row["significant"]:
+    if worth in ("real", "script"):
         low, high = sorted((abs(low), abs(high)))
     values = {
         "metric": str(row["metric"]).upper(),
@@ -98,24 +118,9 @@ def _comparison(row: Mapping[str, Any], by_script: bool, locale: str) -> str:
         "low": f"{100 * low:.1f}",
         "high": f"{100 * high:.1f}",
     }
-    if row["significant"] and by_script:
-        text = N_(
-            "{metric}: {better} makes {points} points fewer errors than {worse} (95 % interval {low} to "
-            "{high}): more than chance, but characters of another script count as errors here."
-        )
-    elif row["significant"]:
-        text = N_(
-            "{metric}: {better} makes {points} points fewer errors than {worse} (95 % interval {low} to "
-            "{high}): a real difference."
-        )
-    else:
-        text = N_(
-            "{metric}: {better} and {worse} differ by {points} points (95 % interval {low} to {high}): this "
-            "may be chance."
-        )
     decide = N_("{b} makes fewer errors than {a} in {better} clips, more in {worse}.")
     counts = {name: row[name] for name in ("a", "b", "better", "worse")}
-    return paragraph([tr(text, locale, **values), tr(decide, locale, **counts)], locale)
+    return paragraph([tr(_WORTH[worth], locale, **values), tr(decide, locale, **counts)], locale)
 
 
 def left_out_rows(

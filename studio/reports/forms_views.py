@@ -5,6 +5,7 @@ measured or what the model's card kept of it.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from studio.dataset.example import FEWEST_CLIPS
 from studio.messages import Message
 from studio.publishing.findings import as_number
 from studio.publishing.formats import form_of
@@ -25,8 +26,6 @@ COLUMNS = (
 _PROVEN = ("different_tokens", "tokens", "clips")
 _FIGURES = ("wer", "cer", "low", "high", "real_time_factor", "memory_bytes", "size_bytes")
 
-_FEWEST_CLIPS = 5
-"""Of fewer, an interval says nothing, and none is recommended."""
 _MOST_WRONG = 0.5
 """Errors of the best form, from which on none is worth anything on these clips."""
 _UNSUITED = N_("More than half is wrong in every form: these clips do not suit the model.")
@@ -121,8 +120,8 @@ def recommendation(found: Any) -> Message | None:
 
 def why_none(clips: float | None, rates: Sequence[float]) -> Message | None:
     """Why no form can be recommended of so many clips, if each form has that share of them wrong."""
-    if clips is not None and clips < _FEWEST_CLIPS:
-        return Message(_TOO_FEW, fewest=_FEWEST_CLIPS)
+    if clips is not None and clips < FEWEST_CLIPS:
+        return Message(_TOO_FEW, fewest=FEWEST_CLIPS)
     return Message(_UNSUITED) if rates and min(rates) >= _MOST_WRONG else None
 
 

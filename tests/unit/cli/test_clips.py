@@ -175,6 +175,7 @@ def test_of_chinese_the_printed_tables_and_comparisons_begin_with_the_errors_of_
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["MODEL", "CER", "WER", "MER", "CLIPS", "RTF"]
     assert [line.split()[3] for line in lines if " against " in line] == ["CER", "WER"]
+    assert sum("(too few clips to tell)" in line for line in lines) == 2
     header = next(number for number, line in enumerate(lines) if line.startswith("NORMALIZER"))
     assert lines[header].split()[2:4] == ["CER", "WER"] and "10.0 %  100.0 %" in lines[header + 1]
     evaluate.run(["--result", str(path), "--json"], settings)

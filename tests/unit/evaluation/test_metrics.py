@@ -129,6 +129,23 @@ def test_one_lucky_utterance_is_not_significant() -> None:
     assert not paired_bootstrap(references, hypotheses, lucky).significant
 
 
+@pytest.mark.parametrize("clips", range(1, 7))
+def test_of_fewer_than_five_clips_no_difference_is_significant(clips: int) -> None:
+    said = ["a b c d"] * clips
+    comparison = paired_bootstrap(said, ["a b c x"] * clips, said)
+    assert comparison.significant is (clips >= 5) and comparison.ci_high < 0
+
+
+def test_what_is_written_on_silence_counts_beside_the_words_there_are_and_not_beside_none() -> None:
+    said = ["one two three four"] * 2 + [""] * 18
+    written = [*said[:2], *["thank you"] * 3, *[""] * 15]
+    comparison = paired_bootstrap(said, said, written)
+    assert comparison.difference == 0.75
+    assert 0 <= comparison.ci_low < 0.75 < comparison.ci_high <= 2 * 7 / 8, "of eight words in each draw"
+    assert rate_interval(said, written, "wer") == (comparison.ci_low, comparison.ci_high)
+    assert rate_interval([""] * 4, ["one"] * 4, "wer") == (4.0, 4.0), "without any word: what was written"
+
+
 def test_the_bootstrap_repeats_itself_and_agrees_with_plain_resampling() -> None:
     references, first = corpus(6)
     second = corpus(6)[0][1:] + corpus(6)[0][:1]
@@ -198,10 +215,10 @@ def test_the_interval_of_a_rate_holds_it_and_is_narrower_of_more_utterances() ->
         ("", ["ปิดไฟในห้องครัว"], "cer"),
         ("", ["부엌 불을 켜 줘"], "wer"),
         ("no language of Whisper", ["電気をつけて"], "cer"),
+        ("", ["好。", "对！"], "cer"),
     ],
 )
 def test_characters_count_where_no_space_stands_between_words_and_texts_tell_what_no_list_says(
     language: str, texts: list[str], metric: str
 ) -> None:
     assert metric_for(language, texts) == metric
-        ("", ["好。", "对！"], "cer"),

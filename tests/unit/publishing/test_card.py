@@ -122,6 +122,7 @@ def test_of_few_clips_and_of_what_neither_can_it_says_no_more_than_is_known() ->
     text = model_card(spec(data={**FACTS["data"], "eval_samples": 2}))
     assert "intervals (95 %) over clips. Of so few, they tell little." in text
     assert "tell little" not in model_card(spec())
+    assert "tell little" not in model_card(spec(data={**FACTS["data"], "eval_samples": 5}))
     nothing = {**CHECK, "base": 0.0, "tuned": 0.0, "low": 0.0, "high": 0.0, "verdict": "neither"}
     text = model_card(spec(capabilities={"checks": [nothing]}))
     assert "| neither can |" in text and "| kept |" not in text

@@ -405,12 +405,12 @@ def test_a_download_is_the_file_itself() -> None:
     assert 'download="a&quot;b.srt"' in shown
 
 
-def compared(**values: Any) -> str:
+def compared(clips: int = 9, locale: str = "en", **values: Any) -> str:
     interval = {"difference": -0.2, "ci_low": -0.25, "ci_high": -0.15, "significant": True}
     row = {"a": "demo", "b": "mine", "metric": "wer", "better": 7, "worse": 2, **interval, **values}
-    return text_of(
-        evaluation_views.comparison_sentences({"comparisons": [row], "reference_scripts": {}}, "en", "wer")
-    )
+    models = [{"id": row[name], "n": clips, "scripts": {}, "normalizer": "none"} for name in ("a", "b")]
+    found = {"models": models, "comparisons": [row], "reference_scripts": {}}
+    return text_of(evaluation_views.comparison_sentences(found, locale, "wer"))
 
 
 def test_a_real_difference_is_a_sentence_with_the_better_model_first() -> None:
@@ -423,6 +423,13 @@ def test_a_real_difference_is_a_sentence_with_the_better_model_first() -> None:
 def test_a_difference_that_may_be_chance_says_so() -> None:
     shown = compared(ci_low=-0.3, ci_high=0.1, significant=False)
     assert "may be chance" in shown and "-30.0 to 10.0" in shown
+
+
+def test_of_few_clips_a_difference_is_neither_real_nor_chance() -> None:
+    for clips in (1, 4):
+        shown = compared(clips)
+        assert "too few clips to tell" in shown and "real" not in shown and "-25.0 to -15.0" in shown
+    assert "片段太少，无法判断" in compared(4, "zh-CN") and "片段太少，無法判斷" in compared(4, "zh-TW")
 
 
 def test_the_best_model_is_set_in_bold() -> None:
@@ -455,7 +462,7 @@ def test_the_first_sentence_on_each_pair_is_on_the_metric_that_counts() -> None:
         "worse": 1,
     }
     rows = [{"a": "a", "b": b, "metric": metric, **values} for b in ("b", "c") for metric in ("wer", "cer")]
-    found = {"comparisons": rows, "reference_scripts": {}}
+    found = {"models": [{"n": 9}], "comparisons": rows, "reference_scripts": {}}
     for metric, order in (("cer", ["CER", "WER"] * 2), ("wer", ["WER", "CER"] * 2)):
         shown = text_of(evaluation_views.comparison_sentences(found, "en", metric))
         assert re.findall("[WC]ER", shown) == order
