@@ -60,6 +60,7 @@ _MOST_FIRST_SECONDS = 600.0
 _WAY_OF_READING = 2
 """Another number where the transcriber writes otherwise: what was read before would not compare."""
 _PAUSE_SECONDS = 0.5
+_TRANSCRIBE = "transcribe"
 _MOST_TOKENS = 96
 """A window: enough for what is said in it, and an end to what is not."""
 
@@ -174,10 +175,12 @@ class KeptReadings:
         now = time.monotonic() - self._began if self._began is not None else 0.0
         return min(_MOST_FIRST_SECONDS, self._spent_seconds + now)
 
-    def read(self, samples: Samples, language: str, write: Callable[[], str], should_stop: ShouldStop) -> str:
-        """What is known of the recording, else what `write` makes of it; what was cut short is not kept."""
+    def read(self, samples: Samples, way: str, write: Callable[[], str], should_stop: ShouldStop) -> str:
+        """What is known of the recording read in that way (a language, and a task other than `transcribe`),
+        else what `write` makes of it; what was cut short is not kept.
+        """
         digest = hashlib.blake2b(samples.tobytes(), digest_size=16).hexdigest()
-        key = f"{_WAY_OF_READING} {self._model} {language} {digest}"
+        key = f"{_WAY_OF_READING} {self._model} {way} {digest}"
         if key not in self._found:
             self._began = time.monotonic()
             try:
@@ -335,9 +338,10 @@ def _clips(examples: Sequence[Example], most: int) -> list[Clip]:
 
 @dataclass(frozen=True)
 class _Long:
-    """Clips of a language, one after the other with pauses, again from the first until it is long."""
+    """Clips of a language and task with pauses between them, again from the first until it is long."""
 
     language: str
+    task: str
     samples: Samples
     texts: tuple[str, ...]
     """Of the sentences in their order."""
@@ -348,18 +352,18 @@ class _Long:
 
 
 def _recordings(clips: Sequence[Clip]) -> list[_Long]:
-    """A recording of each language; clips without a text say nothing that could be compared."""
+    """A recording of each language and task; clips without a text say nothing that could be compared."""
     clips = [clip for clip in clips if clip[0].text]
 
-    def language(clip: Clip) -> str:
-        """Of the clip, as its list has it."""
-        return clip[0].language or "auto"
+    def kind(clip: Clip) -> tuple[str, str]:
+        """Language and task of the clip, as its list has them."""
+        return clip[0].language or AUTO, clip[0].task or _TRANSCRIBE
 
-    alike = groupby(sorted(clips, key=language), key=language)
-    return [_joined(name, list(group)) for name, group in alike]
+    alike = groupby(sorted(clips, key=kind), key=kind)
+    return [_joined(*names, list(group)) for names, group in alike]
 
 
-def _joined(language: str, clips: Sequence[Clip]) -> _Long:
+def _joined(language: str, task: str, clips: Sequence[Clip]) -> _Long:
     pause = np.zeros(int(_PAUSE_SECONDS * SAMPLING_RATE), np.float32)
     pieces: list[Samples] = []
     texts: list[str] = []
@@ -369,7 +373,8 @@ def _joined(language: str, clips: Sequence[Clip]) -> _Long:
         pieces += [samples, pause]
         texts.append(example.text)
         ends.append(sum(map(len, pieces)) / SAMPLING_RATE)
-    return _Long(language, np.concatenate(pieces), tuple(texts), tuple(ends), min(len(clips), len(texts)))
+    samples = np.concatenate(pieces)
+    return _Long(language, task, samples, tuple(texts), tuple(ends), min(len(clips), len(texts)))
 
 
 def _long_form(
@@ -394,16 +399,20 @@ def _long_form(
             settled = progress.settled_seconds
             heard((number + progress.done_seconds / progress.total_seconds) / len(recordings))
 
-        def write(samples: Samples = recording.samples, language: str = code, note: OnProgress = note) -> str:
-            """Has the model read the recording."""
-            options = TranscribeOptions(language=language, num_beams=1, audio_context=windows)
-            seconds = len(samples) / SAMPLING_RATE
-            return engine.transcribe_samples([samples], seconds, options, note, should_stop).text
+        options = TranscribeOptions(code, recording.task, num_beams=1, audio_context=windows)
 
-        text = known.read(recording.samples, code, write, should_stop) if known else write()
+        def write(
+            samples: Samples = recording.samples, asked: TranscribeOptions = options, note: OnProgress = note
+        ) -> str:
+            """Has the model read the recording."""
+            seconds = len(samples) / SAMPLING_RATE
+            return engine.transcribe_samples([samples], seconds, asked, note, should_stop).text
+
+        way = code if recording.task == _TRANSCRIBE else f"{code} {recording.task}"
+        text = known.read(recording.samples, way, write, should_stop) if known else write()
         is_cut = should_stop()
         whole = sum(end <= settled for end in recording.ends) if is_cut else len(recording.texts)
-        metric = metric_for(code)
+        metric = metric_for(options.written_in(code), recording.texts)
         # What was heard of the next sentence belongs to that one.
         parts = errors_of_parts(recording.texts[: whole + 1], text, metric, "basic")[:whole]
         before = sum(earlier.clips for earlier in recordings[:number])
@@ -426,7 +435,8 @@ def _timestamps(engine: "Transcriber", clips: Sequence[Clip]) -> list[_Part]:
     found: list[_Part] = []
     for example, samples in clips:
         seconds = len(samples) / SAMPLING_RATE
-        options = _options(timestamps="segment", language=example.language or "auto")
+        task = example.task or _TRANSCRIBE
+        options = _options(timestamps="segment", language=example.language or AUTO, task=task)
         # Half a second more than the clip: a model that gives no times ends where the sound does.
         padded = np.concatenate([samples, np.zeros(SAMPLING_RATE // 2, np.float32)])
         segments = engine.transcribe_samples([padded], len(padded) / SAMPLING_RATE, options).segments

@@ -7,7 +7,8 @@ compared with them, too.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
 from studio.dataset.example import Example, read_clips
+from studio.dataset.written import written_in
 from studio.evaluation.metrics import error_rates, metric_for
 from studio.messages import Message
 from studio.transcription.engine import AudioContext, ShouldStop, TranscribeOptions
@@ -31,6 +33,7 @@ _LONGEST_SAMPLES = 30 * SAMPLING_RATE
 
 Way = tuple[str, AudioContext]
 """A model, and what its encoder is to see."""
+Clip = tuple[Example, NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
@@ -87,15 +90,15 @@ def measure_short(
     should_stop: ShouldStop | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> ShortReport:
-    """Transcribes the clips in all ways. `language` is that of clips that name none, or `auto`.
+    """Transcribes the clips in all ways, or translates those whose task that is. `language` is that of clips
+    that name none, or `auto`.
 
     Raises:
         ModelError: if one of them cannot be loaded.
     """
-    clips = _clips(examples)
+    clips = _clips(examples, language)
     texts = [example.text for example, _ in clips]
-    spoken = [example.language or language for example, _ in clips]
-    metric = metric_for(spoken[0]) if clips else "wer"
+    metric = metric_for(written_in(str(clips[0][0].language), clips[0][0].task), texts) if clips else "wer"
     found: list[Reading] = []
     reference: list[str] = []
     for name, context in ways:
@@ -103,7 +106,7 @@ def measure_short(
             break
         if on_progress:
             on_progress(len(found), len(ways))
-        written, seconds = _read(engines, name, context, [samples for _, samples in clips], spoken)
+        written, seconds = _read(engines, name, context, clips)
         reference = reference or written
         rates = error_rates(texts, written) if all(texts) else None
         away = error_rates(reference, written)
@@ -120,33 +123,43 @@ def measure_short(
     return ShortReport(len(clips), length, metric, tuple(found))
 
 
-def _clips(examples: Sequence[Example]) -> list[tuple[Example, NDArray[np.float32]]]:
-    """Those that can be read, clips of like length side by side."""
-    read = ((example, samples[:_LONGEST_SAMPLES]) for example, samples in read_clips(examples))
-    return sorted(read, key=lambda clip: len(clip[1]))
+def _clips(examples: Sequence[Example], language: str) -> list[Clip]:
+    """Those that can be read, with language and task; of each task, clips of like length side by side."""
+    read = (
+        (
+            replace(example, language=example.language or language, task=example.task or "transcribe"),
+            samples[:_LONGEST_SAMPLES],
+        )
+        for example, samples in read_clips(examples)
+    )
+    return sorted(read, key=lambda clip: (str(clip[0].task), len(clip[1])))
 
 
 def _read(
-    engines: ModelCache,
-    model: str,
-    context: AudioContext,
-    clips: Sequence[NDArray[np.float32]],
-    languages: Sequence[str],
+    engines: ModelCache, model: str, context: AudioContext, clips: Sequence[Clip]
 ) -> tuple[list[str], float]:
     """What the model writes, and seconds of computing."""
-    options = TranscribeOptions(
-        language=AUTO,
-        timestamps="none",
-        audio_context=context,
-        max_new_tokens=WINDOW_TOKENS + 1,  # a model that does not know where a short window ends writes on
-    )
-    written: list[str] = []
+    batches: list[list[Clip]] = []
+    for _, group in groupby(clips, key=lambda clip: clip[0].task):
+        alike = list(group)
+        batches += [alike[first : first + _BATCH_SIZE] for first in range(0, len(alike), _BATCH_SIZE)]
+
+    def texts(batch: Sequence[Clip]) -> list[str]:
+        """What is written of a few clips, which have the same task."""
+        options = TranscribeOptions(
+            AUTO,
+            str(batch[0][0].task),
+            "none",
+            audio_context=context,
+            max_new_tokens=WINDOW_TOKENS + 1,  # a model that does not know where a short window ends writes on
+        )
+        languages = [str(example.language) for example, _ in batch]
+        return engine.transcribe_batch([samples for _, samples in batch], options, languages)
+
     with engines.lease(model) as engine:
-        engine.transcribe_batch(clips[:1], options, languages[:1])  # the first time is slower
+        texts(batches[0][:1])  # the first time is slower
         began = time.perf_counter()
-        for first in range(0, len(clips), _BATCH_SIZE):
-            part = slice(first, first + _BATCH_SIZE)
-            written += engine.transcribe_batch(clips[part], options, languages[part])
+        written = [text for batch in batches for text in texts(batch)]
         seconds = time.perf_counter() - began
     return written, seconds
 

@@ -105,7 +105,7 @@ class Attempt:
         self.events = EventLog(run.events)
         self.eval_examples: tuple[Example, ...] = ()
         self.learned: frozenset[Example] = frozenset()
-        """Those that are also trained on."""
+        """Those that are also trained on; once the clips are known, with the language and task of each."""
         self.config = with_retries(read_config(run.config), read_retries(run))
         if self.config.learning_rate is None:
             # What suits a model is known better from version to version; a run keeps what it began with.
@@ -200,8 +200,13 @@ class Attempt:
         short = self.short = self._short_audio(base.decoder.model, data)
         shape = base.decoder.model.config.to_dict()
         memory.predict(config, precision.name, shape, data, short.positions if short else POSITIONS)
-        examples = (clip.example for clip in data.evaluation)
-        self.eval_examples = tuple(example for example in examples if example.text or config.distill)
+        asked = {
+            clip.example: replace(clip.example, language=clip.language, task=clip.task)
+            for clip in data.evaluation
+            if clip.example.text or config.distill
+        }
+        self.eval_examples = tuple(asked.values())
+        self.learned = frozenset(told for example, told in asked.items() if example in self.learned)
         return PreparedRun(spec, base_path, base, source, data, features, precision, memory, teacher, windows)
 
     def _train(self, ready: PreparedRun, start: Start) -> Path:

@@ -35,7 +35,7 @@ class RunPlan:
         """For these clips and a model of that width."""
         metric = config.metric_for_best_model
         if metric == "auto":
-            metric = metric_for(data.languages[0])
+            metric = metric_for(data.written_language)
         schedule = Schedule.of(config, len(data.train))
         return cls(schedule, metric, learning_rate_for(config, d_model), audio_context)
 

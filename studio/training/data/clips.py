@@ -14,6 +14,7 @@ from pathlib import Path
 
 from studio.dataset.manifest import Example, RowProblem
 from studio.dataset.sequences import Made, chosen, joined
+from studio.dataset.written import written_in
 from studio.errors import ConfigError
 from studio.evaluation.normalize import normalize, writes_without_spaces
 from studio.options.training import TrainingConfig
@@ -65,6 +66,12 @@ class TrainingData:
         """Codes of the training clips, most frequent first."""
         counts = Counter(clip.language for clip in self.train)
         return tuple(sorted(counts, key=lambda code: (-counts[code], code)))
+
+    @cached_property
+    def written_language(self) -> str:
+        """Code of the language that most of the training texts are in."""
+        counts = Counter(written_in(clip.language, clip.task) for clip in self.train)
+        return min(counts, key=lambda code: (-counts[code], code))
 
     @cached_property
     def train_hours(self) -> float:
@@ -180,8 +187,7 @@ def _clip(
     language = _language(example, config, tokens, default)
     task = tokens.checked_task(example.task or config.task)
     # Whisper puts a space before each sentence, except in languages that write none.
-    spoken = "en" if task == "translate" else language
-    space = "" if writes_without_spaces(spoken) else " "
+    space = "" if writes_without_spaces(written_in(language, task)) else " "
 
     def text_tokens(text: str) -> list[int]:
         """Tokens of a text, at most as many as a label may have."""

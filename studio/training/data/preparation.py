@@ -18,8 +18,8 @@ from studio.dataset.example import Example, RowProblem, TextSegment, read_clips
 from studio.dataset.report import write_quarantine
 from studio.dataset.sequences import joined, store
 from studio.dataset.usable import HEARD_AT_ONCE, Judged, hear, judge_header, judge_heard, usable
+from studio.dataset.written import written_in
 from studio.errors import AudioError
-from studio.evaluation.normalize import writes_without_spaces
 from studio.messages import message_to_plain
 from studio.options.training import TrainingConfig
 from studio.settings import Settings
@@ -32,6 +32,7 @@ from studio.training.data.times_file import TimesFile
 from studio.training.events import EventLog
 from studio.training.stop import StopSignal
 from studio.transcription.engines.transformers import TransformersModel
+from studio.transcription.languages import join_texts
 from studio.transcription.special_tokens import SpecialTokens
 from studio.transcription.time_tokens import split_segments
 from studio.transcription.window_model import Search
@@ -182,13 +183,16 @@ def packed(
     encode: Callable[[str], list[int]],
     longest_seconds: float,
     longest_label: int,
+    written: Callable[[Example], str],
 ) -> Sequence[Example]:
     """Examples whose `parts` are clips of one language, task and speaker, in the order of the list.
 
     No sound is longer than `longest_seconds`, no label than `longest_label` tokens. A packed example has the
-    times of its parts' segments; a part without any is one segment.
+    times of its parts' segments; a part without any is one segment. `written` gives the code of the language
+    that an example's text is in.
     """
-    return store(map(_joined, _groups(examples, encode, longest_seconds, longest_label)))
+    groups = _groups(examples, encode, longest_seconds, longest_label)
+    return store(_joined(group, written(group[0])) for group in groups)
 
 
 def _groups(
@@ -213,7 +217,7 @@ def _groups(
         yield group
 
 
-def _joined(parts: list[Example]) -> Example:
+def _joined(parts: list[Example], language: str) -> Example:
     if len(parts) == 1:
         return parts[0]
     segments: list[TextSegment] = []
@@ -226,10 +230,9 @@ def _joined(parts: list[Example]) -> Example:
             for segment in own
         ]
         start += seconds
-    space = "" if writes_without_spaces(parts[0].language or "") else " "
     return replace(
         parts[0],
-        text=space.join(part.text for part in parts if part.text),
+        text=join_texts([part.text for part in parts if part.text], language),
         start_seconds=None,
         end_seconds=None,
         duration_seconds=start,
@@ -266,14 +269,19 @@ def prepare(
     source = _usable(source, config, decoder.tokens, stop)
     detected = _detect_language(source, config, base)
     made_times = 0
+    language_of = partial(example_language, config=config, tokens=decoder.tokens, default=detected)
+
+    def written(example: Example) -> str:
+        """Code of the language that its text is in."""
+        return written_in(language_of(example), example.task or config.task)
+
     if config.make_timestamps:
-        language_of = partial(example_language, config=config, tokens=decoder.tokens, default=detected)
         examples, made_times = with_made_times(
             source.train_examples, decoder, language_of, config.task, stop.check, times
         )
         source = replace(source, train_examples=examples)
     if config.pack_clips:
-        examples = packed(source.train_examples, decoder.tokens_of, config.max_audio_len, longest)
+        examples = packed(source.train_examples, decoder.tokens_of, config.max_audio_len, longest, written)
         source = replace(source, train_examples=examples)
     data = label_data(source, config, decoder.tokens, decoder.tokens_of, detected, longest)
     features = _features(data, config, settings, decoder, events)

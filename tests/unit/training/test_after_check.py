@@ -121,6 +121,17 @@ def test_clips_that_were_trained_on_are_told_before_the_training_and_not_called_
     assert (f"{report['clips']} of them were trained on" in table) is is_shared
 
 
+def test_the_check_is_told_in_what_language_and_with_what_task_the_run_has_taught_its_clips(
+    runs: Runs, tmp_path: Path
+) -> None:
+    clips = str(make_tones(tmp_path, count=4, language=None))
+    run = runs.new(max_steps=1, language="zh", task="translate", train_data=clips, test_data=clips)
+    work = Attempt(run, runs.settings, StopSignal(run.stop_request), Outcome())
+    work.carry_out()
+    assert {(clip.language, clip.task) for clip in work.eval_examples} == {("zh", "translate")}
+    assert work.learned == set(work.eval_examples) and len(work.learned) == 4
+
+
 @pytest.mark.usefixtures("unhurried")
 def test_one_reading_is_compared_with_nothing_and_not_kept(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -16,7 +16,9 @@ from studio.training import adapters
 from studio.training.data.augmentation import Augmentation, Draw
 from studio.training.data.clips import Clip
 from studio.training.data.collator import Collator, FeatureSource
-from studio.training.data.preparation import cut_like, packed, with_made_times
+from studio.training.data.preparation import cut_like, packed, prepare, with_made_times
+from studio.training.events import EventLog
+from studio.training.stop import StopSignal
 from tests.micro import make_tones
 from tests.reading import read_manifest
 from tests.unit.training.attempts import Runs, assert_same_weights, told
@@ -29,9 +31,13 @@ def letters(text: str) -> list[int]:
     return [ord(letter) for letter in text]
 
 
+def spoken(example: Example) -> str:
+    return example.language or "en"
+
+
 def test_short_clips_are_packed_up_to_the_window_with_their_times(tmp_path: Path) -> None:
     examples = read_manifest(make_tones(tmp_path, count=7, seconds=10.0)).examples
-    windows = packed(examples, letters, 30.0, 448)
+    windows = packed(examples, letters, 30.0, 448, spoken)
     assert [len(window.parts) for window in windows] == [3, 3, 0]
     first = windows[0]
     assert (first.text, first.duration_seconds) == ("low high sharp", 30.0)
@@ -44,13 +50,18 @@ def test_what_does_not_belong_together_is_not_packed(tmp_path: Path) -> None:
     for place in range(0, 6, 2):
         examples[place] = replace(examples[place], language="de")
         examples[place + 1] = replace(examples[place + 1], speaker=str(place))
-    assert sorted(len(window.parts) for window in packed(examples, letters, 30.0, 448)) == [0, 0, 0, 3]
-    assert len(packed(examples[:1] * 4, letters, 30.0, longest_label=15)) == 4, "labels stay short"
+    assert sorted(len(window.parts) for window in packed(examples, letters, 30.0, 448, spoken)) == [
+        0,
+        0,
+        0,
+        3,
+    ]
+    assert len(packed(examples[:1] * 4, letters, 30.0, 15, spoken)) == 4, "labels stay short"
 
 
 def test_a_packed_window_sounds_like_its_parts(tmp_path: Path, tokenizer: Any) -> None:
     examples = read_manifest(make_tones(tmp_path, count=3)).examples
-    window = packed(examples, letters, 30.0, 448)[0]
+    window = packed(examples, letters, 30.0, 448, spoken)[0]
     source = FeatureSource(WhisperFeatureExtractor(), keep=False)
     alone = [source(Clip(example, "en", "transcribe", (1,))) for example in examples]
     whole = source(Clip(window, "en", "transcribe", (1,)))
@@ -60,11 +71,31 @@ def test_a_packed_window_sounds_like_its_parts(tmp_path: Path, tokenizer: Any) -
 
 def test_a_packed_label_has_times_between_its_texts(tmp_path: Path, tokenizer: Any) -> None:
     source, config = source_of(tmp_path)
-    examples = packed(source.train_examples, letters, 30.0, 448)
+    examples = packed(source.train_examples, letters, 30.0, 448, spoken)
     clip = labelled(tokenizer, replace(source, train_examples=examples), config).train[0]
     assert spelled(tokenizer, clip.timed_labels).startswith(
         "<|en|><|transcribe|><|0.00|> low<|1.00|><|1.00|> high<|2.00|>"
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "row", "text"),
+    [
+        ({}, {"text": "再见", "language": "zh"}, "再见再见"),
+        ({"language": "zh"}, {"text": "再见", "language": None}, "再见再见"),
+        ({"language": "Chinese"}, {"text": "再见", "language": "en"}, "再见再见"),
+        ({}, {"text": "see you", "language": "zh", "task": "translate"}, "see you see you"),
+        ({"task": "translate"}, {"text": "see you", "language": "zh"}, "see you see you"),
+    ],
+)
+def test_packed_texts_are_spaced_as_the_language_is_that_is_taught(
+    options: dict[str, Any], row: dict[str, Any], text: str, micro_model: Path, tmp_path: Path
+) -> None:
+    config = TrainingConfig(base_model=str(micro_model), pack_clips=True, max_audio_len=2.0, **options)
+    source, config = source_of(tmp_path, config, **row)
+    base = adapters.load_training_base(micro_model, config, adapters.Precision("fp32"))
+    data, _ = prepare(config, source, base, EventLog(None), StopSignal(tmp_path / "stop"))
+    assert [clip.example.text for clip in data.train] == [text, text]
 
 
 def test_a_clip_without_speech_is_taught_to_give_nothing_alone_and_packed(
@@ -73,11 +104,11 @@ def test_a_clip_without_speech_is_taught_to_give_nothing_alone_and_packed(
     source, config = source_of(tmp_path)
     said, *_ = source.train_examples
     silent = replace(said, text="")
-    for examples in ([silent], packed([silent, silent], letters, 30.0, 448)):
+    for examples in ([silent], packed([silent, silent], letters, 30.0, 448, spoken)):
         (clip,) = labelled(tokenizer, replace(source, train_examples=examples), config).train
         assert spelled(tokenizer, clip.labels) == "<|en|><|transcribe|><|notimestamps|><|endoftext|>"
         assert spelled(tokenizer, clip.timed_labels) == "<|en|><|transcribe|><|0.00|><|endoftext|>"
-    (window,) = packed([silent, said], letters, 30.0, 448)
+    (window,) = packed([silent, said], letters, 30.0, 448, spoken)
     assert [segment.text for segment in window.segments] == [said.text] and window.text == said.text
 
 

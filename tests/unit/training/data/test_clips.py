@@ -15,6 +15,7 @@ from studio.options.training import TrainingConfig
 from studio.training.data.clips import TrainingData, label_data, undecided
 from studio.training.data.collator import padded_labels
 from studio.training.data.sources import SourceData
+from studio.training.run_plan import RunPlan
 from studio.transcription.special_tokens import SpecialTokens
 from tests.micro import make_tones
 from tests.reading import read_source
@@ -197,6 +198,13 @@ def test_samples_can_be_limited_and_runs_on_fewer_clips_are_evaluated_on_the_sam
     source = read_source(config)
     assert (len(source.train_examples), len(source.eval_examples)) == (3, 2)
     assert read_source(replace(config, max_train_samples=5)).eval_examples == source.eval_examples
+
+
+def test_what_counts_is_decided_by_the_language_that_is_written(tokenizer: Any, tmp_path: Path) -> None:
+    for task, metric in (("transcribe", "cer"), ("translate", "wer")):
+        source, config = source_of(tmp_path, TrainingConfig(task=task), language="zh")
+        data = labelled(tokenizer, source, config)
+        assert RunPlan.of(config, data, 384, "full").metric == metric
 
 
 def test_translation_is_taught_with_a_space_whatever_is_spoken(tokenizer: Any, tmp_path: Path) -> None:
