@@ -176,7 +176,8 @@ def compare_forms(
         )
     examples = _clips(services.settings, asked)
     clips = len(examples)
-    metric = metric_for(_language(asked, examples[0]))
+    spoken = asked.options.written_in(_language(asked, examples[0]))
+    metric = metric_for(spoken, [clip.text for clip in examples])
     tell = on_step or (lambda _doing, _share: None)
     services.registry.local_path(asked.model)
     made = ""

@@ -202,7 +202,7 @@ def evaluate(
                     texts = hear_non_speech(engine, _language(options, clips[0]), should_stop)
                     heard[-1].non_speech = figure_of(texts) if texts else None
         through += [(keeping, heard[-1].model)] if keeping else []
-    evaluation = replace(_evaluation(tests, heard, normalizer), heard_before=before)
+    evaluation = replace(_evaluation(tests, heard, normalizer), heard_before=before, task=options.task)
     if not (should_stop and should_stop()):
         for keeping, name in through:
             keeping.close(name)

@@ -11,10 +11,11 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 
 from studio.dataset.delimited import for_spreadsheets
 from studio.dataset.example import FEWEST_CLIPS, RowProblem
+from studio.dataset.written import written_in
 from studio.errors import DataError
 from studio.evaluation.metrics import Comparison, metric_for
-from studio.files import read_json
 from studio.evaluation.scripts import counts_script
+from studio.files import read_json
 from studio.messages import Message, message_to_plain
 from studio.translation import message_from
 
@@ -122,12 +123,15 @@ class Evaluation:
     """All text normalisations beside each other; of each, the models in their order."""
     heard_before: int = 0
     """Texts that were taken from an earlier evaluation of the same clips, over all models."""
+    task: str = "transcribe"
+    """`transcribe`, or `translate`: into English."""
 
     @property
     def metric(self) -> str:
         """`wer` or `cer`: which one counts for the first clip, as the list has it, or as the texts tell."""
         rows = self.utterances[:: max(1, len(self.models))]
-        return metric_for((rows[0].language or "") if rows else "", [row.reference for row in rows])
+        spoken = (rows[0].language or "") if rows else ""
+        return metric_for(written_in(spoken, self.task), [row.reference for row in rows])
 
     @property
     def taken_up(self) -> Message | None:
@@ -174,6 +178,7 @@ class Evaluation:
             _counts(found["reference_scripts"]),
             _rows(NormalizerRow, found["normalizers"]),
             operator.index(found.get("heard_before", 0)),
+            str(found.get("task", "transcribe")),
         )
 
     def figures(self) -> dict[str, Any]:
@@ -203,11 +208,6 @@ def counted_first(comparisons: Sequence[Mapping[str, Any]], metric: str) -> list
     return sorted(comparisons, key=lambda row: (pairs.index((row["a"], row["b"])), row["metric"] != metric))
 
 
-def read_evaluation(path: Path) -> Evaluation:
-    """One that was written as JSON.
-
-    Raises:
-        DataError: if it is none, or not there.
 def worth_of(comparison: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     """What a comparison of an evaluation, as JSON, tells: `few` clips, `chance`, or a difference that is
     `real`, or would be if characters of another `script` were none.
@@ -219,6 +219,11 @@ def worth_of(comparison: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     return "script" if counts_script(found) else "real"
 
 
+def read_evaluation(path: Path) -> Evaluation:
+    """One that was written as JSON.
+
+    Raises:
+        DataError: if it is none, or not there.
     """
     if not path.exists():
         raise DataError("There is no file {path}.", path=path)

@@ -18,6 +18,7 @@ from studio.reports.forms_views import form_rows, forms_table, recommendation
 from studio.services import Services
 from studio.settings import Settings
 from studio.transcription.engine import TranscribeOptions
+from tests.micro import make_tones
 
 HOMES = Path(__file__).parents[2] / "golden" / "homes"
 MINE = Asked("mine", "demo", max_samples=5, options=TranscribeOptions(language="en", timestamps="none"))
@@ -113,3 +114,16 @@ def test_of_few_clips_no_form_is_recommended_and_that_is_said() -> None:
     wrong = {"rows": [{**rows[0], "wer": 1.3}], "metric": "wer", "clips": 12, "recommended": ""}
     assert "these clips do not suit the model" in forms_text(wrong)
     assert "note-good" not in str(forms_table(wrong, "en")) and "不适合" in str(forms_table(wrong, "zh-CN"))
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "metric"), [("transcribe", "打开灯", "cer"), ("translate", "on", "wer")]
+)
+def test_forms_are_judged_by_what_their_clips_are_written_in(
+    services: Services, tmp_path: Path, task: str, text: str, metric: str
+) -> None:
+    """A list that names no language, or one whose speech is translated."""
+    data = str(make_tones(tmp_path, count=1, text=text, language="zh" if task == "translate" else None))
+    options = TranscribeOptions(task=task, timestamps="none")
+    found = compare_forms(services, Asked("mine", data, options=options), should_stop=lambda: True)
+    assert found.metric == metric
