@@ -151,7 +151,7 @@ def _read(
             str(batch[0][0].task),
             "none",
             audio_context=context,
-            max_new_tokens=WINDOW_TOKENS + 1,  # a model that does not know where a short window ends writes on
+            max_new_tokens=WINDOW_TOKENS + 1,  # who does not know where a short window ends writes on
         )
         languages = [str(example.language) for example, _ in batch]
         return engine.transcribe_batch([samples for _, samples in batch], options, languages)

@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 from studio.dataset.example import Example
-from studio.dataset.manifest import read_manifest
 from studio.evaluation import capabilities
 from studio.evaluation.capabilities import KeptReadings, check_capabilities
-from studio.evaluation.compare import evaluate
 from studio.evaluation.reading_short import measure_short
 from studio.evaluation.result import Evaluation
 from studio.files import read_json
@@ -20,6 +18,7 @@ from studio.transcription.engine import TranscribeOptions
 from studio.transcription.transcriber import Transcriber
 from studio.transcription.window_model import Written
 from tests.micro import make_tones
+from tests.reading import evaluate, read_manifest
 from tests.unit.evaluation.test_explorer import evaluation
 from tests.unit.transcription.scripted_model import TOKENS, Lent, ScriptedModel, at
 
