@@ -1,7 +1,9 @@
 """`transcribe`: what the Playground does, for any number of recordings."""
 
 import argparse
+import os
 from collections.abc import Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -235,7 +237,9 @@ def _keep_other(place: Path, text: str) -> None:
     """Puts aside what another text would replace: of another recording of this name, or corrected by hand."""
     with storage_errors(place):
         if place.is_file() and place.read_text(encoding="utf-8", errors="replace") != text:
-            aside = place.replace(place.with_name(f"{place.name}~"))
+            names = (f"{place.name}~{number or ''}" for number in chain([0], count(2)))
+            free = (path for path in map(place.with_name, names) if not os.path.lexists(path))
+            aside = place.replace(next(free))
             say(f"What was in {place} is in {aside} now.")
 
 

@@ -707,6 +707,9 @@ def test_captions_that_others_would_replace_are_put_aside(
     assert "kitchen" in text.read_text(encoding="utf-8") and "kitchen" not in kept.read_text(encoding="utf-8")
     assert len(list(text.parent.iterdir())) == 2, "the same text is no reason to keep it twice"
     text.write_text("mine", encoding="utf-8")
+    assert run_studio("transcribe", str(noise), "--format", "txt", "--output_dir", "captions").returncode == 0
+    second = text.with_suffix(".txt~2")
+    assert second.read_text(encoding="utf-8") == "mine", "what was put aside before stays"
     again = ("transcribe", str(other), "--format", "txt", "--output_dir", "captions", "--overwrite")
     assert "is in" not in run_studio(*again).stderr
     assert "kitchen" in text.read_text(encoding="utf-8") and "kitchen" not in kept.read_text(encoding="utf-8")
