@@ -5,7 +5,7 @@ import gzip
 import io
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
@@ -15,6 +15,8 @@ from studio.errors import ManifestError, in_brief
 
 _GZIP = b"\x1f\x8b"
 """What files packed with gzip begin with."""
+_MOST_BREAKS = 50
+"""Of lines within one field."""
 
 
 class Row(NamedTuple):
@@ -96,29 +98,71 @@ def _records(lines: Iterator[str], delimiter: str, names: list[str], line: int) 
         line += len(taken)
 
 
-def tab_rows(path: Path, first_line: str, blank_lines: int, wanted: Wanted) -> Iterator[Row]:
+def tab_rows(
+    path: Path, first_line: str, blank_lines: int, wanted: Wanted, *, is_plain: bool = False
+) -> Iterator[Row]:
     """TSV as speech corpora write it: quotation marks are text, unless the whole field is in them.
+
+    Of a table that `is_plain`, they are text there, too, where nothing in them called for them.
 
     Raises:
         ManifestError: if the header, which is `first_line`, lacks a needed column.
     """
-    names = _tab_fields(first_line)
+    names = [_unquoted(field) for field in _tab_fields(first_line)]
     _check_header(names, path, wanted)
-    lines = enumerate(_from_header(path, blank_lines, newline="\n"), start=blank_lines + 1)
-    return (
-        _fields_row(number, _tab_fields(line.rstrip("\n")), names)
-        for number, line in islice(lines, 1, None)
-        if line.strip()
-    )
+    header = next(_from_header(path, blank_lines, newline="\n"))
+    newline = "\r" if "\r" in header.rstrip("\r\n") else "\n"  # of old spreadsheets
+    return _tab_records(_from_header(path, blank_lines, newline), names, blank_lines + 1, is_plain)
+
+
+def _tab_records(lines: Iterator[str], names: list[str], line: int, is_plain: bool) -> Iterator[Row]:
+    """The rows below the header, which is in `line`."""
+    next(lines)
+    ahead: deque[str] = deque()
+    while text := ahead.popleft() if ahead else next(lines, ""):
+        line += 1
+        if not text.strip():
+            continue
+        fields, begin = _tab_fields(text), line
+        while _is_open(fields[-1]):
+            ahead.extend(islice(lines, _MOST_BREAKS - len(ahead)))
+            taken = _lines_of_field(fields, ahead, len(names))
+            for _ in range(taken):
+                first, *others = _tab_fields(ahead.popleft())
+                fields[-1:] = [f"{fields[-1]}\n{first}", *others]
+            line += taken
+            if not taken:
+                break
+        yield _fields_row(begin, [_unquoted(field, is_plain) for field in fields], names)
+
+
+def _lines_of_field(fields: list[str], ahead: Iterable[str], most: int) -> int:
+    """How many of the next lines belong to the last field, whose mark is closed in the last of them; 0 if it
+    is a character of the text."""
+    quoted = fields[-1]
+    for number, text in enumerate(ahead, start=1):
+        first, *others = _tab_fields(text)
+        quoted += first
+        if not _is_open(quoted):
+            return number if first.endswith('"') and len(fields) + len(others) <= most else 0
+        if others:
+            return 0
+    return 0
+
+
+def _is_open(field: str) -> bool:
+    """Whether a field begins with a mark that is not closed in it."""
+    return field.startswith('"') and field.count('"') % 2 == 1
 
 
 def _tab_fields(line: str) -> list[str]:
-    return [_unquoted(field) for field in line.rstrip("\r").split("\t")]
+    return line.rstrip("\r\n").split("\t")
 
 
-def _unquoted(field: str) -> str:
+def _unquoted(field: str, is_plain: bool = False) -> str:
     inner = field[1:-1]
-    if len(field) >= 2 and field[0] == field[-1] == '"' and '"' not in inner.replace('""', ""):
+    called_for = not is_plain or re.search('["\n]', inner)
+    if len(field) >= 2 and field[0] == field[-1] == '"' and '"' not in inner.replace('""', "") and called_for:
         return inner.replace('""', '"')
     return field
 

@@ -27,7 +27,8 @@ _NO_JSON = (ValueError, RecursionError)
 """What Python's reader says of text that is no JSON, or is nested without end."""
 _SEPARATOR = re.compile(r'"?sep=.?"?\s*')
 """A first line that tells Excel what stands between fields."""
-_BLANK_LINE = re.compile(rb"\n[^\S\n]*(?=\n)")
+_BLANK_LINE = re.compile(rb"\n[^\S\n]*(?=\n)|\r\r(?!\n)")
+"""But `\\r\\r\\n` ends a single line: of a table that was written in Windows without `newline=""`."""
 _MOST_BLANK_LINES = 100_000
 """A megabyte that is packed can hold a thousand million."""
 _LARGEST_OBJECT_BYTES = 2**26
@@ -123,7 +124,7 @@ def _check_encoding(path: Path, file: BinaryIO) -> None:
         if "\0" in text:
             raise ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=path)
         lines += block.count(b"\n")
-        blank_lines += sum(1 for _ in _BLANK_LINE.finditer(block)) + block.count(b"\r\r")
+        blank_lines += sum(1 for _ in _BLANK_LINE.finditer(block))
         if blank_lines > _MOST_BLANK_LINES:
             raise ManifestError(
                 "{path} has more than {most:,} blank lines, and is no list of clips.",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from studio.dataset.columns import Wanted
-from studio.dataset.delimited import Row
+from studio.dataset.delimited import Row, tab_rows
 from studio.dataset.formats import common_voice, kaldi, lhotse, ljspeech, voxpopuli
 from studio.dataset.tables import check_text, parsed_lines, rows_of
 
@@ -46,6 +46,7 @@ def read_list(path: Path, wanted: Wanted) -> Listed:
     if found == "jsonl" and lhotse.is_cut(first_line):
         return Listed("lhotse", map(lhotse.row_of_cut, rows), (beside,), has_columns=False)
     if found == "tsv" and common_voice.is_header(first_line):
+        rows = tab_rows(path, first_line, blank_lines, wanted, is_plain=True)
         clips = beside / common_voice.SOUND_FOLDER
         return Listed("common_voice", map(common_voice.with_ending, rows), (beside, clips))
     return Listed(found, rows, (beside,), is_plain=True)

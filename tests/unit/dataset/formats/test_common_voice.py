@@ -45,6 +45,14 @@ def test_a_folder_that_was_not_divided_gives_what_was_validated(release: Path) -
     assert said(read_manifest(release)) == [("train.mp3", 'Is "validated" said?')]
 
 
+def test_a_sentence_in_quotation_marks_keeps_them_unless_they_are_those_of_a_table(release: Path) -> None:
+    told = ('"Yes."', '"""Yes,"" he said."')
+    rows = "".join(f"abc\ttrain.mp3\t{text}\t2\t0\t\t\t\t\ten\t\n" for text in told)
+    (release / "train.tsv").write_text(HEADER + rows, encoding="utf-8")
+    texts = [text for _, text in said(read_manifest(release / "train.tsv"))]
+    assert texts == ['"Yes."', '"Yes," he said.']
+
+
 def test_the_column_segment_is_no_slip_of_the_pen_but_another_one_is(release: Path) -> None:
     text = (release / "train.tsv").read_text("utf-8")
     (release / "train.tsv").write_text(text.replace("\tsegment\n", "\tsegmenst\n"), encoding="utf-8")
