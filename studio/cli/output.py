@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from studio.errors import ConfigError, StorageError
 from studio.files import is_folder, storage_errors, user_path
-from studio.options.sources import LIST_ENDINGS, folder_and_splits, sources_of
+from studio.options.sources import LIST_ENDINGS, folder_and_splits, sources_of, split_of
 
 if TYPE_CHECKING:
     # It leads to half of the studio, which `--help` and completion do not need.
@@ -134,8 +134,9 @@ def _is_of(path: Path, source: str | Path) -> bool:
         if isinstance(source, Path) or not is_folder(place):
             return path.samefile(place)
         if path.suffix.lower() in LIST_ENDINGS and path.parent.samefile(place):
-            # Beside metadata no other list is read, unless it is named; without, every one.
-            return path.stem in ("metadata", *splits.split("+")) or not any(place.glob("metadata.*"))
+            # Beside metadata no other list is read but those of splits; without, every one.
+            is_split = path.stem in splits.split("+") or split_of(path.stem) != ""
+            return is_split or path.stem == "metadata" or not any(place.glob("metadata.*"))
     return False
 
 

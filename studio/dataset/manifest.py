@@ -12,14 +12,22 @@ from studio.dataset.columns import Wanted
 from studio.dataset.copies import Copies, copy_local
 from studio.dataset.delimited import Row
 from studio.dataset.example import Example, Manifest, RowProblem, TextSegment
-from studio.dataset.formats import kaldi, parquet, saved, voxpopuli, webdataset
+from studio.dataset.formats import kaldi, parquet, saved, webdataset
 from studio.dataset.formats.known import Listed, read_copy, read_list
 from studio.dataset.rows import example_of
 from studio.dataset.sequences import joined, store
 from studio.dataset.tables import sound_rows
 from studio.errors import ManifestError
 from studio.files import user_path
-from studio.options.sources import DEMO, LIST_ENDINGS, folder_and_splits, is_on_hub, sources_of
+from studio.options.sources import (
+    DEMO,
+    LIST_ENDINGS,
+    SPLITS,
+    folder_and_splits,
+    is_on_hub,
+    sources_of,
+    split_of,
+)
 from studio.settings import DEMO_SPEECH, Settings
 
 __all__ = ["Example", "Manifest", "RowProblem", "TextSegment", "read_manifest"]
@@ -31,8 +39,6 @@ _MOST_PROBLEMS = 100_000
 """More rows that cannot be used than this, and than good ones, are of no list of clips."""
 _OVERLAP_SECONDS, _GAP_SECONDS = 0.5, 5.0
 """A slice that begins so near the end of the one before it goes on with it."""
-_OTHER_SPLITS = {"train": ("validated",), "test": (), "validation": ("dev",)}
-"""What the parts of Common Voice are called."""
 
 
 def read_manifest(
@@ -54,7 +60,7 @@ def read_manifest(
     - `demo` (the demo speech, its part `split`; `demo:test` names the part),
     - a file: JSON array, JSON lines, CSV or TSV with a header, a part of Common Voice, LJSpeech's list, cuts
       of lhotse, recognised by what is in it (packed with gzip or not); or Parquet, or a tar of WebDataset,
-    - a folder with `metadata.csv` or `.jsonl`, with one manifest (or one named `split`), with Parquet or tar
+    - a folder with a manifest named `split`, `metadata.csv` or `.jsonl`, or one manifest, with Parquet or tar
       files, a data folder of Kaldi, or one that `save_to_disk` of the library `datasets` has written,
       of which `folder::test` is a split and `folder::train+test` are two,
     - a dataset of the model hub: `owner/name`, `owner/name:config` or `owner/name:config:split`,
@@ -253,20 +259,21 @@ def _read_copied(
 
 
 def _manifest_in(folder: Path, split: str, is_named: bool) -> Path | None:
-    """The metadata of an audio folder, else the file named after the split, else the only manifest.
+    """The file named after the split, else the metadata of an audio folder, else the only manifest that is
+    not named after another split.
 
     Where the split `is_named`, only a file that is named after it.
     """
-    named = [] if is_named else [kaldi.RECORDINGS, *_METADATA, parquet.METADATA]
-    named += [f"{split}{ending}" for ending in LIST_ENDINGS]
-    named += [f"{part}.tsv" for part in (*_OTHER_SPLITS.get(split, ()), voxpopuli.PARTS.get(split, ""))]
+    endings = (*LIST_ENDINGS, ".jsonl.gz")
+    stems = dict.fromkeys((split, *SPLITS.get(split, ())))
+    named = [f"{stem}{ending}" for stem in stems for ending in endings]
     named += [f"{split}/{metadata}" for metadata in (*_METADATA, parquet.METADATA)]
+    named += [] if is_named else [kaldi.RECORDINGS, *_METADATA, parquet.METADATA]
     for name in named:
         if (folder / name).is_file():
             return folder / name
     if is_named:
         return None
-    endings = (*LIST_ENDINGS, ".jsonl.gz")
     files = (path for path in folder.glob("[!.]*") if path.is_file())
     lists = sorted(path for path in files if path.name.lower().endswith(endings))
     if len(lists) > 1:
@@ -274,6 +281,15 @@ def _manifest_in(folder: Path, split: str, is_named: bool) -> Path | None:
             "The folder {folder} has several manifests ({names}): name one of them.",
             folder=folder,
             names=", ".join(path.name for path in lists[:6]),
+        )
+    other = split_of(lists[0].name.partition(".")[0]) if lists else ""
+    if other and other != split_of(split):
+        raise ManifestError(
+            "The folder {folder} has a list {name}, and none of the split {split!r}: name that file, or add "
+            "the other.",
+            folder=folder,
+            name=lists[0].name,
+            split=split,
         )
     return lists[0] if lists else None
 

@@ -13,6 +13,12 @@ OWN_DATA = "my.jsonl"
 LIST_ENDINGS = (".jsonl", ".json", ".csv", ".tsv")
 PARQUET_ENDING = ".parquet"
 TAR_ENDINGS = (".tar", ".tar.gz", ".tgz")
+SPLITS = {
+    "train": ("train", "training", "validated", "asr_train"),
+    "test": ("test", "testing", "asr_test"),
+    "validation": ("validation", "valid", "val", "dev", "asr_dev"),
+}
+"""What the list of a split is called, also in Common Voice and VoxPopuli."""
 _FILE_ENDINGS = (*LIST_ENDINGS, ".gz", PARQUET_ENDING, *TAR_ENDINGS)
 """What ends so is a file, and no dataset of the hub."""
 _DATASET = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?(:[\w.-]*)?(:[\w.+-]*)?")
@@ -26,6 +32,11 @@ def sources_of(text: str) -> list[str]:
     if not re.search("[,\n]", whole) or ("\n" not in whole and _is_there(folder_and_splits(whole)[0])):
         return [whole]
     return [part.strip() for part in re.split("[,\n]", whole) if part.strip()]
+
+
+def split_of(stem: str) -> str:
+    """The split that a list of this name belongs to; empty if its name tells none."""
+    return next((split for split, stems in SPLITS.items() if stem.lower() in stems), "")
 
 
 def _is_there(name: str) -> bool:

@@ -10,8 +10,6 @@ from pathlib import Path, PurePath
 from studio.dataset.columns import ALIASES
 from studio.dataset.delimited import Row
 
-PARTS = {"train": "asr_train", "test": "asr_test", "validation": "asr_dev"}
-"""Split → what its table is called."""
 _NAMES = ("audio_id", "id")
 _TEXTS = {"raw_text", "normalized_text"}
 _ENDINGS = (".ogg", ".wav", ".flac")

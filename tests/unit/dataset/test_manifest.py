@@ -69,6 +69,7 @@ SAME_ROWS = {
     "tsv": "path\tsentence\na.wav\tHello, world\nclips/b.flac\t你好\n",
     "tsv of pandas": "\tpath\tsentence\n0\ta.wav\tHello, world\n1\tclips/b.flac\t你好\n",
     "csv of an old spreadsheet": ',audio,text\r0,a.wav,"Hello, world"\r1,clips/b.flac,你好\r',
+    "tsv of an old spreadsheet": "path\tsentence\ra.wav\tHello, world\r\rclips/b.flac\t你好\r",
     "tsv with quotes": 'path\tsentence\na.wav\t"Hello, world"\nclips/b.flac\t"你好"\n',
 }
 
@@ -274,6 +275,28 @@ def test_a_lone_quotation_mark_in_a_tsv_is_a_character(write: Write) -> None:
     assert [example.text for example in manifest.examples] == ['"Go!" he said', '5" disk']
 
 
+def test_a_field_of_a_tsv_that_goes_over_lines_is_one_text(write: Write) -> None:
+    rows = [
+        'a.wav\t"one\ntwo ""and"" \n\nthree"',
+        'a.wav\t"Go',
+        'a.wav\t"Go',
+        "a.wav\tfine",
+        'a.wav\t"open\nand never closed',
+        'a.wav\t"open\na.wav\tclosed"',
+    ]
+    manifest = read_manifest(write("x.tsv", "\n".join(["path\tsentence", *rows])))
+    found = [(example.line, example.text) for example in manifest.examples]
+    first = (2, 'one\ntwo "and" \n\nthree')
+    assert found == [first, (6, '"Go'), (7, '"Go'), (8, "fine"), (9, '"open'), (11, '"open'), (12, 'closed"')]
+    assert [problem.line for problem in manifest.problems] == [10]
+    text = 'path\tsentence\tspeaker\na.wav\t"one\r\ntwo"\t"an\r\nna"\r\na.wav\tthree\tben\r\n'
+    both = read_manifest(write("y.tsv", text)).examples
+    assert [(row.line, row.text, row.speaker) for row in both] == [
+        (2, "one\ntwo", "an\nna"),
+        (5, "three", "ben"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -404,9 +427,36 @@ def test_splits_of_a_folder_can_be_named_and_joined(write: Write, folder: Path) 
     with pytest.raises(ManifestError, match="has no split 'other': there is no list"):
         read_manifest(f"{folder}::train+other")
     write("metadata.csv", "file_name,text\na.wav,whole\n")
-    assert texts(read_manifest(folder)) == [("a.wav", "whole")]
+    assert texts(read_manifest(folder, split="validation")) == [("a.wav", "whole")]
     with pytest.raises(ManifestError, match="has no split 'validation'"):
         read_manifest(f"{folder}::validation")
+
+
+def test_a_list_named_after_the_split_is_read_before_the_metadata_of_its_folder(
+    write: Write, folder: Path
+) -> None:
+    for name in ("metadata.csv", "train.csv", "dev.csv", "test.json"):
+        rows = {"audio": "a.wav", "text": name}
+        write(name, json.dumps([rows]) if name == "test.json" else f"audio,text\na.wav,{name}\n")
+    for split, name in {"train": "train.csv", "validation": "dev.csv", "test": "test.json"}.items():
+        assert texts(read_manifest(folder, split=split)) == [("a.wav", name)]
+    assert texts(read_manifest(folder, split="other")) == [("a.wav", "metadata.csv")]
+
+
+def test_ends_of_lines_that_windows_has_doubled_are_no_blank_lines(write: Write) -> None:
+    path = write("list.csv", "")
+    path.write_bytes(b"audio,text\r\r\n" + b"a.wav,x\r\r\n" * 100_001)
+    assert texts(read_manifest(path, max_rows=1)) == [("a.wav", "x")]
+
+
+@pytest.mark.parametrize("name", ["train.csv", "validated.tsv", "train.jsonl.gz"])
+def test_the_list_of_another_split_does_not_stand_in(folder: Path, name: str) -> None:
+    rows = b'{"audio": "a.wav", "text": "x"}\n'
+    (folder / name).write_bytes(gzip.compress(rows) if name.endswith("gz") else rows)
+    assert texts(read_manifest(folder)) == [("a.wav", "x")]
+    for split in ("test", "validation", "nonsense"):
+        with pytest.raises(ManifestError, match=f"has a list {name}, and none of the split '{split}'"):
+            read_manifest(folder, split=split)
 
 
 @pytest.mark.parametrize("split", ["..", "../..", "a/b", "", "train[:1]"])
