@@ -2,8 +2,9 @@
 
 import os
 import stat
+import unicodedata
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +82,8 @@ def _audio_of(row: Mapping[str, Any], columns: Columns) -> tuple[str, float | No
 
 def _find(audio: str, folders: Sequence[Path], within: Sequence[Path]) -> tuple[Path, int]:
     """The file and its size; a path is relative to the manifest, then to the working directory."""
-    for folder in folders:
-        path = _inside(folder / audio, within)
+    for name, folder in product(_spellings(audio), folders):
+        path = _inside(folder / name, within)
         if path is None:
             continue
         try:
@@ -105,6 +106,13 @@ def _find(audio: str, folders: Sequence[Path], within: Sequence[Path]) -> tuple[
         audio=audio,
         folders=Joined(tuple(str(folder) for folder in folders)),
     )
+
+
+def _spellings(audio: str) -> dict[str, None]:
+    """The path as it stands, then as other systems write it: macOS takes letters and their accents apart, and
+    Windows has backslashes."""
+    plain = audio.replace("\\", "/")
+    return dict.fromkeys((audio, *(unicodedata.normalize(form, plain) for form in ("NFC", "NFD")), plain))
 
 
 def _inside(path: Path, within: Sequence[Path]) -> Path | None:

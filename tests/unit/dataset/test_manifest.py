@@ -3,6 +3,7 @@ import json
 import math
 import os
 import pickle
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -441,6 +442,27 @@ def test_a_list_named_after_the_split_is_read_before_the_metadata_of_its_folder(
     for split, name in {"train": "train.csv", "validation": "dev.csv", "test": "test.json"}.items():
         assert texts(read_manifest(folder, split=split)) == [("a.wav", name)]
     assert texts(read_manifest(folder, split="other")) == [("a.wav", "metadata.csv")]
+
+
+@pytest.mark.parametrize("forms", [("NFC", "NFD"), ("NFD", "NFC")])
+@pytest.mark.parametrize("within", [False, True])
+def test_a_sound_is_found_however_its_system_writes_its_name(
+    folder: Path, write: Write, forms: tuple[str, str], within: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if within:
+        monkeypatch.setenv("SPACE_ID", "somebody/studio")
+    listed, kept = (unicodedata.normalize(form, "größe/é.wav") for form in forms)
+    (folder / kept).parent.mkdir()
+    (folder / "a.wav").rename(folder / kept)
+    named = (listed, listed.replace("/", "\\"), "clips\\b.flac", "..\\..\\secret.wav")
+    manifest = read_manifest(write("list.jsonl", lines(*({"audio": name, "text": "x"} for name in named))))
+    assert [row.audio_path for row in manifest.examples] == [
+        folder / kept,
+        folder / kept,
+        folder / "clips" / "b.flac",
+    ]
+    (problem,) = manifest.problems
+    assert ("did not come with its list" if within else "There is no audio file") in str(problem.reason)
 
 
 def test_ends_of_lines_that_windows_has_doubled_are_no_blank_lines(write: Write) -> None:
