@@ -104,7 +104,8 @@ def write_json(path: Path, value: object) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replaces `path` with `text` in UTF-8, whole or not at all.
+    """Replaces `path` with `text` in UTF-8, whole or not at all; what is no Unicode in it is escaped, as JSON
+    does.
 
     Raises:
         StorageError: if the disk is full or the folder cannot be written.
@@ -113,7 +114,7 @@ def write_text(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
+            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
@@ -193,7 +194,7 @@ def append_json_line(path: Path, value: object) -> None:
 
     Half a line that is there already, of a process that was killed or a disk that was full, is ended first.
     """
-    line = (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8")
+    line = (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
     with storage_errors(path), path.open("ab+") as file:
         if file.seek(0, os.SEEK_END):
             file.seek(-1, os.SEEK_END)

@@ -1,6 +1,7 @@
 """The check of a data set for page, command line and programs: rows, then labels against a model's text."""
 
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -170,7 +171,7 @@ def _set_aside(report: DatasetReport, services: Services, quarantine: Path | Non
         if services.settings.visitor:  # of a Space, who could not read it there
             return None
         name = Path(report.source).stem or "data"
-        mark = hashlib.sha256(report.source.encode()).hexdigest()[:8]
+        mark = hashlib.sha256(os.fsencode(report.source)).hexdigest()[:8]
         quarantine = services.settings.quarantine / f"{name[:60]}-{mark}.jsonl"
     is_clean = all(problem.kind in WARNINGS for problem in report.problems)
     if not is_clean or quarantine.is_file():

@@ -5,6 +5,7 @@ The copy is what is read, again and again, and by every process of a run.
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import stat
@@ -72,7 +73,7 @@ def copy_local(
         StorageError: if the copy cannot be written.
     """
     revision = _revision(files)
-    place = hashlib.sha256(str(source.resolve()).encode("utf-8")).hexdigest()[:16]
+    place = hashlib.sha256(os.fsencode(source.resolve())).hexdigest()[:16]
     new, *others = places(copies.folder / f"folder--{place}" / part, max_rows)
     for copy in others:
         if is_current(copy, revision):

@@ -176,7 +176,7 @@ def store(examples: Iterable[Example], folder: Path | None = None) -> Sequence[E
 def _write(examples: Iterable[Example], file: BinaryIO) -> "array[int]":
     offsets = array("q", [0])
     for example in examples:
-        line = json.dumps(_row(example), ensure_ascii=False).encode("utf-8") + b"\n"
+        line = json.dumps(_row(example), ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
         file.write(line)
         offsets.append(offsets[-1] + len(line))
     return offsets

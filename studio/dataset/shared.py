@@ -1,6 +1,7 @@
 """Clips that are in the training and the evaluation data: they show memorisation, not recognition."""
 
 import hashlib
+import os
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -121,7 +122,7 @@ def digest_of(example: Example) -> bytes:
     try:
         return _digest(example.audio_path, example.audio_bytes, example.audio_path.stat().st_mtime_ns)
     except OSError:
-        return str(example.audio_path).encode()  # it is named with its reason when it is read
+        return os.fsencode(example.audio_path)  # it is named with its reason when it is read
 
 
 @lru_cache(maxsize=4096)

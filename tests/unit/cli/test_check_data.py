@@ -1,13 +1,19 @@
 """`check-data`: what it prints, writes and answers."""
 
 import json
+import os
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
+from studio.cli import evaluate
 from studio.cli.check_data import run
+from studio.dataset import sequences
 from studio.errors import ConfigError
-from studio.settings import Settings
+from studio.evaluation.result import read_evaluation
+from studio.settings import DEMO_SPEECH, Settings
 from tests.micro import make_tones
 
 
@@ -43,6 +49,31 @@ def test_clips_that_are_in_both_lists_are_counted(
     assert json.loads(capsys.readouterr().out)["shared"] == wanted
     run([str(manifest)], settings)
     assert "also trained on" not in capsys.readouterr().out
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere names of files are Unicode")
+@pytest.mark.parametrize("many", [False, True], ids=["in memory", "in a file"])
+def test_a_folder_whose_name_is_no_unicode_is_checked_and_evaluated(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: bool
+) -> None:
+    if many:
+        monkeypatch.setattr(sequences, "IN_MEMORY", 1)
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    shutil.copytree(DEMO_SPEECH / "samples", folder)
+    source, report = folder / "list.csv", tmp_path / "report.json"
+    row = "kitchen-light.flac,hello,2.0\n"
+    source.write_text(f"file_name,text,duration\n{row}{row}", encoding="utf-8")
+    bad = folder / "bad.jsonl"
+    assert run([str(source), "--quarantine", str(bad), "--html", str(folder / "report.html")], settings) == 1
+    assert run([str(source)], settings) == 1
+    rows = [json.loads(line) for line in bad.read_text(encoding="utf-8").splitlines()]
+    assert [(row["line"], row["audio_path"]) for row in rows] == [
+        (line, str(folder / "kitchen-light.flac")) for line in (2, 3)
+    ]
+    assert "not UTF-8. Rename it." in rows[0]["reason"]
+    asked = ["--data", f"{source},demo:test", "--max_samples", "2", "--output_file", str(report)]
+    assert evaluate.run(asked, settings) == 0
+    assert [row.line for row in read_evaluation(report).problems] == [2, 3]
 
 
 @pytest.mark.parametrize("words", [["--transcribe", "3"], ["--transcribe", "few", "--base_model", "demo"]])
