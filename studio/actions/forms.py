@@ -56,6 +56,7 @@ class Asked:
     normalizer: str = "none"
     forms: tuple[str, ...] = ()
     """Names of `Form.name`, or of programs; empty: all there are."""
+    local_files_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ def compare_forms(
     spoken = asked.options.written_in(_language(asked, examples[0]))
     metric = metric_for(spoken, [clip.text for clip in examples])
     tell = on_step or (lambda _doing, _share: None)
-    services.registry.local_path(asked.model)
+    services.registry.local_path(asked.model, local_files_only=asked.local_files_only)
     made = ""
     if any(form.program == FASTER_WHISPER for form in forms):
         before = {spec.id for spec in services.registry.all()}
@@ -224,7 +225,13 @@ def _chosen(known: Sequence[Form], names: Sequence[str]) -> tuple[Form, ...]:
 
 
 def _clips(settings: Settings, asked: Asked) -> tuple[Example, ...]:
-    read = read_manifest(asked.data, settings, split=asked.split, max_rows=asked.max_samples)
+    read = read_manifest(
+        asked.data,
+        settings,
+        split=asked.split,
+        max_rows=asked.max_samples,
+        local_files_only=asked.local_files_only,
+    )
     low, high = asked.seconds
     clips = [clip for clip in read.examples if low <= (clip.duration_seconds or 0.0) <= high]
     if not clips:
@@ -363,6 +370,7 @@ def _by_engine(services: Services, asked: Asked, form: Form, tell: Callable[[int
         split=asked.split,
         max_samples=asked.max_samples,
         seconds=asked.seconds,
+        local_files_only=asked.local_files_only,
         choice=EngineChoice(form.program, form.precision),
         on_progress=lambda done, _total: tell(done),
     )

@@ -57,6 +57,16 @@ def asks_for_clips(given: argparse.Namespace) -> bool:
     return any(getattr(given, name) is not None for name in _ASKING)
 
 
+def refuse_clip_options(given: argparse.Namespace, option: str) -> None:
+    """Raises ConfigError: if clips are asked for where `option` leaves none to list."""
+    if asked := [f"--{name}" for name in _ASKING if getattr(given, name) is not None]:
+        raise ConfigError(
+            "{asked}: clips of a test set are listed; leave that out, or {option}.",
+            asked=", ".join(asked),
+            option=option,
+        )
+
+
 @dataclass(frozen=True)
 class ListedClips:
     """Clips that were asked for."""

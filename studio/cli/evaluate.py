@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from studio.cli.clips import ListedClips, add_clip_options, asks_for_clips, listed_clips
+from studio.cli.clips import ListedClips, add_clip_options, asks_for_clips, listed_clips, refuse_clip_options
 from studio.cli.decoding import CLIPS_BEAMS_HELP, add_engine_options, choice_of
 from studio.cli.export import on_step
 from studio.cli.forms import compare
@@ -17,7 +17,7 @@ from studio.cli.parsing import Parser
 from studio.dataset.example import RowProblem
 from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError
-from studio.evaluation.compare import KEPT, evaluate
+from studio.evaluation.compare import KEPT, evaluate, with_normalizer
 from studio.evaluation.corrections import Corrections, clip_of, is_of_the_hub, read_corrections, save_list
 from studio.evaluation.explorer import Explorer
 from studio.evaluation.metrics import in_order
@@ -36,6 +36,8 @@ from studio.units import format_percent, names
 _SPLIT = "test"
 _LEFT_OUT_SHOWN = 5
 """Rows of a test set that cannot be used, of which the reason is printed."""
+_OF_A_SET = ("split", "max_samples", "min_audio_len", "max_audio_len", "corrections", "non_speech")
+"""Options that choose what of a test set is heard, and beside what it is held."""
 _SHOWN = 12
 """Words of a kind that are printed."""
 
@@ -112,7 +114,12 @@ def parser() -> Parser:
 
 def run(arguments: Sequence[str], settings: Settings) -> int:
     """Evaluates the models one after the other."""
-    given = parser().read(arguments)
+    read_by = parser()
+    read_by.set_defaults(models=None, normalizer=None)  # to tell whether somebody gave them
+    given = read_by.read(arguments)
+    if given.result:
+        _require_result_alone(given)
+    given.models = DEMO_ID if given.models is None else given.models
     given.max_samples = given.max_samples or None
     models, choice = names(given.models), choice_of(given)
     if given.output_file and _ending(given) not in _ENDINGS:
@@ -127,6 +134,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         raise ConfigError("--save_corrected needs --corrections: a file of clips and what is said in them.")
     if given.result:
         return _answer(given, _made_before(given), {})
+    if given.reference and not given.audio_path:
+        raise ConfigError("--reference is what is said in one recording: name that with --audio_path.")
     if given.forms:
         return compare(given, settings, _normalizer(given))
     if given.audio_path:
@@ -136,10 +145,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     _check_split(given)
     with Services.open(settings) as services, ProgressLine() as line:
         corrections = _corrections(given, services.settings) if given.corrections else {}
-        for model in models:
-            services.registry.get(model)
-            if given.local_files_only:
-                services.registry.local_path(model, local_files_only=True)
+        _require_models(services, given, models)
         say_shared(services.engines)
         evaluation = evaluate(
             services.engines,
@@ -166,6 +172,14 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     return _answer(given, evaluation, corrections)
 
 
+def _require_models(services: Services, given: argparse.Namespace, models: Sequence[str]) -> None:
+    """Raises StudioError: if there is no such model, or none here and nothing may be downloaded."""
+    for model in models:
+        services.registry.get(model)
+        if given.local_files_only:
+            services.registry.local_path(model, local_files_only=True)
+
+
 def _check_split(given: argparse.Namespace) -> None:
     """Raises ConfigError if a part is asked for of lists, which have none."""
     sources = sources_of(given.data)
@@ -182,7 +196,7 @@ def _check_split(given: argparse.Namespace) -> None:
 def _say_left_out(problems: Sequence[RowProblem], has_all: bool) -> None:
     """Rows of the test set that could not be used, and why: what is counted is without them."""
     for row in problems[:_LEFT_OUT_SHOWN]:
-        say(f"Left out: line {row.line}: {row.reason}")
+        say(f"Left out: line {row.place}: {row.reason}")
     if more := len(problems[_LEFT_OUT_SHOWN:]):
         say(f"Left out: {more:,} more; {'the file' if has_all else '--output_file FILE.json'} names all.")
 
@@ -195,14 +209,25 @@ def _kept(settings: Settings) -> Path | None:
     return None
 
 
+def _require_result_alone(given: argparse.Namespace) -> None:
+    """Raises ConfigError: if something is given that decides what is heard, which was decided before."""
+    others = ("data", "audio_path", "forms", "reference", *_OF_A_SET, "language", "task", "num_beams")
+    name = "models" if given.models is not None else _first_given(given, others)
+    if name:
+        raise ConfigError("--result is an evaluation that was made before: leave out --{name}.", name=name)
+
+
+def _first_given(given: argparse.Namespace, names: Sequence[str]) -> str:
+    """The first of these options that is not as it is unless somebody gives it; empty if all are."""
+    usual = parser()
+    return next((name for name in names if getattr(given, name) not in (None, usual.get_default(name))), "")
+
+
 def _made_before(given: argparse.Namespace) -> Evaluation:
-    """The evaluation of --result."""
-    for name in ("data", "audio_path", "forms", "corrections", "non_speech"):
-        if getattr(given, name):
-            raise ConfigError(
-                "--result is an evaluation that was made before: leave out --{name}.", name=name
-            )
-    return read_evaluation(given.result)
+    """The evaluation of --result, by another normalizer if one is asked for."""
+    found = read_evaluation(given.result)
+    is_asked = (given.normalizer, given.remove_pun, given.to_simple) != (None, None, None)
+    return with_normalizer(found, _normalizer(given)) if is_asked else found
 
 
 def _answer(given: argparse.Namespace, evaluation: Evaluation, corrections: Corrections) -> int:
@@ -280,10 +305,10 @@ def _normalizer(given: argparse.Namespace) -> str:
     """The one that is named, or what Whisper-Finetune's two switches come nearest to; that is said."""
     if not given.remove_pun and not given.to_simple:
         is_asked = given.remove_pun is not None or given.to_simple is not None
-        if given.metric and given.normalizer == "none" and not is_asked:
+        if given.metric and given.normalizer in (None, "none") and not is_asked:
             say("Texts are compared as they are: --remove_pun --to_simple do what Whisper-Finetune does.")
-        return str(given.normalizer)
-    if given.normalizer != "none":
+        return given.normalizer or "none"
+    if given.normalizer not in (None, "none"):
         raise ConfigError("--remove_pun and --to_simple choose a normalizer: leave out them or it.")
     if not given.remove_pun:
         raise ConfigError("--to_simple goes with --remove_pun: give both, or --normalizer.")
@@ -298,14 +323,16 @@ def _one_recording(
     """The models on one recording: what each wrote, with the differences marked."""
     if given.data:
         raise ConfigError("evaluate takes --data or --audio_path: give one of them.")
-    of_a_set = given.errors or given.corrections or given.non_speech or _normalizer(given) != "none"
-    if of_a_set or _ending(given) in (".csv", ".html"):
+    of_a_set = given.errors or _normalizer(given) != "none" or _ending(given) in (".csv", ".html")
+    if of_a_set or _first_given(given, _OF_A_SET):
         raise ConfigError(
-            "--errors, --corrections, --non_speech, --normalizer, .csv and .html are of a test set: give "
-            "--data in place of --audio_path."
+            "--errors, --corrections, --non_speech, --normalizer, --split, --max_samples, --min_audio_len, "
+            "--max_audio_len, .csv and .html are of a test set: give --data in place of --audio_path."
         )
+    refuse_clip_options(given, "--audio_path")
     options = TranscribeOptions(language=given.language, task=given.task, num_beams=given.num_beams)
     with Services.open(settings) as services, ProgressLine() as line:
+        _require_models(services, given, models)
         say_shared(services.engines)
         found = hear_side_by_side(
             services.engines,

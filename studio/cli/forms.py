@@ -3,6 +3,7 @@
 import argparse
 
 from studio.actions.forms import Asked, compare_forms
+from studio.cli.clips import refuse_clip_options
 from studio.cli.decoding import choice_of
 from studio.cli.export import on_step
 from studio.cli.models import forms_text
@@ -28,6 +29,7 @@ def compare(given: argparse.Namespace, settings: Settings, normalizer: str) -> i
         raise ConfigError(
             "--forms counts errors of a test set as it is: leave out --corrections, --non_speech."
         )
+    refuse_clip_options(given, "--forms")
     if choice_of(given) != EngineChoice():
         raise ConfigError("--forms plays each form by its own engine: name those that you want in --forms.")
     asked = Asked(
@@ -41,6 +43,7 @@ def compare(given: argparse.Namespace, settings: Settings, normalizer: str) -> i
         ),
         normalizer,
         () if given.forms == "all" else tuple(names(given.forms)),
+        given.local_files_only,
     )
     with Services.open(settings) as services, ProgressLine() as line:
         found = compare_forms(services, asked, on_step=on_step(line))

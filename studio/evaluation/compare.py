@@ -83,7 +83,7 @@ class _TestSet:
     @property
     def left_out(self) -> tuple[RowProblem, ...]:
         """Rows that cannot be used, by their line."""
-        return tuple(sorted(self.problems.values(), key=lambda row: row.line))
+        return tuple(sorted(self.problems.values(), key=lambda row: (row.source, row.line)))
 
     def batches(self, done: Collection[int]) -> Iterator[list[tuple[int, NDArray[np.float32]]]]:
         """Clips that are not done, with their places, `BATCH_SIZE` at a time; one over 30 s comes alone."""
@@ -115,7 +115,7 @@ class _TestSet:
                 example.audio_path, example.start_seconds, example.end_seconds, self.longest_seconds
             )
         except DataError as error:
-            self.problems[place] = RowProblem.from_error(example.line, str(example.audio_path), error)
+            self.problems[place] = RowProblem.from_error(example, error)
             return None
         self.durations[place] = len(samples) / SAMPLING_RATE
         energy = float(np.dot(samples, samples)) / max(1, len(samples))
@@ -244,7 +244,7 @@ def _spoken(
         try:
             languages.append(resolve_language(_language(options, clip)))
         except ConfigError as error:
-            problems.append(RowProblem.from_error(clip.line, str(clip.audio_path), error))
+            problems.append(RowProblem.from_error(clip, error))
         else:
             kept.append(clip)
     return kept, languages, problems
@@ -254,7 +254,7 @@ def _none_usable(source: str, first: RowProblem) -> ManifestError:
     return ManifestError(
         "Not one clip of {source} can be used; the first problem, in line {line}: {reason}",
         source=source,
-        line=first.line,
+        line=first.place,
         reason=first.reason,
     )
 
@@ -295,7 +295,7 @@ def _require_languages(
                 "{model} knows English only, and line {line} of {source} is to be heard as {language}: leave "
                 "out this model, or choose multilingual ones.",
                 model=model.id,
-                line=clip.line,
+                line=clip.place,
                 source=source,
                 language=language,
             )
@@ -406,6 +406,12 @@ def _scored(found: Evaluation) -> Evaluation:
         reference_scripts=scripts_of(references),
         normalizers=tuple(every_normalizer(names, references, hypotheses)),
     )
+
+
+def with_normalizer(found: Evaluation, normalizer: str) -> Evaluation:
+    """The same texts, compared after another normalisation."""
+    models = tuple(replace(model, normalizer=normalizer) for model in found.models)
+    return _scored(replace(found, models=models)) if models else found
 
 
 def with_references(

@@ -182,3 +182,15 @@ def test_of_chinese_the_printed_tables_and_comparisons_begin_with_the_errors_of_
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(found.to_json())), (
         "for programs as ever"
     )
+
+
+def test_a_saved_evaluation_is_compared_by_another_normalizer(
+    settings: Settings, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "evaluation.json"
+    write_json(path, evaluation(["Open the light!"], ["open the light"]).to_json())
+    for words, wer in (("--normalizer none", 2 / 3), ("--normalizer basic", 0.0), ("--remove_pun", 1 / 3)):
+        evaluate.run(["--result", str(path), *words.split(), "--json"], settings)
+        told = json.loads(capsys.readouterr().out)
+        assert told["models"][0]["wer"] == told["utterances"][0]["wer"] == pytest.approx(wer)
+        assert told["models"][0]["normalizer"] == {2 / 3: "none", 0.0: "basic"}.get(wer, "no_punctuation")
