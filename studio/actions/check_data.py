@@ -162,7 +162,9 @@ def _teachable(examples: Sequence[Example], label_length: Callable[[Example], in
 
 def _with_doubts(report: DatasetReport, labels: Sequence[HeardLabel]) -> DatasetReport:
     found = (problem for label in labels for problem in label.problems)
-    return replace(report, problems=tuple(sorted((*report.problems, *found), key=lambda row: row.line)))
+    return replace(
+        report, problems=tuple(sorted((*report.problems, *found), key=lambda row: (row.source, row.line)))
+    )
 
 
 def _set_aside(report: DatasetReport, services: Services, quarantine: Path | None) -> Path | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from studio.actions.check_data import TRANSCRIBING, CheckAnswer, CheckQuestion, check
 from studio.cli.output import ProgressLine, require_places, say, say_shared, show, show_json
 from studio.cli.parsing import Parser
+from studio.dataset.example import place_of
 from studio.dataset.report import WARNINGS
 from studio.errors import ConfigError
 from studio.files import write_text
@@ -137,12 +138,13 @@ def _summary(answer: CheckAnswer) -> str:
             "(--base_model has them counted)"
         )
     for problem in report.problems[:_SHOWN]:
-        lines.append(f"line {problem.line}: {problem.reason}")
+        lines.append(f"line {problem.place}: {problem.reason}")
     if len(report.problems) > _SHOWN:
         lines.append(f"… and {len(report.problems) - _SHOWN} more: --quarantine or --json has all of them.")
     for label in answer.labels[:_SHOWN_LABELS]:
         rate = format_percent(label.error_rate)
-        lines.append(f"line {label.line}: {rate} of {label.text!r} differs from {label.heard!r}")
+        place = place_of(label.line, label.source)
+        lines.append(f"line {place}: {rate} of {label.text!r} differs from {label.heard!r}")
     for before, after in answer.examples:
         lines.append(f"{before!r} is taught as {after!r}")
     return "\n".join(lines)

@@ -53,6 +53,18 @@ class Example:
     """What was said before the clip: as the manifest has it, or the text of the slice before it."""
     parts: tuple["Example", ...] = ()
     """The clips that this one is put together of, if it is; the files above are then those of the first."""
+    source: str = field(default="", compare=False)
+    """The manifest, where there are several."""
+
+    @property
+    def place(self) -> str:
+        """Its line, and of which manifest if there are several."""
+        return place_of(self.line, self.source)
+
+
+def place_of(line: int, source: str) -> str:
+    """Which line is meant, for people: `3`, or `3 (a.csv)` of one of several manifests."""
+    return f"{line} ({source})" if source else str(line)
 
 
 def spread(rows: Sequence[Example], most: int) -> list[Example]:
@@ -84,24 +96,30 @@ class RowProblem:
     """The manifest, where there are several."""
 
     @classmethod
-    def of(cls, line: int, audio_path: str, kind: str, template: str, /, **values: object) -> "RowProblem":
+    def of(cls, example: Example, kind: str, template: str, /, **values: object) -> "RowProblem":
         """A problem and its reason, a template and its values."""
-        return cls(line, Message(template, **values), audio_path, kind)
+        message = Message(template, **values)
+        return cls(example.line, message, str(example.audio_path), kind, example.source)
 
     @classmethod
-    def from_error(cls, line: int, audio_path: str, error: StudioError) -> "RowProblem":
+    def from_error(cls, example: Example, error: StudioError) -> "RowProblem":
         """A problem that was met as an error."""
-        return cls(line, error.message(), audio_path)
+        return cls(example.line, error.message(), str(example.audio_path), source=example.source)
+
+    @property
+    def place(self) -> str:
+        """As that of a clip."""
+        return place_of(self.line, self.source)
 
     def to_json(self) -> dict[str, Any]:
         """For `--json` and the quarantine."""
-        row = {
-            "line": self.line,
-            "kind": self.kind,
-            "reason": str(self.reason),
-            "audio_path": self.audio_path,
-        }
-        return {**row, "source": self.source} if self.source else row
+        where = {"audio_path": self.audio_path, **self.named}
+        return {"line": self.line, "kind": self.kind, "reason": str(self.reason), **where}
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The manifest for JSON, where there are several."""
+        return {"source": self.source} if self.source else {}
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,10 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from studio.dataset import hub
 from studio.dataset.columns import Wanted
@@ -15,7 +16,7 @@ from studio.dataset.example import Example, Manifest, RowProblem, TextSegment
 from studio.dataset.formats import kaldi, parquet, saved, webdataset
 from studio.dataset.formats.known import Listed, read_copy, read_list
 from studio.dataset.rows import example_of
-from studio.dataset.sequences import joined, store
+from studio.dataset.sequences import joined, made, store
 from studio.dataset.tables import sound_rows
 from studio.errors import ManifestError
 from studio.files import user_path
@@ -32,6 +33,7 @@ from studio.settings import DEMO_SPEECH, Settings
 
 __all__ = ["Example", "Manifest", "RowProblem", "TextSegment", "read_manifest"]
 
+_Named = TypeVar("_Named", Example, RowProblem)
 _DEMO_PARTS = ("train", "validation", "test")
 _METADATA = ("metadata.csv", "metadata.jsonl", "metadata.tsv", "metadata.json")
 MOST_ROWS = 10**9
@@ -152,11 +154,14 @@ def _within(folder: Path, wanted: Wanted) -> Wanted:
 
 def _one_of(manifests: list[Manifest], source: str) -> Manifest:
     formats = dict.fromkeys(manifest.format for manifest in manifests)
-    problems = [
-        replace(problem, source=manifest.source) for manifest in manifests for problem in manifest.problems
-    ]
-    examples = joined([manifest.examples for manifest in manifests])
+    problems = [_named(manifest.source, row) for manifest in manifests for row in manifest.problems]
+    examples = joined([made(manifest.examples, partial(_named, manifest.source)) for manifest in manifests])
     return Manifest(source, ", ".join(formats), examples, tuple(problems))
+
+
+def _named(source: str, row: _Named) -> _Named:
+    """The row of one of several manifests, which says of which."""
+    return row if row.source else replace(row, source=source)
 
 
 def _read_file(

@@ -173,7 +173,7 @@ def _report(checks: RowChecks, manifest: Manifest, *, is_complete: bool) -> Data
         text_checks.mixed_punctuation(spoken),
         text_checks.other_scripts(spoken),
     )
-    problems = sorted((*manifest.problems, *checks.problems, *texts), key=lambda problem: problem.line)
+    problems = sorted((*manifest.problems, *checks.problems, *texts), key=lambda row: (row.source, row.line))
     return DatasetReport(
         source=manifest.source,
         format=manifest.format,

@@ -82,10 +82,10 @@ class RowChecks:
         same_text = self._by_text.get(_text_key(example, heard))
         if same_sound is not None:
             template = "The clip is in the test data, too (line {line} there)."
-            self._warn(self._examples[same_sound], "leakage", template, line=example.line)
+            self._warn(self._examples[same_sound], "leakage", template, line=example.place)
         elif same_text is not None:
             template = "A clip of this text and length is in the test data, too (line {line} there)."
-            self._warn(self._examples[same_text], "leakage", template, line=example.line)
+            self._warn(self._examples[same_text], "leakage", template, line=example.place)
 
     def _look_for_a_copy(self, place: int, example: Example, heard: ClipLevels) -> None:
         same_sound = self._by_sound.setdefault(heard.fingerprint, place)
@@ -99,22 +99,22 @@ class RowChecks:
                 if first.text == example.text
                 else "The clip is the same as in line {line}, but with another text."
             )
-            self._warn(example, "duplicate", template, line=first.line)
+            self._warn(example, "duplicate", template, line=first.place)
         elif same_text != place:
             template = "The text and the length to the millisecond are the same as in line {line}."
-            self._warn(example, "duplicate", template, line=self._examples[same_text].line)
+            self._warn(example, "duplicate", template, line=self._examples[same_text].place)
 
     def _label_of(self, example: Example) -> int | RowProblem:
         """How long the label is, or why there is none that a model could take."""
         try:
             length = self._label_length(example)
         except ConfigError as error:
-            return RowProblem.from_error(example.line, str(example.audio_path), error)
+            return RowProblem.from_error(example, error)
         if not self.counts_tokens:
             most = len(example.text.encode()) + _AROUND * (1 + len(example.segments))
             self.uncounted += most > TEXT_POSITIONS
         elif length > TEXT_POSITIONS:
-            return _problem(
+            return RowProblem.of(
                 example,
                 "label_too_long",
                 "The text has {length} tokens, the model can take {most}.",
@@ -124,12 +124,8 @@ class RowChecks:
         return length
 
     def _warn(self, example: Example, kind: str, template: str, /, **values: object) -> None:
-        self.problems.append(_problem(example, kind, template, **values))
+        self.problems.append(RowProblem.of(example, kind, template, **values))
 
 
 def _text_key(example: Example, heard: ClipLevels) -> int:
     return hash((example.text, round(1000 * heard.duration_seconds)))
-
-
-def _problem(example: Example, kind: str, template: str, /, **values: object) -> RowProblem:
-    return RowProblem.of(example.line, str(example.audio_path), kind, template, **values)

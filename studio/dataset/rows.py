@@ -66,7 +66,7 @@ def example_of(row: Row, folders: Sequence[Path], wanted: Wanted) -> Example | R
             previous_text=_word(columns.get(row.values, "previous"), "previous_text"),
         )
     except DataError as error:
-        return RowProblem.from_error(row.line, audio, error)
+        return RowProblem(row.line, error.message(), audio)
 
 
 def _audio_of(row: Mapping[str, Any], columns: Columns) -> tuple[str, float | None, float | None]:

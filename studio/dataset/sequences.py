@@ -109,6 +109,12 @@ def chosen(items: Sequence[T], places: Sequence[int]) -> Sequence[T]:
     return Chosen(items, places)
 
 
+def made(items: Sequence[T], make: Callable[[T], U]) -> Sequence[U]:
+    """What `make` makes of each item: a tuple of it, or where they are many a view."""
+    found = Made(items, make)
+    return found if len(items) > IN_MEMORY else tuple(found)
+
+
 def joined(parts: Sequence[Sequence[T]]) -> Sequence[T]:
     """One sequence after the other: a tuple, or where they are many a view."""
     if len(parts) == 1:
@@ -215,11 +221,13 @@ def _row(example: Example) -> list[Any]:
         example.speaker,
         example.previous_text,
         [_row(part) for part in example.parts],
+        example.source,
     ]
 
 
 def _example(row: list[Any]) -> Example:
-    audio, text, language, task, start, end, duration, segments, line, size, speaker, previous, parts = row
+    audio, text, language, task, start, end, duration, segments, *rest = row
+    line, size, speaker, previous, parts, source = rest
     return Example(
         Path(audio),
         text,
@@ -234,4 +242,5 @@ def _example(row: list[Any]) -> Example:
         speaker,
         previous,
         tuple(map(_example, parts)),
+        source,
     )

@@ -78,8 +78,7 @@ def odd_rates(examples: Sequence[Example], rates: Sequence[float]) -> Iterator[R
         middle = usual.get(_language(example))
         if middle is not None and not middle / _ODD_FACTOR <= rate <= middle * _ODD_FACTOR:
             yield RowProblem.of(
-                example.line,
-                str(example.audio_path),
+                example,
                 "speaking_rate",
                 "The text has {rate:.1f} characters a second, where {middle:.1f} are usual: "
                 "text and sound may not belong together.",
@@ -96,8 +95,7 @@ def mixed_scripts(examples: Sequence[Example]) -> Iterator[RowProblem]:
     for example, script in zip(examples, scripts, strict=True):
         if script == rare:
             yield RowProblem.of(
-                example.line,
-                str(example.audio_path),
+                example,
                 "mixed_script",
                 "The text is in {rare} characters, {count} others are in {common} ones.",
                 rare=rare,
@@ -121,8 +119,7 @@ def mixed_punctuation(examples: Sequence[Example]) -> Iterator[RowProblem]:
     )
     problems = (
         RowProblem.of(
-            example.line,
-            str(example.audio_path),
+            example,
             "mixed_punctuation",
             template,
             marked=marked,
@@ -144,8 +141,7 @@ def other_scripts(examples: Iterable[Example]) -> Iterator[RowProblem]:
         own = sum(1 for letter in letters if _letters_of(letter) in expected)
         if len(letters) >= _FEWEST_LETTERS and own < _FEW * len(letters):
             yield RowProblem.of(
-                example.line,
-                str(example.audio_path),
+                example,
                 "other_script",
                 "The text is not written in the letters of its language {language}.",
                 language=written_in(example.language or "", example.task),

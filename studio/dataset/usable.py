@@ -25,7 +25,7 @@ def hear(example: Example) -> ClipLevels | RowProblem:
     try:
         return listen(example)
     except AudioError as error:
-        return RowProblem.from_error(example.line, str(example.audio_path), error)
+        return RowProblem.from_error(example, error)
 
 
 def judge_heard(example: Example, heard: ClipLevels | RowProblem, shortest: float, longest: float) -> Judged:
@@ -34,8 +34,7 @@ def judge_heard(example: Example, heard: ClipLevels | RowProblem, shortest: floa
         return heard
     judged = judge_length(example, heard.duration_seconds, shortest, longest)
     if example.text and heard.rms_db < SILENT_DB and not isinstance(judged, RowProblem):
-        path = str(example.audio_path)
-        return RowProblem.of(example.line, path, "silent", "The clip is silent, but it has a text.")
+        return RowProblem.of(example, "silent", "The clip is silent, but it has a text.")
     return judged
 
 
@@ -44,7 +43,7 @@ def judge_header(example: Example, shortest: float, longest: float) -> Judged:
     try:
         whole = file_seconds(example.audio_path, example.audio_bytes)
     except AudioError as error:
-        return RowProblem.from_error(example.line, str(example.audio_path), error)
+        return RowProblem.from_error(example, error)
     end = whole if example.end_seconds is None else min(whole, example.end_seconds)
     return judge_length(example, end - (example.start_seconds or 0.0), shortest, longest)
 
@@ -55,8 +54,7 @@ def judge_length(example: Example, seconds: float, shortest: float, longest: flo
         return seconds
     is_short = seconds < shortest
     return RowProblem.of(
-        example.line,
-        str(example.audio_path),
+        example,
         "too_short" if is_short else "too_long",
         "The clip lasts {seconds:.2f} s, and {option} is {limit:g} s.",
         seconds=seconds,

@@ -187,7 +187,8 @@ class Evaluation:
         for row in self.problems:
             told = message_to_plain(row.reason)
             reason = told.pop("text")
-            problems.append({"line": row.line, "audio_path": row.audio_path, "reason": reason, **told})
+            where = {"line": row.line, "audio_path": row.audio_path, **row.named}
+            problems.append({**where, "reason": reason, **told})
         found = asdict(replace(self, utterances=(), problems=()))
         return {"schema_version": SCHEMA_VERSION, **found, "problems": problems}
 

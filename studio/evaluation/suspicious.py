@@ -15,6 +15,7 @@ from studio.dataset.sequences import chosen
 from studio.errors import DataError
 from studio.evaluation.metrics import utterance_errors
 from studio.evaluation.normalize import writes_without_spaces
+from studio.messages import Message
 from studio.transcription.engine import TranscribeOptions
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.model_cache import ModelCache
@@ -45,30 +46,28 @@ class HeardLabel:
     heard_language: str
     """Code."""
     language_probability: float
+    source: str = ""
+    """The manifest, where there are several."""
 
     @property
     def problems(self) -> Iterator[RowProblem]:
         """What is to be looked at."""
         if self.error_rate >= SUSPICIOUS_RATE:
-            yield RowProblem.of(
-                self.line,
-                self.audio_path,
-                "suspicious_label",
+            reason = Message(
                 "The model transcribes {heard!r}: {rate:.0%} of the label would be wrong.",
                 heard=self.heard,
                 rate=min(1.0, self.error_rate),
             )
+            yield RowProblem(self.line, reason, self.audio_path, "suspicious_label", self.source)
         said = resolve_language(self.language) if self.language else AUTO
         if said not in (AUTO, self.heard_language) and self.language_probability >= SURE:
-            yield RowProblem.of(
-                self.line,
-                self.audio_path,
-                "other_language",
+            reason = Message(
                 "The row says {said}, the model detects {heard} (probability {probability:.0%}).",
                 said=said,
                 heard=self.heard_language,
                 probability=self.language_probability,
             )
+            yield RowProblem(self.line, reason, self.audio_path, "other_language", self.source)
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""
@@ -158,4 +157,5 @@ def _heard_label(example: Example, text: str, spoken: str, odds: dict[str, float
         example.language or "",
         code,
         odds.get(code, 0.0),
+        example.source,
     )

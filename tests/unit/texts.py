@@ -60,9 +60,7 @@ def _first_arguments(path: Path, names: set[str]) -> Iterator[str]:
 
 def _row_problems(path: Path) -> Iterator[str]:
     for name, call in _calls(path):
-        if name == "RowProblem.of" and len(call.args) > 3:
-            yield from _texts(call.args[3])
-        elif name in ("_problem", "self._warn") and len(call.args) > 2:
+        if name in ("RowProblem.of", "self._warn") and len(call.args) > 2:
             yield from _texts(call.args[2])
     if path.parent.name == "dataset":
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

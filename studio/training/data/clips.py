@@ -102,7 +102,7 @@ def teachable(config: TrainingConfig, tokens: SpecialTokens) -> Callable[[Exampl
             _language(example, config, tokens, default)
             tokens.checked_task(example.task or config.task)
         except ConfigError as error:
-            return RowProblem.from_error(example.line, str(example.audio_path), error)
+            return RowProblem.from_error(example, error)
         return None
 
     return problem
@@ -163,8 +163,7 @@ def _fitting(
             continue
         problems.append(
             RowProblem.of(
-                example.line,
-                str(example.audio_path),
+                example,
                 "label_too_long",
                 "The label has {count} tokens, and the model takes {longest}: cut the clip in parts.",
                 count=count,

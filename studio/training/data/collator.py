@@ -121,7 +121,7 @@ def readable(
         try:
             read(clip)
         except AudioError as error:
-            problems.append(RowProblem.from_error(clip.example.line, str(clip.example.audio_path), error))
+            problems.append(RowProblem.from_error(clip.example, error))
         else:
             kept.append(place)
     return (clips if len(kept) == len(clips) else chosen(clips, kept)), problems

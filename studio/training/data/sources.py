@@ -163,7 +163,8 @@ def _usable(
     """
     found = list(manifest.problems)
     examples = usable(manifest.examples, judge, found)
-    problems += [replace(row, source=manifest.source) for row in found] if lists > 1 else found
+    named = (row if row.source or lists == 1 else replace(row, source=manifest.source) for row in found)
+    problems += named
     return examples
 
 
@@ -199,7 +200,7 @@ def row_judge(
         try:
             require_language(example, config)
         except ConfigError as error:
-            return RowProblem.from_error(example.line, str(example.audio_path), error)
+            return RowProblem.from_error(example, error)
         if is_small:
             return judge_heard(example, hear(example), *bounds)
         said = judge_length(example, example.duration_seconds or 0.0, *bounds)
@@ -297,6 +298,6 @@ def require(rows: Sequence[object], source: str, problems: Sequence[RowProblem])
         "No clip of {source} can be used: {count} rows have problems. Line {line}: {reason}",
         source=source,
         count=len(problems),
-        line=problems[0].line if problems else 0,
+        line=problems[0].place if problems else "0",
         reason=problems[0].reason if problems else "",
     )

@@ -225,8 +225,7 @@ class Teacher:
         for clip in clips:
             name = _name(clip)
             if name in self._unreadable:
-                path = str(clip.example.audio_path)
-                problems.append(RowProblem.from_error(clip.example.line, path, self._unreadable[name]))
+                problems.append(RowProblem.from_error(clip.example, self._unreadable[name]))
             elif not self._found[name].labels:
                 problems.append(_endless(clip))
             else:
@@ -286,8 +285,7 @@ def _name(clip: Clip) -> str:
 
 def _endless(clip: Clip) -> RowProblem:
     return RowProblem.of(
-        clip.example.line,
-        str(clip.example.audio_path),
+        clip.example,
         "endless",
         "The base model's text of this clip does not end: there is nothing to learn from it.",
     )

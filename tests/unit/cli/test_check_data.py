@@ -76,6 +76,34 @@ def test_a_folder_whose_name_is_no_unicode_is_checked_and_evaluated(
     assert [row.line for row in read_evaluation(report).problems] == [2, 3]
 
 
+def test_of_several_lists_each_line_says_which_it_is_of(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = DEMO_SPEECH / "samples" / "kitchen-light.flac"
+    for name in "ba":
+        rows = f"audio,text\n{sound},what is said\n{tmp_path}/gone.wav,x\n"
+        (tmp_path / f"{name}.csv").write_text(rows, encoding="utf-8")
+    b, a = (str(tmp_path / f"{name}.csv") for name in "ba")
+    monkeypatch.setattr(sequences, "IN_MEMORY", 1)
+    assert run([f"{b},{a}"], settings) == 1
+    printed = capsys.readouterr().out
+    assert f"line 2 ({a}): The clip and its text are the same as in line 2 ({b})." in printed
+    assert f"line 3 ({a}): There is no" in printed and f"line 3 ({b}): There is no" in printed
+    run([f"{b},{a}", "--min_audio_len", "20", "--json"], settings)
+    told = [
+        (row["source"], row["line"], row["kind"]) for row in json.loads(capsys.readouterr().out)["problems"]
+    ]
+    assert told == [
+        (name, line, kind) for name in (a, b) for line, kind in ((2, "too_short"), (3, "unusable"))
+    ]
+    written = tmp_path / "result.json"
+    evaluate.run(["--data", f"{b},{a}", "--output_file", str(written)], settings)
+    assert f"Left out: line 3 ({a}): There is no" in capsys.readouterr().err
+    assert [row.source for row in read_evaluation(written).problems] == [a, b]
+    run([b], settings)
+    assert "line 3: There is no" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("words", [["--transcribe", "3"], ["--transcribe", "few", "--base_model", "demo"]])
 def test_slips_about_the_listening_model_are_answered(words: list[str], settings: Settings) -> None:
     with pytest.raises(ConfigError, match="--transcribe"):

@@ -10,6 +10,7 @@ from studio.dataset.example import RowProblem
 from studio.evaluation.compare import every_normalizer
 from studio.evaluation.explorer import Explorer
 from studio.evaluation.result import ComparisonRow, Evaluation
+from studio.messages import Message
 from studio.reports.evaluation_report import evaluation_report
 from tests.unit.evaluation.test_explorer import evaluation
 
@@ -50,7 +51,7 @@ def test_rows_that_were_left_out_are_named_with_their_reason(demo_speech: Path) 
     made = found(demo_speech)
     assert "<summary>" in (whole := evaluation_report(made, Explorer(made), "en", has_sound=False))
     assert "left out" not in whole
-    gone = RowProblem.of(4, "/a/<b>.wav", "unusable", "There is no sound file {path}.", path="<b>.wav")
+    gone = RowProblem(4, Message("There is no sound file {path}.", path="<b>.wav"), "/a/<b>.wav")
     shown = evaluation_report(replace(made, problems=(gone,)), Explorer(made), "zh-CN", has_sound=False)
     assert "略过" in shown and "/a/&lt;b&gt;.wav" in shown and "<b>.wav" not in shown
 

@@ -11,6 +11,7 @@ from studio.dataset.example import RowProblem
 from studio.evaluation.corrections import clip_of
 from studio.evaluation.explorer import Explorer
 from studio.evaluation.result import ComparisonRow, Evaluation
+from studio.messages import Message
 from studio.settings import Settings
 from studio.translation import said
 from studio.ui.evaluate.tab import _brought_down, _kept_corrections, _looked_into, _saved, _whole
@@ -81,7 +82,7 @@ def test_models_are_called_as_where_they_are_chosen_and_have_their_ids_in_files(
 
 
 def test_rows_that_were_left_out_and_texts_of_before_are_told(settings: Settings) -> None:
-    gone = RowProblem.of(7, "gone.wav", "unusable", "There is no audio file {path}.", path="gone.wav")
+    gone = RowProblem(7, Message("There is no audio file {path}.", path="gone.wav"), "gone.wav")
     made = replace(evaluation(SAID, SAID), problems=(gone,), heard_before=2)
     status = _whole(_looked_into(made, settings, "en"), False, "en")[0]
     assert re.search(r"cannot be used: 1\..*gone\.wav.*There is no audio file", status)

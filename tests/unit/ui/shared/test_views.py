@@ -332,7 +332,7 @@ def test_runs_that_are_not_in_the_history_are_counted() -> None:
 
 def test_the_preview_names_bad_rows_by_line() -> None:
     good = Example(Path("/a/good.wav"), "hello", "en", None, None, None, 1.5, (), 1)
-    bad = RowProblem.of(2, "b.wav", "unusable", "There is no file {path}.", path="b.wav")
+    bad = RowProblem(2, Message("There is no file {path}.", path="b.wav"), "b.wav")
     shown = text_of(data_views.manifest_preview(Manifest("list.csv", "csv", (good,), (bad,)), "en"))
     assert "Usable rows: 1, unusable: 1" in shown and "good.wav hello en 1.5 s" in shown
     assert "2 b.wav There is no file b.wav." in shown
