@@ -1,6 +1,8 @@
 """`export`: a model for faster-whisper, or an adapter merged into its base, each with a proof."""
 
+import os
 import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -67,15 +69,29 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         request = ExportRequest(model, form, given.quantization, given.name)
         made = services.exporter.export(request, on_step(line))
     if given.output_dir and made.path is not None:
-        copy = given.output_dir / made.path.name
-        with storage_errors(copy):
-            shutil.copytree(made.path, copy, dirs_exist_ok=True)
-        say(f"Copied to {copy}")
+        _copy(made.path, given.output_dir / made.path.name)
     if given.json:
         show_json({"schema_version": SCHEMA_VERSION, **as_dict(made)})
     else:
         show(_summary(made))
     return 0
+
+
+def _copy(model: Path, copy: Path) -> None:
+    """Copies a model, aside until all of it is there; into the folder of the models nothing, where it is."""
+    with storage_errors(copy):
+        if copy.exists() and copy.samefile(model):
+            return
+        aside = Path(tempfile.mkdtemp(dir=copy.parent, prefix=f".{copy.name}."))
+        try:
+            shutil.copytree(model, aside, dirs_exist_ok=True)
+            if copy.exists():
+                shutil.copytree(aside, copy, dirs_exist_ok=True, copy_function=os.replace)
+            else:
+                aside.rename(copy)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+    say(f"Copied to {copy}")
 
 
 def on_step(line: ProgressLine) -> Any:
