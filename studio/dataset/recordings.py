@@ -85,10 +85,12 @@ def begin_session(root: Path, name: str, text: str, language: str = "auto", spea
     """A new session in a folder of `root`; `text` has a sentence a line. One that is there already goes on.
 
     Raises:
-        ConfigError: if the name or the sentences cannot be used, or a session of that name has others.
+        ConfigError: if the name or the sentences cannot be used, or a session of that name has others, or
+            is in another language or of another speaker.
         StorageError: if the folder cannot be written.
     """
     name = _checked(name)
+    language, speaker = language.strip() or "auto", speaker.strip()
     sentences = tuple(line.strip() for line in text.splitlines() if line.strip())
     if not sentences:
         raise ConfigError("There is no sentence to read: give one a line.")
@@ -109,8 +111,16 @@ def begin_session(root: Path, name: str, text: str, language: str = "auto", spea
                 "There is a list {name} with other sentences: choose it to continue, or another name.",
                 name=name,
             )
+        if language not in ("auto", there.language) or speaker not in ("", there.speaker):
+            raise ConfigError(
+                "There is a list {name} with the language {language} and the speaker {speaker!r}: leave both "
+                "as they are to continue it, or choose another name.",
+                name=name,
+                language=there.language,
+                speaker=there.speaker,
+            )
         return there
-    values = {"name": name, "language": language.strip() or "auto", "speaker": speaker.strip()}
+    values = {"name": name, "language": language, "speaker": speaker}
     write_json(
         folder / "session.json", {"schema_version": SCHEMA_VERSION, **values, "sentences": list(sentences)}
     )

@@ -18,6 +18,11 @@ def test_a_list_is_made_read_and_removed(
     text.write_text("one\ntwo\n", encoding="utf-8")
     tone = make_tones(tmp_path, count=1).parent / "tone0.wav"
     assert run(["create", "mine", str(text), "--language", "en"], settings) == 0
+    for same in ([], ["--language", "en"]):
+        assert run(["create", "mine", str(text), *same], settings) == 0
+    for other in (["--language", "sv"], ["--speaker", "Anna"]):
+        with pytest.raises(ConfigError, match="mine with the language en and the speaker '': leave both"):
+            run(["create", "mine", str(text), *other], settings)
     assert run(["add", "mine", "2", str(tone)], settings) == 0
     with pytest.raises(ConfigError, match="Sentence 2 of mine has been read already: add --overwrite"):
         run(["add", "mine", "2", str(tone)], settings)
