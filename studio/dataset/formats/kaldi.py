@@ -5,6 +5,7 @@ A recording may be the output of a command there. Here none is ever run.
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,30 +29,40 @@ def rows(folder: Path, wanted: Wanted) -> Iterator[Row]:
     Raises:
         ManifestError: if one of the files cannot be read, or there is no `text` where it is needed.
     """
-    recordings = _table(folder / RECORDINGS)
+    again: list[Row] = []
+    recordings = _table(folder / RECORDINGS, again)
     if wanted.needs_text and not (folder / "text").is_file():
         raise ManifestError(
             "The Kaldi folder {folder} has no file named text: add one with a line for each utterance, "
             "its id and what is said.",
             folder=folder,
         )
-    about = {name: _table(folder / name) for name in ("text", "utt2spk", "utt2lang")}
-    utterances = _table(folder / "segments")
+    about = {"text": _table(folder / "text", again)}
+    about |= {name: _table(folder / name, []) for name in ("utt2spk", "utt2lang")}
+    utterances = _table(folder / "segments", again)
     clips = (_slices if utterances else _whole)(utterances or recordings, recordings)
-    return _rows(clips, about)
+    return chain(_rows(clips, about), again)
 
 
-def _table(path: Path) -> Mapping[str, _Entry]:
-    """What stands behind the first word of each line; empty if there is no such file."""
+def _table(path: Path, again: list[Row]) -> Mapping[str, _Entry]:
+    """What stands behind the first word of each line; empty if there is no such file. A word that comes
+    `again` with something else is a row with the reason.
+    """
     if not path.is_file():
         return {}
     check_text(path)
-    found = {}
+    found: dict[str, _Entry] = {}
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             name, _, value = line.strip().replace("\t", " ").partition(" ")
-            if name:
-                found[name] = _Entry(number, value.strip())
+            entry = _Entry(number, value.strip())
+            if name and found.setdefault(name, entry).value != entry.value:
+                problem = ManifestError(
+                    "The id {name} stands in {file} a second time: its first line counts.",
+                    name=name,
+                    file=path.name,
+                )
+                again.append(Row(number, {}, problem))
     return found
 
 

@@ -6,7 +6,8 @@ A member's name tells which belong together. It never is a path where anything i
 import json
 import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -56,17 +57,33 @@ def rows_of(path: Path) -> Iterator[dict[str, Any]]:
         ManifestError: if a text is not UTF-8, or is not JSON where it should be.
     """
     with tarfile.open(path, tarinfo=_Member) as archive:
-        clips: dict[PurePosixPath, dict[str, tarfile.TarInfo]] = {}
+        clips: dict[PurePosixPath, list[tarfile.TarInfo]] = {}
         for member in archive:
             name = PurePosixPath(member.name)
             most_bytes = _LARGEST_TEXT_BYTES if name.suffix.lower() in _TEXTS else _LARGEST_BYTES
-            is_ours = not name.name.startswith("._")  # in which macOS keeps what others have no place for
+            is_ours = name.name and not name.name.startswith(
+                "._"
+            )  # in which macOS keeps what others have no place for
             if is_ours and member.isreg() and not member.issparse() and member.size <= most_bytes:
-                clips.setdefault(name.with_suffix(""), {})[name.suffix.lower()] = member
-        for members in clips.values():
+                clips.setdefault(name.with_name(name.name.partition(".")[0] or name.name), []).append(member)
+        for members in chain.from_iterable(map(_apart, clips.values())):
             if sound := next((members[ending] for ending in SOUND_FILES if ending in members), None):
                 audio = {"bytes": _content(archive, sound), "path": PurePosixPath(sound.name).name}
                 yield {**_about(archive, members, path), "audio": audio}
+
+
+def _apart(members: Sequence[tarfile.TarInfo]) -> Iterator[dict[str, tarfile.TarInfo]]:
+    """By their endings, the members of a clip: their names are alike up to the first dot, as WebDataset has
+    it, or up to the last one where there are several sounds of them.
+    """
+    stems: dict[PurePosixPath, dict[str, tarfile.TarInfo]] = {}
+    for member in members:
+        name = PurePosixPath(member.name)
+        stems.setdefault(name.with_suffix(""), {})[name.suffix.lower()] = member
+    heard = [clip for clip in stems.values() if not clip.keys().isdisjoint(SOUND_FILES)]
+    if len(heard) == 1:  # what has its whole name comes before what has a part of it
+        heard = [{ending: one for clip in (*stems.values(), *heard) for ending, one in clip.items()}]
+    yield from heard
 
 
 class _Member(tarfile.TarInfo):

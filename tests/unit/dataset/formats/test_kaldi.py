@@ -37,6 +37,20 @@ def test_utterances_are_cut_from_their_recordings(data: Path, name: str) -> None
     assert rows == [("good  morning", 0.5, 1.5, 1.0, "en", "ann"), ("早安", 1.5, None, 1.5, "zh", None)]
 
 
+def test_an_id_that_stands_twice_is_named_and_its_first_line_counts(data: Path) -> None:
+    (data / "segments").unlink()
+    (data / "wav.scp").write_text(f"u1 {data}/sounds/long one.wav\nu1 other.wav\nu1 other.wav\n")
+    (data / "text").write_text("u1 first\nu1 second\nu1 first\n")
+    manifest = read_manifest(data)
+    assert said(manifest) == [("long one.wav", "first")]
+    told = "The id u1 stands in {} a second time: its first line counts."
+    assert reasons(manifest) == [
+        (2, told.format("wav.scp")),
+        (3, told.format("wav.scp")),
+        (2, told.format("text")),
+    ]
+
+
 def test_a_command_is_named_and_never_run(data: Path) -> None:
     pipe, missing, short, text = reasons(read_manifest(data))
     assert pipe[0] == 3 and pipe[1].startswith(COMMAND)

@@ -47,6 +47,17 @@ def test_sounds_have_the_texts_of_their_names(wav: bytes, tmp_path: Path, ending
     assert read_manifest(source, cache_dir=tmp_path / "cache") == manifest
 
 
+def test_names_are_alike_up_to_their_first_dot_unless_there_are_several_sounds_of_it(
+    wav: bytes, tmp_path: Path
+) -> None:
+    members = {
+        "x.audio.wav": wav, "x.text.txt": b"joined", "y.wav": wav, "y.other.txt": b"other", "y.txt": b"own",
+        "ann.1.wav": wav, "ann.1.txt": b"one", "ann.2.wav": wav, "ann.2.txt": b"two", ".wav": wav,
+    }  # fmt: skip
+    manifest = read_manifest(write(tmp_path / "list.tar", members), cache_dir=tmp_path / "cache")
+    assert [example.text for example in manifest.examples[:4]] == ["joined", "own", "one", "two"]
+
+
 def test_no_member_is_written_outside_of_the_cache_nor_links_are_followed(wav: bytes, tmp_path: Path) -> None:
     inner = tmp_path / "deep" / "down"
     inner.mkdir(parents=True)
