@@ -124,6 +124,27 @@ def write_text(path: Path, text: str) -> None:
             raise
 
 
+def write_new(path: Path, text: str) -> None:
+    """Writes `text` to `path`, where nothing may be, whole or not at all.
+
+    Raises:
+        ConfigError: if there is something.
+        StorageError: if the disk is full or the folder cannot be written.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    write_text(aside, text)
+    try:
+        with storage_errors(path):
+            try:
+                path.hardlink_to(aside)
+            except FileExistsError as error:
+                raise ConfigError("{path} is there already: name a new file.", path=path) from error
+            except OSError:  # a disk without links
+                aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
 def read_json(path: Path) -> Any:
     """The JSON value in `path`; raises what `open` and `parse_json` raise."""
     return parse_json(path.read_text(encoding="utf-8"))

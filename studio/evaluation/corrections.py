@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import os
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from studio.dataset.rows import NO_SPEECH
 from studio.dataset.tables import check_text, rows_of
 from studio.errors import ConfigError, DataError
 from studio.evaluation.result import Evaluation, UtteranceRow
-from studio.files import append_json_line, read_json_lines, storage_errors, user_path, write_text
+from studio.files import append_json_line, read_json_lines, storage_errors, user_path, write_new
 from studio.messages import Message
 from studio.options.sources import folder_and_splits, is_demo, is_on_hub, sources_of
 
@@ -328,18 +329,10 @@ def save_list(manifest: Manifest, corrections: Corrections, path: Path) -> None:
             source=manifest.source,
         )
     path = path.absolute()
-    with storage_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            path.open("x").close()
-        except FileExistsError as error:
-            raise ConfigError("{path} is there already: name a new file.", path=path) from error
-    try:
-        rows = own_rows(manifest.listed_in)
-        write_text(path, "".join(list_lines(manifest.examples, corrections, path.parent, rows)))
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+    if os.path.lexists(path):
+        raise ConfigError("{path} is there already: name a new file.", path=path)
+    rows = own_rows(manifest.listed_in)
+    write_new(path, "".join(list_lines(manifest.examples, corrections, path.parent, rows)))
 
 
 def free_place(source: str, datasets: Path) -> Path:

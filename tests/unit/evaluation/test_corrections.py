@@ -1,6 +1,7 @@
 """Corrected references: from a file, into a new list, and kept until they are in one."""
 
 import csv
+import errno
 import json
 import shutil
 from dataclasses import replace
@@ -297,6 +298,31 @@ def test_times_and_texts_before_follow_the_corrected_text_in_their_own_columns(
     assert [(clip.text, len(clip.segments)) for clip in new] == [
         *(("turn off", 0), ("the light", 2), ("now", 0), ("good night", 0))
     ]
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_list_is_not_there_before_it_is_whole_and_replaces_none_that_came_meanwhile(
+    manifest: Manifest, tmp_path: Path, has_links: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = tmp_path / "new" / "list.jsonl"
+    put, seen = Path.hardlink_to, list[str]()
+
+    def at_the_end(path: Path, aside: Path) -> None:
+        seen.append(aside.read_text(encoding="utf-8"))
+        if not has_links:
+            raise OSError(errno.EPERM, "no links here")
+        assert not new.exists()
+        new.write_text("another's", encoding="utf-8")
+        put(path, aside)
+
+    monkeypatch.setattr(Path, "hardlink_to", at_the_end)
+    if has_links:
+        with pytest.raises(ConfigError, match="is there already"):
+            save_list(manifest, {}, new)
+    else:
+        save_list(manifest, {}, new)
+    assert new.read_text(encoding="utf-8") == ("another's" if has_links else seen[0])
+    assert seen[0].count("\n") == len(manifest.examples) and [new] == list(new.parent.iterdir())
 
 
 def test_nothing_is_written_over_and_nothing_into_another_list(manifest: Manifest, tmp_path: Path) -> None:
