@@ -6,7 +6,7 @@ from pathlib import Path
 
 from studio.actions.check_data import TRANSCRIBING, CheckAnswer, CheckQuestion, check
 from studio.cli.output import ProgressLine, require_places, say, say_shared, show, show_json
-from studio.cli.parsing import Parser
+from studio.cli.parsing import Parser, seconds
 from studio.dataset.example import place_of
 from studio.dataset.report import WARNINGS
 from studio.errors import ConfigError
@@ -33,8 +33,8 @@ def parser() -> Parser:
     made.option("audio_column", "Column with the audio.", aliases=("audio_column_name",), default="")
     made.option("text_column", "Column with the text.", aliases=("text_column_name",), default="")
     made.option("base_model", "Model whose tokenizer measures the labels.", aliases=("model",))
-    made.option("min_audio_len", "Shortest clip, in seconds.", kind=float, default=0.2)
-    made.option("max_audio_len", "Longest clip, in seconds.", kind=float, default=30.0)
+    made.option("min_audio_len", "Shortest clip, in seconds.", kind=seconds, default=0.2)
+    made.option("max_audio_len", "Longest clip, in seconds.", kind=seconds, default=30.0)
     made.option("max_rows", "Check at most this many rows.", kind=int)
     made.option(
         "quarantine",

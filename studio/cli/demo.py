@@ -39,13 +39,14 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     with Services.open(settings) as services:
         _size(services, tell_story)
         status = _train(services, tell_story)
-        if status.state is not JobState.FINISHED or status.model_id is None:
-            tell(status, is_followed=True)
-            return 1
-        heard = _listen(services, status.model_id, tell_story)
+        has_failed = status.state is not JobState.FINISHED or status.model_id is None
+        if has_failed:
+            tell(status, tell_story, is_followed=True)
+        heard = _listen(services, status.model_id, tell_story) if status.model_id and not has_failed else []
     if given.json:
         show_json({**as_dict(status, RunDir(settings.runs / status.run_id)), "heard": heard})
-        return 0
+    if given.json or has_failed:
+        return int(has_failed)
     show("4. Your turn")
     show(f"   The page:      {PROGRAM} app")
     show(f"   Another file:  {PROGRAM} transcribe --model {status.model_id} recording.wav")

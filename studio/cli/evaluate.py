@@ -13,7 +13,7 @@ from studio.cli.export import on_step
 from studio.cli.forms import compare
 from studio.cli.other_scripts import EVALUATION
 from studio.cli.output import ProgressLine, require_places, say, say_shared, show, show_json, table
-from studio.cli.parsing import Parser
+from studio.cli.parsing import Parser, seconds
 from studio.dataset.example import RowProblem
 from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError
@@ -70,8 +70,8 @@ def parser() -> Parser:
         kind=int,
         default=0,
     )
-    made.option("min_audio_len", "Skip shorter clips (seconds).", kind=float, default=0.0)
-    made.option("max_audio_len", "Skip longer clips (seconds).", kind=float, default=math.inf)
+    made.option("min_audio_len", "Skip shorter clips (seconds).", kind=seconds, default=0.0)
+    made.option("max_audio_len", "Skip longer clips (seconds).", kind=seconds, default=math.inf)
     made.flag("local_files_only", "Download neither models nor data.")
     made.flag(
         "remove_pun", "The same as --normalizer no_punctuation; with --to_simple, chinese.", default=None

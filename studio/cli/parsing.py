@@ -183,6 +183,14 @@ def unknown_option(argument: str, known: Sequence[str]) -> ConfigError:
     return ConfigError("Unknown option {name}: --help lists what there is.", name=name)
 
 
+def seconds(text: str) -> float:
+    """A length of time; `nan` is none."""
+    value = float(text)
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(f"a number of seconds from 0 on is needed, got {text!r}")
+    return value
+
+
 def run_options(arguments: Sequence[str]) -> TrainingConfig:
     """The options of a run, in any of their spellings; what is read otherwise than it was written is said.
 

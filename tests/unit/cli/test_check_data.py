@@ -104,6 +104,12 @@ def test_of_several_lists_each_line_says_which_it_is_of(
     assert "line 3: There is no" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("length", ["nan", "-1"])
+def test_a_length_that_is_none_is_refused(settings: Settings, length: str) -> None:
+    with pytest.raises(ConfigError, match=f"a number of seconds from 0 on is needed, got '{length}'"):
+        run(["demo:test", "--min_audio_len", length], settings)
+
+
 @pytest.mark.parametrize("words", [["--transcribe", "3"], ["--transcribe", "few", "--base_model", "demo"]])
 def test_slips_about_the_listening_model_are_answered(words: list[str], settings: Settings) -> None:
     with pytest.raises(ConfigError, match="--transcribe"):
