@@ -52,6 +52,8 @@ def _summary(added: Added) -> str:
     lines = [f"{added.folder}: {added.files} files, {format_bytes(added.size_bytes)}"]
     if added.left_out:
         lines.append(f"Hidden files left out: {added.left_out}.")
+    if added.unusable_rows:
+        lines.append(f"Rows that cannot be used: {added.unusable_rows:,}; check-data names them.")
     lines.append(f"It is kept, but: {added.problem}" if added.problem else "")
     return "\n".join([*filter(None, lines), f"train with: --train_data {added.source}"])
 

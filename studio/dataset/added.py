@@ -23,6 +23,7 @@ from typing import IO, Any
 from filelock import FileLock, Timeout
 
 from studio.dataset.manifest import read_manifest
+from studio.dataset.sequences import IN_MEMORY
 from studio.errors import ConfigError, DataError, StudioError
 from studio.files import require_free_space, storage_errors, user_path
 from studio.messages import Message
@@ -63,6 +64,8 @@ class Added:
     """Hidden files and those of systems, such as `.DS_Store`."""
     problem: Message | None
     """Why it cannot be read as training data as it is."""
+    unusable_rows: int = 0
+    """Of its list, or of the beginning of a long one."""
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""
@@ -74,6 +77,7 @@ class Added:
             "size_bytes": self.size_bytes,
             "left_out": self.left_out,
             "problem": str(self.problem) if self.problem else None,
+            "unusable_rows": self.unusable_rows,
         }
 
 
@@ -159,7 +163,7 @@ def add_data(
         with storage_errors(folder):
             aside.rename(folder)
     source, left_out = source_in(folder), len(found) - len(coming)
-    return Added(folder, source, len(coming), size_bytes, left_out, _problem(source, settings))
+    return Added(folder, source, len(coming), size_bytes, left_out, *_looked_at(source, settings))
 
 
 def data_sets(root: Path) -> Mapping[str, Path]:
@@ -175,12 +179,14 @@ def source_in(folder: Path) -> Path:
     return source_in(inside[0]) if len(inside) == 1 and inside[0].is_dir() else folder
 
 
-def _problem(source: Path, settings: Settings) -> Message | None:
+def _looked_at(source: Path, settings: Settings) -> tuple[Message | None, int]:
+    """Why nothing of it can be used, and how many rows cannot; of what is packed, the first is looked at."""
+    read = partial(read_manifest, str(source), settings, local_files_only=True)
     try:
-        read_manifest(str(source), settings, max_rows=1, local_files_only=True)
+        first = read(max_rows=1)
+        return None, len(read(max_rows=IN_MEMORY).problems) if first.listed_in else 0
     except StudioError as error:
-        return error.message()
-    return None
+        return error.message(), 0
 
 
 # ---------------------------------------------------------------------- what comes

@@ -114,7 +114,8 @@ def added_note(added: Added, locale: str) -> Html:
             [taken, tr("Hidden files left out: {count}.", locale, count=added.left_out)], locale
         )
     problem = note(said(added.problem, locale), "warning") if added.problem else None
-    return join([note(taken, "good"), problem])
+    unusable = tr("Rows left out, because they cannot be used: {count}.", locale, count=added.unusable_rows)
+    return join([note(taken, "good"), problem, note(unusable, "warning") if added.unusable_rows else None])
 
 
 def _choices(settings: Settings, chosen: str | None = None) -> Any:

@@ -18,6 +18,11 @@ def test_files_are_added_and_listed(
     assert run([str(manifest), *sounds, "--name", "mine", "--json"], settings) == 0
     added = json.loads(capsys.readouterr().out)
     assert (added["name"], added["files"], added["problem"]) == ("mine", 3, None)
+    assert added["unusable_rows"] == 0
+    with manifest.open("a", encoding="utf-8") as file:
+        file.write('{"audio": "gone.wav", "text": "x"}\n')
+    assert run([str(manifest), *sounds, "--name", "half"], settings) == 0
+    assert "Rows that cannot be used: 1; check-data names them." in capsys.readouterr().out
     assert run([*sounds, "--name", "no list"], settings) == 1
     said = capsys.readouterr().out
     assert "It is kept, but: " in said and f"--train_data {settings.datasets / 'no list'}" in said
