@@ -137,9 +137,9 @@ def write_new(path: Path, text: str) -> None:
         with storage_errors(path):
             try:
                 path.hardlink_to(aside)
-            except FileExistsError as error:
-                raise ConfigError("{path} is there already: name a new file.", path=path) from error
-            except OSError:  # a disk without links
+            except OSError as error:  # or the disk has no links
+                if path.exists():
+                    raise ConfigError("{path} is there already: name a new file.", path=path) from error
                 aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
