@@ -45,6 +45,7 @@ from studio.runs.status import (
 )
 from studio.runs.view import view
 from studio.settings import Settings
+from studio.training.base_choice import called_now
 from studio.training.events import EventLog
 from studio.training.finished_model import check_output_dir
 from studio.training.launch import check_processes
@@ -343,7 +344,7 @@ class JobManager:
         for run in self._queue.open():
             if not self._is_active(run):
                 continue
-            config, _ = read_run_config(run)
+            config = called_now(read_run_config(run)[0], self._registry)
             reason = Message("run {run} trains on it", run=run.run_id)
             for model in filter(None, (config.base_model, config.adapter)):
                 used[model] = reason

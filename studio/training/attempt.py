@@ -22,7 +22,7 @@ from studio.registry.store import ModelRegistry
 from studio.room import MODELS, Room
 from studio.settings import DEMO_MODEL, Settings
 from studio.training import adapters, finished_model
-from studio.training.base_choice import base_path_of, base_spec, check_space
+from studio.training.base_choice import base_path_of, base_spec, called_now, check_space
 from studio.training.callback import RunCallback
 from studio.training.data.clips import TrainingData
 from studio.training.data.collator import Collator, FeatureSource
@@ -154,7 +154,7 @@ class Attempt:
 
     def _prepare(self) -> PreparedRun:
         """Everything up to the model in memory and the clips."""
-        config = self.config
+        config = self.config = called_now(self.config, self.registry)
         adapters.check_attention(config)
         finished_model.check_output_dir(config, self.settings.home)
         check_logger(config)

@@ -1,5 +1,6 @@
 """Which base a run starts from: found, judged, and with room on the disk for what is made of it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from studio.errors import AdapterMismatchError, ConfigError
@@ -8,6 +9,13 @@ from studio.options.training import TrainingConfig
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.registry.validate import check_window
+
+
+def called_now(config: TrainingConfig, registry: ModelRegistry) -> TrainingConfig:
+    """With base model and adapter under the names that they have now: since the run was asked for, they may
+    have been renamed."""
+    names = {name: getattr(config, name) for name in ("base_model", "adapter")}
+    return replace(config, **{name: registry.called_now(id_) for name, id_ in names.items() if id_})
 
 
 def base_spec(config: TrainingConfig, registry: ModelRegistry) -> ModelSpec:

@@ -11,6 +11,7 @@ from studio.errors import AdapterMismatchError, ConfigError, ModelNotFoundError,
 from studio.files import read_json, write_json
 from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
+from studio.runs.manager import JobManager
 from studio.training.warm_start import warm_started
 from tests.unit.training.attempts import Runs, weights_of
 
@@ -87,3 +88,21 @@ def test_an_adapter_of_another_kind_is_refused(
     write_json(file, change(read_json(file)))
     with pytest.raises(ConfigError, match="cannot be trained on: choose a LoRA or DoRA adapter"):
         warm_started(TrainingConfig(base_model=str(micro_model), adapter="first"), runs.registry)
+
+
+def test_a_stopped_run_goes_on_though_its_base_and_its_adapter_were_renamed(runs: Runs) -> None:
+    runs.finished("mine", run_name="mine", method="full", **ONE_STEP)
+    runs.finished("first", run_name="first", base_model="mine", **ONE_STEP)
+    run = runs.new("second", base_model="mine", adapter="first")
+    assert runs.carry_out(run, stop_at=3).state == "stopped"
+    registry = runs.registry
+    registry.rename("first", "first-of-all")
+    registry.rename("mine", "ground")
+    run.queue_entry.touch()
+    in_use = JobManager(runs.settings, registry).models_in_use()
+    assert {"first-of-all", "ground"} <= in_use.keys()
+    run.queue_entry.unlink()
+    outcome = runs.carry_out(run)
+    assert outcome.state == "finished"
+    made = registry.get(str(outcome.model_id))
+    assert (made.base_model, made.card["config"]["adapter"]) == ("ground", "first-of-all")
