@@ -127,7 +127,8 @@ def _chunk(
 def use_chunked_loss(model: Any, chunk_size: int, label_smoothing: float = 0.0) -> None:
     """Lets a `WhisperForConditionalGeneration` take its loss in chunks where it is given labels.
 
-    Its results have no logits then. What is saved of the model does not change.
+    Its results have no logits then. Labels are smoothed in training only. What is saved of the model does not
+    change.
     """
     plain = type(model).forward
 
@@ -144,8 +145,8 @@ def use_chunked_loss(model: Any, chunk_size: int, label_smoothing: float = 0.0) 
                 labels, config.pad_token_id, config.decoder_start_token_id
             )
         outputs = self.model(input_features, **{**options, "use_cache": False})
-        states = outputs.last_hidden_state
-        loss = chunked_cross_entropy(states, self.proj_out.weight, labels, chunk_size, label_smoothing)
+        states, smoothing = outputs.last_hidden_state, label_smoothing if self.training else 0.0
+        loss = chunked_cross_entropy(states, self.proj_out.weight, labels, chunk_size, smoothing)
         return Seq2SeqLMOutput(loss=loss, encoder_last_hidden_state=outputs.encoder_last_hidden_state)
 
     # Generation looks into it for what the model takes.

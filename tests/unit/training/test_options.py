@@ -180,3 +180,12 @@ def test_a_base_is_loaded_in_the_type_asked_for(micro_model: Path) -> None:
     model: Any = adapters.load_training_base(micro_model, config, precision).decoder.model
     assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
     assert model.config._attn_implementation == "eager"
+
+
+def test_the_loss_of_an_evaluation_is_not_smoothed_in_chunks_or_as_a_whole(runs: Runs) -> None:
+    before = []
+    for factor, chunk_size in ((0.0, 256), (0.2, 256), (0.2, 0)):
+        options = {"label_smoothing_factor": factor, "loss_chunk_size": chunk_size}
+        run = runs.finished(f"{factor}-{chunk_size}", eval_on_start=True, max_steps=1, **options)
+        before.append(told(run, "eval")[0]["loss"])
+    assert before == pytest.approx([before[0]] * 3, rel=1e-5)
