@@ -9,7 +9,6 @@ import os
 import re
 import secrets
 import shutil
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -31,7 +30,7 @@ from studio.registry.store import ModelRegistry
 from studio.registry.validate import check_window
 from studio.runs import process
 from studio.runs.confinement import require_confined
-from studio.runs.disk import remove_checkpoints
+from studio.runs.disk import aside, remove_checkpoints, sweep
 from studio.runs.history import Histories
 from studio.runs.starter import RunQueue, Starter, close_record, is_settled
 from studio.runs.status import (
@@ -224,12 +223,11 @@ class JobManager:
         with self._locked():
             if self._state(run) in ACTIVE:
                 raise RunError("Run {run} is active: stop it before you delete it.", run=run_id)
-            aside = run.path.with_name(f".removed-{uuid.uuid4().hex[:8]}")
             with storage_errors(run.path):
-                run.path.rename(aside)
+                run.path.rename(aside(run))
         self._histories.forget(run.events)
         self._started_by.pop(run_id, None)
-        shutil.rmtree(aside, ignore_errors=True)
+        sweep(self._settings.runs)
 
     def remove_checkpoints(self, run_id: str) -> int:
         """Deletes a run's checkpoints, except the last of a run that can be resumed. Gives back the bytes.

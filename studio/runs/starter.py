@@ -15,6 +15,7 @@ from studio.errors import StudioError, in_brief
 from studio.files import is_listed, write_json
 from studio.messages import Message
 from studio.runs import process
+from studio.runs.disk import sweep
 from studio.runs.status import JobState, is_killed, iso, queued_at, read_result, read_run_config
 from studio.settings import Settings
 from studio.training.outcome import error_to_plain
@@ -154,6 +155,7 @@ class Starter:
         self._children.clear()
 
     def _work(self) -> None:
+        sweep(self._settings.runs)
         while not self._closing.is_set():
             try:
                 self._look()

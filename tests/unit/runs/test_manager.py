@@ -320,6 +320,31 @@ def test_a_removed_run_is_gone(jobs: JobManager, settings: Settings, config: Tra
     assert jobs.runs() == () and list(settings.runs.iterdir()) == []
 
 
+def test_what_a_killed_studio_left_of_a_removed_run_goes_at_the_next_start_and_removal(
+    jobs: JobManager, settings: Settings, config: TrainingConfig, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    def left(name: str) -> None:
+        (settings.runs / name / "checkpoints").mkdir(parents=True)
+
+    left(".removed-1")
+    (settings.runs / ".removed-2").symlink_to(elsewhere)
+    jobs.start()
+    for _ in range(1000):
+        if not list(settings.runs.iterdir()):
+            break
+        time.sleep(0.01)
+    assert list(settings.runs.iterdir()) == [] and elsewhere.is_dir()
+    jobs.close()
+    left(".removed-3")
+    run_id = jobs.submit(config)
+    finish(run_of(settings, run_id), "finished")
+    jobs.remove(run_id)
+    assert list(settings.runs.iterdir()) == []
+
+
 def test_a_run_that_cannot_be_is_refused_when_submitted(
     jobs: JobManager, settings: Settings, config: TrainingConfig, tmp_path: Path
 ) -> None:
