@@ -190,9 +190,8 @@ def _clip(
 
     def text_tokens(text: str) -> list[int]:
         """Tokens of a text, at most as many as a label may have."""
-        if not text:  # nobody speaks
-            return []
-        return encode(space + normalize(text, config.normalizer).strip())
+        said = normalize(text, config.normalizer).strip()
+        return encode(space + said) if said else []  # or nobody speaks
 
     plain = [*tokens.prompt(language, task, with_times=False)[1:], *text_tokens(example.text), tokens.end]
     before = _before(example, tokens, text_tokens) if config.condition_on_prev_probability else ()
@@ -201,8 +200,9 @@ def _clip(
         return Clip(example, language, task, tuple(plain), before=before)
     timed = [*tokens.prompt(language, task, with_times=True)[1:], *([tokens.first_time] * is_silent)]
     for segment in example.segments:
-        timed += [_time(tokens, segment.start_seconds), *text_tokens(segment.text)]
-        timed.append(_time(tokens, segment.end_seconds))
+        said = text_tokens(segment.text)
+        if said or not segment.text:  # where only marks were, nothing is said
+            timed += [_time(tokens, segment.start_seconds), *said, _time(tokens, segment.end_seconds)]
     return Clip(example, language, task, tuple(plain), (*timed, tokens.end), before)
 
 

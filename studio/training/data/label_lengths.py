@@ -7,7 +7,7 @@ from studio.dataset.example import Example
 from studio.lazy_imports import transformers_library
 from studio.options.training import TrainingConfig
 from studio.training.data.clips import clip_maker
-from studio.training.data.sources import require_language
+from studio.training.data.sources import require_teachable
 from studio.transcription.languages import resolve_language
 from studio.transcription.special_tokens import SpecialTokens
 
@@ -33,7 +33,7 @@ def tokens_of_labels(
     make = clip_maker(config, tokens, encode, any_language)
 
     def count(example: Example) -> int:
-        require_language(example, config)
+        require_teachable(example, config)
         return make(example, with_times=config.timestamps).most_tokens
 
     return count
@@ -48,7 +48,7 @@ def characters_of_labels(config: TrainingConfig) -> Callable[[Example], int]:
     resolve_language(config.language)
 
     def count(example: Example) -> int:
-        require_language(example, config)
+        require_teachable(example, config)
         return len(example.text)
 
     return count

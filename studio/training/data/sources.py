@@ -23,6 +23,7 @@ from studio.dataset.usable import (
     usable,
 )
 from studio.errors import ConfigError, ManifestError
+from studio.evaluation.normalize import normalize
 from studio.evaluation.other_languages import clips_in_other_languages
 from studio.messages import Message
 from studio.options.sources import sources_of
@@ -168,12 +169,24 @@ def _usable(
     return examples
 
 
-def require_language(example: Example, config: TrainingConfig) -> None:
-    """Raises ConfigError: if a row names a language that Whisper has not, and the run none for all rows."""
+def require_teachable(example: Example, config: TrainingConfig) -> None:
+    """Makes sure that a row has something to teach, in a language of Whisper's.
+
+    Raises:
+        ConfigError: if it names another and the run none for all rows, or the normalizer leaves nothing of
+            its text: its label would be a space.
+    """
     if example.language and resolve_language(config.language) == AUTO:
         reason = _why_unknown(example.language)
         if reason is not None:
             raise ConfigError("{reason} A language for all rows is named with --language.", reason=reason)
+    if config.needs_texts and example.text and not normalize(example.text, config.normalizer).strip():
+        raise ConfigError(
+            "Nothing is left of the text {text!r} with the normalizer {normalizer}: choose another, or "
+            "correct the text.",
+            text=example.text[:80],
+            normalizer=config.normalizer,
+        )
 
 
 @lru_cache(maxsize=256)
@@ -188,7 +201,7 @@ def _why_unknown(language: str) -> Message | None:
 def row_judge(
     config: TrainingConfig, on_row: Callable[[], None] = lambda: None, *, is_small: bool = False
 ) -> Callable[[Example], Judged]:
-    """What judges a row by its language, if that counts, and by its sound.
+    """What judges a row by its language, if that counts, its text and its sound.
 
     Of many rows nothing is heard: the length in the list counts, and where that is out of bounds the file's.
     """
@@ -198,7 +211,7 @@ def row_judge(
         """How long a row's clip lasts, or why it cannot be used."""
         on_row()
         try:
-            require_language(example, config)
+            require_teachable(example, config)
         except ConfigError as error:
             return RowProblem.from_error(example, error)
         if is_small:

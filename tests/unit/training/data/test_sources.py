@@ -121,6 +121,24 @@ def test_a_list_of_which_nothing_can_be_used_is_refused_alike_before_the_start_a
         assert report.good_rows == 0 and str(report.problems[0].reason) in str(within.value)
 
 
+@pytest.mark.parametrize("normalizer", ["none", "basic", "english", "chinese", "no_punctuation"])
+def test_a_text_of_which_the_normalizer_leaves_nothing_is_named_and_left_out(
+    tmp_path: Path, normalizer: str
+) -> None:
+    manifest = make_tones(tmp_path, count=4)
+    first, *rest = rows_of(manifest)
+    write_rows(manifest, [{**first, "text": "?!"}, *rest])
+    config = TrainingConfig(train_data=str(manifest), test_data=str(manifest), normalizer=normalizer)
+    report = check_dataset(str(manifest), label_length=characters_of_labels(config))
+    source = read_source(config)
+    if normalizer == "none":
+        assert (len(source.train_examples), report.good_rows) == (4, 4)
+        return
+    assert (len(source.train_examples), len(source.eval_examples), report.good_rows) == (3, 3, 3)
+    for problem in (source.problems[0], report.problems[0]):
+        assert str(problem.reason).startswith("Nothing is left of the text '?!' with the normalizer")
+
+
 def test_nobody_is_heard_in_training_and_in_evaluation(tmp_path: Path) -> None:
     manifest = make_tones(tmp_path, count=20)
     write_rows(manifest, [{**row, "speaker_id": n % 10} for n, row in enumerate(rows_of(manifest))])
