@@ -45,6 +45,7 @@ from studio.training.record import (
     evaluations,
     has_begun,
     learning_rate_of,
+    spent_seconds_of,
     started_by,
 )
 from studio.training.retry import read_retries, with_retries
@@ -318,6 +319,7 @@ class Attempt:
             partial(course.schedule.evaluations_after, config=config),
             evaluation_seconds_of(self.run),
         )
+        callback.training_seconds, callback.evaluating_seconds = spent_seconds_of(self.run)
         decoder = ready.base.decoder
         encoder = self._kept_states(ready, course.schedule)
         collator = Collator(
@@ -419,6 +421,7 @@ class Attempt:
         self.outcome.note_progress(state.global_step, best_step, metric, evaluations(self.run))
         self.outcome.seconds["training"] = callback.training_seconds
         self.outcome.seconds["evaluating"] = callback.evaluating_seconds
+        callback.tell_spent()
 
     def _keep(self, best: Path, ready: PreparedRun) -> None:
         """Makes the model of the best checkpoint; the main process does, the others are done."""

@@ -62,7 +62,7 @@ class RunCallback(TrainerCallback):
         self._step_started = 0.0
         self._last_event = 0.0
         self.training_seconds = 0.0
-        """Spent in optimizer steps."""
+        """Spent in optimizer steps; set before it begins, with those of earlier attempts."""
         self.evaluating_seconds = 0.0
 
     def waited(self, seconds: float) -> None:
@@ -191,6 +191,12 @@ class RunCallback(TrainerCallback):
     ) -> None:
         """Records a checkpoint."""
         self._events.write("checkpoint", step=state.global_step)
+        self.tell_spent()
+
+    def tell_spent(self) -> None:
+        """Records how long the run took so far: the next attempt, if there is one, counts on from there."""
+        spent = {"training_seconds": self.training_seconds, "evaluating_seconds": self.evaluating_seconds}
+        self._events.write("spent", **spent)
 
     def _write_step(self, state: TrainerState, logs: dict[str, float]) -> None:
         mean_seconds = sum(self._step_seconds) / len(self._step_seconds) if self._step_seconds else 0.0

@@ -21,6 +21,7 @@ Kinds and their fields beside `v`, `kind` and `time` (seconds since the epoch):
 | `eval_progress` | `done`, `total`: clips that are evaluated or read by the base; hundredths of a check |
 | `samples` | `step`, `rows`: a few of `{reference, hypothesis}` |
 | `checkpoint` | `step` |
+| `spent` | `training_seconds`, `evaluating_seconds`: of all attempts so far |
 | `warning` | `text`; `template` and `values`, to say it in another language |
 | `machine` | `device`, `cpu_capability`, `threads`, `versions`: what the numbers depend on |
 | `out_of_memory` | `phase`, `step`, `asked_bytes`, `free_bytes` (null if not known), `text` |

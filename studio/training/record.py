@@ -35,6 +35,13 @@ def evaluation_seconds_of(run: RunDir) -> float:
     return (seconds[-1] or 0.0) if seconds else 0.0
 
 
+def spent_seconds_of(run: RunDir) -> tuple[float, float]:
+    """How long all attempts so far trained and evaluated, but for what one that was killed did after its last
+    checkpoint."""
+    spent = (_told(run, "spent") or [{}])[-1]
+    return spent.get("training_seconds", 0.0), spent.get("evaluating_seconds", 0.0)
+
+
 def evaluations(run: RunDir) -> dict[int, dict[str, Any]]:
     """The latest `eval` event of each step, without those of steps that a resumption took back."""
     found: dict[int, dict[str, Any]] = {}

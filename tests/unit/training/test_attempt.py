@@ -22,6 +22,7 @@ from studio.errors import (
 from studio.files import read_json, require_free_space
 from studio.options.training import TrainingConfig
 from studio.training.checkpoints import last_checkpoint
+from studio.training.events import EventLog
 from studio.training.record import evaluations
 from studio.training.retry import OUT_OF_MEMORY, Shortage, plan_retry
 from studio.training.stop import StopSignal
@@ -40,6 +41,20 @@ from tests.unit.training.attempts import (
 from tests.unit.training.conftest import Finished
 
 METHODS = ("lora", "dora", "adalora", "full", "frozen_encoder")
+
+
+def test_the_time_of_a_run_is_that_of_all_its_attempts(runs: Runs) -> None:
+    run = runs.new()
+    first = runs.carry_out(run, stop_at=5)
+    noted = told(run, "spent")[-1]
+    assert noted["training_seconds"] == first.seconds["training"]
+    EventLog(run.events).write("spent", training_seconds=1000.0, evaluating_seconds=500.0)  # a slow attempt
+    assert first.seconds["training"] > 0 and first.seconds["evaluating"] > 0
+    last = runs.carry_out(run)
+    assert last.seconds["training"] > 1000 and last.seconds["evaluating"] > 500
+    card = runs.registry.get(str(last.model_id))
+    assert card.card["seconds"]["training"] == last.seconds["training"] and card.path is not None
+    assert "Time: 16 min" in (card.path / "README.md").read_text()
 
 
 def test_a_run_leaves_an_adapter_with_its_card(finished: Finished, micro_model: Path) -> None:
