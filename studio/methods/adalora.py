@@ -32,15 +32,18 @@ class AdaLora(Method):
         return max(lora_r + 1, round(_EXTRA_RANK * lora_r))
 
     def peft_config(self, settings: AdapterSettings) -> Any:
-        """Ranks are cut at every step, so that a checkpoint is exactly what was evaluated."""
+        """Ranks are cut at every step, so that a checkpoint is exactly what was evaluated. In the last one
+        nothing is measured that they could be cut by: of a single step PEFT thinks as the first of two.
+        """
         from peft import AdaLoraConfig
 
+        steps = max(2, settings.total_steps)
         return AdaLoraConfig(
             init_r=settings.rank,
             target_r=settings.final_rank,
-            total_step=settings.total_steps,
-            tinit=settings.total_steps // 10,
-            tfinal=settings.total_steps * 3 // 10,
+            total_step=steps,
+            tinit=steps // 10,
+            tfinal=steps * 3 // 10,
             deltaT=1,
             **settings.shared,
         )

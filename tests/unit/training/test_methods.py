@@ -11,7 +11,7 @@ from studio.settings import Settings
 from studio.transcription.engine import TranscribeOptions
 from studio.transcription.model_cache import EngineChoice, ModelCache
 from tests.reading import read_manifest
-from tests.unit.training.attempts import attempt, new_run, quick, told
+from tests.unit.training.attempts import Runs, attempt, new_run, quick, told
 
 EVALUATED = 3
 MOST_TOKENS = 24
@@ -80,3 +80,7 @@ def test_the_loss_falls_on_the_demo_data_and_what_is_kept_hears_the_same(
     engines.close()
     if quantization != "8bit":  # where the last bit of a feature, which training keeps in half, may be a word
         assert dict(zip([clip.text for clip in clips], heard, strict=True)) == written
+
+
+def test_adalora_trains_a_single_step(runs: Runs) -> None:
+    assert runs.carry_out(runs.new(method="adalora", max_steps=1)).state == "finished"
