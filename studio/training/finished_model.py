@@ -116,7 +116,7 @@ def stage(
     if not config.is_adapter:
         mix_files(staged, base, strength)
     if config.is_adapter:
-        weaken(staged / "adapter_model.safetensors", strength)
+        weaken(staged / "adapter_model.safetensors", base, strength)
         adapter_config = read_json(staged / "adapter_config.json")
         adapter_config["base_model_name_or_path"] = base_id
         write_json(staged / "adapter_config.json", adapter_config)

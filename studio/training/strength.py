@@ -27,6 +27,9 @@ _LITTLE = 0.1
 """Of what the training gained: it may be lost. Evaluation clips are mostly of the voices that were learned:
 they gain more by a strong adapter than other clips do."""
 
+_MAGNITUDES, _WRAPPED = ".lora_magnitude_vector", "base_model.model."
+"""How PEFT's file calls what it adds to a layer, and the model around it."""
+
 
 def is_chosen(config: TrainingConfig, evaluation_clips: int) -> bool:
     """Whether the strength is chosen when the training is over, by the errors on that many clips.
@@ -67,17 +70,35 @@ def strength_of(config: TrainingConfig) -> float:
 @contextmanager
 def at_strength(model: Any, strength: float) -> Iterator[None]:
     """The model as it will be made, for an evaluation."""
+    import torch
     from peft.tuners.lora import LoraLayer
+    from peft.utils.integrations import dequantize_module_weight
 
     layers = [module for module in model.modules() if isinstance(module, LoraLayer)] if strength != 1 else []
     before = [dict(layer.scaling) for layer in layers]
+    whole = [
+        (part.weight, part.weight.data) for layer in layers for part in layer.lora_magnitude_vector.values()
+    ]
     for layer in layers:
         layer.scale_layer(strength)
+        for part in layer.lora_magnitude_vector.values():
+            with torch.no_grad():
+                weight = dequantize_module_weight(layer.get_base_layer())
+                part.weight.data = _at_strength(part.weight.data, weight, strength)
     try:
         yield
     finally:
         for layer, scaling in zip(layers, before, strict=True):
             layer.scaling.update(scaling)
+        for parameter, magnitudes in whole:
+            parameter.data = magnitudes
+
+
+def _at_strength(magnitudes: Any, weight: Any, strength: float) -> Any:
+    """DoRA's, between those that the base's weight has itself and what they have become."""
+    import torch
+
+    return torch.linalg.norm(weight.float(), dim=1).to(magnitudes).lerp(magnitudes, strength)
 
 
 def mix(model: Any, base: Path, strength: float) -> None:
@@ -115,8 +136,9 @@ def _weights(folder: Path) -> dict[str, Any]:
     return {name: weight.data for name, weight in model.named_parameters()}
 
 
-def weaken(weights: Path, strength: float) -> None:
-    """Scales what is added to the base in the file of an adapter (LoRA's B, AdaLoRA's singular values).
+def weaken(weights: Path, base: Path, strength: float) -> None:
+    """Scales what is added to the base, in the folder `base`, in the file of an adapter: LoRA's B, AdaLoRA's
+    singular values, how far DoRA's magnitudes are from the base's.
 
     Raises:
         StorageError: if there is no room for it.
@@ -128,5 +150,10 @@ def weaken(weights: Path, strength: float) -> None:
     tensors = load_file(weights)
     part = "lora_E" if any("lora_E" in name for name in tensors) else "lora_B"
     scaled = {name: tensor * strength if part in name else tensor for name, tensor in tensors.items()}
+    magnitudes = [name for name in tensors if _MAGNITUDES in name]
+    before = _weights(base) if magnitudes else {}
+    for name in magnitudes:
+        weight = before[name.partition(_MAGNITUDES)[0].removeprefix(_WRAPPED) + ".weight"]
+        scaled[name] = _at_strength(tensors[name], weight, strength)
     with storage_errors(weights):
         save_file(scaled, weights, {"format": "pt"})

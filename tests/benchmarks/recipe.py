@@ -151,10 +151,11 @@ def _at_strength(home: Path, model: str, variant: str) -> tuple[str, float]:
     copy = home / "models" / f"{model}-{round(100 * strength)}"
     if not copy.exists():
         shutil.copytree(home / "models" / model, copy)
+        base = Path(os.environ["STUDIO_TEST_MODEL"])
         if (copy / "adapter_model.safetensors").is_file():
-            weaken(copy / "adapter_model.safetensors", strength / made)
+            weaken(copy / "adapter_model.safetensors", base, strength / made)
         else:
-            mix_files(copy, Path(os.environ["STUDIO_TEST_MODEL"]), strength / made)
+            mix_files(copy, base, strength / made)
     return copy.name, strength
 
 

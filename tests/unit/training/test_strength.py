@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+from peft import PeftModel
 from safetensors.torch import load_file
+from transformers import WhisperForConditionalGeneration
 
 from studio.files import read_json, write_json
 from studio.options.arguments import read_config
@@ -22,15 +24,47 @@ from tests.unit.training.attempts import Runs, attempt, told
 
 
 @pytest.mark.parametrize("method", ["lora", "dora", "adalora"])
-def test_of_what_the_checkpoint_has_learned_the_model_is_made_of_a_share(runs: Runs, method: str) -> None:
+def test_of_what_the_checkpoint_has_learned_the_model_is_made_of_a_share(
+    runs: Runs, micro_model: Path, method: str
+) -> None:
     run = runs.finished(method=method, adapter_strength=0.5, num_train_epochs=1.0)
     part = "lora_E" if method == "adalora" else "lora_B"
     learned = load_file(run.checkpoints / "checkpoint-3" / "adapter_model.safetensors")
     kept = load_file(runs.registry.models / "run" / "adapter_model.safetensors")
     assert learned.keys() == kept.keys()
     assert any(part in name and tensor.any() for name, tensor in learned.items())
+    base = load_file(micro_model / "model.safetensors")
     for name, tensor in learned.items():
-        assert torch.equal(kept[name], tensor * 0.5 if part in name else tensor), name
+        if "magnitude" in name:
+            weight = base[
+                name.removeprefix("base_model.model.").removesuffix("lora_magnitude_vector") + "weight"
+            ]
+            torch.testing.assert_close(kept[name], (weight.float().norm(dim=1) + tensor) / 2)
+        else:
+            assert torch.equal(kept[name], tensor * 0.5 if part in name else tensor), name
+
+
+def test_at_a_strength_a_model_with_magnitudes_is_as_it_will_be_made(runs: Runs, micro_model: Path) -> None:
+    run = runs.finished(method="dora", adapter_strength=0.05, num_train_epochs=1.0)
+    features, labels = torch.randn(1, 80, 3000), torch.tensor([[5, 6, 7]])
+
+    def model(folder: Path) -> Any:
+        base = WhisperForConditionalGeneration.from_pretrained(micro_model)
+        return PeftModel.from_pretrained(base, folder).eval()
+
+    def answer(model: Any) -> torch.Tensor:
+        with torch.no_grad():
+            return model(input_features=features, labels=labels).logits
+
+    whole = model(run.checkpoints / "checkpoint-3")
+    before = answer(whole)
+    with at_strength(whole, 0.05):
+        torch.testing.assert_close(answer(whole), answer(model(runs.registry.models / "run")))
+    assert torch.equal(answer(whole), before)
+    with at_strength(whole, 0.0), whole.disable_adapter():
+        base = answer(whole)
+    with at_strength(whole, 0.0):
+        torch.testing.assert_close(answer(whole), base)
 
 
 def test_the_run_is_evaluated_as_its_model_is_and_trained_as_if_it_were_whole(runs: Runs) -> None:
