@@ -27,8 +27,8 @@ Samples = NDArray[np.float32]
 _LISTENED_TO_SECONDS = 1.0
 """Of a file of noise, to know whether it can be read."""
 _TELEPHONE: tuple[int, ...] = (8000,)
-_LEAST_MASKS = 2
-"""`mask_time_min_masks` of `WhisperConfig`."""
+_LEAST_TIME_MASKS, _LEAST_FEATURE_MASKS = 2, 0
+"""`mask_time_min_masks` and `mask_feature_min_masks` of `WhisperConfig`."""
 _REVERBERATION_SECONDS = (0.1, 0.6)
 """RT60: a furnished room to a bare one."""
 _FOREIGN: Mapping[tuple[str, str], str] = {
@@ -171,9 +171,12 @@ class Augmentation:
         rng = np.random.default_rng((*draw.entropy, 2))
         masked = features.copy()
         bins, frames = features.shape
-        for start, end in _spans(frames, self.config.mask_time_prob, self.config.mask_time_length, rng):
+        options = self.config
+        in_time = options.mask_time_prob, options.mask_time_length, _LEAST_TIME_MASKS
+        for start, end in _spans(frames, *in_time, rng):
             masked[:, start:end] = 0
-        for start, end in _spans(bins, self.config.mask_feature_prob, self.config.mask_feature_length, rng):
+        in_bins = options.mask_feature_prob, options.mask_feature_length, _LEAST_FEATURE_MASKS
+        for start, end in _spans(bins, *in_bins, rng):
             masked[start:end] = 0
         return masked
 
@@ -241,10 +244,12 @@ def with_noise(audio: Samples, noise: Samples, snr_db: float) -> Samples:
     return (audio + noise * np.float32(scale)).astype(np.float32)
 
 
-def _spans(length: int, prob: float, span: int, rng: np.random.Generator) -> list[tuple[int, int]]:
+def _spans(
+    length: int, prob: float, span: int, least: int, rng: np.random.Generator
+) -> list[tuple[int, int]]:
     if not prob or length <= span:
         return []
-    count = max(int(prob * length / span + rng.random()), _LEAST_MASKS)
+    count = max(int(prob * length / span + rng.random()), least)
     starts = rng.choice(length - span + 1, size=min(count, length // span), replace=False)
     return [(int(start), int(start) + span) for start in starts]
 

@@ -14,7 +14,7 @@ from transformers import WhisperFeatureExtractor
 from studio.errors import ConfigError
 from studio.options.arguments import parse_training_arguments
 from studio.options.training import TrainingConfig
-from studio.training.data.augmentation import Augmentation, at_speed, band_limited, in_room, with_noise
+from studio.training.data.augmentation import Augmentation, Draw, at_speed, band_limited, in_room, with_noise
 from studio.training.data.clips import Clip, with_draw
 from studio.training.data.collator import ClipDataset, FeatureSource
 from studio.translation import said
@@ -74,6 +74,14 @@ def test_the_same_seed_epoch_and_number_give_the_same_sound() -> None:
     sounds = [augmentation.change(TONE, draw) for draw in draws]
     assert np.array_equal(sounds[0], sounds[1])
     assert not any(np.array_equal(sounds[0], other) for other in sounds[2:])
+
+
+@pytest.mark.parametrize("prob", [0.05, 0.1, 0.3])
+def test_masks_cover_as_many_mel_bins_as_are_asked_for(prob: float) -> None:
+    options = TrainingConfig(apply_spec_augment=True, mask_time_prob=0.0, mask_feature_prob=prob)
+    augmentation, features = Augmentation(options), np.ones((80, 100), np.float16)
+    masked = [augmentation.mask(features, Draw((1, 2, number))) == 0 for number in range(1000)]
+    assert np.mean(masked) == pytest.approx(prob, rel=0.15)  # masks may lie on each other
 
 
 def test_masks_cover_the_share_asked_for_and_nothing_of_the_kept_features(clip: Clip) -> None:
