@@ -9,6 +9,7 @@ from typing import Any
 
 import psutil
 
+from studio.errors import StorageError
 from studio.files import noted, read_json, write_json
 from studio.options.arguments import read_config
 from studio.options.training import TrainingConfig
@@ -34,6 +35,7 @@ def spawn(run: RunDir, settings: Settings) -> subprocess.Popen[bytes]:
 
     Raises:
         ConfigError: if its configuration cannot be used.
+        StorageError: if it cannot be recorded; then it is ended.
     """
     config = read_config(run.config)
     told = run.events.stat().st_size if run.events.exists() else 0
@@ -52,8 +54,13 @@ def spawn(run: RunDir, settings: Settings) -> subprocess.Popen[bytes]:
             stderr=subprocess.STDOUT,
             **own_group(),
         )
-    record = {"pid": process.pid, "started": _start_time(process.pid), "ticks": _ticks(process.pid)}
-    write_json(run.process, {"schema_version": 1, **record, "told_bytes": told})
+    try:
+        record = {"pid": process.pid, "started": _start_time(process.pid), "ticks": _ticks(process.pid)}
+        write_json(run.process, {"schema_version": 1, **record, "told_bytes": told})
+    except StorageError:  # nobody would know of it, and start another
+        end_tree(psutil.Process(process.pid))
+        process.wait()
+        raise
     return process
 
 

@@ -119,6 +119,8 @@ def close_record(run: RunDir, state: JobState, error: Message | None = None) -> 
 
 
 _LOOK_SECONDS = 0.5
+_FULL_DISK_SECONDS = 30.0
+"""Until a start is tried again that not even its failure could be written of."""
 log = logging.getLogger(__name__)
 
 
@@ -133,6 +135,8 @@ class Starter:
         self._children: dict[Path, subprocess.Popen[bytes]] = {}
         self._asked: dict[Path, float] = {}
         """When a stop was first seen, on a clock that nobody sets."""
+        self._not_before = 0.0
+        """When the next start may be tried, on that clock."""
         self._wake = threading.Event()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
@@ -167,7 +171,7 @@ class Starter:
     def _look(self) -> None:
         self._reap()
         self._end_overdue()
-        if self._queue.next() is not None:
+        if time.monotonic() >= self._not_before and self._queue.next() is not None:
             try:
                 self._before_start()
             except StudioError as error:
@@ -218,8 +222,10 @@ class Starter:
                 try:
                     self._children[run.path] = process.spawn(run, self._settings)
                 except (OSError, StudioError) as error:
+                    self._not_before = time.monotonic() + _FULL_DISK_SECONDS
                     why = Message("The worker could not be started: {reason}", reason=in_brief(error))
                     close_record(run, JobState.FAILED, why)
+                    self._not_before = 0.0
                 run.queue_entry.unlink(missing_ok=True)
         except Timeout:
             return  # another studio on this home is starting one

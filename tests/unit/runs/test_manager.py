@@ -17,7 +17,7 @@ import psutil
 import pytest
 from filelock import FileLock
 
-from studio.errors import ConfigError, ModelNotFoundError, RunError
+from studio.errors import ConfigError, ModelNotFoundError, RunError, StorageError
 from studio.files import append_json_line, read_json, write_json
 from studio.messages import Message
 from studio.options.training import TrainingConfig
@@ -473,6 +473,29 @@ def test_only_one_of_many_takes_the_next_run(settings: Settings, config: Trainin
     for thread in threads:
         thread.join()
     assert taken == [run_id]
+
+
+def test_on_a_full_disk_one_worker_is_started_and_ended_and_the_next_waits(
+    settings: Settings, config: TrainingConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def popen(*_: Any, **__: Any) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]))
+        return started[-1]
+
+    def full(path: Path, _: Any) -> None:
+        raise StorageError("No space left on {path}.", path=path)
+
+    manager = new_manager(replace(settings, popen=popen))
+    run_id = manager.submit(config)
+    for module in ("process", "starter"):
+        monkeypatch.setattr(f"studio.runs.{module}.write_json", full)
+    manager.start()
+    time.sleep(3)  # that nothing else is started only time can tell
+    assert len(started) == 1 and started[0].poll() is not None
+    assert manager.status(run_id).state is JobState.QUEUED
+    manager.close()
 
 
 def test_two_hundred_runs_are_listed_without_reading_their_curves(
