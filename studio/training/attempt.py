@@ -107,7 +107,10 @@ class Attempt:
         self.eval_examples: tuple[Example, ...] = ()
         self.learned: frozenset[Example] = frozenset()
         """Those that are also trained on; once the clips are known, with the language and task of each."""
-        self.config = with_retries(read_config(run.config), read_retries(run))
+        asked = read_config(run.config)
+        self.batch_size = asked.per_device_train_batch_size
+        """With which the run began, before memory ran out: it decides what is learned."""
+        self.config = with_retries(asked, read_retries(run))
         if self.config.learning_rate is None:
             # What suits a model is known better from version to version; a run keeps what it began with.
             self.config = replace(self.config, learning_rate=learning_rate_of(run))
@@ -331,7 +334,16 @@ class Attempt:
             encoder=encoder,
         )
         parts = TrainerParts(
-            model, arguments, config, ready.data, collator, decoder, callback, world, ready.windows
+            model,
+            arguments,
+            config,
+            ready.data,
+            collator,
+            decoder,
+            callback,
+            world,
+            ready.windows,
+            self.batch_size,
         )
         trainer = make_trainer(parts, self.short, encoder)
         return trainer, callback
@@ -378,7 +390,7 @@ class Attempt:
                     source=config.replay_data,
                 )
             )
-        per_batch = config.replay_share * config.per_device_train_batch_size
+        per_batch = config.replay_share * self.batch_size
         # A frozen encoder hears as it did, and its states of a window are kept.
         is_varied = config.replay_augmentation and config.training_method.trains_encoder
         first_time = base.decoder.tokens.first_time if is_varied else None
@@ -388,9 +400,8 @@ class Attempt:
         """How the run reads clips as short as they are; None if it pads them all to 30 seconds."""
         start = self.registry.get(self.config.adapter or self.config.base_model)
         schedule = Schedule.of(self.config, len(data.train))
-        was_short, asked = start.audio_context == SHORT, read_config(self.run.config)
-        alike = asked.per_device_train_batch_size
-        short = short_audio(self.config, data, schedule, was_short=was_short, alike=alike)
+        was_short = start.audio_context == SHORT
+        short = short_audio(self.config, data, schedule, was_short=was_short, alike=self.batch_size)
         if short:
             self.audio_context = SHORT
             allow_short_audio(model)

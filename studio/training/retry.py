@@ -1,7 +1,8 @@
 """After memory ran out: the same run once more, in a fresh process that takes less at a time.
 
-What is changed never changes what is learned: the clips of one optimizer step stay the same. Changes are kept
-in the run's `retries.json`, over its configuration, so that any studio may start the next attempt.
+What is changed never changes what is learned: the clips of one optimizer step stay the same, and their places
+in batches of the size that the run began with decide which have times or are padded. Changes are kept in the
+run's `retries.json`, over its configuration, so that any studio may start the next attempt.
 """
 
 import time
@@ -115,7 +116,8 @@ def _changes(config: TrainingConfig, shortage: Shortage) -> dict[str, Any]:
     clips = config.clips_per_step
     half = config.per_device_train_batch_size // 2
     if half:
-        batch = max(size for size in range(1, half + 1) if clips % size == 0)
+        # A whole part of the batch: its clips are learned as they were to be within it.
+        batch = max(size for size in range(1, half + 1) if config.per_device_train_batch_size % size == 0)
         return {"per_device_train_batch_size": batch, "gradient_accumulation_steps": clips // batch}
     if not config.gradient_checkpointing:
         return {"gradient_checkpointing": True}

@@ -78,3 +78,11 @@ def micro_batch_number(step: int, place: int, batches: int, accumulated: int) ->
     """
     epoch, within = divmod(step, math.ceil(batches / accumulated))
     return epoch * batches + within * accumulated + place
+
+
+def place_among_begun(number: int, batches: int, begun_batches: int, size: int, begun_size: int) -> float:
+    """Where a micro-batch of `size` begins, counted over all epochs in those of the `begun_size` that the run
+    had before memory ran out: what is learned stays the same. An epoch has so many `batches` of either.
+    """
+    epoch, within = divmod(number, batches)
+    return epoch * begun_batches + within * size / begun_size

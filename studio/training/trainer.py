@@ -22,12 +22,12 @@ from studio.options.training import TrainingConfig
 from studio.training.callback import RunCallback, errors_found
 from studio.training.checkpoints import STATE_FILE, complete_checkpoints
 from studio.training.data.clips import Clip, TrainingData
-from studio.training.data.collator import ClipDataset, Collator
+from studio.training.data.collator import ClipDataset, Collator, Placed
 from studio.training.data.replay import REPLAY_WEIGHT, Windows
 from studio.training.distributed.sharding import whole_weights
 from studio.training.distributed.world import World
 from studio.training.guarded_trainer import GuardedTrainer, checkpoint_folder
-from studio.training.schedule import micro_batch_number
+from studio.training.schedule import micro_batch_number, place_among_begun
 from studio.training.short_audio.audio_context import padded
 from studio.training.strength import at_strength, mix, strength_of
 from studio.transcription.decoding import write
@@ -133,6 +133,8 @@ class TrainerParts:
     world: World = field(default_factory=World)
     windows: Windows | None = None
     """What is rehearsed, if anything."""
+    batch_size: int = 0
+    """With which the run began, before memory ran out; 0: the same."""
 
 
 class WhisperTrainer(GuardedTrainer):
@@ -163,6 +165,8 @@ class WhisperTrainer(GuardedTrainer):
         """Step that the latest micro-batch belongs to, and its number in it."""
         self._batches = math.ceil(len(clips) / (self.args.per_device_train_batch_size * self.world.size))
         """Of this process in an epoch."""
+        self._begun_size = parts.batch_size or self.args.per_device_train_batch_size
+        self._begun_batches = math.ceil(len(clips) / (self._begun_size * self.world.size))
         # One process a GPU: never two GPUs behind one process, whatever this one sees.
         self.args._n_gpu = min(1, self.args.n_gpu)
         # The loss is divided by the tokens of the whole step below, not by batches and processes.
@@ -173,9 +177,10 @@ class WhisperTrainer(GuardedTrainer):
     def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Any:
         """One micro-batch, and what is rehearsed beside it: its sound is made while the batch is learned."""
         number = self._next_batch()
-        beside = self._windows.beside(number, self.world.rank, self.world.size) if self._windows else ()
+        begin, end = self._place(number), self._place(number + 1)
+        beside = self._windows.beside(begin, self.world.rank, self.world.size, end) if self._windows else ()
         windows = [self._window_maker.submit(self._made_window, clip) for clip in beside]
-        loss = self._learn(model, inputs, num_items_in_batch, number)
+        loss = self._learn(model, inputs, num_items_in_batch, int(begin))
         for window in windows:
             self._rehearse(model, window.result())
         return loss
@@ -188,8 +193,21 @@ class WhisperTrainer(GuardedTrainer):
         accumulated = self.args.gradient_accumulation_steps
         return micro_batch_number(self.state.global_step, number, self._batches, accumulated)
 
+    def _place(self, number: int) -> float:
+        """Where a micro-batch begins among those that the run began with."""
+        sizes = self.args.per_device_train_batch_size, self._begun_size
+        return place_among_begun(number, self._batches, self._begun_batches, *sizes)
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """Clips with their places in batches of that size."""
+        loader = super().get_train_dataloader()
+        batches: Any = getattr(loader.batch_sampler, "batch_sampler", loader.batch_sampler)
+        batches.sampler = Placed(batches.sampler, self._begun_size)
+        return loader
+
     def _learn(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any, number: int) -> Any:
-        """Forward and backward pass of the micro-batch of that number."""
+        """Forward and backward pass of a micro-batch, within the batch of that number of those that the run
+        began with."""
         return super().training_step(model, inputs, num_items_in_batch)
 
     def _made_window(self, clip: Clip) -> dict[str, Any]:

@@ -46,6 +46,8 @@ class Clip:
     """Number of a clip in which nobody speaks, from 1; 0 for one that is in the data."""
     draw: Draw | None = field(default=None, compare=False)
     """How it is augmented this time; None: not at all."""
+    place: int | None = field(default=None, compare=False)
+    """In a batch of the size that the run began with; None where nobody has put it into one."""
 
     @property
     def most_tokens(self) -> int:

@@ -4,7 +4,8 @@ Features are kept in memory if all fit, without their padding and in half precis
 are made before the first step, so that a file that cannot be read is reported then.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -215,7 +216,8 @@ def _taught(clips: Sequence[Clip]) -> dict[str, torch.Tensor]:
 
     The loss passes over the previous text: it is read, not learned.
     """
-    labels = [_labels(clip, place) for place, clip in enumerate(clips)]
+    places = [place if clip.place is None else clip.place for place, clip in enumerate(clips)]
+    labels = list(map(_labels, clips, places))
     before = [clip.before if clip.draw and clip.draw.with_previous else () for clip in clips]
     if not any(before):
         return {"labels": padded_labels(labels)}
@@ -250,6 +252,25 @@ def padded_labels(rows: Sequence[Sequence[int]]) -> torch.Tensor:
     return labels
 
 
+class Placed(torch.utils.data.Sampler[tuple[int, int]]):
+    """What a sampler chooses, each with its place in a batch of `batch_size`, however large batches are."""
+
+    def __init__(self, sampler: Any, batch_size: int) -> None:
+        self._sampler = sampler
+        self._batch_size = batch_size
+
+    def __getattr__(self, name: str) -> Any:
+        """Of the sampler itself, as `set_epoch`."""
+        return getattr(self._sampler, name)
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        for number, index in enumerate(self._sampler):
+            yield index, number % self._batch_size
+
+
 class ClipDataset(torch.utils.data.Dataset[Clip]):
     """Clips by number, for the trainer; with an augmentation, as chance wants them in this epoch."""
 
@@ -271,8 +292,10 @@ class ClipDataset(torch.utils.data.Dataset[Clip]):
     def __len__(self) -> int:
         return len(self.clips)
 
-    def __getitem__(self, index: int) -> Clip:
-        clip = self.clips[index]
+    def __getitem__(self, number: int | tuple[int, int]) -> Clip:
+        """The clip of a number; with its place in a batch, if `Placed` has given it one."""
+        index, place = number if isinstance(number, tuple) else (number, None)
+        clip = replace(self.clips[index], place=place)
         if self._augmentation is None or not (self._augmentation.is_on or clip.no_speech):
             return clip
         seconds = clip.example.duration_seconds or WINDOW_SECONDS

@@ -74,14 +74,16 @@ class Windows:
     first_time: int | None = None
     """The token `<|0.00|>` if windows are varied: the times of a label change with the speed of its sound."""
 
-    def beside(self, batch: int, rank: int = 0, size: int = 1) -> list[Clip]:
-        """Those of the batch of that number, counted over all epochs from 0, in the process `rank` of `size`.
+    def beside(self, batch: float, rank: int = 0, size: int = 1, until: float | None = None) -> list[Clip]:
+        """Those of the batch of that number, counted over all epochs from 0, in the process `rank` of `size`;
+        with `until`, of the part of batches from `batch` to there.
 
         All processes have as many, each its own: they learn from them together.
         """
         if not self.clips:
             return []
-        first, after = int(batch * self.per_batch), int((batch + 1) * self.per_batch)
+        end = batch + 1 if until is None else until
+        first, after = int(batch * self.per_batch), int(end * self.per_batch)
         return [self._window(place * size + rank) for place in range(first, after)]
 
     def _window(self, place: int) -> Clip:

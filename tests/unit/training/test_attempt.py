@@ -20,6 +20,7 @@ from studio.errors import (
     StudioError,
 )
 from studio.files import read_json, require_free_space
+from studio.options.arguments import read_config
 from studio.options.training import TrainingConfig
 from studio.training.checkpoints import last_checkpoint
 from studio.training.events import EventLog
@@ -253,6 +254,24 @@ def test_short_clips_come_in_the_same_steps_when_batches_became_smaller(runs: Ru
     whole, halved = runs.finished("whole"), runs.new("halved")
     config = TrainingConfig(per_device_train_batch_size=4)
     assert plan_retry(halved, config, Shortage(OUT_OF_MEMORY, "training", 1)) is not None
+    runs.carry_out(halved)
+    assert losses(halved) == pytest.approx(losses(whole), abs=1e-4)
+
+
+def test_the_same_clips_have_times_and_are_padded_when_batches_became_smaller(
+    runs: Runs, tmp_path: Path
+) -> None:
+    tones = make_tones(tmp_path / "clips", count=10)
+    rows = [json.loads(line) for line in tones.read_text("utf-8").splitlines()]
+    for row in rows:
+        row["sentences"] = [{"start": 0.0, "end": 1.0, "text": row["text"]}]
+    tones.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    same = {"train_data": str(tones), "test_data": str(tones), "lora_dropout": 0.0, "padded_share": 0.5}
+    whole = runs.finished("whole", per_device_train_batch_size=6, **same)
+    halved = runs.new("halved", per_device_train_batch_size=6, **same)
+    for _ in range(2):  # to a batch of three, and of one
+        shortage = Shortage(OUT_OF_MEMORY, "training", 1)
+        assert plan_retry(halved, read_config(halved.config), shortage) is not None
     runs.carry_out(halved)
     assert losses(halved) == pytest.approx(losses(whole), abs=1e-4)
 

@@ -1,11 +1,17 @@
 """Steps are counted as the trainer counts them."""
 
+import math
 from dataclasses import replace
+from itertools import chain, pairwise
+from pathlib import Path
 
 import pytest
 
+from studio.dataset.example import Example
 from studio.options.training import TrainingConfig
-from studio.training.schedule import Schedule, micro_batch_number
+from studio.training.data.clips import Clip
+from studio.training.data.replay import Windows
+from studio.training.schedule import Schedule, micro_batch_number, place_among_begun
 
 
 @pytest.mark.parametrize(
@@ -74,3 +80,17 @@ def test_micro_batches_are_numbered_without_a_gap_over_all_epochs(batches: int, 
             found += [micro_batch_number(step, place, batches, accumulated) for place in places]
             step += 1
     assert found == list(range(3 * batches))
+
+
+@pytest.mark.parametrize(("clips", "size"), [(10, 2), (10, 1), (9, 2), (12, 4)])
+def test_smaller_micro_batches_have_the_windows_beside_them_that_whole_ones_had(
+    clips: int, size: int
+) -> None:
+    begun, smaller = math.ceil(clips / 4), math.ceil(clips / size)
+    places = [place_among_begun(number, smaller, begun, size, 4) for number in range(3 * smaller + 1)]
+    label = Clip(Example(Path("x.wav"), "", None, None, None, None, 1.0, (), 1), "en", "transcribe", ())
+    windows = Windows([replace(label, no_speech=number) for number in range(5)], 1.5, seed=3)
+    parts = [windows.beside(begin, until=end) for begin, end in pairwise(places)]
+    whole = [windows.beside(number) for number in range(3 * begun)]
+    assert list(chain(*parts)) == list(chain(*whole))
+    assert places[::smaller] == [epoch * begun for epoch in range(4)]
