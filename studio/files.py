@@ -60,6 +60,11 @@ def in_unicode(text: object) -> str:
     return str(text).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def shortened(name: str, most_bytes: int) -> str:
+    """The beginning of a file's name: disks count its bytes, of which a letter has up to four."""
+    return name.encode("utf-8", "ignore")[:most_bytes].decode("utf-8", "ignore")
+
+
 def is_listed(name: str) -> bool:
     """Whether a file or folder of this name is shown: it is not hidden, and can be written."""
     return not name.startswith(".") and is_unicode(name)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.errors import ConfigError
-from studio.files import read_json, storage_errors, write_json
+from studio.files import read_json, shortened, storage_errors, write_json
 from studio.options.arguments import command_line, config_to_dict
 from studio.options.training import TrainingConfig
 from studio.publishing.card import README, hub_datasets, write_card
@@ -23,6 +23,8 @@ from studio.training.data.clips import TrainingData
 from studio.training.data.sources import SourceData
 from studio.training.strength import mix_files, weaken
 
+_NAME_BYTES = 200
+"""Of a model's: what is put before and behind it has room on any disk, too."""
 _ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
 _MODEL_FILES = ("config.json", "model.safetensors", "model.safetensors.index.json", "model-*.safetensors")
 _BASE_FILES = (
@@ -157,7 +159,7 @@ def hand_out(registry: ModelRegistry, spec: ModelSpec, config: TrainingConfig) -
         target = Path(config.output_dir)
         with storage_errors(target):
             # Of this run alone: what it left here when it was killed may go, and nothing else.
-            aside = target.with_name(f".{target.name[:80]}.{spec.card['run_id']}")
+            aside = target.with_name(f".{shortened(target.name, 40)}.{spec.card['run_id']}")
             shutil.rmtree(aside, ignore_errors=True)
             try:
                 copy = shutil.copytree(spec.path, aside / "new")
@@ -217,7 +219,8 @@ def describe(
 
 def name_of(config: TrainingConfig, run_id: str) -> str:
     """The run's name as the name of a folder, or the run's id."""
-    return re.sub(r"[^\w.-]+", "-", config.run_name).strip("-.")[:80] or run_id
+    name = re.sub(r"[^\w.-]+", "-", config.run_name).strip("-.")[:80]
+    return shortened(name, _NAME_BYTES) or run_id
 
 
 def revision_of(base: Path) -> str:

@@ -11,7 +11,8 @@ from studio.errors import ConfigError, StorageError
 from studio.files import write_json
 from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
-from studio.training.finished_model import hand_out
+from studio.training.finished_model import hand_out, name_of
+from tests.unit.training.attempts import Runs
 
 
 def test_what_was_put_into_output_dir_while_a_run_trained_stays(micro_model: Path, tmp_path: Path) -> None:
@@ -58,3 +59,13 @@ def test_the_copy_of_an_earlier_run_stays_if_no_other_can_take_its_place(
         hand_out(registry, registry.get("mine"), config)
     assert {path.name: path.read_bytes() for path in target.iterdir()} == before
     assert {path.name for path in tmp_path.iterdir()} == {"home", "out"}
+
+
+def test_a_run_name_of_rare_letters_is_cut_to_what_a_disk_takes(runs: Runs, tmp_path: Path) -> None:
+    target = tmp_path / (62 * "𠀀")
+    options = {"max_steps": 1, "eval_strategy": "no", "output_dir": str(target)}
+    for count in (1, 2):
+        outcome = runs.carry_out(runs.new(f"run{count}", run_name=80 * "𠀀", **options))
+        assert outcome.model_id == 50 * "𠀀" + ("-2" if count == 2 else "")
+    assert (target / "model.json").is_file()
+    assert name_of(TrainingConfig(run_name=80 * "x"), "run") == 80 * "x"
