@@ -13,7 +13,6 @@ from studio.memory.segments import LayerSegment
 from studio.memory.tape import ZERO, Moment
 from studio.memory.weights import DTYPE_BYTES, StaticBytes, static_bytes
 from studio.methods import METHODS
-from studio.registry.parameters import linear_layers
 from studio.registry.spec import ModelDimensions
 from studio.whisper.audio_context import FRAMES_PER_POSITION
 
@@ -61,8 +60,6 @@ class Step:
     embedding_gradient: float
     states: float
     """The encoder's states."""
-    regularization: float
-    """What the method's own term of the loss keeps of each matrix of an adapter."""
     encoder_forward: float
     """A frozen encoder's layer at work."""
     embedded_audio: float
@@ -76,8 +73,6 @@ def measure(plan: TrainingPlan, dimensions: ModelDimensions) -> Step:
     is_frozen = not METHODS[plan.method].trains_encoder
     first, encoder, decoder = _layers(plan, pieces, d)
     head, logits = pieces.head()
-    kept = METHODS[plan.method].regularization_numbers(plan.lora_r) * DTYPE_BYTES[plan.arithmetic_dtype]
-    adapted = sum(2 * row.count for row in linear_layers(d) if row.name in plan.target_modules)
     tokens = float(plan.batch_size * plan.label_length)
     static = static_bytes(plan, d)
     return Step(
@@ -97,7 +92,6 @@ def measure(plan: TrainingPlan, dimensions: ModelDimensions) -> Step:
         if plan.is_adapter
         else float(d.vocab_size * d.d_model * DTYPE_BYTES[plan.weights_dtype]),
         states=float(plan.batch_size * plan.positions(d) * d.d_model * pieces.states),
-        regularization=float(adapted * kept),
         encoder_forward=pieces.untaped_layer("encoder") if is_frozen else 0.0,
         embedded_audio=float(
             plan.batch_size * plan.positions(d) * d.d_model * DTYPE_BYTES[plan.arithmetic_dtype]
@@ -159,13 +153,11 @@ class Walk:
         self._add(step.encoder_norm.kept, 1)
         cached += step.decoder.segment.cached * step.decoder.count
         self._rise(step.decoder, cached, step.states)
-        live = self.base.live + step.head.forward + step.states + cached + step.regularization
+        live = self.base.live + step.head.forward + step.states + cached
         casts = self.base.casts + cached + step.head.kept.casts
         self._note(Phase.FORWARD, live, logits=step.logits, casts=casts)
         self._add(step.head.kept, 1)
-        self.base = Moment(
-            self.base.live + step.regularization + self._kept_states, self.base.casts, self.base.gradients
-        )
+        self.base = Moment(self.base.live + self._kept_states, self.base.casts, self.base.gradients)
 
     def _rise(self, stretch: Stretch, cached: float, held: float) -> None:
         """Forward through a stretch: its last segment has the most below it."""
@@ -183,7 +175,6 @@ class Walk:
     def _backward(self) -> None:
         step = self.step
         self._play(Stretch(step.head, 1))
-        self.base = Moment(self.base.live - step.regularization, self.base.casts, self.base.gradients)
         self._play(step.decoder)
         if not step.decoder.segment.pins_states:
             self.base = Moment(self.base.live - self._kept_states, self.base.casts, self.base.gradients)

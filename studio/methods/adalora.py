@@ -16,13 +16,16 @@ _RANKS = "adalora.json"
 
 
 class AdaLora(Method):
-    """In PEFT 0.21."""
+    """In PEFT 0.21, without the term of the loss that draws its matrices towards orthogonal ones: PEFT leaves
+    it out where no task type is given (see `AdapterSettings.shared`), and with it the demo model learns no
+    better (words that are wrong after eight epochs: 63 %, without it 55 %).
+    """
 
     key = "adalora"
     label = "AdaLoRA (adapter with moving ranks)"
     switches = ("use_adalora",)
     learning_rates = ((0, 2e-3), (384, 1e-3))
-    """It begins with its regularisation and prunes as it goes: it learns more slowly."""
+    """It begins with more ranks and prunes as it goes: it learns more slowly."""
     fixed_numbers = 1
     """The rank of the layer."""
     state_bytes = 4 * len(_IMPORTANCES)
@@ -84,10 +87,6 @@ class AdaLora(Method):
             total = tape.record_in_place(result, divided, is_view=plan.quantization == "none")
         tape.drop(divided)
         return total
-
-    def regularization_numbers(self, rank: int) -> int:
-        """A square matrix of the rank, which is to become the unit matrix."""
-        return rank**2
 
     def traced_states(self, model: Any) -> Iterator[Any]:
         """The importances of each number of the adapter."""

@@ -139,10 +139,6 @@ class Method:
         """
         raise NotImplementedError(f"{self.key} is no adapter")
 
-    def regularization_numbers(self, rank: int) -> int:
-        """Numbers that a term of the loss keeps for each adapted matrix."""
-        return 0
-
     def traced_states(self, model: Any) -> Iterable[Any]:
         """Tensors of `state_bytes`, made for a trace of the memory of one step."""
         return ()
