@@ -91,6 +91,8 @@ class TrainingPlan:
     """Of the encoder, for the longest clip of a batch: 50 a second; all 1,500 unless in short-audio mode."""
     has_padded_batches: bool = False
     """Whether short-audio mode has batches that are padded to 30 seconds, in pieces as large as others."""
+    keeps_encoder_states: bool = False
+    """Whether later epochs have the states of a frozen encoder in place of features."""
     window_label_length: int = 0
     """Tokens of a whole window that is rehearsed beside a batch; 0: none is."""
     eval_batch_size: int = 0

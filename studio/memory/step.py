@@ -5,7 +5,7 @@ that the worst moment of a stretch of them is in its first or in its last one.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from studio.memory.layers import Pieces
 from studio.memory.plan import Part, Phase, TrainingPlan
@@ -46,6 +46,8 @@ class Step:
     static: StaticBytes
     inputs: float
     """Features and labels of all micro-batches, on the device from the step's beginning."""
+    encoded_inputs: float
+    """Kept states of a frozen encoder, and labels, of all micro-batches; 0 where none are kept."""
     stem: LayerSegment
     first_layer: Stretch
     """The encoder's first layer, where its input needs no gradient."""
@@ -74,12 +76,15 @@ def measure(plan: TrainingPlan, dimensions: ModelDimensions) -> Step:
     first, encoder, decoder = _layers(plan, pieces, d)
     head, logits = pieces.head()
     tokens = float(plan.batch_size * plan.label_length)
+    labels = 8 * _LABEL_COPIES * tokens
+    states = float(plan.batch_size * plan.positions(d) * d.d_model * pieces.states)
     static = static_bytes(plan, d)
     return Step(
         plan=plan,
         dimensions=d,
         static=static,
-        inputs=plan.gradient_accumulation_steps * _input_bytes(plan, d),
+        inputs=plan.gradient_accumulation_steps * (_feature_bytes(plan, d) + labels),
+        encoded_inputs=plan.gradient_accumulation_steps * (states + labels) * plan.keeps_encoder_states,
         stem=pieces.stem(),
         first_layer=first,
         encoder=encoder,
@@ -91,7 +96,7 @@ def measure(plan: TrainingPlan, dimensions: ModelDimensions) -> Step:
         embedding_gradient=0.0
         if plan.is_adapter
         else float(d.vocab_size * d.d_model * DTYPE_BYTES[plan.weights_dtype]),
-        states=float(plan.batch_size * plan.positions(d) * d.d_model * pieces.states),
+        states=states,
         encoder_forward=pieces.untaped_layer("encoder") if is_frozen else 0.0,
         embedded_audio=float(
             plan.batch_size * plan.positions(d) * d.d_model * DTYPE_BYTES[plan.arithmetic_dtype]
@@ -120,10 +125,9 @@ def _layers(plan: TrainingPlan, pieces: Pieces, d: ModelDimensions) -> tuple[Str
     )
 
 
-def _input_bytes(plan: TrainingPlan, d: ModelDimensions) -> float:
+def _feature_bytes(plan: TrainingPlan, d: ModelDimensions) -> float:
     width = 2 if plan.precision == "pure_bf16" else 4
-    frames = FRAMES_PER_POSITION * plan.positions(d)
-    return float(plan.batch_size * (width * d.num_mel_bins * frames + 8 * _LABEL_COPIES * plan.label_length))
+    return float(plan.batch_size * width * d.num_mel_bins * FRAMES_PER_POSITION * plan.positions(d))
 
 
 class Walk:
@@ -260,5 +264,12 @@ class Walk:
 
 
 def corners(step: Step) -> Iterator[Corner]:
-    """The worst moments of forward and backward pass."""
+    """The worst moments of forward and backward pass; of later epochs, too, if the encoder's states are kept:
+    then they are the input, and the decoder works alone.
+    """
     yield from Walk(step).go()
+    if step.encoded_inputs:
+        none = Stretch(_NOTHING, 0)
+        alone = replace(step, inputs=step.encoded_inputs, encoder_forward=0.0, embedded_audio=0.0, states=0.0)
+        alone = replace(alone, stem=_NOTHING, first_layer=none, encoder=none, encoder_norm=_NOTHING)
+        yield from Walk(alone).go()

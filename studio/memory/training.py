@@ -196,7 +196,7 @@ def _estimate(plan: TrainingPlan, dimensions: ModelDimensions) -> MemoryEstimate
     step = measure(plan, dimensions)
     corners = list(step_corners(step))
     optimizer: Parts = {
-        Part.ACTIVATIONS: step.inputs,
+        Part.ACTIVATIONS: max(step.inputs, step.encoded_inputs),
         Part.GRADIENTS: step.static.gradients,
         Part.TEMPORARIES: step.static.optimizer_temporaries,
     }

@@ -487,6 +487,7 @@ class TrainingConfig:
         "Cache encoder outputs",
         "Keep a frozen encoder's output for each clip on disk until the run ends, if there is "
         "room: later epochs skip the encoder.",
+        in_probe=False,
     )
 
     # schedule

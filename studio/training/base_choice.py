@@ -14,8 +14,8 @@ from studio.registry.validate import check_window
 def called_now(config: TrainingConfig, registry: ModelRegistry) -> TrainingConfig:
     """With base model and adapter under the names that they have now: since the run was asked for, they may
     have been renamed."""
-    names = {name: getattr(config, name) for name in ("base_model", "adapter")}
-    return replace(config, **{name: registry.called_now(id_) for name, id_ in names.items() if id_})
+    adapter = config.adapter and registry.called_now(config.adapter)
+    return replace(config, base_model=registry.called_now(config.base_model), adapter=adapter)
 
 
 def base_spec(config: TrainingConfig, registry: ModelRegistry) -> ModelSpec:

@@ -221,26 +221,31 @@ class TrainingStep:
         self.trained = [p for p in self.model.parameters() if p.requires_grad]
         self.optimizer = TracedOptimizer(self.plan, self.model, self.trained)
 
-    def batch(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Features and labels of one micro-batch: (clips, mel bins, frames) and (clips, tokens)."""
-        d = self.dimensions
-        frames = FRAMES_PER_POSITION * self.plan.positions(d)
+    def batch(self, *, is_encoded: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+        """Features, or states that a frozen encoder made of them, and labels of one micro-batch: (clips, mel
+        bins, frames) or (clips, positions, d_model), and (clips, tokens).
+        """
+        d, positions = self.dimensions, self.plan.positions(self.dimensions)
+        sound = (positions, d.d_model) if is_encoded else (d.num_mel_bins, FRAMES_PER_POSITION * positions)
         is_pure = self.plan.precision == "pure_bf16"
         device = self.trained[0].device
         dtype = torch.bfloat16 if is_pure else torch.float32
-        features = torch.zeros((self.plan.batch_size, d.num_mel_bins, frames), dtype=dtype, device=device)
+        features = torch.zeros((self.plan.batch_size, *sound), dtype=dtype, device=device)
         shape = (self.plan.batch_size, self.plan.label_length)
         return features, torch.zeros(shape, dtype=torch.long, device=device)
 
-    def loss(self, features: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    def loss(self, sound: torch.Tensor, labels: torch.Tensor, *, is_encoded: bool = False) -> torch.Tensor:
         """The forward pass; under autocast, accelerate then copies its results to float32."""
+        from transformers.modeling_outputs import BaseModelOutput
+
         smoothing = self.plan.label_smoothing_factor
         # With smoothed labels the loss is the trainer's, and the model is given the decoder's input.
         is_chunked = bool(self.plan.loss_chunk_size)
         smoothing = 0.0 if is_chunked else smoothing
         words = {"decoder_input_ids": labels.clone()} if smoothing else {"labels": labels}
+        states: Any = {"encoder_outputs": BaseModelOutput(last_hidden_state=sound)}
         with self.autocast():
-            outputs = self.model(input_features=features, **words)
+            outputs = self.model(**(states if is_encoded else {"input_features": sound}), **words)
         if self.plan.is_autocast:
             for name in list(outputs.keys()):
                 if isinstance(outputs[name], torch.Tensor) and outputs[name].dtype in _HALF:
@@ -252,15 +257,21 @@ class TrainingStep:
         return loss
 
     def run(self, enter: Callable[[Phase, Part], None]) -> None:
-        """One step; `enter` hears of each phase, and what most new storages of it are for.
-
-        All micro-batches of an accumulated step lie on the device from its beginning.
+        """One step, and one of a later epoch where states of a frozen encoder are kept; `enter` hears of each
+        phase, and what most new storages of it are for.
         """
+        self._run(enter)
+        if self.plan.keeps_encoder_states:
+            self._run(enter, is_encoded=True)
+
+    def _run(self, enter: Callable[[Phase, Part], None], *, is_encoded: bool = False) -> None:
+        """All micro-batches of an accumulated step lie on the device from its beginning."""
         enter(Phase.FORWARD, Part.ACTIVATIONS)
-        batches = [self.batch() for _ in range(self.plan.gradient_accumulation_steps)]
-        for features, labels in batches[:_MICRO_BATCHES]:
+        accumulated = range(self.plan.gradient_accumulation_steps)
+        batches = [self.batch(is_encoded=is_encoded) for _ in accumulated]
+        for sound, labels in batches[:_MICRO_BATCHES]:
             enter(Phase.FORWARD, Part.ACTIVATIONS)
-            loss = self.loss(features, labels)
+            loss = self.loss(sound, labels, is_encoded=is_encoded)
             enter(Phase.BACKWARD, Part.TEMPORARIES)
             loss.backward()  # type: ignore[no-untyped-call]
             del loss

@@ -42,6 +42,10 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("tiny", {"method": "full", "precision": "bf16", "gradient_checkpointing": True, "batch_size": 2}),
     ("tiny", {"method": "full", "attention": "eager", "gradient_accumulation_steps": 2}),
     ("tiny", {"method": "frozen_encoder", "optimizer": "adamw_torch", "label_length": 128}),
+    (
+        "tiny",
+        {"method": "frozen_encoder", "keeps_encoder_states": True, "gradient_accumulation_steps": 24},
+    ),
     ("tiny", {"method": "lora", "base_dtype": "bf16"}),
     ("tiny", {"method": "dora", "precision": "fp32", "target_modules": _QUERY_VALUE, "lora_dropout": 0.05}),
     (
@@ -171,6 +175,18 @@ def test_packed_weights_are_counted_as_the_parameters_that_they_are() -> None:
         for bits in ("none", "4bit")
     )
     assert packed == plain
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "pure_bf16"])
+@pytest.mark.parametrize("accumulated", [1, 2, 24])
+def test_kept_states_of_a_frozen_encoder_are_estimated_as_traced(precision: str, accumulated: int) -> None:
+    values = {"method": "frozen_encoder", "precision": precision, "gradient_accumulation_steps": accumulated}
+    plan = TrainingPlan(keeps_encoder_states=True, batch_size=4, **values)
+    traced, estimate = trace_step(plan, TINY), estimate_training(plan, TINY)
+    assert max(estimate.phases.values()) == pytest.approx(traced.peak_bytes, rel=0.01)
+    if accumulated == 24:
+        without = estimate_training(dataclasses.replace(plan, keeps_encoder_states=False), TINY)
+        assert max(estimate.phases.values()) > 1.1 * max(without.phases.values())
 
 
 @pytest.mark.parametrize("values", [{}, {"quantization": "4bit"}, {"target_modules": ("k_proj",)}], ids=str)
