@@ -12,6 +12,7 @@ from transformers import WhisperFeatureExtractor
 
 from studio.dataset.example import Example, TextSegment
 from studio.options.training import TrainingConfig
+from studio.settings import Settings
 from studio.training import adapters
 from studio.training.data.augmentation import Augmentation, Draw
 from studio.training.data.clips import Clip
@@ -94,7 +95,9 @@ def test_packed_texts_are_spaced_as_the_language_is_that_is_taught(
     config = TrainingConfig(base_model=str(micro_model), pack_clips=True, max_audio_len=2.0, **options)
     source, config = source_of(tmp_path, config, **row)
     base = adapters.load_training_base(micro_model, config, adapters.Precision("fp32"))
-    data, _ = prepare(config, source, base, EventLog(None), StopSignal(tmp_path / "stop"))
+    data, _ = prepare(
+        config, Settings.from_env(), source, base, EventLog(None), StopSignal(tmp_path / "stop")
+    )
     assert [clip.example.text for clip in data.train] == [text, text]
 
 
