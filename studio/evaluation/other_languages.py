@@ -27,15 +27,16 @@ def clips_in_other_languages(
 
     `source` is a manifest as `read_manifest` takes it, `where` are options of that. Of its rows those count
     that name a language which is not in `own` (codes); if there are none, all do: speech of another style.
-    Empty stands for the English that comes with the studio, which is of no use where the own languages are
-    not known.
+    Empty stands for the English that comes with the studio, also where English is trained: whole sentences,
+    one after the other, are something else than most clips. It is of no use where the own languages are not
+    known.
 
     Raises:
         ManifestError: if the manifest cannot be used.
         ConfigError: if a row's language is unknown.
     """
     if not source:
-        return spread([] if "en" in own or not own else _english(), most)
+        return spread(_english() if own else [], most)
     manifest = read_manifest(source, settings, split="test", **where)
     others = [row for row in manifest.examples if row.language and _code(row) not in own]
     return spread(others or manifest.examples, most)

@@ -26,7 +26,7 @@ from studio.errors import ConfigError, ManifestError
 from studio.evaluation.normalize import normalize
 from studio.evaluation.other_languages import clips_in_other_languages
 from studio.messages import Message
-from studio.options.sources import sources_of
+from studio.options.sources import is_demo, sources_of
 from studio.options.training import TrainingConfig
 from studio.settings import Settings
 from studio.transcription.languages import AUTO, resolve_language
@@ -91,12 +91,15 @@ def read_source(
 
 
 def other_clips(config: TrainingConfig, settings: Settings, own: Collection[str] = ()) -> list[Example]:
-    """Clips in other languages than `own`: those the user named, or some English.
+    """Something else than what is trained, in languages other than `own` if there is: what the user named, or
+    some English; of the demo speech, which sounds as that does, nothing.
 
     Raises:
         DataError: if those that were named cannot be used.
         ConfigError: if they name a language that there is not.
     """
+    if not config.other_languages_data and any(map(is_demo, sources_of(config.train_data))):
+        return []
     return clips_in_other_languages(
         config.other_languages_data, own, _OTHER_CLIPS, settings, **config.downloads
     )

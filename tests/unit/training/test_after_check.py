@@ -9,10 +9,12 @@ from studio.cli.follow import short_audio_lines
 from studio.errors import ManifestError
 from studio.evaluation.capabilities import CHECKS
 from studio.files import read_json
+from studio.options.training import TrainingConfig
 from studio.settings import Settings
 from studio.training import after_check
 from studio.training.after_check import MadeModel, measure_after
 from studio.training.attempt import Attempt
+from studio.training.data.sources import other_clips
 from studio.training.events import RunPhase, read_events
 from studio.training.outcome import Outcome
 from studio.training.stop import StopSignal
@@ -92,6 +94,12 @@ def test_a_model_whose_check_has_failed_is_called_unchecked(runs: Runs, tones: P
     found = made.spec.card["capabilities"]
     assert found == work.outcome.capabilities and (found["checks"], found["unchecked"]) == ([], list(CHECKS))
     assert "no memory for another model" in str(read_events(work.run.events)[0])
+
+
+def test_english_that_comes_along_is_heard_of_every_run_but_of_the_demo_speech(settings: Settings) -> None:
+    heard = other_clips(TrainingConfig(train_data="a.jsonl"), settings, ["en"])
+    assert {clip.language for clip in heard} == {"en"}
+    assert other_clips(TrainingConfig(train_data="demo:train"), settings, ["en"]) == []
 
 
 @pytest.mark.usefixtures("unhurried")
