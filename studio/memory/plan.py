@@ -92,7 +92,7 @@ class TrainingPlan:
     has_padded_batches: bool = False
     """Whether short-audio mode has batches that are padded to 30 seconds, in pieces as large as others."""
     keeps_encoder_states: bool = False
-    """Whether later epochs have the states of a frozen encoder in place of features."""
+    """Whether later epochs have the states of the encoder, if that is frozen, in place of features."""
     window_label_length: int = 0
     """Tokens of a whole window that is rehearsed beside a batch; 0: none is."""
     eval_batch_size: int = 0
@@ -168,6 +168,11 @@ class TrainingPlan:
             label_length=self.window_label_length,
             eval_label_length=self.eval_label_length or self.label_length,
         )
+
+    @property
+    def has_kept_states(self) -> bool:
+        """Whether later epochs have the states of a frozen encoder."""
+        return self.keeps_encoder_states and not METHODS[self.method].trains_encoder
 
     @property
     def is_adapter(self) -> bool:

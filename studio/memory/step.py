@@ -84,7 +84,7 @@ def measure(plan: TrainingPlan, dimensions: ModelDimensions) -> Step:
         dimensions=d,
         static=static,
         inputs=plan.gradient_accumulation_steps * (_feature_bytes(plan, d) + labels),
-        encoded_inputs=plan.gradient_accumulation_steps * (states + labels) * plan.keeps_encoder_states,
+        encoded_inputs=plan.gradient_accumulation_steps * (states + labels) * plan.has_kept_states,
         stem=pieces.stem(),
         first_layer=first,
         encoder=encoder,

@@ -87,9 +87,7 @@ def training_plan(config: TrainingConfig, has_gpu: bool, audio_positions: int | 
         loss_chunk_size=config.loss_chunk_size,
         audio_positions=positions,
         has_padded_batches=positions < POSITIONS and config.padded_share > 0,
-        keeps_encoder_states=config.cache_encoder_states
-        and not config.training_method.trains_encoder
-        and positions == POSITIONS,
+        keeps_encoder_states=config.cache_encoder_states and positions == POSITIONS,
         window_label_length=WINDOW_LABEL_LENGTH if rehearses(config) else 0,
         eval_batch_size=config.per_device_eval_batch_size if config.evaluates else 0,
         generation_max_length=config.generation_max_length,

@@ -261,7 +261,7 @@ class TrainingStep:
         phase, and what most new storages of it are for.
         """
         self._run(enter)
-        if self.plan.keeps_encoder_states:
+        if self.plan.has_kept_states:
             self._run(enter, is_encoded=True)
 
     def _run(self, enter: Callable[[Phase, Part], None], *, is_encoded: bool = False) -> None:
