@@ -1,5 +1,6 @@
 """Files that other processes read: replaced whole, or appended to a line at a time."""
 
+import hashlib
 import json
 import os
 import re
@@ -148,6 +149,12 @@ def write_new(path: Path, text: str) -> None:
                 aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def file_digest(path: Path) -> bytes:
+    """Sixteen bytes of what a file holds: once it is changed, it has others. Raises what `open` raises."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest()
 
 
 def read_json(path: Path) -> Any:

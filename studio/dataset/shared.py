@@ -1,6 +1,5 @@
 """Clips that are in the training and the evaluation data: they show memorisation, not recognition."""
 
-import hashlib
 import os
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -11,11 +10,10 @@ from pathlib import Path
 from studio.dataset.example import Example
 from studio.dataset.listening import ClipLevels
 from studio.dataset.usable import HEARD_AT_ONCE, hear
+from studio.files import file_digest
 from studio.messages import Message
 
 _NAMED = 3
-_PLACES, _PLACE_BYTES = 64, 2**14
-"""What is longer than all of these is looked at in so many places from its beginning to its end."""
 _ENOUGH = 0.5
 """Neighbours often have a margin in common."""
 
@@ -120,17 +118,11 @@ def _sound(example: Example) -> bytes | None:
 def digest_of(example: Example) -> bytes:
     """Of what its file holds: another sound has another, and so has the same file once it is changed."""
     try:
-        return _digest(example.audio_path, example.audio_bytes, example.audio_path.stat().st_mtime_ns)
+        return _digest(example.audio_path, example.audio_path.stat().st_mtime_ns)
     except OSError:
         return os.fsencode(example.audio_path)  # it is named with its reason when it is read
 
 
 @lru_cache(maxsize=4096)
-def _digest(path: Path, size_bytes: int, _changed_ns: int) -> bytes:
-    """Raises OSError: if the file cannot be read."""
-    digest = hashlib.blake2b(str(size_bytes).encode(), digest_size=16)
-    with path.open("rb") as file:
-        for place in range(_PLACES if size_bytes > _PLACES * _PLACE_BYTES else 1):
-            file.seek(place * (size_bytes - _PLACE_BYTES) // (_PLACES - 1))
-            digest.update(file.read(_PLACE_BYTES if size_bytes > _PLACES * _PLACE_BYTES else -1))
-    return digest.digest()
+def _digest(path: Path, _changed_ns: int) -> bytes:
+    return file_digest(path)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.errors import ConfigError
-from studio.files import in_unicode, read_json, write_json
+from studio.files import file_digest, in_unicode, read_json, write_json
 from studio.transcription.captions import safe_stem
 from studio.transcription.engine import EngineChoice, TranscribeOptions, Transcript
 from studio.transcription.ranks import share_of
@@ -204,9 +204,7 @@ def _is_whole(row: Mapping[str, Any]) -> bool:
 def _file_mark(path: Path) -> dict[str, Any]:
     """What a recording's file is now; nothing if it cannot be read."""
     try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-        return {**_size_and_time(path), "digest": digest}
+        return {**_size_and_time(path), "digest": file_digest(path).hex()}
     except OSError:
         return {}
 

@@ -56,6 +56,17 @@ def test_a_file_that_is_recorded_anew_is_another(folder: Path) -> None:
     assert digest_of(example) != before
 
 
+def test_a_long_file_that_is_changed_in_its_middle_is_another(folder: Path) -> None:
+    samples = np.tile(sweep(8_000, 2.0), 100)
+    soundfile.write(folder / "long.wav", samples, 8_000)
+    (folder / "list.jsonl").write_text('{"audio": "long.wav", "text": "x"}\n')
+    (example,) = read_manifest(folder / "list.jsonl").examples
+    before = digest_of(example)
+    samples[800_000:806_000] = 0
+    soundfile.write(folder / "long.wav", samples, 8_000)
+    assert digest_of(example) != before
+
+
 def test_slices_are_the_same_where_they_begin_at_one_moment(folder: Path) -> None:
     slices = [{"audio": "0.wav", "start_time": at, "end_time": at + 0.5} for at in (0, 0.5, 1)]
     assert shared(folder, slices[:2], slices[2:]).count == 0
