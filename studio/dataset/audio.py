@@ -235,7 +235,9 @@ def save_pcm(samples: NDArray[np.generic], sampling_rate: int, path: str | Path)
         try:
             sound = io.BytesIO()
             soundfile.write(sound, data, sampling_rate, subtype="PCM_16", format=target.suffix[1:].upper())
-            aside.write_bytes(sound.getbuffer())  # libsndfile says nothing of a disk that is full
+            # A copy: with a view of it, Python 3.12 can crash where the disk is full (garbage collection).
+            # By itself, libsndfile says nothing of a full disk.
+            aside.write_bytes(sound.getvalue())
             aside.replace(target)
         except soundfile.LibsndfileError as error:
             raise OSError(str(error)) from error

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
+from math import fsum
 from pathlib import Path
 
 from studio.dataset.manifest import Example, RowProblem
@@ -78,7 +79,7 @@ class TrainingData:
     @cached_property
     def train_hours(self) -> float:
         """Length of the training clips, without those that nobody speaks in."""
-        return sum(clip.example.duration_seconds or 0.0 for clip in self.train if not clip.no_speech) / 3600
+        return fsum(clip.example.duration_seconds or 0.0 for clip in self.train if not clip.no_speech) / 3600
 
 
 def undecided(source: SourceData, config: TrainingConfig) -> Iterator[Example]:
