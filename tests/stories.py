@@ -17,6 +17,7 @@ STORIES = {
     "assets/gradio_names": "browser/test_tabs",
     "assets/demo": "app/test_training_command browser/test_story browser/test_transcribe",
     "assets/microphone": "browser/test_live browser/test_data",
+    "assets/one_stream": "browser/test_quick_hands browser/test_train",
     "assets/other_files": "browser/test_transcribe",
     "assets/page_language": "browser/test_tabs",
     "assets/quick_hands": "browser/test_quick_hands browser/test_measured",

@@ -39,8 +39,8 @@ TITLE = "Whisper Studio"
 LOGO = ASSETS / "logo.svg"
 STYLE_SHEET = ASSETS / "studio.css"
 _SCRIPTS = (
-    *("page_language", "arrow_keys", "come_back", "copied", "gradio_names", "quick_hands", "in_view"),
-    *("refused", "other_files", "explorer"),
+    *("page_language", "arrow_keys", "come_back", "copied", "gradio_names", "one_stream", "quick_hands"),
+    *("in_view", "refused", "other_files", "explorer"),
 )
 SCRIPTS = tuple(ASSETS / f"{name}.js" for name in _SCRIPTS)
 """Each says in its first lines what it is for."""

@@ -12,6 +12,38 @@ from studio.options.training import TrainingConfig
 from tests.browser.conftest import OpenPage, held, show_tab, unfold
 from tests.studio_process import StudioProcess
 
+LATE_END = """() => {
+  const fetched = window.fetch.bind(window);
+  const isEnd = (text) => text.includes('"msg":"close_stream"');
+  window.fetch = async (resource, options) => {
+    const answer = await fetched(resource, options);
+    if (!(resource.url ?? resource).toString().includes('/queue/data')) return answer;
+    const late = new TransformStream({async transform(text, next) {
+      const end = isEnd(text) ? text.search(/data: .{8}close_stream/) : text.length;
+      next.enqueue(text.slice(0, end));
+      if (isEnd(text)) { window.held = true; await window.late; }
+      next.enqueue(text.slice(end));
+    }});
+    const read = answer.body.pipeThrough(new TextDecoderStream()).pipeThrough(late);
+    return new Response(read.pipeThrough(new TextEncoderStream()), answer);
+  };
+  window.late = new Promise((done) => { window.letGo = done; });
+}"""
+"""The page reads later than it was written that the server has ended the stream of answers."""
+
+
+def test_what_is_asked_while_the_server_ends_the_stream_of_answers_is_answered(open_page: OpenPage) -> None:
+    page = open_page("playground")
+    page.add_init_script(f"({LATE_END})()")
+    page.reload()
+    page.wait_for_function("window.held")
+    with page.expect_response("**/queue/join*"):
+        page.get_by_role("button", name="Kitchen light", exact=True).click()
+    page.evaluate("new Promise((done) => setTimeout(done, 100))")  # until Gradio has taken in its number
+    page.evaluate("letGo()")
+    page.locator("#transcribe-start").click()
+    expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
+
 
 def test_transcribe_waits_for_the_sample_that_was_clicked_last(open_page: OpenPage) -> None:
     page = open_page("playground")
