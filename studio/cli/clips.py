@@ -2,11 +2,11 @@
 
 import argparse
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Set
 from dataclasses import dataclass
 from typing import Any
 
-from studio.cli.parsing import Parser
+from studio.cli.parsing import Parser, options_among
 from studio.errors import ConfigError
 from studio.evaluation.explorer import GROUPINGS, SHOWN, SORTS, Cell, Explorer, Query, cell_at
 from studio.evaluation.metrics import align
@@ -52,18 +52,16 @@ def add_clip_options(parser: Parser) -> None:
     parser.option("rows", f"List so many clips at most (default: {_ROWS}).", kind=int)
 
 
-def asks_for_clips(given: argparse.Namespace) -> bool:
-    """Whether one of the options is given."""
-    return any(getattr(given, name) is not None for name in _ASKING)
+def asks_for_clips(named: Set[str]) -> bool:
+    """Whether one of the options is among those that are given."""
+    return not named.isdisjoint(_ASKING)
 
 
-def refuse_clip_options(given: argparse.Namespace, option: str) -> None:
+def refuse_clip_options(named: Set[str], option: str) -> None:
     """Raises ConfigError: if clips are asked for where `option` leaves none to list."""
-    if asked := [f"--{name}" for name in _ASKING if getattr(given, name) is not None]:
+    if asked := options_among(_ASKING, named):
         raise ConfigError(
-            "{asked}: clips of a test set are listed; leave that out, or {option}.",
-            asked=", ".join(asked),
-            option=option,
+            "{option} leaves no clips to list: leave out that, or {asked}.", option=option, asked=asked
         )
 
 

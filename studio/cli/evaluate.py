@@ -3,7 +3,7 @@
 import argparse
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from studio.cli.export import on_step
 from studio.cli.forms import compare
 from studio.cli.other_scripts import EVALUATION
 from studio.cli.output import ProgressLine, require_places, say, say_shared, show, show_json, table
-from studio.cli.parsing import Parser, seconds
+from studio.cli.parsing import Parser, options_among, seconds
 from studio.dataset.example import RowProblem
 from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError
@@ -38,6 +38,12 @@ _LEFT_OUT_SHOWN = 5
 """Rows of a test set that cannot be used, of which the reason is printed."""
 _OF_A_SET = ("split", "max_samples", "min_audio_len", "max_audio_len", "corrections", "non_speech")
 """Options that choose what of a test set is heard, and beside what it is held."""
+_HEARD = (
+    *("models", "data", "audio_path", "forms", "reference", *_OF_A_SET, "language", "task", "num_beams"),
+    *("engine", "compute_type", "dtype", "use_8bit", "use_4bit"),
+)
+"""Options that decide what is heard, and how."""
+_NORMALIZING = ("normalizer", "remove_pun", "to_simple")
 _SHOWN = 12
 """Words of a kind that are printed."""
 
@@ -73,10 +79,8 @@ def parser() -> Parser:
     made.option("min_audio_len", "Skip shorter clips (seconds).", kind=seconds, default=0.0)
     made.option("max_audio_len", "Skip longer clips (seconds).", kind=seconds, default=math.inf)
     made.flag("local_files_only", "Download neither models nor data.")
-    made.flag(
-        "remove_pun", "The same as --normalizer no_punctuation; with --to_simple, chinese.", default=None
-    )
-    made.flag("to_simple", "With --remove_pun the same as --normalizer chinese.", default=None)
+    made.flag("remove_pun", "The same as --normalizer no_punctuation; with --to_simple, chinese.")
+    made.flag("to_simple", "With --remove_pun the same as --normalizer chinese.")
     made.foreign(EVALUATION)
     made.option("normalizer", "Applied to both texts.", choices=NORMALIZERS, default="none")
     made.option("language", "Name or code; auto takes each row's, or detects it.", default="auto")
@@ -115,11 +119,11 @@ def parser() -> Parser:
 def run(arguments: Sequence[str], settings: Settings) -> int:
     """Evaluates the models one after the other."""
     read_by = parser()
-    read_by.set_defaults(models=None, normalizer=None)  # to tell whether somebody gave them
-    given = read_by.read(arguments)
-    if given.result:
-        _require_result_alone(given)
-    given.models = DEMO_ID if given.models is None else given.models
+    given, named = read_by.read(arguments), read_by.named(arguments)
+    if given.result and (others := options_among(_HEARD, named)):
+        raise ConfigError(
+            "--result is an evaluation that was made before: leave out {options}.", options=others
+        )
     given.max_samples = given.max_samples or None
     models, choice = names(given.models), choice_of(given)
     if given.output_file and _ending(given) not in _ENDINGS:
@@ -133,13 +137,16 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     if given.save_corrected and not given.corrections:
         raise ConfigError("--save_corrected needs --corrections: a file of clips and what is said in them.")
     if given.result:
-        return _answer(given, _made_before(given), {})
+        made = read_evaluation(given.result)
+        if not named.isdisjoint(_NORMALIZING):
+            made = with_normalizer(made, _normalizer(given, named))
+        return _answer(given, named, made, {})
     if given.reference and not given.audio_path:
         raise ConfigError("--reference is what is said in one recording: name that with --audio_path.")
     if given.forms:
-        return compare(given, settings, _normalizer(given))
+        return compare(given, named, settings, _normalizer(given, named))
     if given.audio_path:
-        return _one_recording(given, models, choice, settings)
+        return _one_recording(given, named, models, choice, settings)
     if not given.data or not models:
         raise ConfigError("evaluate needs --models and --data: name models and a test set.")
     _check_split(given)
@@ -155,7 +162,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             options=TranscribeOptions(
                 language=given.language, task=given.task, timestamps="none", num_beams=given.num_beams
             ),
-            normalizer=_normalizer(given),
+            normalizer=_normalizer(given, named),
             seconds=(given.min_audio_len, given.max_audio_len),
             local_files_only=given.local_files_only,
             split=given.split,
@@ -169,7 +176,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         )
     if evaluation.taken_up:
         say(str(evaluation.taken_up))
-    return _answer(given, evaluation, corrections)
+    return _answer(given, named, evaluation, corrections)
 
 
 def _require_models(services: Services, given: argparse.Namespace, models: Sequence[str]) -> None:
@@ -209,28 +216,9 @@ def _kept(settings: Settings) -> Path | None:
     return None
 
 
-def _require_result_alone(given: argparse.Namespace) -> None:
-    """Raises ConfigError: if something is given that decides what is heard, which was decided before."""
-    others = ("data", "audio_path", "forms", "reference", *_OF_A_SET, "language", "task", "num_beams")
-    name = "models" if given.models is not None else _first_given(given, others)
-    if name:
-        raise ConfigError("--result is an evaluation that was made before: leave out --{name}.", name=name)
-
-
-def _first_given(given: argparse.Namespace, names: Sequence[str]) -> str:
-    """The first of these options that is not as it is unless somebody gives it; empty if all are."""
-    usual = parser()
-    return next((name for name in names if getattr(given, name) not in (None, usual.get_default(name))), "")
-
-
-def _made_before(given: argparse.Namespace) -> Evaluation:
-    """The evaluation of --result, by another normalizer if one is asked for."""
-    found = read_evaluation(given.result)
-    is_asked = (given.normalizer, given.remove_pun, given.to_simple) != (None, None, None)
-    return with_normalizer(found, _normalizer(given)) if is_asked else found
-
-
-def _answer(given: argparse.Namespace, evaluation: Evaluation, corrections: Corrections) -> int:
+def _answer(
+    given: argparse.Namespace, named: Set[str], evaluation: Evaluation, corrections: Corrections
+) -> int:
     """What came out: as files, and printed, with the errors and the clips that are asked for."""
     _say_left_out(evaluation.problems, has_all=bool(given.result) or _ending(given) in (".json", ".html"))
     explorer = Explorer(evaluation) if evaluation.utterances else None
@@ -240,7 +228,7 @@ def _answer(given: argparse.Namespace, evaluation: Evaluation, corrections: Corr
     if given.output_file:
         _write(given, evaluation, explorer, result)
     listed: ListedClips | None = None
-    if explorer and asks_for_clips(given):
+    if explorer and asks_for_clips(named):
         known = {clip[:3] for clip in corrections}  # without the text, which is another now
         corrected = [place for place, clip in enumerate(explorer.clips) if clip_of(clip)[:3] in known]
         listed = listed_clips(given, explorer, corrected)
@@ -301,14 +289,13 @@ def _write(
     say(f"Wrote {given.output_file}")
 
 
-def _normalizer(given: argparse.Namespace) -> str:
+def _normalizer(given: argparse.Namespace, named: Set[str]) -> str:
     """The one that is named, or what Whisper-Finetune's two switches come nearest to; that is said."""
     if not given.remove_pun and not given.to_simple:
-        is_asked = given.remove_pun is not None or given.to_simple is not None
-        if given.metric and given.normalizer in (None, "none") and not is_asked:
+        if given.metric and named.isdisjoint(_NORMALIZING):
             say("Texts are compared as they are: --remove_pun --to_simple do what Whisper-Finetune does.")
-        return given.normalizer or "none"
-    if given.normalizer not in (None, "none"):
+        return str(given.normalizer)
+    if "normalizer" in named:
         raise ConfigError("--remove_pun and --to_simple choose a normalizer: leave out them or it.")
     if not given.remove_pun:
         raise ConfigError("--to_simple goes with --remove_pun: give both, or --normalizer.")
@@ -318,18 +305,18 @@ def _normalizer(given: argparse.Namespace) -> str:
 
 
 def _one_recording(
-    given: argparse.Namespace, models: list[str], choice: EngineChoice, settings: Settings
+    given: argparse.Namespace, named: Set[str], models: list[str], choice: EngineChoice, settings: Settings
 ) -> int:
     """The models on one recording: what each wrote, with the differences marked."""
     if given.data:
         raise ConfigError("evaluate takes --data or --audio_path: give one of them.")
-    of_a_set = given.errors or _normalizer(given) != "none" or _ending(given) in (".csv", ".html")
-    if of_a_set or _first_given(given, _OF_A_SET):
+    others = options_among(("errors", *_NORMALIZING, *_OF_A_SET), named)
+    if others or _ending(given) in (".csv", ".html"):
         raise ConfigError(
-            "--errors, --corrections, --non_speech, --normalizer, --split, --max_samples, --min_audio_len, "
-            "--max_audio_len, .csv and .html are of a test set: give --data in place of --audio_path."
+            "Only a test set has {options}: give --data in place of --audio_path.",
+            options=others or _ending(given),
         )
-    refuse_clip_options(given, "--audio_path")
+    refuse_clip_options(named, "--audio_path")
     options = TranscribeOptions(language=given.language, task=given.task, num_beams=given.num_beams)
     with Services.open(settings) as services, ProgressLine() as line:
         _require_models(services, given, models)

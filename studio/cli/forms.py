@@ -1,6 +1,7 @@
 """`evaluate --forms`: the forms of one model beside each other, and what was kept of that in its card."""
 
 import argparse
+from collections.abc import Set
 
 from studio.actions.forms import Asked, compare_forms
 from studio.cli.clips import refuse_clip_options
@@ -18,8 +19,8 @@ from studio.units import names
 SCHEMA_VERSION = 1
 
 
-def compare(given: argparse.Namespace, settings: Settings, normalizer: str) -> int:
-    """What `evaluate` was given, with `--forms`."""
+def compare(given: argparse.Namespace, named: Set[str], settings: Settings, normalizer: str) -> int:
+    """What `evaluate` was given, with `--forms`; the options are `named`."""
     models = names(given.models)
     if len(models) != 1 or not given.data or given.audio_path:
         raise ConfigError("--forms compares the forms of one model on a test set: give --model and --data.")
@@ -29,7 +30,7 @@ def compare(given: argparse.Namespace, settings: Settings, normalizer: str) -> i
         raise ConfigError(
             "--forms counts errors of a test set as it is: leave out --corrections, --non_speech."
         )
-    refuse_clip_options(given, "--forms")
+    refuse_clip_options(named, "--forms")
     if choice_of(given) != EngineChoice():
         raise ConfigError("--forms plays each form by its own engine: name those that you want in --forms.")
     asked = Asked(

@@ -3,7 +3,7 @@
 
 import argparse
 import difflib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -89,10 +89,8 @@ class Parser(argparse.ArgumentParser):
             help=text,
         )
 
-    def flag(
-        self, name: str, text: str, *, aliases: Sequence[str] = (), default: bool | None = False
-    ) -> None:
-        """Adds a boolean, off unless `default`; None where it matters whether it was given."""
+    def flag(self, name: str, text: str, *, aliases: Sequence[str] = (), default: bool = False) -> None:
+        """Adds a boolean, off unless `default`."""
         spellings = [f"--{spelling}" for spelling in (name, *aliases)]
         self._flags.update(spellings)
         self.add_argument(
@@ -126,6 +124,13 @@ class Parser(argparse.ArgumentParser):
             if not flag.is_usual(given := getattr(values, name)):
                 say(f"--{name} {given} has no effect here: {flag.reason}.")
         return values
+
+    def named(self, arguments: Sequence[str]) -> set[str]:
+        """The options that are given, whatever their value; `arguments` are those that `read` takes."""
+        unsaid, names = object(), {action.dest for action in self._actions if action.option_strings}
+        nothing = argparse.Namespace(**dict.fromkeys(names, unsaid))
+        values, _ = self.parse_known_args(self._plain(arguments), nothing)
+        return {name for name in names if getattr(values, name) is not unsaid}
 
     def read_known(self, arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         """The values, and what this parser does not know, in its order; for parsers without positionals."""
@@ -181,6 +186,11 @@ def unknown_option(argument: str, known: Sequence[str]) -> ConfigError:
     if nearest:
         return ConfigError("Unknown option {name}: did you mean {nearest}?", name=name, nearest=nearest[0])
     return ConfigError("Unknown option {name}: --help lists what there is.", name=name)
+
+
+def options_among(names: Sequence[str], named: Set[str]) -> str:
+    """Which of these options are `named`, as they are written; empty if none is."""
+    return ", ".join(f"--{name}" for name in names if name in named)
 
 
 def seconds(text: str) -> float:

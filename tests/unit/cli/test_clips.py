@@ -123,7 +123,7 @@ def test_what_an_evaluation_does_not_have_is_refused_with_what_it_has(
     ],
 )
 def test_an_option_that_an_evaluation_would_not_follow_is_refused(settings: Settings, words: str) -> None:
-    with pytest.raises(ConfigError, match=r"--(non_speech|normalizer)"):
+    with pytest.raises(ConfigError, match=r"--(corrections|non_speech|normalizer|remove_pun)"):
         evaluate.run(["--models", "demo", *words.split()], settings)
 
 

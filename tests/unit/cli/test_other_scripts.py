@@ -219,7 +219,7 @@ COMMANDS: dict[str, tuple[Parser, str, dict[str, tuple[str, dict[str, Any] | str
             "batch_size": ("16", "decoded in batches"),
             "num_workers": ("8", "while the model writes"),
             "language": ("Chinese", {"language": "Chinese"}),
-            "remove_pun": ("True", {"remove_pun": True, "to_simple": None}),
+            "remove_pun": ("True", {"remove_pun": True, "to_simple": False}),
             "to_simple": ("False", {"to_simple": False}),
             "timestamps": ("True", "without times"),
             "min_audio_len": ("0.5", {"min_audio_len": 0.5, "max_audio_len": math.inf}),

@@ -97,6 +97,12 @@ def test_a_value_that_cannot_be_used_is_quoted(parser: Parser, arguments: list[s
         parser.read(arguments)
 
 
+def test_an_option_is_named_whatever_its_value_and_its_spelling(parser: Parser) -> None:
+    assert parser.named([]) == parser.named(["a.wav"]) == set()
+    words = ["--json", "False", "a.wav", "--num-beams=1", "--result_file", "b", "--return-timestamps"]
+    assert parser.named(words) == {"json", "num_beams", "output_file", "return_timestamps"}
+
+
 def test_what_another_parser_knows_is_handed_on_in_its_order() -> None:
     parser = Parser("train", "A command.")
     parser.flag("json", "A switch.")
