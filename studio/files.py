@@ -18,6 +18,8 @@ from studio.units import format_bytes
 
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095
 """Bytes that file systems give a name, and all names of a path together."""
+_ASIDE_BYTES = 40
+"""So many of a name begin that of what lies aside until it is whole."""
 _MOST_BELOW = 1_000_000
 """Nobody has so many clips in one folder; a whole disk has."""
 _DEEPEST_YAML, _LONGEST_YAML_WORD = 50, 1000
@@ -116,39 +118,43 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         StorageError: if the disk is full or the folder cannot be written.
     """
-    with storage_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(aside).replace(path)
-        except BaseException:
-            Path(aside).unlink(missing_ok=True)
-            raise
+    with _written_aside(path, text) as aside:
+        aside.replace(path)
 
 
 def write_new(path: Path, text: str) -> None:
-    """Writes `text` to `path`, where nothing may be, whole or not at all.
+    """The same where nothing may be yet.
 
     Raises:
         ConfigError: if there is something.
         StorageError: if the disk is full or the folder cannot be written.
     """
-    aside = path.with_name(f".{path.name}.{os.getpid()}.new")
-    write_text(aside, text)
-    try:
-        with storage_errors(path):
-            try:
-                path.hardlink_to(aside)
-            except OSError as error:  # or the disk has no links
-                if path.exists():
-                    raise ConfigError("{path} is there already: name a new file.", path=path) from error
-                aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with _written_aside(path, text) as aside:
+        try:
+            path.hardlink_to(aside)
+        except OSError as error:  # or the disk has no links
+            if os.path.lexists(path):
+                raise ConfigError("{path} is there already: name a new file.", path=path) from error
+            aside.replace(path)
+
+
+@contextmanager
+def _written_aside(path: Path, text: str) -> Iterator[Path]:
+    """A hidden file beside `path` that has `text` and is flushed; it goes at the end, unless it was moved."""
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{shortened(path.name, _ASIDE_BYTES)}.", suffix=".tmp"
+        )
+        aside = Path(name)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            yield aside
+        finally:
+            aside.unlink(missing_ok=True)
 
 
 def file_digest(path: Path) -> bytes:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import os
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from studio.dataset.example import Example, Manifest
 from studio.dataset.formats.known import read_list
 from studio.dataset.rows import NO_SPEECH
 from studio.dataset.tables import check_text, rows_of
-from studio.errors import ConfigError, DataError
+from studio.errors import DataError
 from studio.evaluation.result import Evaluation, UtteranceRow
 from studio.files import append_json_line, read_json_lines, storage_errors, user_path, write_new
 from studio.messages import Message
@@ -329,8 +328,6 @@ def save_list(manifest: Manifest, corrections: Corrections, path: Path) -> None:
             source=manifest.source,
         )
     path = path.absolute()
-    if os.path.lexists(path):
-        raise ConfigError("{path} is there already: name a new file.", path=path)
     rows = own_rows(manifest.listed_in)
     write_new(path, "".join(list_lines(manifest.examples, corrections, path.parent, rows)))
 

@@ -6,9 +6,31 @@ import pytest
 
 from studio import files
 from studio.errors import ConfigError
-from studio.files import append_json_line, files_below, forget_old, parse_yaml, read_json_lines
+from studio.files import (
+    append_json_line,
+    files_below,
+    forget_old,
+    parse_yaml,
+    read_json_lines,
+    write_new,
+    write_text,
+)
 
 EARLIER, LAST, NEXT = {"number": 1}, {"text": '早安 {"}\n', "more": [1, {"a": None}]}, {"number": 3}
+
+
+def test_a_file_of_the_longest_name_is_written_and_nothing_takes_the_place_of_what_is_there(
+    tmp_path: Path,
+) -> None:
+    longest, link = tmp_path / ("x" * 255), tmp_path / "link"
+    write_new(longest, "a")
+    write_text(longest, "b")
+    link.symlink_to(tmp_path / "nowhere")
+    for path in (longest, link):
+        with pytest.raises(ConfigError, match="is there already"):
+            write_new(path, "c")
+    assert longest.read_text(encoding="utf-8") == "b"
+    assert set(tmp_path.iterdir()) == {longest, link}
 
 
 def test_a_line_that_was_cut_off_takes_no_other_with_it(tmp_path: Path) -> None:
