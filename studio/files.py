@@ -157,6 +157,29 @@ def _written_aside(path: Path, text: str) -> Iterator[Path]:
             aside.unlink(missing_ok=True)
 
 
+@contextmanager
+def replaced_folder(path: Path, mark: str) -> Iterator[Path]:
+    """A folder to be made aside, which then takes the place of `path`: there is the old one, or all of the
+    new one. Of who has the same `mark`, what was left aside when it was killed goes, and nothing else.
+
+    Raises:
+        StorageError: if the disk is full or the folder cannot be written.
+    """
+    aside = path.with_name(f".{shortened(path.name, _ASIDE_BYTES)}.{mark}")
+    new, old = aside / "new", aside / "old"
+    with storage_errors(path):
+        shutil.rmtree(aside, ignore_errors=True)
+        try:
+            yield new
+            if path.exists():
+                path.rename(old)
+            new.rename(path)
+        finally:
+            if old.exists() and not path.exists():  # better than none
+                old.rename(path)
+            shutil.rmtree(aside, ignore_errors=True)
+
+
 def file_digest(path: Path) -> bytes:
     """Sixteen bytes of what a file holds: once it is changed, it has others. Raises what `open` raises."""
     with path.open("rb") as file:

@@ -1,8 +1,7 @@
 """`export`: a model for faster-whisper, or an adapter merged into its base, each with a proof."""
 
-import os
 import shutil
-import tempfile
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from studio.cli.models import as_dict
 from studio.cli.output import ProgressLine, require_place, say, show, show_json
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
-from studio.files import storage_errors
+from studio.files import replaced_folder
 from studio.messages import Message
 from studio.publishing.findings import loss_of
 from studio.publishing.formats import FORMATS, USUAL_FORMAT, form_of
@@ -58,6 +57,13 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     model = given.model or given.lora_model
     form = _MERGED if given.lora_model else given.format or USUAL_FORMAT
     if given.output_dir:
+        if settings.models.resolve() in given.output_dir.resolve().parents:
+            raise ConfigError(
+                "output_dir {folder} lies in the studio's own folder {home}, where the model is kept anyway: "
+                "choose another place, or leave it out.",
+                folder=given.output_dir,
+                home=settings.models,
+            )
         require_place(given.output_dir / "any")
     if not model:
         raise ConfigError("export needs a model: name one of the Models tab, a folder or a Hub id.")
@@ -78,19 +84,16 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
 
 
 def _copy(model: Path, copy: Path) -> None:
-    """Copies a model, aside until all of it is there; into the folder of the models nothing, where it is."""
-    with storage_errors(copy):
-        if copy.exists() and copy.samefile(model):
-            return
-        aside = Path(tempfile.mkdtemp(dir=copy.parent, prefix=f".{copy.name}."))
-        try:
-            shutil.copytree(model, aside, dirs_exist_ok=True)
-            if copy.exists():
-                shutil.copytree(aside, copy, dirs_exist_ok=True, copy_function=os.replace)
-            else:
-                aside.rename(copy)
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
+    """Copies a model; what else is in the folder that it gets stays there."""
+    if copy.exists() and copy.samefile(model):  # `--output_dir` is the folder of the models
+        return
+    with replaced_folder(copy, uuid.uuid4().hex[:8]) as new:
+        if copy.exists():
+            made = {file.name for file in model.iterdir() if file.is_file()}
+            shutil.copytree(
+                copy, new, symlinks=True, ignore=lambda folder, _: made if folder == str(copy) else ()
+            )
+        shutil.copytree(model, new, dirs_exist_ok=True)
     say(f"Copied to {copy}")
 
 

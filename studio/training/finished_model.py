@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.errors import ConfigError
-from studio.files import read_json, shortened, storage_errors, write_json
+from studio.files import read_json, replaced_folder, shortened, storage_errors, write_json
 from studio.options.arguments import command_line, config_to_dict
 from studio.options.training import TrainingConfig
 from studio.publishing.card import README, hub_datasets, write_card
@@ -157,23 +157,9 @@ def hand_out(registry: ModelRegistry, spec: ModelSpec, config: TrainingConfig) -
     spec = registry.get(spec.id)
     if config.output_dir and spec.path is not None:
         target = Path(config.output_dir)
-        with storage_errors(target):
-            # Of this run alone: what it left here when it was killed may go, and nothing else.
-            aside = target.with_name(f".{shortened(target.name, 40)}.{spec.card['run_id']}")
-            shutil.rmtree(aside, ignore_errors=True)
-            try:
-                copy = shutil.copytree(spec.path, aside / "new")
-                _check_content(target, registry.models.parent)
-                if target.exists():
-                    target.rename(aside / "old")
-                try:
-                    copy.rename(target)
-                except OSError:
-                    if (aside / "old").exists():  # the copy of an earlier run is better than none
-                        (aside / "old").rename(target)
-                    raise
-            finally:
-                shutil.rmtree(aside, ignore_errors=True)
+        with replaced_folder(target, spec.card["run_id"]) as copy:
+            shutil.copytree(spec.path, copy)
+            _check_content(target, registry.models.parent)
     return spec
 
 

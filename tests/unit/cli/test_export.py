@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from studio.cli import export
+from studio.errors import ConfigError
 from studio.settings import Settings
 
 
@@ -33,9 +34,11 @@ def test_a_copy_that_is_interrupted_is_not_there(
     assert list(copies.iterdir()) == []
     for _ in range(2):  # the second over the first, beside what else is there
         assert export.run(["demo", "--output_dir", str(copies)], settings) == 0
-        (copies / name / "notes.txt").write_text("mine", encoding="utf-8")
+        (copies / name / "notes").mkdir(exist_ok=True)
+        (copies / name / "notes" / "config.json").write_text("mine", encoding="utf-8")
     whole = {path.name for path in (settings.models / name).iterdir()}
-    assert {path.name for path in (copies / name).iterdir()} == whole | {"notes.txt"}
+    assert {path.name for path in (copies / name).iterdir()} == whole | {"notes"}
+    assert (copies / name / "notes" / "config.json").read_text(encoding="utf-8") == "mine"
     assert [path.name for path in copies.iterdir()] == [name]
 
 
@@ -45,4 +48,7 @@ def test_the_folder_of_the_models_has_it_already(
     name = _made(settings)
     assert export.run(["demo", "--output_dir", str(settings.models)], settings) == 0
     assert "Copied" not in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="lies in the studio's own folder"):
+        export.run(["demo", "--output_dir", str(settings.models / name / "copies")], settings)
     assert [path.name for path in settings.models.iterdir()] == [name]
+    assert not (settings.models / name / "copies").exists()
