@@ -1,7 +1,8 @@
 """A run is started: by the page, the command line and programs in the same order."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
+from studio.messages import Message
 from studio.options.training import TrainingConfig
 from studio.runs.confinement import require_confined
 from studio.services import Services
@@ -21,17 +22,11 @@ def check_run(config: TrainingConfig, services: Services, *, downloads: bool = F
     check_sources(config, services.settings, downloads=downloads)
 
 
-def start_run(
-    config: TrainingConfig,
-    services: Services,
-    *,
-    downloads: bool = False,
-    queue: Callable[[TrainingConfig], str] | None = None,
-) -> str:
-    """The id of the run that is queued, once it is checked: of a new one, unless `queue` has another.
+def start_run(config: TrainingConfig, services: Services, notes: Sequence[Message] = ()) -> str:
+    """The id of the run that is queued, once it is checked; `notes` are what there is to say of its options.
 
     Raises:
         StudioError: as `check_run` and `JobManager.submit`.
     """
-    check_run(config, services, downloads=downloads)
-    return (queue or services.jobs.submit)(config)
+    check_run(config, services)
+    return services.jobs.submit(config, notes=notes)

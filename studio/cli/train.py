@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.actions.plan_run import RunForecast, plan_run
-from studio.actions.start_run import check_run, start_run
+from studio.actions.start_run import check_run
 from studio.cli.follow import as_dict, follow, tell
 from studio.cli.output import ProgressLine, done, require_place, say, show, show_json
 from studio.cli.parsing import PROGRAM, Parser, run_options
@@ -71,30 +71,25 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         return 0
     with Services.open(settings) as services:
         if given.plan:
-            plan = plan_run(config, services)  # first: of the rows that it copies, fewer are checked
+            plan = plan_run(config, services)  # copies more rows than the check needs, which reads that copy
             check_run(config, services)
             services.jobs.checked(config)
             _tell_plan(plan, as_json=given.json)
             return 0
-        told: list[str] = []
-
-        def queue(config: TrainingConfig) -> str:
-            """The run that goes on, or a new one, once its base is here."""
-            told.extend([str(shared)] if (shared := shared_by_lists(config, settings)) else [])
-            for note in told:
-                say(f"Note: {note}")
-            fetch_base(services, config)
+        check_run(config, services, downloads=True)
+        told = [str(shared)] if (shared := shared_by_lists(config, settings)) else []
+        for note in told:
+            say(f"Note: {note}")
+        fetch_base(services, config)
+        run_id = _unfinished(services, config, named) if is_resumed else None
+        if run_id:
+            services.jobs.resume(run_id, config)
+            say(f"Run {run_id} goes on.")
+        else:
             if is_resumed:
-                if unfinished := _unfinished(services, config, named):
-                    services.jobs.resume(unfinished, config)
-                    say(f"Run {unfinished} goes on.")
-                    return unfinished
                 say("No unfinished run matches: a new one begins.")
             run_id = services.jobs.submit(config)
             say(f"Run {run_id}, in {settings.runs / run_id}")
-            return run_id
-
-        run_id = start_run(config, services, downloads=True, queue=queue)
         if given.no_wait:
             say(f"It waits for a studio to start it: {PROGRAM} app, or {PROGRAM} runs follow {run_id}")
             if given.json:

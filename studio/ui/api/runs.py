@@ -1,6 +1,5 @@
 """The interface for programs: models, runs, data and evaluations."""
 
-from functools import partial
 from typing import Any
 
 from studio.actions.check_data import CheckQuestion, check
@@ -47,7 +46,7 @@ class RunEndpoints:
         """
         require_training(self._services.settings)
         asked, notes = config_and_notes(config)
-        return start_run(asked, self._services, queue=partial(self._services.jobs.submit, notes=notes))
+        return start_run(asked, self._services, notes)
 
     def runs(self, limit: int = MOST_LISTED) -> dict[str, Any]:
         """The newest `limit` runs and all at work, newest first, without their curves; `count` is of all."""

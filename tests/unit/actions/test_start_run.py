@@ -6,7 +6,6 @@ from collections.abc import Callable
 import gradio
 import pytest
 
-from studio.actions.start_run import start_run
 from studio.cli import train
 from studio.errors import ManifestError
 from studio.options.arguments import config_to_dict
@@ -34,9 +33,4 @@ def services(settings: Settings) -> Services:
 def test_a_list_that_is_not_there_is_refused_and_nothing_is_queued(way: str, services: Services) -> None:
     with pytest.raises(ManifestError, match=re.escape(f"There is no manifest {GONE}")):
         WAYS[way](services)
-    assert not services.jobs.count()
-
-
-def test_a_run_goes_to_the_queue_that_it_is_given_once_it_is_checked(services: Services) -> None:
-    assert start_run(TrainingConfig(run_name="x"), services, queue=lambda given: given.run_name) == "x"
     assert not services.jobs.count()
