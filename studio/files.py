@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 import time
+import uuid
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ _LONGEST_NAME, _LONGEST_PATH = 255, 4095
 """Bytes that file systems give a name, and all names of a path together."""
 _ASIDE_BYTES = 40
 """So many of a name begin that of what lies aside until it is whole."""
+_REMOVED = ".removed-"
 _MOST_BELOW = 1_000_000
 """Nobody has so many clips in one folder; a whole disk has."""
 _DEEPEST_YAML, _LONGEST_YAML_WORD = 50, 1000
@@ -155,6 +157,26 @@ def _written_aside(path: Path, text: str) -> Iterator[Path]:
             yield aside
         finally:
             aside.unlink(missing_ok=True)
+
+
+def take_away(folder: Path) -> None:
+    """Takes a folder, or a link to one, out of the list of its parent in one step; `sweep` deletes it.
+
+    Raises:
+        StorageError: if it cannot be moved.
+    """
+    with storage_errors(folder):
+        folder.rename(folder.with_name(f"{_REMOVED}{uuid.uuid4().hex[:8]}"))
+
+
+def sweep(parent: Path) -> None:
+    """Deletes the folders that were taken away from here: also what a studio that was killed has left."""
+    for leftover in parent.glob(f"{_REMOVED}*"):
+        if leftover.is_symlink():
+            with suppress(OSError):
+                leftover.unlink()  # only the link: the folder it points to belongs to somebody
+        else:
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
 @contextmanager

@@ -1,8 +1,6 @@
 """`ModelRegistry`: every model this studio knows. The disk is the truth; nothing is remembered beside it."""
 
 import re
-import shutil
-import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +13,7 @@ from studio.errors import (
     ModelNotFoundError,
     StorageError,
 )
-from studio.files import storage_errors, write_json, write_text
+from studio.files import storage_errors, sweep, take_away, write_json, write_text
 from studio.messages import Message
 from studio.registry.catalog import RELEASED
 from studio.registry.hub import OnProgress, download, note_use_of
@@ -29,7 +27,6 @@ __all__ = ["DEMO_ID", "ModelRegistry"]
 _MODEL_ID = re.compile(r"(?!\.)[\w.-]{1,80}")
 _NAMES = ("source", "base_model")
 """Where the card of an export names the model that it was made of."""
-_REMOVED = ".removed-"
 
 
 class ModelRegistry:
@@ -233,6 +230,7 @@ class ModelRegistry:
         Raises:
             ModelNotFoundError, ConfigError: if it is none of this studio.
             ModelInUseError: if it is in use, or adapters need it.
+            StorageError: if it cannot be moved.
         """
         spec = self._changeable(model_id)
         self._require_idle(spec)
@@ -244,15 +242,8 @@ class ModelRegistry:
                 adapters=", ".join(adapters),
             )
         assert spec.path is not None
-        aside = self.models / f"{_REMOVED}{uuid.uuid4().hex[:8]}"
-        with storage_errors(self.models):
-            spec.path.rename(aside)
-            for leftover in self.models.glob(f"{_REMOVED}*"):
-                with suppress(FileNotFoundError):  # another process sweeps at the same time
-                    if leftover.is_symlink():
-                        leftover.unlink()  # only the link: the folder it points to belongs to somebody
-                    else:
-                        shutil.rmtree(leftover, ignore_errors=leftover != aside)
+        take_away(spec.path)
+        sweep(self.models)
 
     # ------------------------------------------------------------------ checks
 

@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import uuid
-from contextlib import suppress
 from pathlib import Path
 
 from studio.files import storage_errors
@@ -13,7 +11,6 @@ from studio.units import GIB
 
 LITTLE_SPACE_BYTES = 5 * GIB
 """Below this a run may not be able to save, and the disk is worth a word."""
-_REMOVED = ".removed-"
 
 
 def checkpoints_bytes(run: RunDir) -> int:
@@ -25,21 +22,6 @@ def free_bytes(folder: Path) -> int:
     """What is left on the disk of a folder that may not be there yet."""
     there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     return shutil.disk_usage(there).free
-
-
-def aside(run: RunDir) -> Path:
-    """Where the folder of a run goes that is removed: out of the list in one step."""
-    return run.path.with_name(f"{_REMOVED}{uuid.uuid4().hex[:8]}")
-
-
-def sweep(runs: Path) -> None:
-    """Deletes what was removed from the folder of all runs: also what a studio that was killed has left."""
-    for leftover in runs.glob(f"{_REMOVED}*"):
-        if leftover.is_symlink():
-            with suppress(OSError):
-                leftover.unlink()  # only the link: the folder it points to belongs to somebody
-        else:
-            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def remove_checkpoints(run: RunDir, *, keep_last: bool) -> int:

@@ -19,7 +19,7 @@ from typing import Any
 from filelock import Timeout
 
 from studio.errors import RunError, StudioError
-from studio.files import storage_errors, user_path, write_json, write_text
+from studio.files import storage_errors, sweep, take_away, user_path, write_json, write_text
 from studio.memory.gpus import detected_gpus
 from studio.messages import Message
 from studio.options.arguments import config_to_dict
@@ -30,7 +30,7 @@ from studio.registry.store import ModelRegistry
 from studio.registry.validate import check_window
 from studio.runs import process
 from studio.runs.confinement import require_confined
-from studio.runs.disk import aside, remove_checkpoints, sweep
+from studio.runs.disk import remove_checkpoints
 from studio.runs.history import Histories
 from studio.runs.starter import RunQueue, Starter, close_record, is_settled
 from studio.runs.status import (
@@ -223,8 +223,7 @@ class JobManager:
         with self._locked():
             if self._state(run) in ACTIVE:
                 raise RunError("Run {run} is active: stop it before you delete it.", run=run_id)
-            with storage_errors(run.path):
-                run.path.rename(aside(run))
+            take_away(run.path)
         self._histories.forget(run.events)
         self._started_by.pop(run_id, None)
         sweep(self._settings.runs)

@@ -12,10 +12,9 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from studio.errors import StudioError, in_brief
-from studio.files import is_listed, write_json
+from studio.files import is_listed, sweep, write_json
 from studio.messages import Message
 from studio.runs import process
-from studio.runs.disk import sweep
 from studio.runs.status import JobState, is_killed, iso, queued_at, read_result, read_run_config
 from studio.settings import Settings
 from studio.training.outcome import error_to_plain
