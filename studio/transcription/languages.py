@@ -1,9 +1,10 @@
 """What people call a language → the code that Whisper uses."""
 
 import difflib
+import re
 from collections.abc import Collection
 
-from studio.dataset.written import in_one
+from studio.dataset.written import IDEOGRAPH, in_one
 from studio.errors import ConfigError
 from studio.messages import Message
 from studio.registry.languages import LANGUAGES
@@ -92,6 +93,7 @@ def _code(text: str) -> str:
 UNDIVIDED = {"th", "lo", "my", "km", "bo"}
 """Languages whose words are of several characters, without spaces between them."""
 WITHOUT_SPACES = {"zh", "ja", "yue", *UNDIVIDED}
+_IDEOGRAPH_OR_MARK = re.compile(rf"[{IDEOGRAPH}\u3005-\u303f]")
 
 
 def join_texts(texts: list[str], language: str) -> str:
@@ -101,4 +103,4 @@ def join_texts(texts: list[str], language: str) -> str:
 
 def is_ideograph(char: str) -> bool:
     """Chinese characters, kana and their marks: each stands for itself, in whatever language."""
-    return "\u3005" <= char <= "\u30ff" or "\u3400" <= char <= "\u9fff" or "\uf900" <= char <= "\ufaff"
+    return _IDEOGRAPH_OR_MARK.match(char) is not None
