@@ -39,19 +39,18 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     with Services.open(settings) as services:
         _size(services, tell_story)
         status = _train(services, tell_story)
-        has_failed = status.state is not JobState.FINISHED or status.model_id is None
-        if has_failed:
-            tell(status, tell_story, is_followed=True)
-        heard = _listen(services, status.model_id, tell_story) if status.model_id and not has_failed else []
+        model = status.model_id if status.state is JobState.FINISHED else None
+        heard = _listen(services, model, tell_story) if model else []
+    if not model:
+        tell(status, tell_story, is_followed=True)
     if given.json:
         show_json({**as_dict(status, RunDir(settings.runs / status.run_id)), "heard": heard})
-    if given.json or has_failed:
-        return int(has_failed)
-    show("4. Your turn")
-    show(f"   The page:      {PROGRAM} app")
-    show(f"   Another file:  {PROGRAM} transcribe --model {status.model_id} recording.wav")
-    show(f"   Your own data: {PROGRAM} train --base_model tiny --train_data my.jsonl")
-    return 0
+    elif model:
+        show("4. Your turn")
+        show(f"   The page:      {PROGRAM} app")
+        show(f"   Another file:  {PROGRAM} transcribe --model {model} recording.wav")
+        show(f"   Your own data: {PROGRAM} train --base_model tiny --train_data my.jsonl")
+    return 0 if model else 1
 
 
 def _size(services: Services, story: Story) -> None:

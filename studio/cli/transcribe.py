@@ -237,9 +237,9 @@ def _keep_other(place: Path, text: str) -> None:
     """Puts aside what another text would replace: of another recording of this name, or corrected by hand."""
     with storage_errors(place):
         if place.is_file() and place.read_text(encoding="utf-8", errors="replace") != text:
-            names = (f"{place.name}~{number or ''}" for number in chain([0], count(2)))
-            free = (path for path in map(place.with_name, names) if not os.path.lexists(path))
-            aside = place.replace(next(free))
+            endings = chain(["~"], (f"~{number}" for number in count(2)))
+            beside = (place.with_name(place.name + ending) for ending in endings)
+            aside = place.replace(next(path for path in beside if not os.path.lexists(path)))
             say(f"What was in {place} is in {aside} now.")
 
 

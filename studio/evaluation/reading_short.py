@@ -22,6 +22,7 @@ from studio.messages import Message
 from studio.transcription.engine import AudioContext, ShouldStop, TranscribeOptions
 from studio.transcription.languages import AUTO
 from studio.transcription.model_cache import ModelCache
+from studio.transcription.transcriber import Transcriber
 from studio.whisper.constants import WINDOW_TOKENS
 
 SCHEMA_VERSION = 1
@@ -144,24 +145,25 @@ def _read(
         alike = list(group)
         batches += [alike[first : first + _BATCH_SIZE] for first in range(0, len(alike), _BATCH_SIZE)]
 
-    def texts(batch: Sequence[Clip]) -> list[str]:
-        """What is written of a few clips, which have the same task."""
-        options = TranscribeOptions(
-            AUTO,
-            str(batch[0][0].task),
-            "none",
-            audio_context=context,
-            max_new_tokens=WINDOW_TOKENS + 1,  # who does not know where a short window ends writes on
-        )
-        languages = [str(example.language) for example, _ in batch]
-        return engine.transcribe_batch([samples for _, samples in batch], options, languages)
-
     with engines.lease(model) as engine:
-        texts(batches[0][:1])  # the first time is slower
+        _written(engine, context, batches[0][:1])  # the first time is slower
         began = time.perf_counter()
-        written = [text for batch in batches for text in texts(batch)]
+        written = [text for batch in batches for text in _written(engine, context, batch)]
         seconds = time.perf_counter() - began
     return written, seconds
+
+
+def _written(engine: Transcriber, context: AudioContext, batch: Sequence[Clip]) -> list[str]:
+    """What is written of a few clips, which have the same task."""
+    options = TranscribeOptions(
+        AUTO,
+        str(batch[0][0].task),
+        "none",
+        audio_context=context,
+        max_new_tokens=WINDOW_TOKENS + 1,  # who does not know where a short window ends writes on
+    )
+    languages = [str(example.language) for example, _ in batch]
+    return engine.transcribe_batch([samples for _, samples in batch], options, languages)
 
 
 def cost_of(card: Mapping[str, Any], asked: str) -> Message | None:
