@@ -38,7 +38,9 @@ def in_short(value: object, most: int = 60) -> object:
 
 
 def first_line(error: BaseException) -> Message | str:
-    """The same, of a library's the first line; its kind, if it says nothing."""
+    """What an error says, as `in_brief` has it; but of a library's error the first line alone, or the name of
+    its class if it says nothing.
+    """
     return _message_of(error) or (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 

@@ -58,10 +58,10 @@ def asks_for_clips(named: Set[str]) -> bool:
 
 
 def refuse_clip_options(named: Set[str], option: str) -> None:
-    """Raises ConfigError: if clips are asked for where `option` leaves none to list."""
+    """Raises ConfigError: if clips are asked for; with `option`, there are none to list."""
     if asked := options_among(_ASKING, named):
         raise ConfigError(
-            "{option} leaves no clips to list: leave out that, or {asked}.", option=option, asked=asked
+            "With {option}, there are no clips to list: leave out {asked}.", option=option, asked=asked
         )
 
 

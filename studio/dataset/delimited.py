@@ -101,9 +101,10 @@ def _records(lines: Iterator[str], delimiter: str, names: list[str], line: int) 
 def tab_rows(
     path: Path, first_line: str, blank_lines: int, wanted: Wanted, *, is_plain: bool = False
 ) -> Iterator[Row]:
-    """TSV as speech corpora write it: quotation marks are text, unless the whole field is in them.
+    """TSV as speech corpora write it: quotation marks are text, unless they enclose the whole field.
 
-    Of a table that `is_plain`, they are text there, too, where nothing in them called for them.
+    In a table that `is_plain`, even those are text, unless the field has a quotation mark or a line break
+    within them: only then was there a reason to enclose it.
 
     Raises:
         ManifestError: if the header, which is `first_line`, lacks a needed column.

@@ -15,7 +15,7 @@ from studio.errors import DataError, StudioError
 from studio.messages import Message
 
 FEWEST_CLIPS = 5
-"""Of fewer, an interval knows nothing of all others: whatever it says, they are too few to tell."""
+"""With fewer, no difference is called significant: they are too few to stand for others."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class Example:
 
     @property
     def place(self) -> str:
-        """Its line, and of which manifest if there are several."""
+        """Its line; where there are several manifests, with the name of its own."""
         return place_of(self.line, self.source)
 
 
 def place_of(line: int, source: str) -> str:
-    """Which line is meant, for people: `3`, or `3 (a.csv)` of one of several manifests."""
+    """A line as it is shown to people: `3`; with the manifest's name, if that is given, `3 (a.csv)`."""
     return f"{line} ({source})" if source else str(line)
 
 

@@ -261,9 +261,9 @@ def _resampled_ratio(
 ) -> NDArray[np.float64]:
     """sum(numerators) / sum(denominators) over `resamples` draws of the utterances, (resamples,).
 
-    Utterances with and without words are drawn apart. How many there are of each is the test set's doing and
-    says nothing of a model, but a draw with few words, or none to divide by, would make any number of what is
-    written on silence. To leave out the draws without words would keep those with one.
+    Each draw has as many utterances with words as the test set, and as many without. Drawn all together, some
+    draws would hold hardly any words: what a model writes on silence, divided by so few, gives a rate of any
+    size. To skip only the draws that have no words at all would not help: those with one word would stay.
     """
     kinds = [np.flatnonzero(denominators > 0), np.flatnonzero(denominators == 0)]
     step = max(1, _BLOCK // len(numerators))

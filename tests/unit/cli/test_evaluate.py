@@ -36,9 +36,12 @@ def test_a_split_of_a_list_is_refused_as_a_list_has_none(settings: Settings, tmp
         ("--audio_path SOUND --output_file made.csv", "Only a test set has .csv:"),
         (
             "--audio_path SOUND --rows 3 --search x",
-            "--audio_path leaves no clips to list: leave out that, or --search, --rows",
+            "With --audio_path, there are no clips to list: leave out --search, --rows",
         ),
-        ("--forms all --data demo --show loops", "--forms leaves no clips to list: .* or --show"),
+        (
+            "--forms all --data demo --show loops",
+            "With --forms, there are no clips to list: leave out --show",
+        ),
         ("--data demo --normalizer none --remove_pun", "choose a normalizer: leave out them or it"),
         ("--data demo --reference x", "--reference is what is said in one recording"),
         ("--forms all --data demo --reference x", "--reference is what is said in one recording"),
