@@ -99,11 +99,11 @@ def _records(lines: Iterator[str], delimiter: str, names: list[str], line: int) 
 
 
 def tab_rows(
-    path: Path, first_line: str, blank_lines: int, wanted: Wanted, *, is_plain: bool = False
+    path: Path, first_line: str, blank_lines: int, wanted: Wanted, *, marks_are_text: bool = False
 ) -> Iterator[Row]:
     """TSV as speech corpora write it: quotation marks are text, unless they enclose the whole field.
 
-    In a table that `is_plain`, even those are text, unless the field has a quotation mark or a line break
+    Where `marks_are_text`, even those are, unless the field has a quotation mark or a line break
     within them: only then was there a reason to enclose it.
 
     Raises:
@@ -113,10 +113,10 @@ def tab_rows(
     _check_header(names, path, wanted)
     header = next(_from_header(path, blank_lines, newline="\n"))
     newline = "\r" if "\r" in header.rstrip("\r\n") else "\n"  # of old spreadsheets
-    return _tab_records(_from_header(path, blank_lines, newline), names, blank_lines + 1, is_plain)
+    return _tab_records(_from_header(path, blank_lines, newline), names, blank_lines + 1, marks_are_text)
 
 
-def _tab_records(lines: Iterator[str], names: list[str], line: int, is_plain: bool) -> Iterator[Row]:
+def _tab_records(lines: Iterator[str], names: list[str], line: int, marks_are_text: bool) -> Iterator[Row]:
     """The rows below the header, which is in `line`."""
     next(lines)
     ahead: deque[str] = deque()
@@ -134,7 +134,7 @@ def _tab_records(lines: Iterator[str], names: list[str], line: int, is_plain: bo
             line += taken
             if not taken:
                 break
-        yield _fields_row(begin, [_unquoted(field, is_plain) for field in fields], names)
+        yield _fields_row(begin, [_unquoted(field, marks_are_text) for field in fields], names)
 
 
 def _lines_of_field(fields: list[str], ahead: Iterable[str], most: int) -> int:
@@ -160,12 +160,12 @@ def _tab_fields(line: str) -> list[str]:
     return line.rstrip("\r\n").split("\t")
 
 
-def _unquoted(field: str, is_plain: bool = False) -> str:
+def _unquoted(field: str, marks_are_text: bool = False) -> str:
+    if len(field) < 2 or not field[0] == field[-1] == '"':
+        return field
     inner = field[1:-1]
-    called_for = not is_plain or re.search('["\n]', inner)
-    if len(field) >= 2 and field[0] == field[-1] == '"' and '"' not in inner.replace('""', "") and called_for:
-        return inner.replace('""', '"')
-    return field
+    called_for = not marks_are_text or '"' in inner or "\n" in inner
+    return inner.replace('""', '"') if called_for and '"' not in inner.replace('""', "") else field
 
 
 def _check_header(names: list[str], path: Path, wanted: Wanted) -> None:

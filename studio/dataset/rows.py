@@ -3,8 +3,8 @@
 import os
 import stat
 import unicodedata
-from collections.abc import Mapping, Sequence
-from itertools import pairwise, product
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +82,7 @@ def _audio_of(row: Mapping[str, Any], columns: Columns) -> tuple[str, float | No
 
 def _find(audio: str, folders: Sequence[Path], within: Sequence[Path]) -> tuple[Path, int]:
     """The file and its size; a path is relative to the manifest, then to the working directory."""
-    for name, folder in product(_spellings(audio), folders):
-        path = _inside(folder / name, within)
+    for path in (_inside(folder / name, within) for name in _spellings(audio) for folder in folders):
         if path is None:
             continue
         try:
@@ -108,11 +107,12 @@ def _find(audio: str, folders: Sequence[Path], within: Sequence[Path]) -> tuple[
     )
 
 
-def _spellings(audio: str) -> dict[str, None]:
+def _spellings(audio: str) -> Iterator[str]:
     """The path as it stands, then as other systems write it: macOS takes letters and their accents apart, and
     Windows has backslashes."""
+    yield audio
     plain = audio.replace("\\", "/")
-    return dict.fromkeys((audio, *(unicodedata.normalize(form, plain) for form in ("NFC", "NFD")), plain))
+    yield from (unicodedata.normalize("NFC", plain), unicodedata.normalize("NFD", plain), plain)
 
 
 def _inside(path: Path, within: Sequence[Path]) -> Path | None:

@@ -5,7 +5,6 @@ none is understood. The model is not warned: nobody looks for voices, and no tex
 Koenecke et al. (2024), Careless Whisper: what it makes up, it makes up where little is said.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.evaluation.explorer import repeats_itself
 from studio.evaluation.metrics import mixed_tokens
 from studio.evaluation.result import NonSpeech
+from studio.files import read_json_lines
 from studio.settings import DEMO_SPEECH
 from studio.transcription.engine import ShouldStop, TranscribeOptions
 from studio.transcription.languages import AUTO, resolve_language
@@ -134,7 +134,7 @@ def _chords() -> NDArray[np.float64]:
 
 def _babble(chance: np.random.Generator) -> NDArray[np.float64]:
     """The demo speech's voices, a dozen at once, each from another place on."""
-    rows = map(json.loads, (DEMO_SPEECH / "validation.jsonl").read_text("utf-8").splitlines())
+    rows, _ = read_json_lines(DEMO_SPEECH / "validation.jsonl")
     clips = [read_audio(DEMO_SPEECH / row["audio"]["path"]) for row in rows]
     together = np.zeros(_COUNT)
     for _ in range(_VOICES):

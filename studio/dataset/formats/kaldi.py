@@ -4,7 +4,7 @@ A recording may be the output of a command there. Here none is ever run.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -29,29 +29,29 @@ def rows(folder: Path, wanted: Wanted) -> Iterator[Row]:
     Raises:
         ManifestError: if one of the files cannot be read, or there is no `text` where it is needed.
     """
-    again: list[Row] = []
-    recordings = _table(folder / RECORDINGS, again)
+    recordings, repeated = _table(folder / RECORDINGS)
     if wanted.needs_text and not (folder / "text").is_file():
         raise ManifestError(
             "The Kaldi folder {folder} has no file named text: add one with a line for each utterance, "
             "its id and what is said.",
             folder=folder,
         )
-    about = {"text": _table(folder / "text", again)}
-    about |= {name: _table(folder / name, []) for name in ("utt2spk", "utt2lang")}
-    utterances = _table(folder / "segments", again)
+    texts, repeated_texts = _table(folder / "text")
+    utterances, repeated_utterances = _table(folder / "segments")
+    about = {name: _table(folder / name)[0] for name in ("utt2spk", "utt2lang")}
     clips = (_slices if utterances else _whole)(utterances or recordings, recordings)
-    return chain(_rows(clips, about), again)
+    return chain(_rows(clips, {"text": texts, **about}), repeated, repeated_texts, repeated_utterances)
 
 
-def _table(path: Path, again: list[Row]) -> Mapping[str, _Entry]:
-    """What stands behind the first word of each line; empty if there is no such file. A word that comes
-    `again` with something else is a row with the reason.
+def _table(path: Path) -> tuple[Mapping[str, _Entry], Sequence[Row]]:
+    """What stands behind the first word of each line, and a row with the reason for each word that comes
+    again with something else; nothing if there is no such file.
     """
-    if not path.is_file():
-        return {}
-    check_text(path)
     found: dict[str, _Entry] = {}
+    again: list[Row] = []
+    if not path.is_file():
+        return found, again
+    check_text(path)
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             name, _, value = line.strip().replace("\t", " ").partition(" ")
@@ -63,7 +63,7 @@ def _table(path: Path, again: list[Row]) -> Mapping[str, _Entry]:
                     file=path.name,
                 )
                 again.append(Row(number, {}, problem))
-    return found
+    return found, again
 
 
 _Clip = tuple[str, Row]

@@ -42,13 +42,13 @@ def read_list(path: Path, wanted: Wanted) -> Listed:
     if not wanted.audio_column and (name := voxpopuli.name_column(first_line)):
         _found, rows = rows_of(path, blank_lines, first_line, replace(wanted, audio_column=name))
         return Listed("voxpopuli", map(partial(voxpopuli.with_sound, beside, name), rows), (beside,))
+    if common_voice.is_header(first_line):
+        rows = tab_rows(path, first_line, blank_lines, wanted, marks_are_text=True)
+        clips = beside / common_voice.SOUND_FOLDER
+        return Listed("common_voice", map(common_voice.with_ending, rows), (beside, clips))
     found, rows = rows_of(path, blank_lines, first_line, wanted)
     if found == "jsonl" and lhotse.is_cut(first_line):
         return Listed("lhotse", map(lhotse.row_of_cut, rows), (beside,), has_columns=False)
-    if found == "tsv" and common_voice.is_header(first_line):
-        rows = tab_rows(path, first_line, blank_lines, wanted, is_plain=True)
-        clips = beside / common_voice.SOUND_FOLDER
-        return Listed("common_voice", map(common_voice.with_ending, rows), (beside, clips))
     return Listed(found, rows, (beside,), is_plain=True)
 
 
