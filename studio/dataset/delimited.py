@@ -50,7 +50,7 @@ def csv_rows(path: Path, delimiter: str, blank_lines: int, wanted: Wanted) -> It
     lines = _from_header(path, blank_lines, newline="")
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
-        names = next(reader)
+        names = next(filter(None, reader))  # lines that end as in old spreadsheets are told apart only here
     except csv.Error as error:
         raise ManifestError("{path} has no readable header: {reason}.", path=path, reason=error) from error
     _check_header(names, path, wanted)
@@ -118,7 +118,8 @@ def tab_rows(
 
 def _tab_records(lines: Iterator[str], names: list[str], line: int, marks_are_text: bool) -> Iterator[Row]:
     """The rows below the header, which is in `line`."""
-    next(lines)
+    while not next(lines).strip():  # lines that end as in old spreadsheets are told apart only here
+        line += 1
     ahead: deque[str] = deque()
     while text := ahead.popleft() if ahead else next(lines, ""):
         line += 1

@@ -219,9 +219,10 @@ def _read_folder(
     archives = webdataset.files_in(folder, split)
     if archives and (not is_named or archives[0].name.startswith(split)):
         return _read_archives(folder, archives, source, part=split, **copying)
-    if is_named and (folder / split).is_dir():
-        return _read_folder(folder / split, source, split, **copying)
     if is_named:
+        for name in _names_of(split):
+            if (folder / name).is_dir():
+                return _read_folder(folder / name, source, split, **copying)
         raise ManifestError(
             "The folder {folder} has no split {split!r}: there is no list, table, archive or folder of that "
             "name in it.",
@@ -263,6 +264,11 @@ def _read_copied(
     return _read_listed(read_copy(table), beside, source, max_rows, wanted, format_name)
 
 
+def _names_of(split: str) -> list[str]:
+    """What its list or its folder is called."""
+    return list(dict.fromkeys((split, *SPLITS.get(split, ()))))
+
+
 def _manifest_in(folder: Path, split: str, is_named: bool) -> Path | None:
     """The file named after the split, else the metadata of an audio folder, else the only manifest that is
     not named after another split.
@@ -270,10 +276,11 @@ def _manifest_in(folder: Path, split: str, is_named: bool) -> Path | None:
     Where the split `is_named`, only a file that is named after it.
     """
     endings = (*LIST_ENDINGS, ".jsonl.gz")
-    stems = dict.fromkeys((split, *SPLITS.get(split, ())))
-    named = [f"{stem}{ending}" for stem in stems for ending in endings]
-    named += [f"{split}/{metadata}" for metadata in (*_METADATA, parquet.METADATA)]
+    stems = _names_of(split)
+    named = [f"{stem}{ending}" for stem in stems for ending in endings if ending != ".json"]
+    named += [f"{stem}/{metadata}" for stem in stems for metadata in (*_METADATA, parquet.METADATA)]
     named += [] if is_named else [kaldi.RECORDINGS, *_METADATA, parquet.METADATA]
+    named += [f"{stem}.json" for stem in stems]  # which may be settings
     for name in named:
         if (folder / name).is_file():
             return folder / name

@@ -50,7 +50,10 @@ def example_of(row: Row, folders: Sequence[Path], wanted: Wanted) -> Example | R
         start, end, duration = _clip_times(path, size_bytes, start, end, duration)
         segments = _segments_of(columns.get(row.values, "segments"), duration)
         needs_text = wanted.needs_text and not _is_silent(row.values, columns)
-        text = _text_of(columns.get(row.values, "text"), segments, needs_text=needs_text)
+        said = columns.get(row.values, "text")
+        if isinstance(said, list) and not wanted.needs_text:  # several, of which none is asked for
+            said = None
+        text = _text_of(said, segments, needs_text=needs_text)
         return Example(
             audio_path=path,
             text="" if text == NO_SPEECH else text,

@@ -26,6 +26,8 @@ _HEADERS = (
 )
 _TEXTS = (".json", ".txt")
 _MOST_SHARDS = 10_000
+_Clip = dict[str, list[tarfile.TarInfo]]
+"""The members of a clip by their endings."""
 _BRACES = re.compile(r"\{(\d{1,6})\.\.(\d{1,6})\}")
 
 
@@ -67,23 +69,26 @@ def rows_of(path: Path) -> Iterator[dict[str, Any]]:
             if is_ours and member.isreg() and not member.issparse() and member.size <= most_bytes:
                 clips.setdefault(name.with_name(name.name.partition(".")[0] or name.name), []).append(member)
         for members in chain.from_iterable(map(_apart, clips.values())):
-            if sound := next((members[ending] for ending in SOUND_FILES if ending in members), None):
+            if sound := next((members[ending][0] for ending in SOUND_FILES if ending in members), None):
                 audio = {"bytes": _content(archive, sound), "path": PurePosixPath(sound.name).name}
                 yield {**_about(archive, members, path), "audio": audio}
 
 
-def _apart(members: Sequence[tarfile.TarInfo]) -> Iterator[dict[str, tarfile.TarInfo]]:
-    """By their endings, the members of a clip: their names are alike up to the first dot, as WebDataset has
-    it, or up to the last one where there are several sounds of them.
+def _apart(members: Sequence[tarfile.TarInfo]) -> Iterator[_Clip]:
+    """The members of a clip: their names are alike up to the first dot, as WebDataset has it, or up to the
+    last one where there are several sounds of them.
     """
     stems: dict[PurePosixPath, dict[str, tarfile.TarInfo]] = {}
     for member in members:
         name = PurePosixPath(member.name)
         stems.setdefault(name.with_suffix(""), {})[name.suffix.lower()] = member
     heard = [clip for clip in stems.values() if not clip.keys().isdisjoint(SOUND_FILES)]
-    if len(heard) == 1:  # what has its whole name comes before what has a part of it
-        heard = [{ending: one for clip in (*stems.values(), *heard) for ending, one in clip.items()}]
-    yield from heard
+    others = [] if len(heard) > 1 else stems.values()
+    for clip in heard:
+        found: _Clip = {}
+        for ending, member in (pair for other in others for pair in other.items()):
+            found.setdefault(ending, []).append(member)
+        yield found | {ending: [member] for ending, member in clip.items()}  # of its whole name
 
 
 class _Member(tarfile.TarInfo):
@@ -100,12 +105,19 @@ class _Member(tarfile.TarInfo):
         return made
 
 
-def _about(archive: tarfile.TarFile, members: dict[str, tarfile.TarInfo], path: Path) -> dict[str, Any]:
-    """What is said, and what else the JSON tells; but no file, which would be one outside of the archive."""
+def _about(archive: tarfile.TarFile, members: _Clip, path: Path) -> dict[str, Any]:
+    """What is said, and what else the JSON tells; but no file, which would be one outside of the archive.
+
+    Of several texts nobody knows which is meant: their names stand in its place, which is no text.
+    """
     about: dict[str, Any] = {"text": None}
     for ending in _TEXTS:
-        if (member := members.get(ending)) is None:
+        found = members.get(ending, [])
+        if len(found) > 1:
+            about["text"] = [PurePosixPath(member.name).name for member in found]
+        if len(found) != 1:
             continue
+        member = found[0]
         try:
             text = _content(archive, member).decode("utf-8-sig")
             said = json.loads(text) if ending == ".json" else {"text": text}

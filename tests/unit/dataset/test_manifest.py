@@ -69,8 +69,8 @@ SAME_ROWS = {
     "csv of windows": 'Audio_Filepath,Text\r\na.wav,"Hello, world"\r\nclips/b.flac,你好\r\n',
     "tsv": "path\tsentence\na.wav\tHello, world\nclips/b.flac\t你好\n",
     "tsv of pandas": "\tpath\tsentence\n0\ta.wav\tHello, world\n1\tclips/b.flac\t你好\n",
-    "csv of an old spreadsheet": ',audio,text\r0,a.wav,"Hello, world"\r1,clips/b.flac,你好\r',
-    "tsv of an old spreadsheet": "path\tsentence\ra.wav\tHello, world\r\rclips/b.flac\t你好\r",
+    "csv of an old spreadsheet": '\r\r,audio,text\r0,a.wav,"Hello, world"\r1,clips/b.flac,你好\r',
+    "tsv of an old spreadsheet": "\r\rpath\tsentence\ra.wav\tHello, world\r\rclips/b.flac\t你好\r",
     "tsv with quotes": 'path\tsentence\na.wav\t"Hello, world"\nclips/b.flac\t"你好"\n',
 }
 
@@ -421,7 +421,8 @@ def test_splits_of_a_folder_can_be_named_and_joined(write: Write, folder: Path) 
     (folder / "dev").mkdir()
     write("dev/list.jsonl", lines({"audio": str(folder / "a.wav"), "text": "dev"}))
     assert texts(read_manifest(f"{folder}::test")) == [("a.wav", "test")]
-    assert texts(read_manifest(f"{folder}::dev")) == [("a.wav", "dev")]
+    for name in ("dev", "validation"):
+        assert texts(read_manifest(f"{folder}::{name}")) == [("a.wav", "dev")]
     both = read_manifest(f"{folder}::train+test")
     assert [text for _, text in texts(both)] == ["train", "test"]
     assert [problem.source for problem in both.problems] == [f"{folder}::train", f"{folder}::test"]
@@ -429,19 +430,21 @@ def test_splits_of_a_folder_can_be_named_and_joined(write: Write, folder: Path) 
         read_manifest(f"{folder}::train+other")
     write("metadata.csv", "file_name,text\na.wav,whole\n")
     assert texts(read_manifest(folder, split="validation")) == [("a.wav", "whole")]
-    with pytest.raises(ManifestError, match="has no split 'validation'"):
-        read_manifest(f"{folder}::validation")
+    write("dev/metadata.csv", f"file_name,text\n{folder / 'a.wav'},table\n")
+    assert texts(read_manifest(folder, split="validation")) == [("a.wav", "table")]
 
 
 def test_a_list_named_after_the_split_is_read_before_the_metadata_of_its_folder(
     write: Write, folder: Path
 ) -> None:
-    for name in ("metadata.csv", "train.csv", "dev.csv", "test.json"):
-        rows = {"audio": "a.wav", "text": name}
-        write(name, json.dumps([rows]) if name == "test.json" else f"audio,text\na.wav,{name}\n")
-    for split, name in {"train": "train.csv", "validation": "dev.csv", "test": "test.json"}.items():
+    for name in ("metadata.csv", "train.csv", "dev.csv"):
+        write(name, f"audio,text\na.wav,{name}\n")
+    write("test.json", '{"learning_rate": 1e-5}')
+    found = {"train": "train.csv", "validation": "dev.csv", "test": "metadata.csv", "other": "metadata.csv"}
+    for split, name in found.items():
         assert texts(read_manifest(folder, split=split)) == [("a.wav", name)]
-    assert texts(read_manifest(folder, split="other")) == [("a.wav", "metadata.csv")]
+    write("test.json", lines({"audio": "a.wav", "text": "test.json"}))
+    assert texts(read_manifest(f"{folder}::test")) == [("a.wav", "test.json")]
 
 
 @pytest.mark.parametrize("forms", [("NFC", "NFD"), ("NFD", "NFC")])

@@ -58,6 +58,23 @@ def test_names_are_alike_up_to_their_first_dot_unless_there_are_several_sounds_o
     assert [example.text for example in manifest.examples[:4]] == ["joined", "own", "one", "two"]
 
 
+def test_of_several_texts_of_a_clip_none_is_taken_and_the_row_says_so(wav: bytes, tmp_path: Path) -> None:
+    members = {
+        "x.wav": wav,
+        "x.en.txt": b"one",
+        "x.fr.txt": b"un",
+        "y.wav": wav,
+        "y.txt": b"whole",
+        "y.fr.txt": b"un",
+    }
+    source = write(tmp_path / "list.tar", members)
+    manifest = read_manifest(source, cache_dir=tmp_path / "cache")
+    assert [example.text for example in manifest.examples] == ["whole"]
+    assert reasons(manifest) == [(1, "The text is ['x.en.txt', 'x.fr.txt'], which is no text.")]
+    heard = read_manifest(source, cache_dir=tmp_path / "cache", needs_text=False)
+    assert [example.text for example in heard.examples] == ["", "whole"]
+
+
 def test_no_member_is_written_outside_of_the_cache_nor_links_are_followed(wav: bytes, tmp_path: Path) -> None:
     inner = tmp_path / "deep" / "down"
     inner.mkdir(parents=True)
