@@ -45,6 +45,9 @@ class Wanted:
     within: tuple[Path, ...] = ()
     """Folders that the sounds must lie in, absolute and without links; empty: they may lie anywhere."""
 
+    part: str = ""
+    """What is asked, where it is one of several sources: its rows say so."""
+
     @property
     def named(self) -> dict[str, str]:
         """Fields whose column is given."""

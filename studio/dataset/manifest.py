@@ -3,10 +3,9 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from studio.dataset import hub
 from studio.dataset.columns import Wanted
@@ -16,7 +15,7 @@ from studio.dataset.example import Example, Manifest, RowProblem, TextSegment
 from studio.dataset.formats import kaldi, parquet, saved, webdataset
 from studio.dataset.formats.known import Listed, read_copy, read_list
 from studio.dataset.rows import example_of
-from studio.dataset.sequences import joined, made, store
+from studio.dataset.sequences import joined, store
 from studio.dataset.tables import sound_rows
 from studio.errors import ManifestError
 from studio.files import user_path
@@ -33,7 +32,6 @@ from studio.settings import DEMO_SPEECH, Settings
 
 __all__ = ["Example", "Manifest", "RowProblem", "TextSegment", "read_manifest"]
 
-_Named = TypeVar("_Named", Example, RowProblem)
 _DEMO_PARTS = ("train", "validation", "test")
 _METADATA = ("metadata.csv", "metadata.jsonl", "metadata.tsv", "metadata.json")
 MOST_ROWS = 10**9
@@ -89,14 +87,17 @@ def read_manifest(
     cache, beside = cache_dir or settings.cache, (settings.working_dir.absolute(),)
     options: dict[str, Any] = {"split": split, "max_rows": max_rows, "local_files_only": local_files_only}
     options |= {"copies": Copies.of(settings, cache), "is_confined": settings.on_spaces}
-    options |= {"wanted": Wanted(needs_text, audio_column, text_column, cache / "rows", beside)}
+    wanted = Wanted(needs_text, audio_column, text_column, cache / "rows", beside)
     parts = sources_of(name)
     if not any(parts):
         raise ManifestError(
             "No data is named: give a list, a folder or a dataset, or demo for the demo speech."
         )
     try:
-        read = [_read_one(part, **options) for part in parts]
+        read = [
+            _read_one(part, wanted=replace(wanted, part=part) if len(parts) > 1 else wanted, **options)
+            for part in parts
+        ]
     except OSError as error:  # a folder or a file that this user may not open
         raise ManifestError(
             "The manifest {path} cannot be read: {reason}.", path=name, reason=error.strerror or error
@@ -128,12 +129,14 @@ def _read_one(
     if is_confined:
         wanted = _within(path if path.is_dir() else path.parent, wanted)
     copying: dict[str, Any] = {"max_rows": max_rows, "copies": copies, "wanted": wanted}
+    if "+" in splits:
+        read = []
+        for part in splits.split("+"):
+            copying["wanted"] = replace(wanted, part=f"{folder}::{part}")
+            read.append(_read_folder(path, f"{folder}::{part}", part, is_named=True, **copying))
+        return _one_of(read, name)
     if splits:
-        read = [
-            _read_folder(path, f"{folder}::{part}", part, is_named=True, **copying)
-            for part in splits.split("+")
-        ]
-        return read[0] if len(read) == 1 else _one_of(read, name)
+        return _read_folder(path, name, splits, is_named=True, **copying)
     if path.is_dir():
         return _read_folder(path, name, split, **copying)
     if path.suffix.lower() == parquet.ENDING:
@@ -154,14 +157,9 @@ def _within(folder: Path, wanted: Wanted) -> Wanted:
 
 def _one_of(manifests: list[Manifest], source: str) -> Manifest:
     formats = dict.fromkeys(manifest.format for manifest in manifests)
-    problems = [_named(manifest.source, row) for manifest in manifests for row in manifest.problems]
-    examples = joined([made(manifest.examples, partial(_named, manifest.source)) for manifest in manifests])
+    problems = chain.from_iterable(manifest.problems for manifest in manifests)
+    examples = joined([manifest.examples for manifest in manifests])
     return Manifest(source, ", ".join(formats), examples, tuple(problems))
-
-
-def _named(source: str, row: _Named) -> _Named:
-    """The row of one of several manifests, which says of which."""
-    return row if row.source else replace(row, source=source)
 
 
 def _read_file(

@@ -67,9 +67,10 @@ def example_of(row: Row, folders: Sequence[Path], wanted: Wanted) -> Example | R
             audio_bytes=size_bytes,
             speaker=_speaker_of(columns.get(row.values, "speaker")),
             previous_text=_word(columns.get(row.values, "previous"), "previous_text"),
+            source=wanted.part,
         )
     except DataError as error:
-        return RowProblem(row.line, error.message(), audio)
+        return RowProblem(row.line, error.message(), audio, source=wanted.part)
 
 
 def _audio_of(row: Mapping[str, Any], columns: Columns) -> tuple[str, float | None, float | None]:

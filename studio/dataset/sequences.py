@@ -109,12 +109,6 @@ def chosen(items: Sequence[T], places: Sequence[int]) -> Sequence[T]:
     return Chosen(items, places)
 
 
-def made(items: Sequence[T], make: Callable[[T], U]) -> Sequence[U]:
-    """What `make` makes of each item: a tuple of it, or where they are many a view."""
-    found = Made(items, make)
-    return found if len(items) > IN_MEMORY else tuple(found)
-
-
 def joined(parts: Sequence[Sequence[T]]) -> Sequence[T]:
     """One sequence after the other: a tuple, or where they are many a view."""
     if len(parts) == 1:
