@@ -20,6 +20,7 @@
   };
 
   let began = 0; // a newer press, or a hand that moves the page, ends what an older one began
+  let glidesUntil = 0; // what is pressed while the page glides away from under the hand would not be pressed
 
   function show(id, mine, until) {
     if (mine !== began || performance.now() > until) return;
@@ -31,6 +32,7 @@
     }
     if (box.top < -1 || box.top >= LOW * innerHeight) {
       const isCalm = matchMedia('(prefers-reduced-motion: reduce)').matches;
+      glidesUntil = performance.now() + 2 * LOOK_MS;
       place.scrollIntoView({behavior: isCalm ? 'auto' : 'smooth', block: 'start'});
     }
     // What stands above it may go as the answers come.
@@ -45,6 +47,9 @@
     requestAnimationFrame(() => show(id, mine, performance.now() + PATIENCE_MS));
   });
   for (const hand of ['wheel', 'touchmove', 'keydown', 'pointerdown']) {
-    window.addEventListener(hand, () => { began += 1; }, {passive: true});
+    window.addEventListener(hand, () => {
+      began += 1;
+      if (performance.now() < glidesUntil) window.scrollTo({top: scrollY, behavior: 'instant'});
+    }, {passive: true});
   }
 })();

@@ -63,6 +63,19 @@ def test_what_is_looked_at_drawn_or_measured_is_brought_into_view(open_page: Ope
     is_in_view(page.locator("#data-preview"))
 
 
+def test_a_page_that_glides_stops_under_a_hand(open_page: OpenPage) -> None:
+    page = open_page("train")
+    page.set_viewport_size(TELEPHONE)
+    page.mouse.move(4, 400)
+    page.locator("#data-check").evaluate("one => { scrollTo({top: 0, behavior: 'instant'}); one.click(); }")
+    page.wait_for_function("scrollY > 0")
+    page.mouse.down()
+    place = page.evaluate("() => scrollY")
+    page.wait_for_timeout(200)  # on its way it would be far from there by then
+    assert page.evaluate("() => scrollY") < place + 100
+    page.mouse.up()
+
+
 def test_a_transcript_is_brought_into_view_on_a_telephone(open_page: OpenPage) -> None:
     page = open_page("playground")
     page.set_viewport_size(TELEPHONE)
