@@ -112,7 +112,7 @@ def check(
     examples = read_manifest(question.train_data, services.settings, **common).examples
     labels: list[HeardLabel] = []
     if question.transcribe and question.base_model and report.is_complete:
-        taught = chosen(examples, _teachable(examples, label_length))
+        taught = chosen(examples, _transcripts(examples, label_length))
         labels = _heard(question, services, taught, on_progress, should_stop)
         report = _with_doubts(report, labels)
     texts = (example.text for example in islice(examples, _READ_FOR_EXAMPLES))
@@ -150,10 +150,12 @@ def _label_length(question: CheckQuestion, services: Services) -> Callable[[Exam
     return tokens_of_labels(config, folder, is_multilingual=is_multilingual)
 
 
-def _teachable(examples: Sequence[Example], label_length: Callable[[Example], int]) -> list[int]:
-    """Places of the examples that have a label."""
+def _transcripts(examples: Sequence[Example], label_length: Callable[[Example], int]) -> list[int]:
+    """Places of the examples whose label says what is spoken; a translation may be worded in many ways."""
     places = []
     for place, example in enumerate(examples):
+        if example.task == "translate":
+            continue
         with suppress(ConfigError):
             label_length(example)
             places.append(place)

@@ -36,6 +36,9 @@ def data(tmp_path: Path) -> Path:
 
 def test_labels_are_ranked_by_what_the_model_hears(services: Services, data: Path) -> None:
     seen = []
+    row = json.loads(data.read_text("utf-8").splitlines()[0])
+    with data.open("a", encoding="utf-8") as file:  # nothing of a translation is spoken
+        file.write(json.dumps({**row, "sentence": "a translation", "task": "translate"}) + "\n")
     question = CheckQuestion(str(data), base_model="demo", transcribe=-1, normalizer="no_punctuation")
     answer = check(question, services, on_progress=lambda *step: seen.append(step))
     assert len(answer.labels) == 11
