@@ -40,6 +40,7 @@
           const id = JSON.parse(message.slice(5)).event_id;
           if (!owed.delete(id)) early.add(id);
         }
+        if (message.startsWith('data: {"msg":"unexpected_error"')) owed.clear(); // the server knows of none
         await writer.write(whole);
       }
     }

@@ -89,10 +89,14 @@ element.addEventListener('input', (event) => {
 });
 
 // Corrections go on that were not finished when the page was loaded again.
+let drawn = '';
 function correctAgain() {
   const fields = [...element.querySelectorAll('textarea.correction')];
-  // What was typed stays in a field that is drawn anew, whichever segment that has now.
-  if (!element.querySelector('[data-correcting]')) for (const field of fields) field.value = field.defaultValue;
+  const now = JSON.stringify(fields.map((field) => field.defaultValue));
+  // What was typed stays in a field that is drawn anew, whichever segment that has now. What the studio refuses stays.
+  const isAnother = now !== drawn && !element.querySelector('[data-correcting]');
+  if (isAnother) for (const field of fields) field.value = field.defaultValue;
+  drawn = now;
   if (!window.comeBack.correct(fields)) return;
   toggleCorrections(element.querySelector('[data-correct]'));
   fields[0].dispatchEvent(new Event('input', {bubbles: true}));

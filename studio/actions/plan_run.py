@@ -34,7 +34,7 @@ _MOST_CLIPS = 20_000
 """More are not counted: a plan is made at every change of a form."""
 _READ_BY = (
     *("train_data", "test_data", "audio_column", "text_column"),
-    *("distill", "language", "min_audio_len", "max_audio_len"),
+    *("distill", "language", "normalizer", "min_audio_len", "max_audio_len"),
 )
 """Options that decide what is found in the lists."""
 _LOOKED_AT = 50

@@ -106,10 +106,9 @@ _WORTH = {
 
 def _comparison(row: Mapping[str, Any], worth: str, locale: str) -> str:
     # The difference is b minus a: below zero, b makes fewer errors.
-    better, worse = (row["b"], row["a"]) if row["difference"] < 0 else (row["a"], row["b"])
-    low, high = row["ci_low"], row["ci_high"]
-    if worth in ("real", "script"):
-        low, high = sorted((abs(low), abs(high)))
+    better, worse, low, high = row["a"], row["b"], row["ci_low"], row["ci_high"]
+    if row["difference"] < 0:
+        better, worse, low, high = worse, better, -high, -low
     values = {
         "metric": str(row["metric"]).upper(),
         "better": better,

@@ -55,16 +55,16 @@ class Prober:
             RunError: if a run or another measurement is at work, or this one was stopped or failed.
             StorageError: if the receipt cannot be written.
         """
-        if not detected_gpus():
-            question.check_main_memory()
-        if run := self._busy():
-            raise RunError(
-                "Run {run} is at work and would be measured, too: wait for its end, or stop it.", run=run
-            )
         if not self._lock.acquire(blocking=False):
             raise RunError("Another measurement is at work: wait for its end, or stop it.")
         try:
             self._stop.clear()
+            if not detected_gpus():
+                question.check_main_memory()
+            if run := self._busy():
+                raise RunError(
+                    "Run {run} is at work and would be measured, too: wait for its end, or stop it.", run=run
+                )
             self._before_start()
             with tempfile.TemporaryDirectory(prefix="probe-", dir=self._settings.cache) as folder:
                 answer = self._ask(question, Path(folder), patience_seconds)

@@ -83,8 +83,12 @@ class Uploads:
 
     def sweep(self) -> None:
         """Deletes what nobody asks for any more: voices of an hour ago, and the empty files that Gradio makes
-        for each file of a form at each press.
+        for each file of a form at each press. What cannot be deleted now is looked at again soon.
         """
+        with suppress(OSError):
+            self._tidy()
+
+    def _tidy(self) -> None:
         for place in self.folder.iterdir():
             if place.name.startswith("tmp") and _size(place) == 0 and _is_older(place, _YOUNG_SECONDS):
                 place.unlink(missing_ok=True)

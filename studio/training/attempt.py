@@ -5,6 +5,7 @@ import logging
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ import torch
 
 from studio.dataset.example import Example
 from studio.dataset.shared import shared_clips
+from studio.errors import StorageError
 from studio.messages import Message
 from studio.methods import METHODS
 from studio.options.arguments import read_config
@@ -432,7 +434,8 @@ class Attempt:
         self.outcome.note_progress(state.global_step, best_step, metric, evaluations(self.run))
         self.outcome.seconds["training"] = callback.training_seconds
         self.outcome.seconds["evaluating"] = callback.evaluating_seconds
-        callback.tell_spent()
+        with suppress(StorageError):  # on a full disk it is told why the training ended, not this
+            callback.tell_spent()
 
     def _keep(self, best: Path, ready: PreparedRun) -> None:
         """Makes the model of the best checkpoint; the main process does, the others are done."""

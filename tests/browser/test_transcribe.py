@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio, save_pcm
-from tests.browser.conftest import OpenPage, press_and_read, unfold
+from tests.browser.conftest import OpenPage, held, press_and_read, unfold
 from tests.conftest import RunStudio
 from tests.films import make_video
 from tests.studio_process import StudioProcess
@@ -318,6 +318,18 @@ def test_what_is_corrected_again_begins_with_what_stands_there(open_page: OpenPa
     expect(corrections).to_have_value("set a timer for ten minutes")
     page.get_by_role("button", name="Done correcting").click()
     expect(page.locator("#transcript textarea")).to_have_value("set a timer for ten minutes")
+
+
+def test_what_was_corrected_stays_when_the_studio_does_not_take_it(open_page: OpenPage) -> None:
+    page = open_page("playground")
+    transcribe(page, "Kitchen light")
+    page.get_by_role("button", name="Correct the text").click()
+    let_go = held(page, "", saying="cellar")
+    page.locator("textarea.correction").first.fill("turn on the cellar light")
+    page.get_by_role("button", name="Done correcting").click()
+    let_go(well=False)
+    page.get_by_role("button", name="Correct the text").click()
+    expect(page.locator("textarea.correction").first).to_have_value("turn on the cellar light")
 
 
 def test_a_layout_that_cannot_be_costs_no_correction(open_page: OpenPage) -> None:

@@ -71,8 +71,10 @@ def wire_probe(services: Services, form: dict[str, Block], probe: ProbeSection) 
     def stop(request: gr.Request) -> list[Any]:
         """Ends the measurement, for who may measure here."""
         require_machine(settings_for(services.settings, request))
+        if not services.prober.is_busy:  # not yet, or not any more: what shows the button hides it
+            return [gr.skip(), gr.skip()]
         services.prober.stop()
-        said = note(tr("The measurement was stopped.", request_locale(request)), "bad")
+        said = note(tr("The measurement was stopped.", request_locale(request)))
         return [said, gr.update(visible=False)]
 
     probe.stop.click(**told_in(probe.said, stop, [probe.said, probe.stop]), inputs=None, **AT_ONCE)

@@ -183,9 +183,11 @@ class LiveSessions:
 
     def _look(self) -> None:
         with self._lock:
-            self._forget_idle()
             self._is_watched = False
-            self._watch()
+            try:
+                self._forget_idle()
+            finally:
+                self._watch()
 
     def _forget_idle(self) -> None:
         """Sessions whose browser is gone, and beginnings that failed a while ago; a slow model is no sign."""

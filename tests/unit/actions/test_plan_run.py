@@ -47,6 +47,15 @@ def test_a_list_that_has_grown_is_counted_anew(services: Services, tones: Path) 
     assert plan_run(config, services).clips == 5
 
 
+def test_clips_without_a_label_once_it_is_normalised_are_not_counted(services: Services, tones: Path) -> None:
+    listed = tones.with_name("marks.jsonl")
+    rows = [json.loads(line) for line in tones.read_text("utf-8").splitlines()[:4]]
+    rows[0]["text"] = "♪ ..."
+    write_text(listed, "\n".join(map(json.dumps, rows)))
+    config = TrainingConfig(train_data=str(listed), test_data="demo:test", normalizer="no_punctuation")
+    assert plan_run(config, services).clips == 3
+
+
 def test_clips_in_a_language_that_whisper_has_not_are_not_counted_and_shared_ones_are_named(
     services: Services, tones: Path
 ) -> None:

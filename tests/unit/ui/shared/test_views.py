@@ -422,13 +422,13 @@ def test_a_real_difference_is_a_sentence_with_the_better_model_first() -> None:
 
 def test_a_difference_that_may_be_chance_says_so() -> None:
     shown = compared(ci_low=-0.3, ci_high=0.1, significant=False)
-    assert "may be chance" in shown and "-30.0 to 10.0" in shown
+    assert "may be chance" in shown and "-10.0 to 30.0" in shown
 
 
 def test_of_few_clips_a_difference_is_neither_real_nor_chance() -> None:
     for clips in (1, 4):
         shown = compared(clips)
-        assert "too few clips to tell" in shown and "real" not in shown and "-25.0 to -15.0" in shown
+        assert "too few clips to tell" in shown and "real" not in shown and "15.0 to 25.0" in shown
     assert "片段太少，无法判断" in compared(4, "zh-CN") and "片段太少，無法判斷" in compared(4, "zh-TW")
 
 
