@@ -49,7 +49,7 @@ def problems_table(problems: Sequence[RowProblem], locale: str, limit: int = 20)
     more = len(problems) - limit
     headers = [tr("Line", locale), tr("Audio", locale), tr("Problem", locale)]
     rest = tag("p", tr("… and {count} more.", locale, count=more), class_="subdued") if more > 0 else None
-    return tag("div", table(headers, rows, numeric=[0], class_="stacked"), rest)
+    return tag("div", table(headers, rows, numeric=[0], class_="stacked problems"), rest)
 
 
 def _place(problem: RowProblem) -> Child:

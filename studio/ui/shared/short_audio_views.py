@@ -17,9 +17,10 @@ def short_audio_table(report: Mapping[str, Any] | None, locale: str) -> Html | N
         return None
     has_texts = any(row["error"] is not None for row in readings)
     heading = N_("Character errors") if report["metric"] == "cer" else N_("Word errors")
+    has_base = readings[0]["is_base"]
     headers = [
         tr("Encoder input length", locale),
-        tr("Difference from base", locale),
+        tr(N_("Difference from base") if has_base else N_("Difference from the first row"), locale),
         *([tr(heading, locale)] if has_texts else []),
         tr("Clips per second", locale),
     ]

@@ -176,9 +176,10 @@ def _wire_reading(settings: Settings, reader: _Reader, steps: _Steps) -> None:
         """A handler that goes on, or back, by so many sentences."""
 
         def handler(chosen: str, number: int, request: gr.Request) -> list[Any]:
-            """The sentence that many places on."""
+            """The sentence that many places on; after the last comes the first that nobody has read."""
             session = _opened(settings_for(settings, request), chosen)
-            return _shown(session, min(max(number + by, 0), len(session.sentences) - 1), request)
+            place = max(number + by, 0)
+            return _shown(session, place if place < len(session.sentences) else session.next_unread, request)
 
         return handler
 

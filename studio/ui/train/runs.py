@@ -12,7 +12,7 @@ from studio.runs.manager import JobManager
 from studio.runs.status import RunStatus
 from studio.services import Services
 from studio.training.learning_rate import gentler
-from studio.translation import N_, tr
+from studio.translation import tr
 from studio.ui.shared.access import require_training
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET
@@ -120,9 +120,11 @@ def wire_actions(services: Services, panel: RunPanel, prune: Removal, remove: Re
     for button, does in ((panel.stop, act(JobManager.stop)), (panel.resume, act(JobManager.resume))):
         button.click(**told_in(panel.refused, does, panel.outputs()), inputs=at, **QUIET)
     _wire_removal(services, panel, panel.prune, prune, prune_question, act(JobManager.remove_checkpoints))
-    all_of_it = N_("Remove this run, its log and its checkpoints? The model it made stays.")
-    whole = act(JobManager.remove)
-    _wire_removal(services, panel, panel.remove, remove, lambda _run, locale: tr(all_of_it, locale), whole)
+    _wire_removal(services, panel, panel.remove, remove, _remove_question, act(JobManager.remove))
+
+
+def _remove_question(run: RunStatus, locale: str) -> str:
+    return tr("Remove {run}, its log and its checkpoints? The model it made stays.", locale, run=run.run_id)
 
 
 def _wire_removal(
