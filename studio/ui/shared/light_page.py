@@ -46,6 +46,8 @@ _OF_EVENTS_UNLESS_USED = (
 )
 _MARKED = re.compile(r'__i18n__\{\\"__type__\\": \\"translation_metadata\\", \\"key\\": \\"(\w+)\\"\}')
 """A text that the browser is to put in, as it stands in a string of JSON."""
+_REMARK = re.compile(r"(^|\s+)// .*")
+"""To the end of a line of a script; no text of the studio's scripts has two slashes between blanks."""
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _MEANS_NOTHING = re.compile(r'("[^"]*")|\s*([{};,])\s*|(:)\s+')
 """In a style sheet: space around what separates, but not in a text; nor before a colon, where it selects."""
@@ -54,9 +56,9 @@ _SPELT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "'": "\\
 
 
 def script(path: Path) -> str:
-    """A script of the studio without indentation, and without comments that stand on lines of their own."""
-    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//"))
+    """A script of the studio without indentation and comments."""
+    lines = (_REMARK.sub("", line).strip() for line in path.read_text(encoding="utf-8").splitlines())
+    return "\n".join(filter(None, lines))
 
 
 def style_sheet(path: Path) -> str:
