@@ -1,8 +1,10 @@
 """`export`: a model for faster-whisper, or an adapter merged into its base, each with a proof."""
 
+import os
 import shutil
-import uuid
+import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from studio.cli.models import as_dict
 from studio.cli.output import ProgressLine, require_place, say, show, show_json
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
-from studio.files import replaced_folder
+from studio.files import storage_errors
 from studio.messages import Message
 from studio.publishing.findings import loss_of
 from studio.publishing.formats import FORMATS, USUAL_FORMAT, form_of
@@ -84,16 +86,21 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
 
 
 def _copy(model: Path, copy: Path) -> None:
-    """Copies a model; what else is in the folder that it gets stays there."""
+    """Copies a model, aside until all of it is there; what else is in that folder is not touched."""
     if copy.exists() and copy.samefile(model):  # `--output_dir` is the folder of the models
         return
-    with replaced_folder(copy, uuid.uuid4().hex[:8]) as new:
-        if copy.exists():
-            made = {file.name for file in model.iterdir() if file.is_file()}
-            shutil.copytree(
-                copy, new, symlinks=True, ignore=lambda folder, _: made if folder == str(copy) else ()
-            )
-        shutil.copytree(model, new, dirs_exist_ok=True)
+    with storage_errors(copy):
+        copy.mkdir(parents=True, exist_ok=True)
+        aside = Path(
+            tempfile.mkdtemp(dir=copy, prefix=".new-")
+        )  # on the same disk, whatever is mounted there
+        try:
+            shutil.copytree(model, aside, dirs_exist_ok=True)
+            shutil.copytree(aside, copy, dirs_exist_ok=True, copy_function=os.replace)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+            with suppress(OSError):
+                copy.rmdir()  # where nothing came
     say(f"Copied to {copy}")
 
 
