@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -88,9 +89,17 @@ def browser(playwright: Playwright, chromium: str | None) -> Iterator[Browser]:
     browser.close()
 
 
+@pytest.fixture(scope="module")
+def left(browser: Browser) -> dict[str, list[BrowserContext]]:
+    """Contexts by locale whose visitors have left and are forgotten. What the page's scripts were compiled to
+    is kept with them: a visitor in a new context costs nearly twice as much."""
+    return defaultdict(list)
+
+
 @pytest.fixture
 def open_page(
     browser: Browser,
+    left: dict[str, list[BrowserContext]],
     playwright: Playwright,
     studio_server: StudioProcess,
     tmp_path: Path,
@@ -102,7 +111,7 @@ def open_page(
     the page failed, or if something on it opened a dialog.
     """
     faults: list[str] = []
-    contexts = []
+    contexts: dict[BrowserContext, str] = {}
     hearing: dict[Path, Browser] = {}
 
     def console(message: ConsoleMessage) -> None:
@@ -123,12 +132,18 @@ def open_page(
             sound = microphone_file(hears, tmp_path)
             hearing[hears] = browser_that_hears(playwright, sound, again_and_again=again_and_again)
             put_first(str(sound))
-        used, allowed = (hearing[hears], ["microphone"]) if hears else (browser, None)
         size: ViewportSize = {"width": width, "height": 900}
-        context = used.new_context(viewport=size, locale=locale, permissions=allowed)
-        context.add_init_script(RAW_MICROPHONE)
-        contexts.append(context)
+        if hears:
+            context = hearing[hears].new_context(locale=locale, permissions=["microphone"])
+            context.add_init_script(RAW_MICROPHONE)
+        elif left[locale]:
+            context = left[locale].pop()
+        else:
+            context = browser.new_context(locale=locale)
+        contexts[context] = locale
+        context.once("close", lambda closed: contexts.pop(closed, None))
         page = context.new_page()
+        page.set_viewport_size(size)
         page.set_default_timeout(PATIENCE_MILLISECONDS)
         page.on("console", console)
         page.on("pageerror", lambda error: faults.append(str(error)))
@@ -142,9 +157,25 @@ def open_page(
     for number, page in enumerate(page for context in contexts for page in context.pages):
         request.node.user_properties.append((SHIFT, layout_shift(page)[:2]))
         look(page, f"{request.node.name}{number or ''}", request)
-    for opened in (*contexts, *hearing.values()):
+    for opened in hearing.values():
         opened.close()
+    for context, locale in contexts.items():
+        forget(context, studio_server.url)
+        left[locale].append(context)
     assert faults == []
+
+
+def forget(context: BrowserContext, origin: str) -> None:
+    """Who comes next in this context is a stranger to the page."""
+    empty = context.new_page()
+    for page in context.pages:
+        if page != empty:
+            page.close()  # before it is forgotten: the page keeps what is on it when it is left
+    everything = {"origin": origin, "storageTypes": "all"}
+    context.new_cdp_session(empty).send("Storage.clearDataForOrigin", everything)
+    context.clear_cookies()
+    context.clear_permissions()
+    empty.close()
 
 
 def look(page: Page, name: str, request: pytest.FixtureRequest) -> None:
