@@ -883,6 +883,17 @@ class TrainingConfig:
         return not self.distill
 
     @property
+    def changes_sound(self) -> bool:
+        """Whether any clip may be changed before its features are made."""
+        shares = (self.speed_prob, self.volume_prob, self.resample_prob, self.noise_prob, self.reverb_prob)
+        return any(shares)
+
+    @property
+    def changes_clips(self) -> bool:
+        """Whether any clip, or what is taught of it, may be changed at all."""
+        return bool(self.changes_sound or self.apply_spec_augment or self.condition_on_prev_probability)
+
+    @property
     def clips_per_step(self) -> int:
         """Clips that a process takes for an optimizer step."""
         return self.per_device_train_batch_size * self.gradient_accumulation_steps

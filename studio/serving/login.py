@@ -58,8 +58,9 @@ class Login:
             out = RedirectResponse(away, 303)
             out.delete_cookie(COOKIE)
             return out
+        theme = request.query_params.get("__theme", "")
         if request.method != "POST":
-            return HTMLResponse(login_page(locale))
+            return HTMLResponse(login_page(locale, theme))
         body = b""
         # Whoever asks is not let in yet: a little of what they send is read, and no more.
         async for piece in request.stream():
@@ -72,7 +73,8 @@ class Login:
         if not self._knows(name, password):
             await asyncio.sleep(_WRONG_SECONDS)
             told = tr("Name or password is wrong.", locale)
-            return HTMLResponse(login_page(locale, told), 401) if wants_page else PlainTextResponse(told, 401)
+            again = login_page(locale, theme, told, name)
+            return HTMLResponse(again, 401) if wants_page else PlainTextResponse(told, 401)
         if request.url.query:  # what a link filled in
             away += f"?{request.url.query}"
         made: Response = RedirectResponse(away, 303) if wants_page else JSONResponse({"success": True})
@@ -137,20 +139,24 @@ h1 { font-size: 1.4rem; margin: 0; }
 """
 
 
-def login_page(locale: str, wrong: str = "") -> str:
-    """Asks for name and password; `wrong` says why it asks again."""
+def login_page(locale: str, theme: str = "", wrong: str = "", name: str = "") -> str:
+    """Asks for name and password; `wrong` says why it asks again, with the name that was given.
 
-    def field(label: str, name: str, kind: str) -> Html:
+    `theme` is that of the page which follows, `light` or `dark`; otherwise the browser's.
+    """
+
+    def field(label: str, called: str, kind: str, **more: object) -> Html:
         """A labelled input."""
-        typed = tag("input", name_=name, type=kind, required=True, autocomplete=_AUTOCOMPLETE[name])
+        kept = _AUTOCOMPLETE[called]
+        typed = tag("input", name_=called, type=kind, required=True, autocomplete=kept, **more)
         return tag("label", label, typed)
 
     form = tag(
         "form",
         tag("h1", "Whisper Studio"),
         tag("div", wrong, role="alert") if wrong else None,
-        field(tr("Name", locale), "username", "text"),
-        field(tr("Password", locale), "password", "password"),
+        field(tr("Name", locale), "username", "text", value=name),
+        field(tr("Password", locale), "password", "password", autofocus=bool(name)),
         tag("button", tr("Log in", locale), type="submit"),
         method="post",
     )
@@ -161,7 +167,8 @@ def login_page(locale: str, wrong: str = "") -> str:
         tag("title", tr("Log in", locale)),
         tag("style", Html(_STYLE)),
     )
-    return "<!doctype html>" + tag("html", head, tag("body", tag("main", form)), lang=locale)
+    style = f"color-scheme: {theme}" if theme in ("light", "dark") else None
+    return "<!doctype html>" + tag("html", head, tag("body", tag("main", form)), lang=locale, style=style)
 
 
 _AUTOCOMPLETE = {"username": "username", "password": "current-password"}

@@ -411,8 +411,7 @@ class Attempt:
 
     def _kept_states(self, ready: PreparedRun, schedule: Schedule) -> EncoderStates | None:
         """Where a frozen encoder's states are kept; None if it would not compute the same again."""
-        augmentation = ready.features.augmentation
-        is_augmented = augmentation.is_on or self.config.no_speech_share > 0
+        is_augmented = ready.features.augmentation.config.changes_clips or self.config.no_speech_share > 0
         is_short = self.short is not None
         if not repeats_itself(self.config, schedule, is_short=is_short, is_augmented=is_augmented):
             return None

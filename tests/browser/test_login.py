@@ -26,13 +26,15 @@ def test_a_page_a_program_and_an_assistant_log_in(
     assert httpx.get(f"{studio.url}/config").status_code == 401
 
     page = browser.new_context(locale="zh-CN", viewport={"width": 390, "height": 700}).new_page()
-    page.goto(studio.url)
-    expect(page).to_have_url(re.compile("/login$"))
+    page.goto(f"{studio.url}/?__theme=dark")
+    expect(page).to_have_url(re.compile("/login.__theme=dark$"))
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
     page.get_by_label("名称").fill(NAME)
     page.get_by_label("密码").fill("analytical engine")
     page.get_by_role("button", name="登录").click()
     expect(page.get_by_role("alert")).to_have_text("名称或密码不对。")
-    page.get_by_label("名称").fill(NAME)
+    expect(page.get_by_label("名称")).to_have_value(NAME)
+    expect(page.get_by_label("密码")).to_be_focused()
     page.get_by_label("密码").fill(PASSWORD)
     page.get_by_label("密码").press("Enter")
     expect(page.locator("#memory-parts table")).to_be_visible(timeout=90_000)

@@ -108,26 +108,6 @@ class Augmentation:
             )
         return replace(self, noises=noises)
 
-    @property
-    def changes_sound(self) -> bool:
-        """Whether any clip may be changed before its features are made."""
-        options = self.config
-        return any(
-            (
-                options.speed_prob,
-                options.volume_prob,
-                options.resample_prob,
-                options.noise_prob,
-                options.reverb_prob,
-            )
-        )
-
-    @property
-    def is_on(self) -> bool:
-        """Whether any clip, or what is taught of it, may be changed at all."""
-        options = self.config
-        return bool(self.changes_sound or options.apply_spec_augment or options.condition_on_prev_probability)
-
     def draw(self, epoch: int, number: int, seconds: float) -> Draw:
         """Decides for clip `number` of `seconds` in `epoch`; a clip never becomes longer than a window."""
         entropy = (self.config.seed, epoch, number)

@@ -57,7 +57,7 @@ class FeatureSource:
         if clip.draw is None:
             return self._unchanged(clip)
         augmentation = clip.draw.by or self.augmentation
-        is_new = augmentation.changes_sound or clip.no_speech
+        is_new = augmentation.config.changes_sound or clip.no_speech
         changed = augmentation.change(self._sound(clip), clip.draw) if is_new else None
         features = self._unchanged(clip) if changed is None else self._features(changed)
         return augmentation.mask(features, clip.draw)
@@ -296,7 +296,7 @@ class ClipDataset(torch.utils.data.Dataset[Clip]):
         """The clip of a number; with its place in a batch, if `Placed` has given it one."""
         index, place = number if isinstance(number, tuple) else (number, None)
         clip = replace(self.clips[index], place=place)
-        if self._augmentation is None or not (self._augmentation.is_on or clip.no_speech):
+        if self._augmentation is None or not (self._augmentation.config.changes_clips or clip.no_speech):
             return clip
         seconds = clip.example.duration_seconds or WINDOW_SECONDS
         draw = self._augmentation.draw(int(self._epoch), index, seconds)

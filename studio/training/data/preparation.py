@@ -380,7 +380,7 @@ def _report(
             "reason": (told := message_to_plain(p.reason)).pop("text"),
             **told,
         }
-        for p in data.problems[:_SHOWN_PROBLEMS]
+        for p in sorted(data.problems, key=lambda p: (p.source, p.line))[:_SHOWN_PROBLEMS]
     ]
     events.write(
         "data",

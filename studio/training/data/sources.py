@@ -182,7 +182,7 @@ def require_teachable(example: Example, config: TrainingConfig) -> None:
     if example.language and resolve_language(config.language) == AUTO:
         reason = _why_unknown(example.language)
         if reason is not None:
-            raise ConfigError("{reason} A language for all rows is named with --language.", reason=reason)
+            raise ConfigError("{reason} Or set language: it holds for all rows.", reason=reason)
     if config.needs_texts and example.text and not normalize(example.text, config.normalizer).strip():
         raise ConfigError(
             "Nothing is left of the text {text!r} with the normalizer {normalizer}: choose another, or "

@@ -229,8 +229,10 @@ def _figures(status: RunStatus, locale: str) -> list[tuple[str, Child]]:
     moves when it comes.
     """
     is_open = status.state in ACTIVE
+    learns = status.phase in (RunPhase.TRAINING, RunPhase.EVALUATING) or status.eta_seconds is None
+    time_left = N_("Time left") if learns else N_("Time left (this phase)")
     figures: list[tuple[str, Any, Callable[[Any], str]]] = [
-        (N_("Time left"), status.eta_seconds, lambda seconds: said(duration_message(seconds), locale))
+        (time_left, status.eta_seconds, lambda seconds: said(duration_message(seconds), locale))
         if is_open
         else (N_("Epoch"), status.epoch or None, "{:.1f}".format),
         (N_("Loss"), status.loss_points[-1][1] if status.loss_points else None, "{:.3f}".format),

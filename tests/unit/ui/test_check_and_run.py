@@ -130,7 +130,7 @@ def test_the_page_refuses_a_list_of_which_no_clip_can_be_used_before_there_is_a_
 ) -> None:
     manifest = make_tones(tmp_path, count=2, language="ga-IE")
     with Services.open(settings) as services:
-        with pytest.raises(ManifestError, match="is named with --language"):
+        with pytest.raises(ManifestError, match="Or set language"):
             _starter(services, {})(None, None, train_data=str(manifest))
         assert not services.jobs.runs()
 

@@ -97,8 +97,8 @@ def test_a_slip_in_the_second_manifest_is_answered_at_once(two: str) -> None:
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ({"language": "ga-IE"}, "'ga-IE' is no language of Whisper.* is named with --language"),
-        ({"language": "ckb"}, "'ckb' is no language of Whisper.* is named with --language"),
+        ({"language": "ga-IE"}, "'ga-IE' is no language of Whisper.* Or set language"),
+        ({"language": "ckb"}, "'ckb' is no language of Whisper.* Or set language"),
         ({"start_time": 0.0, "end_time": 0.1}, "The clip lasts 0.10 s"),
     ],
 )

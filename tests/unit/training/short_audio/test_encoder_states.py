@@ -1,11 +1,14 @@
 """A frozen encoder's states: computed once, kept on disk, and the same run as without them."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from studio.options.training import TrainingConfig
+from studio.training.plan import training_plan
 from studio.training.record import evaluations
 from studio.training.schedule import Schedule
 from studio.training.short_audio.encoder_states import EncoderStates, repeats_itself
@@ -84,3 +87,13 @@ def test_only_what_would_be_computed_again_is_kept(
     options = {"is_short": False, "is_augmented": False, **more}
     assert repeats_itself(config, Schedule(10, 20), **options) is wanted
     assert repeats_itself(config, Schedule(10, 10), **options) is False
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"num_train_epochs": 1.0}, {"apply_spec_augment": True}, {"noise_prob": 0.5}, {"no_speech_share": 0.1}],
+)
+def test_memory_is_planned_for_states_only_where_they_can_be_kept(changes: dict[str, Any]) -> None:
+    config = TrainingConfig(method="frozen_encoder", num_train_epochs=3)
+    assert training_plan(config, has_gpu=True).keeps_encoder_states
+    assert not training_plan(replace(config, **changes), has_gpu=True).keeps_encoder_states
