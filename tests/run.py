@@ -20,7 +20,9 @@ ENVIRONMENT = ROOT / ".venv"
 MOST_PROCESSES = 4
 """Each has a browser and trains models."""
 OLDEST, NEWEST = (3, 11), (3, 13)
-SLOW = tuple(f"tests/benchmarks/slow/{name}.py" for name in ("kills", "fuzz", "crowd", "notebook", "grid"))
+SLOW = tuple(
+    f"tests/benchmarks/slow/{name}.py" for name in ("kills", "fuzz", "crowd", "notebook", "grid", "afternoon")
+)
 """Files that pytest does not find by itself."""
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM_PACKAGES = ("chromium", "fonts-noto-cjk")

@@ -26,6 +26,7 @@ STORIES = {
     "assets/whisper_normalizer": "unit/evaluation/test_normalize",
     "assets/whisper_studio": "test_readme",
     "assets/transcript": "browser/test_transcribe",
+    "assets/unfolded": "browser/test_train",
     "studio/__": "app/test_command_line app/test_installed",
     "studio/cli": "app/test_command_line app/test_training_command golden/test_interfaces "
     "golden/test_commands",

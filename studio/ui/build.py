@@ -40,7 +40,7 @@ LOGO = ASSETS / "logo.svg"
 STYLE_SHEET = ASSETS / "studio.css"
 _SCRIPTS = (
     *("page_language", "arrow_keys", "come_back", "copied", "gradio_names", "one_stream", "quick_hands"),
-    *("in_view", "refused", "other_files", "explorer"),
+    *("in_view", "refused", "other_files", "explorer", "unfolded"),
 )
 SCRIPTS = tuple(ASSETS / f"{name}.js" for name in _SCRIPTS)
 """Each says in its first lines what it is for."""
