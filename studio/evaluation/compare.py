@@ -420,12 +420,14 @@ def with_references(
     """The same texts against corrected references, which `source` has, clips in those of its `lines`. Rows
     that could not be used are in no new list.
     """
-    told, problems = lines or {}, found.problems if source == found.source else ()
+    is_other = source != found.source
+    told, problems = lines or {}, () if is_other else found.problems
 
     def corrected(row: UtteranceRow) -> UtteranceRow:
         """The row with its corrected reference, if there is one."""
         clip = clip_of(row)
-        return replace(row, reference=corrections.get(clip, row.reference), line=told.get(clip, row.line))
+        reference, line = corrections.get(clip, row.reference), told.get(clip, row.line)
+        return replace(row, reference=reference, line=line, source="" if is_other else row.source)
 
     utterances = tuple(map(corrected, found.utterances))
     return _scored(replace(found, source=source, utterances=utterances, problems=problems))
@@ -477,4 +479,5 @@ def _utterance(tests: _TestSet, place: int, model: _Heard) -> UtteranceRow:
         language=example.language,
         loudness_db=round(tests.loudnesses[place], 1),
         average_logprob=model.logprobs.get(place),
+        source=example.source,
     )

@@ -293,6 +293,7 @@ def evaluated_clips(found: Evaluation) -> Manifest:
             segments=(),
             line=row.line,
             speaker=row.speaker,
+            source=row.source,
         )
         for row in rows
     )

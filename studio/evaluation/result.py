@@ -4,13 +4,14 @@ import csv
 import io
 import math
 import operator
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_origin, get_type_hints
 
 from studio.dataset.delimited import for_spreadsheets
-from studio.dataset.example import FEWEST_CLIPS, RowProblem
+from studio.dataset.example import FEWEST_CLIPS, RowProblem, place_of
 from studio.dataset.written import written_in
 from studio.errors import DataError
 from studio.evaluation.metrics import Comparison, metric_for
@@ -100,6 +101,13 @@ class UtteranceRow:
     average_logprob: float | None = None
     """How sure the model was: mean natural logarithm of its tokens' probabilities, the end token included;
     None where nobody knows, as of clips over 30 s."""
+    source: str = ""
+    """The list, where there are several."""
+
+    @property
+    def place(self) -> str:
+        """Its line; where there are several lists, with the name of its own."""
+        return place_of(self.line, re.split(r"[\\/]", self.source)[-1])
 
     @property
     def confidence(self) -> float | None:
