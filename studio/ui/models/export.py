@@ -56,7 +56,7 @@ def export_parts() -> ExportParts:
                 [(_(_UNCHANGED), "auto"), *_weights(USUAL_FORMAT)],
                 value="auto",
                 label=_("Weights"),
-                min_width=120,
+                min_width=160,  # "Unchanged" beside its arrow
                 elem_id="models-export-quantization",
             )
         with gr.Row():
