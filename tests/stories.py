@@ -32,7 +32,7 @@ STORIES = {
     "golden/test_commands",
     "studio/dataset": "app/test_command_line browser/test_data browser/test_tabs app/test_training_command "
     "faults/test_spoiled_files golden/test_commands",
-    "studio/doctor": "app/test_command_line app/test_page browser/test_memory golden/test_commands",
+    "studio/doctor": "app/test_command_line app/test_page browser/test_accessibility golden/test_commands",
     "studio/errors": "app/test_command_line app/test_page browser/test_tabs",
     "studio/evaluation": "app/test_page browser/test_tabs browser/test_transcribe app/test_training_command "
     "golden/test_commands",

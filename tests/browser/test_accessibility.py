@@ -103,7 +103,9 @@ def fill_section(page: Page, number: int, tab: str) -> None:
         page.locator("#oom-text textarea").fill(ERROR)
         expect(page.locator("#oom-answer .note").first).to_be_visible()
     elif (tab, number) == ("memory", 3):
-        expect(page.locator("#doctor-report table")).to_be_visible()
+        expect(page.locator("#doctor-report table")).to_contain_text("讀取音訊")
+        expect(page.locator("#doctor-report tbody tr")).to_have_count(9)
+        expect(page.locator("#doctor-links a")).to_be_visible()
     elif (tab, number) == ("playground", 1):
         page.locator("#many-files input[type=file]").set_input_files([KITCHEN_LIGHT])
         expect(page.locator("#many-files table")).to_be_visible()
@@ -155,7 +157,15 @@ def test_axe_finds_nothing_at_a_desk_on_a_telephone_in_the_other_theme_and_in_wh
         assert page.evaluate(ENGLISH_NAMES) == []
 
 
-def test_scroll_bars_and_the_browsers_own_fields_are_dark_in_the_dark_theme(open_page: OpenPage) -> None:
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def test_keys_lead_from_a_list_to_the_next_field_through_the_tabs_and_through_the_words_of_a_transcript(
+    open_page: OpenPage,
+) -> None:
+    """In the dark theme, in which scroll bars and the browser's own fields are dark."""
     page = open_page(theme="dark")
     table = page.locator("#memory-parts .table-scroll")
     expect(table).to_have_css("color-scheme", "dark")
@@ -164,14 +174,10 @@ def test_scroll_bars_and_the_browsers_own_fields_are_dark_in_the_dark_theme(open
     page.evaluate("document.body.classList.remove('dark')")
     expect(table).to_have_css("color-scheme", "normal")
 
-
-def press(page: Page, *keys: str) -> None:
-    for key in keys:
-        page.keyboard.press(key)
-
-
-def test_arrows_lead_from_tab_to_tab_and_the_tab_key_past_them(open_page: OpenPage) -> None:
-    page = open_page()
+    page.get_by_label("Model", exact=True).first.click()
+    expect(page.get_by_role("listbox")).to_be_visible()
+    press(page, "ArrowDown", "Enter", "Tab")
+    expect(page.locator("#memory-use input").first).to_be_focused()
 
     def at(name: str) -> None:
         tab = page.get_by_role("tab", name=name, exact=True)
@@ -194,17 +200,7 @@ def test_arrows_lead_from_tab_to_tab_and_the_tab_key_past_them(open_page: OpenPa
     press(page, "ArrowLeft")
     at("Side by side")
 
-
-def test_the_tab_key_leads_from_a_list_to_the_next_field(open_page: OpenPage) -> None:
-    page = open_page()
-    page.get_by_label("Model", exact=True).first.click()
-    expect(page.get_by_role("listbox")).to_be_visible()
-    press(page, "ArrowDown", "Enter", "Tab")
-    expect(page.locator("#memory-use input").first).to_be_focused()
-
-
-def test_a_transcript_is_one_stop_and_arrows_lead_through_its_words(open_page: OpenPage) -> None:
-    page = open_page("playground")
+    page.get_by_role("tab", name="A recording", exact=True).click()
     fill(page, "playground")
     buttons = page.locator("#transcript-segments .segments button")
     count = buttons.count()
@@ -254,31 +250,23 @@ def test_what_is_on_the_page_stays_where_it_is(
         moved(story)
 
 
-def test_what_a_thumb_presses_is_as_large_as_one(browser: Browser, studio_server: StudioProcess) -> None:
-    size: ViewportSize = {"width": 390, "height": 844}
-    with browser.new_context(viewport=size, has_touch=True, is_mobile=True) as context:
-        page = context.new_page()
-        page.goto(studio_server.url)
-        show_tab(page, "playground")
-        page.locator("#transcribe-audio [data-testid=source-select] button").last.tap()
-        expect(page.locator(".record-button:visible")).to_have_count(1)
-        heights = page.locator("button:visible:not(.icon-button)").evaluate_all(
-            "all => all.map((one) => [one.textContent.trim(), one.getBoundingClientRect().height])"
-        )
-        # Gradio keeps a pixel of each tab, out of sight, to see which of them have room.
-        assert [(name, height) for name, height in heights if 1 < height < 43.9] == []
-
-
-def test_that_microphones_need_https_is_said_only_where_they_do(
+def test_what_a_thumb_presses_is_as_large_as_one_and_that_microphones_need_https_is_said_where_they_do(
     browser: Browser, studio_server: StudioProcess
 ) -> None:
-    elsewhere = "Object.defineProperty(window, 'isSecureContext', {value: false})"
-    for script, is_said in (("", False), (elsewhere, True)):
-        with browser.new_context(locale="en-US") as context:
+    size: ViewportSize = {"width": 390, "height": 844}
+    with browser.new_context(locale="en-US", viewport=size, has_touch=True, is_mobile=True) as context:
+        for script in ("", "Object.defineProperty(window, 'isSecureContext', {value: false})"):
             page = context.new_page()
             page.add_init_script(script)
             page.goto(studio_server.url)
             show_tab(page, "playground")
             expect(page.locator("#transcribe-audio")).to_be_visible()
             hint = page.get_by_text("only on https and on this machine").first
-            expect(hint).to_be_visible(visible=is_said)
+            expect(hint).to_be_visible(visible=bool(script))
+            page.locator("#transcribe-audio [data-testid=source-select] button").last.tap()
+            expect(page.locator(".record-button:visible")).to_have_count(1)
+            heights = page.locator("button:visible:not(.icon-button)").evaluate_all(
+                "all => all.map((one) => [one.textContent.trim(), one.getBoundingClientRect().height])"
+            )
+            # Gradio keeps a pixel of each tab, out of sight, to see which of them have room.
+            assert [(name, height) for name, height in heights if 1 < height < 43.9] == []

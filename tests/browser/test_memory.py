@@ -36,24 +36,7 @@ def choose(page: Page, field: str, option: str) -> None:
 
 
 def test_a_stranger_learns_in_three_choices_how_to_tune_large_v3_on_a_3060(open_page: OpenPage) -> None:
-    page = open_page()
-    show_section(page, "fit")
-    choose(page, "fit-gpu", "GeForce RTX 3060")
-    choose(page, "fit-base_model", "Whisper large-v3 ")
-    choose(page, "fit-method", "LoRA (small adapter)")
-    expect(page.locator("#fit-verdict")).to_contain_text("Fits on GeForce RTX 3060")
-    expect(page.locator("#fit-ladder")).to_contain_text("Gradient checkpointing on")
-    preset = page.locator("tr", has_text="large-v3 on a card with 12 GB")
-    expect(preset.locator("td").nth(1)).to_have_text("Whisper large-v3")
-    expect(page.locator("#fit-command textarea")).to_have_value(re.compile("--gradient_checkpointing"))
-    assert_nothing_is_too_wide(page)
-    page.locator("#fit-use").click()
-    expect(page.locator("#train-base_model input")).to_have_value(re.compile("large-v3"))
-    expect(page.locator("#train-per_device_train_batch_size input")).to_have_value("16")
-    expect(page.locator("#train-train_data input")).to_have_value("demo")
-
-
-def test_gpu_model_method_and_longest_text_are_those_of_the_other_section(open_page: OpenPage) -> None:
+    """GPU, model, method and longest text are those of the other section."""
     page = open_page()
     expect(page.locator("#memory-chart figure")).to_be_visible()
     show_section(page, "fit")
@@ -83,8 +66,23 @@ def test_gpu_model_method_and_longest_text_are_those_of_the_other_section(open_p
     show_section(page, "fit")
     expect(page.locator("#fit-base_model input")).to_have_value(re.compile("Automatic"))
 
+    choose(page, "fit-base_model", "Whisper large-v3 ")
+    choose(page, "fit-method", "LoRA (small adapter)")
+    expect(page.locator("#fit-verdict")).to_contain_text("Fits on GeForce RTX 3060")
+    expect(page.locator("#fit-ladder")).to_contain_text("Gradient checkpointing on")
+    preset = page.locator("tr", has_text="large-v3 on a card with 12 GB")
+    expect(preset.locator("td").nth(1)).to_have_text("Whisper large-v3")
+    expect(page.locator("#fit-command textarea")).to_have_value(re.compile("--gradient_checkpointing"))
+    assert_nothing_is_too_wide(page)
+    page.locator("#fit-use").click()
+    expect(page.locator("#train-base_model input")).to_have_value(re.compile("large-v3"))
+    expect(page.locator("#train-per_device_train_batch_size input")).to_have_value("16")
+    expect(page.locator("#train-train_data input")).to_have_value("demo")
 
-def test_a_card_may_be_a_size_and_what_is_none_is_refused_at_its_field(open_page: OpenPage) -> None:
+
+def test_a_card_may_be_a_size_what_is_none_is_refused_and_a_fit_says_when_nothing_fits(
+    open_page: OpenPage,
+) -> None:
     page = open_page()
     for section in ("memory", "fit"):
         gpu, verdict = page.locator(f"#{section}-gpu"), page.locator(f"#{section}-verdict")
@@ -101,21 +99,14 @@ def test_a_card_may_be_a_size_and_what_is_none_is_refused_at_its_field(open_page
         expect(gpu).not_to_contain_text("There is no GPU")
         show_section(page, "fit")
 
-
-def test_a_fit_refuses_what_cannot_be_says_when_nothing_fits_and_has_questions_ready_made(
-    open_page: OpenPage,
-) -> None:
-    page = open_page()
-    show_section(page, "fit")
+    choose(page, "fit-gpu", "GeForce RTX 3060")
     expect(page.locator("#fit-ladder table")).to_be_visible()
     memory, length = page.locator("#fit-memory_gib"), page.locator("#fit-label_length")
     memory.locator("input").fill("-3")
     expect(memory).to_contain_text("must be between 0 and 100000, got -3")
     memory.locator("input").fill("")
-    verdict = page.locator("#fit-verdict")
     expect(verdict).to_contain_text("Fits on GeForce")
     memory.locator("input").fill("8")
-    verdict = page.locator("#fit-verdict")
     expect(verdict).to_contain_text("Fits on 8 GiB")
     expect(memory).not_to_contain_text("must be between")
     length.locator("input").fill("449")
@@ -135,10 +126,51 @@ def test_a_fit_refuses_what_cannot_be_says_when_nothing_fits_and_has_questions_r
     expect(page.locator("#fit-more")).to_contain_text("16 bytes a parameter")
 
 
-def test_text_that_is_no_error_is_told_so_and_never_run_and_an_error_becomes_a_run_that_fits(
+def test_a_telephone_keeps_the_verdict_in_sight_and_an_error_that_is_pasted_becomes_a_run_that_fits(
     open_page: OpenPage,
 ) -> None:
+    """Between them: what Use in Train fills in is named, options that contradict each other are refused."""
     page = open_page(width=390)
+    expect(page.locator("#memory-verdict")).to_contain_text("Fits")
+    page.locator("#memory-per_device_train_batch_size").scroll_into_view_if_needed()
+    page.mouse.wheel(0, 200)
+    expect(page.locator("#memory-verdict")).to_be_in_viewport(ratio=1)
+    show_section(page, "fit")
+    page.locator("#fit-label_length").scroll_into_view_if_needed()
+    page.mouse.wheel(0, 200)
+    expect(page.locator("#fit-verdict")).to_contain_text("Fits")
+    expect(page.locator("#fit-verdict")).to_be_in_viewport(ratio=1)
+    expect(page.locator("#fit-more td[data-label=Question]").first).to_have_css("display", "block")
+
+    show_section(page, "estimate")
+    choose(page, "memory-base_model", "Whisper medium ")
+    page.locator("#memory-per_device_train_batch_size input").fill("3")
+    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("train_batch_size 3"))
+    page.locator("#memory-to-train").click()
+    expect(page.locator("#train-filled")).to_contain_text("Filled in from the plan: Base model, Batch size")
+    marked = "element => getComputedStyle(element).borderLeftWidth"
+    assert page.locator("#train-base_model").evaluate(marked) == "3px"
+    assert page.locator("#train-train_data").evaluate(marked) != "3px"
+    expect(page.locator("#train-plan")).not_to_contain_text("demo")
+    show_tab(page, "memory")
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.locator("#memory-to-train").click()
+    expect(page.locator("#train-filled")).to_contain_text("already has the settings")
+    expect(page.locator("#train-filled")).to_be_in_viewport(ratio=0.9)
+
+    show_tab(page, "memory")
+    page.get_by_label("fp32", exact=True).first.check()
+    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--precision fp32"))
+    unfold(page, "More options")
+    choose(page, "memory-attn_implementation", "flash_attention_2")
+    sentence = "Flash attention needs half precision: give precision bf16 or fp16, or sdpa."
+    expect(page.locator("#memory-verdict")).to_contain_text(sentence)
+    expect(page.locator("#memory-attn_implementation")).to_contain_text(sentence)
+    expect(page.locator("#memory-to-train")).to_be_disabled()
+    choose(page, "memory-attn_implementation", "eager")
+    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--attn_implementation eager"))
+    assert_nothing_is_too_wide(page)
+
     show_section(page, "oom")
     pasted, answer = page.locator("#oom-text textarea"), page.locator("#oom-answer")
     pasted.fill("<img src=x onerror=alert(1)> ${alert(2)}")
@@ -160,15 +192,9 @@ def test_text_that_is_no_error_is_told_so_and_never_run_and_an_error_becomes_a_r
     expect(page.get_by_label("Gradient checkpointing", exact=True).last).to_be_checked()
 
 
-def test_the_doctor_looks_when_it_is_asked(open_page: OpenPage) -> None:
-    page = open_page(locale="zh-TW")
-    show_section(page, "doctor")
-    expect(page.locator("#doctor-report table")).to_contain_text("讀取音訊")
-    expect(page.locator("#doctor-report tbody tr")).to_have_count(9)
-    expect(page.locator("#doctor-links a")).to_be_visible()
-
-
-def test_a_link_opens_the_page_with_the_plan_filled_in(open_page: OpenPage) -> None:
+def test_a_link_opens_the_page_with_the_plan_or_the_fit_that_somebody_found(open_page: OpenPage) -> None:
+    """Also when it is followed while a slow server calculates: the browser ends the page's connections at
+    once, and Gradio would load it again."""
     page = open_page()
     choose_label(page, "Method", "All weights")
     expect(page.locator("#memory-verdict")).to_contain_text("Fits")
@@ -180,57 +206,27 @@ def test_a_link_opens_the_page_with_the_plan_filled_in(open_page: OpenPage) -> N
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--method full"))
     expect(page.get_by_label("Method", exact=True).first).to_have_value("All weights")
 
-
-def test_a_link_that_is_followed_while_the_page_still_calculates_is_not_lost_to_a_slow_server(
-    open_page: OpenPage,
-) -> None:
-    """The browser ends the page's connections at once, and Gradio would load it again."""
-    page = open_page()
+    query = {"section": "fit", "memory_gib": 8, "base_model": "openai/whisper-large-v3", "hours": 5}
     let_go = held(page, "*section=fit")
     page.get_by_label("Gradient checkpointing", exact=True).first.check()
-    page.evaluate("setTimeout(() => { location.href = '/?section=fit&memory_gib=8'; })")
+    page.evaluate("(there) => { setTimeout(() => { location.href = there; }); }", f"/?{urlencode(query)}")
     page.wait_for_timeout(3 * GRADIO_LOOKS_MILLISECONDS)  # it would have come back by then
     let_go()
     expect(page).to_have_url(re.compile("section=fit"))
-    expect(page.locator("#fit-verdict")).to_contain_text("8 GiB")
-
-
-def test_a_link_opens_the_fit_that_somebody_found_and_a_value_that_cannot_be_is_refused_in_words(
-    open_page: OpenPage,
-) -> None:
-    page = open_page()
-    address = page.url.partition("?")[0]
-    query = {"section": "fit", "memory_gib": 8, "base_model": "openai/whisper-large-v3", "hours": 5}
-    page.goto(f"{address}?{urlencode(query)}")
     expect(page.locator("#fit-verdict")).to_contain_text("Fits on 8 GiB")
     expect(page.locator("#fit-verdict")).to_contain_text("Under 10 hours")
     link = page.locator("#fit-links .plan-link")
     expect(link).to_have_attribute("href", re.compile("section=fit.*memory_gib=8.*hours=5"))
-    page.goto(f"{address}?lora_r=0x10")
+
+    page.goto(f"{page.url.partition('?')[0]}?lora_r=0x10")
     expect(page.locator("#memory-refused")).to_contain_text("lora_r='0x10'")
     expect(page.get_by_test_id("toast-body")).to_have_count(0)
 
 
-def test_a_telephone_keeps_the_verdict_in_sight_while_the_form_is_changed_and_has_cards_for_rows(
-    open_page: OpenPage,
-) -> None:
-    page = open_page(width=390)
-    expect(page.locator("#memory-verdict")).to_contain_text("Fits")
-    page.locator("#memory-per_device_train_batch_size").scroll_into_view_if_needed()
-    page.mouse.wheel(0, 200)
-    expect(page.locator("#memory-verdict")).to_be_in_viewport(ratio=1)
-    show_section(page, "fit")
-    page.locator("#fit-label_length").scroll_into_view_if_needed()
-    page.mouse.wheel(0, 200)
-    expect(page.locator("#fit-verdict")).to_contain_text("Fits")
-    expect(page.locator("#fit-verdict")).to_be_in_viewport(ratio=1)
-    expect(page.locator("#fit-more td[data-label=Question]").first).to_have_css("display", "block")
-
-
-def test_charts_are_there_without_plotly_and_say_what_is_pointed_at(open_page: OpenPage) -> None:
+def test_verdict_charts_cards_a_traced_step_and_parts_follow_the_form(open_page: OpenPage) -> None:
     page = open_page(width=390)
     page.get_by_label("Batch size").first.fill("16")
-    batches = page.locator("#memory-batches figure")
+    batches, cards = page.locator("#memory-batches figure"), page.locator("#memory-cards summary")
     expect(batches).to_contain_text(re.compile(r"Largest batch that fits: \d"))
     sixteen = batches.locator("[data-said^='Batch size 16: ']")
     sixteen.hover()
@@ -238,25 +234,36 @@ def test_charts_are_there_without_plotly_and_say_what_is_pointed_at(open_page: O
     assert re.fullmatch(r'"Batch size 16: [\d.]+ GiB"', said)
     library = "performance.getEntriesByType('resource').filter((one) => one.name.includes('Plotly')).length"
     assert page.evaluate(library) == 0
+
+    page.set_viewport_size({"width": 1280, "height": 900})
+    drawn, counted = batches.locator("b").inner_text(), cards.inner_text()
     page.locator("#memory-trace").click()
     expect(page.locator("#memory-step .js-plotly-plot")).to_be_visible()
     assert page.evaluate(library) > 0
-
-
-def test_batches_cards_a_traced_step_and_parts_follow_the_form(open_page: OpenPage) -> None:
-    page = open_page()
-    batches, cards = page.locator("#memory-batches figure b"), page.locator("#memory-cards summary")
-    expect(batches).to_contain_text(re.compile(r"Largest batch that fits: \d"))
-    drawn, counted = batches.inner_text(), cards.inner_text()
-    page.locator("#memory-trace").click()
-    expect(page.locator("#memory-step .js-plotly-plot")).to_be_visible()
     expect(page.locator("#memory-step-said")).to_contain_text("operation by operation")
-    page.get_by_label("Gradient checkpointing", exact=True).first.check()
+    checkpointing = page.get_by_label("Gradient checkpointing", exact=True).first
+    checkpointing.check()
     expect(cards).not_to_have_text(counted)
-    expect(batches).not_to_have_text(drawn)
+    expect(batches.locator("b")).not_to_have_text(drawn)
     expect(page.locator("#memory-step-said")).to_be_hidden()
+    checkpointing.uncheck()
 
+    verdict = page.locator("#memory-verdict")
+    expect(verdict).to_contain_text("Fits on GeForce RTX 4090")
+    expect(page.locator("#memory-chart figure")).to_be_visible()
+    use = page.get_by_role("button", name="Use in Train").first
+    expect(use).to_have_class(re.compile("primary"))
+    choose_label(page, "Model", "Whisper large-v3 ")
+    page.get_by_label("Batch size").first.fill("64")
+    expect(verdict).to_contain_text("Does not fit on GeForce RTX 4090")
+    expect(verdict).to_contain_text("a smaller batch, 4 bits for the base")
     choose_label(page, "Method", "All weights")
+    expect(verdict).to_contain_text("LoRA instead of all weights")
+    expect(verdict).to_contain_text("Does not fit on GeForce RTX 4090")
+    expect(use).to_have_class(re.compile("secondary"))
+    command = page.locator("#memory-command textarea")
+    expect(command).to_have_value(re.compile("--method full"))
+
     unfold(page, "More options")
     page.locator("#memory-num_gpus input[type=number]").fill("8")
     choose(page, "memory-sharding", "ZeRO-3: and weights")
@@ -265,53 +272,21 @@ def test_batches_cards_a_traced_step_and_parts_follow_the_form(open_page: OpenPa
     expect(parts).to_contain_text("Resuming")
 
     page.get_by_label("Transcribe with it").check()
+    page.get_by_label("Batch size").first.fill("8")
+    expect(verdict).to_contain_text("Fits on GeForce RTX 4090")
+    expect(page.get_by_label("Method", exact=True)).to_be_hidden()
+    for of_training in ("#memory-trace", "#memory-measure"):
+        expect(page.locator(of_training)).to_be_hidden()
     page.get_by_label("8 bits").first.check()
     expect(parts).to_contain_text("parameters of linear layers in 8bit")
-    command = page.locator("#memory-command textarea")
     expect(command).to_have_value(re.compile("--quantization 8bit"))
     page.get_by_label("None", exact=True).first.check()
     page.get_by_label("faster-whisper").check()
     page.get_by_label("int8", exact=True).check()
     expect(command).to_have_value(re.compile("--engine faster-whisper --precision int8"))
     expect(page.locator("#memory-to-train")).to_be_disabled()
-    expect(page.locator("#memory-trace")).to_be_hidden()
 
 
 def choose_label(page: Page, label: str, option: str) -> None:
     page.get_by_label(label, exact=True).first.click()
     page.get_by_role("option", name=option).first.click()
-
-
-def test_options_that_contradict_each_other_are_refused_at_their_field_and_in_words(
-    open_page: OpenPage,
-) -> None:
-    page = open_page(width=390)
-    page.get_by_label("fp32", exact=True).first.check()
-    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--precision fp32"))
-    unfold(page, "More options")
-    choose(page, "memory-attn_implementation", "flash_attention_2")
-    sentence = "Flash attention needs half precision: give precision bf16 or fp16, or sdpa."
-    expect(page.locator("#memory-verdict")).to_contain_text(sentence)
-    expect(page.locator("#memory-attn_implementation")).to_contain_text(sentence)
-    expect(page.locator("#memory-to-train")).to_be_disabled()
-    choose(page, "memory-attn_implementation", "eager")
-    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--attn_implementation eager"))
-    assert_nothing_is_too_wide(page)
-
-
-def test_what_use_in_train_fills_in_is_named_and_marked_until_start(open_page: OpenPage) -> None:
-    page = open_page()
-    choose(page, "memory-base_model", "large-v3 ")
-    page.locator("#memory-per_device_train_batch_size input").fill("3")
-    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("train_batch_size 3"))
-    page.locator("#memory-to-train").click()
-    expect(page.locator("#train-filled")).to_contain_text("Filled in from the plan: Base model, Batch size")
-    marked = "element => getComputedStyle(element).borderLeftWidth"
-    assert page.locator("#train-base_model").evaluate(marked) == "3px"
-    assert page.locator("#train-train_data").evaluate(marked) != "3px"
-    expect(page.locator("#train-plan")).not_to_contain_text("demo")
-    show_tab(page, "memory")
-    page.set_viewport_size({"width": 390, "height": 800})
-    page.locator("#memory-to-train").click()
-    expect(page.locator("#train-filled")).to_contain_text("already has the settings")
-    expect(page.locator("#train-filled")).to_be_in_viewport(ratio=0.9)
