@@ -56,7 +56,7 @@ def test_a_page_a_program_and_an_assistant_log_in(
     assert PASSWORD not in studio.log()
 
 
-def test_who_would_open_the_studio_to_all_by_accident_is_told_how_to_mean_it(run_process: RunStudio) -> None:
-    done = run_process("app", "--host", "0.0.0.0")
+def test_who_would_open_the_studio_to_all_by_accident_is_told_how_to_mean_it(run_studio: RunStudio) -> None:
+    done = run_studio("app", "--host", "0.0.0.0")
     assert done.returncode == 2 and "STUDIO_PUBLIC=1" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

@@ -49,10 +49,19 @@ def test_a_number_that_cannot_be_is_refused_at_its_field_and_in_the_verdict_with
     expect(verdict).to_contain_text("Fits on 8 GiB")
 
 
-def test_a_run_that_cannot_be_is_refused_at_its_button_and_its_field_by_the_label(
+def test_a_preview_an_evaluation_or_a_run_that_cannot_be_is_refused_in_its_place_and_in_no_other_tab(
     open_page: OpenPage,
 ) -> None:
+    """At its button, and at its field by the label."""
     page = open_page("train")
+    page.locator("#train-train_data input, #train-train_data textarea").first.fill("nowhere.jsonl")
+    page.keyboard.press("Tab")
+    page.locator("#data-check").click()
+    expect(page.locator("#data-preview")).to_contain_text("nowhere.jsonl")
+    expect(page.get_by_text("Error", exact=True)).to_have_count(0)
+    no_toast(page)
+
+    page.locator("#train-train_data input, #train-train_data textarea").first.fill("demo")
     epochs, refused = page.locator("#train-num_train_epochs"), page.locator("#train-refused")
     for given, said in (("", "Epochs is empty: give a number."), ("-1", "Epochs must be between")):
         epochs.locator("input").fill(given)
@@ -79,6 +88,18 @@ def test_a_run_that_cannot_be_is_refused_at_its_button_and_its_field_by_the_labe
     )
     no_toast(page)
 
+    show_tab(page, "evaluate")
+    page.locator("#evaluate-data input").fill("nowhere.jsonl")
+    page.get_by_label("Clips at most").fill("1.5")
+    page.locator("#evaluate-start").click()
+    status = page.locator("#evaluate-status")
+    expect(status).to_contain_text("Clips at most must be a whole number, got 1.5.")
+    page.get_by_label("Clips at most").fill("2")
+    page.locator("#evaluate-start").click()
+    expect(status).to_contain_text(re.compile("nowhere.jsonl"))
+    show_tab(page, "models")
+    no_toast(page)
+
 
 def test_what_was_shown_stays_when_the_next_thing_fails_or_is_cancelled(
     open_page: OpenPage, tmp_path: Path
@@ -95,6 +116,8 @@ def test_what_was_shown_stays_when_the_next_thing_fails_or_is_cancelled(
     page.locator("#transcribe-start").click()
     status = page.locator("#transcribe-status")
     expect(status).to_contain_text("words.wav is not a sound file")
+    expect(status).not_to_contain_text("/")
+    expect(status).not_to_contain_text("Loading")
     expect(page.locator("#transcript textarea")).to_have_value(text)
     expect(page.locator("#transcript-downloads a")).to_have_count(5)
     unfold(page, "Layout of the captions")
@@ -113,26 +136,4 @@ def test_what_was_shown_stays_when_the_next_thing_fails_or_is_cancelled(
     page.locator("#many-start").click()
     for place in (page.locator("#many-status"), page.locator("#many-max_line_count")):
         expect(place).to_contain_text("is empty: give a number")
-    no_toast(page)
-
-
-def test_a_failed_preview_or_evaluation_says_so_in_its_place_and_in_no_other_tab(open_page: OpenPage) -> None:
-    page = open_page("train")
-    page.locator("#train-train_data input, #train-train_data textarea").first.fill("nowhere.jsonl")
-    page.keyboard.press("Tab")
-    page.locator("#data-check").click()
-    expect(page.locator("#data-preview")).to_contain_text("nowhere.jsonl")
-    expect(page.get_by_text("Error", exact=True)).to_have_count(0)
-    no_toast(page)
-
-    show_tab(page, "evaluate")
-    page.locator("#evaluate-data input").fill("nowhere.jsonl")
-    page.get_by_label("Clips at most").fill("1.5")
-    page.locator("#evaluate-start").click()
-    status = page.locator("#evaluate-status")
-    expect(status).to_contain_text("Clips at most must be a whole number, got 1.5.")
-    page.get_by_label("Clips at most").fill("2")
-    page.locator("#evaluate-start").click()
-    expect(status).to_contain_text(re.compile("nowhere.jsonl"))
-    show_tab(page, "models")
     no_toast(page)

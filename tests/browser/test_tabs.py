@@ -8,7 +8,7 @@ from pathlib import Path
 
 import openai
 from filelock import FileLock
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, expect
 
 from studio.publishing.export import LOCK
 from studio.ui.build import STYLE_SHEET
@@ -28,35 +28,6 @@ CONTENT = {
 EVIL = "${alert(1)} <img src=x onerror=alert(2)>"
 
 
-def choose(page: Page, label: str, option: str) -> None:
-    page.get_by_label(label, exact=True).first.click()
-    page.get_by_role("option", name=option).first.click()
-
-
-def test_the_memory_answer_follows_the_form(open_page: OpenPage) -> None:
-    page = open_page()
-    verdict = page.locator("#memory-verdict")
-    expect(verdict).to_contain_text("Fits on GeForce RTX 4090")
-    expect(page.locator("#memory-chart figure")).to_be_visible()
-    use = page.get_by_role("button", name="Use in Train").first
-    expect(use).to_have_class(re.compile("primary"))
-    choose(page, "Model", "Whisper large-v3 ")
-    page.get_by_label("Batch size").first.fill("64")
-    expect(verdict).to_contain_text("Does not fit on GeForce RTX 4090")
-    expect(verdict).to_contain_text("a smaller batch, 4 bits for the base")
-    choose(page, "Method", "All weights")
-    expect(verdict).to_contain_text("LoRA instead of all weights")
-    expect(verdict).to_contain_text("Does not fit on GeForce RTX 4090")
-    expect(use).to_have_class(re.compile("secondary"))
-    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--method full"))
-    page.get_by_label("Transcribe with it").check()
-    page.get_by_label("Batch size").first.fill("8")
-    expect(verdict).to_contain_text("Fits on GeForce RTX 4090")
-    expect(page.get_by_label("Method", exact=True)).to_be_hidden()
-    for of_training in ("#memory-trace", "#memory-measure"):
-        expect(page.locator(of_training)).to_be_hidden()
-
-
 RULES = r"""(text) => {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(text);
@@ -64,13 +35,16 @@ RULES = r"""(text) => {
 }"""
 
 
-def test_a_style_sheet_without_its_space_says_the_same(open_page: OpenPage) -> None:
-    page = open_page()
+def test_a_style_sheet_without_its_space_says_the_same(browser: Browser) -> None:
+    page = browser.new_page()
     whole = page.evaluate(RULES, STYLE_SHEET.read_text("utf-8"))
     assert len(whole) > 100 and page.evaluate(RULES, style_sheet(STYLE_SHEET)) == whole
+    page.close()
 
 
-def test_a_page_that_is_left_alone_draws_nothing(open_page: OpenPage) -> None:
+def test_a_page_that_is_left_alone_draws_nothing_and_the_guided_line_leads_through_the_tabs(
+    open_page: OpenPage,
+) -> None:
     page = open_page()
     page.add_init_script(
         """const draw = requestAnimationFrame.bind(window);
@@ -86,25 +60,29 @@ def test_a_page_that_is_left_alone_draws_nothing(open_page: OpenPage) -> None:
     expect(page.get_by_label("Method", exact=True)).to_be_hidden()
     page.wait_for_function("performance.now() - window.lastDrawn > 500", polling=100)
 
+    for button, tab in (
+        ("1. Train the demo model", "Train"),
+        ("2. Record and transcribe", "Transcribe"),
+        ("3. Compare before and after", "Evaluate"),
+    ):
+        page.get_by_role("button", name=button).click()
+        expect(page.get_by_role("tab", name=tab, exact=True)).to_have_attribute("aria-selected", "true")
 
-def test_the_train_form_shows_its_command_and_refuses_nonsense(open_page: OpenPage) -> None:
+
+def test_the_train_form_shows_its_command_names_bad_rows_and_refuses_nonsense(
+    open_page: OpenPage, demo_speech: Path, tmp_path: Path
+) -> None:
     page = open_page("train")
     unfold(page, "The same as a command or a file")
     command = page.locator("#train-command textarea")
     expect(command).to_have_value("python -m studio train --base_model demo --train_data demo")
     page.get_by_label("Epochs").fill("5")
     expect(command).to_have_value(re.compile("--num_train_epochs 5.0"))
-    page.get_by_label("Learning rate", exact=True).fill("7")
-    expect(page.locator("#train-refused")).to_contain_text("Learning rate must be between")
-    expect(command).to_have_value("")
 
-
-def test_the_preview_names_bad_rows(open_page: OpenPage, demo_speech: Path, tmp_path: Path) -> None:
     good = next((demo_speech / "samples").glob("*.flac"))
     rows = [{"lyd": str(good), "ord": "turn on"}, {"lyd": "missing.wav", "ord": EVIL}]
     manifest = tmp_path / "list.jsonl"
     manifest.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
-    page = open_page("train")
     page.locator("#train-train_data input").fill(str(manifest))
     unfold(page, "More about the data")
     page.locator("#train-audio_column input").fill("lyd")
@@ -117,9 +95,17 @@ def test_the_preview_names_bad_rows(open_page: OpenPage, demo_speech: Path, tmp_
     page.set_viewport_size({"width": 390, "height": 900})
     expect(preview.locator("td", has_text="missing.wav").first).to_have_css("display", "block")
 
+    page.get_by_label("Learning rate", exact=True).fill("7")
+    expect(page.locator("#train-refused")).to_contain_text("Learning rate must be between")
+    expect(command).to_have_value("")
 
-def test_a_sample_becomes_a_transcript_with_times_that_play(open_page: OpenPage) -> None:
+
+def test_a_sample_becomes_a_transcript_with_times_that_play_also_by_a_model_in_a_folder(
+    open_page: OpenPage, demo_model: Path, tmp_path: Path
+) -> None:
     page = open_page("playground")
+    chosen = page.locator("#transcribe-model input")
+    expect(chosen).to_have_value(re.compile("Demo model|adapter of"))
     page.get_by_role("button", name="Kitchen light").click()
     page.get_by_label("By word").check()
     page.get_by_role("button", name="Transcribe", exact=True).click()
@@ -136,30 +122,11 @@ def test_a_sample_becomes_a_transcript_with_times_that_play(open_page: OpenPage)
     assert download.value.suggested_filename == "kitchen-light.srt"
     assert "-->" in Path(download.value.path()).read_text(encoding="utf-8")
 
-
-def test_a_file_that_is_no_sound_is_refused_by_its_name(open_page: OpenPage, tmp_path: Path) -> None:
-    (tmp_path / "words.wav").write_text("turn on the kitchen light", encoding="utf-8")
-    page = open_page("playground")
-    page.locator("#transcribe-audio input[type=file]").set_input_files(tmp_path / "words.wav")
-    expect(page.locator("#transcribe-audio audio, #transcribe-audio #waveform").first).to_be_attached()
-    page.get_by_role("button", name="Transcribe", exact=True).click()
-    status = page.locator("#transcribe-status")
-    expect(status).to_contain_text("words.wav is not a sound file")
-    expect(status).not_to_contain_text("/")
-    expect(status).not_to_contain_text("Loading")
-
-
-def test_a_folder_can_be_named_as_the_model(open_page: OpenPage, demo_model: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(demo_model, tmp_path / "my-whisper")
-    page = open_page("playground")
-    chosen = page.locator("#transcribe-model input")
-    expect(chosen).to_have_value(re.compile("Demo model|adapter of"))
-    chosen.fill(str(folder))
+    chosen.fill(str(shutil.copytree(demo_model, tmp_path / "my-whisper")))
     chosen.press("Enter")
-    page.get_by_role("button", name="Kitchen light").click()
     page.get_by_role("button", name="Transcribe", exact=True).click()
-    expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
     expect(page.locator("#transcript-facts")).to_contain_text("my-whisper")
+    expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
 
 
 def test_an_evaluation_shows_rates_and_every_clip_or_what_is_wrong(open_page: OpenPage) -> None:
@@ -225,67 +192,14 @@ def test_an_evaluation_shows_rates_and_every_clip_or_what_is_wrong(open_page: Op
 def test_a_model_is_described_exported_renamed_and_deleted_after_asking(
     open_page: OpenPage, studio_server: StudioProcess, demo_model: Path
 ) -> None:
-    shutil.copytree(demo_model, studio_server.home / "models" / "copied")
+    """An export offers the model's own weights, and can be cancelled."""
+    models = studio_server.home / "models"
+    shutil.copytree(demo_model, models / "copied")
+    save_adapter(demo_model, models / "accent", seed=2, strength=1.0)
+    before = {path.name for path in models.iterdir()}
     page = open_page("playground")
     page.get_by_role("tab", name="Side by side").click()
     show_tab(page, "models")
-    page.locator("#models-table").get_by_role("button", name="copied").click()
-    expect(page.locator("#models-details")).to_contain_text("Size on disk")
-    page.locator("#models-export").click()
-    expect(page.locator("#models-table")).to_contain_text("copied-ct2")
-    expect(page.locator("#models-choice input")).to_have_value("copied")
-    expect(page.get_by_text("Verified: identical output")).to_have_count(1)
-    expect(page.locator("#models-details")).to_contain_text("the same output (3 clips)")
-    for tab, picker in (("evaluate", "#evaluate-models"), ("playground", "#compare-models")):
-        show_tab(page, tab)
-        page.locator(f"{picker} input").click()
-        expect(page.get_by_role("option", name="copied-ct2")).to_be_visible()
-    show_tab(page, "models")
-    page.get_by_label("New name").fill("renamed")
-    page.reload()  # what was typed comes back, and which model it is for
-    expect(page.get_by_label("New name")).to_have_value("renamed")
-    page.get_by_role("button", name="Rename").click()
-    renamed = page.locator("#models-table").get_by_role("button", name="renamed")
-    expect(renamed).to_have_count(1)
-    expect(page.locator("#models-table")).to_contain_text("on renamed")  # what was exported of it
-    page.get_by_role("button", name="Delete …").click()
-    page.get_by_role("button", name="Delete", exact=True).click()
-    expect(renamed).to_have_count(0)
-    assert not (studio_server.home / "models" / "renamed").exists()
-
-
-def test_the_copied_command_serves_the_model_that_it_was_copied_from(open_page: OpenPage) -> None:
-    page = open_page("models", locale="zh-TW", width=390)
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.locator("#models-table .link-button").first.click()
-    unfold(page, "該部署哪種格式？")
-    language = page.get_by_label("語言", exact=True)
-    expect(language).to_have_value("自動")
-    language.click()
-    expect(page.get_by_role("option", name="泰文")).to_be_attached()
-    page.keyboard.press("Escape")
-    unfold(page, "部署此模型")
-    box = page.locator("#models-serve-own")
-    expect(box.locator("textarea")).to_have_value(re.compile("model=demo"))
-    box.get_by_role("button").click()
-    ask, serve = str(page.evaluate("navigator.clipboard.readText()")).splitlines()
-    assert serve == "python -m studio serve --model demo"
-    words = shlex.split(ask)
-    assert words[0] == "curl" and words[-1] == "model=demo"
-    address = words[1].removesuffix("/audio/transcriptions")
-    client = openai.OpenAI(base_url=address, api_key="none is asked for", max_retries=0, timeout=120)
-    heard = client.audio.transcriptions.create(model="demo", file=KITCHEN_LIGHT)
-    assert "kitchen light" in heard.text
-    assert_nothing_is_too_wide(page)
-
-
-def test_an_export_offers_its_own_weights_and_can_be_cancelled(
-    open_page: OpenPage, studio_server: StudioProcess, demo_model: Path
-) -> None:
-    models = studio_server.home / "models"
-    save_adapter(demo_model, models / "accent", seed=2, strength=1.0)
-    before = {path.name for path in models.iterdir()}
-    page = open_page("models")
     page.locator("#models-choice input").click()
     page.get_by_role("option", name="accent").click()
     page.locator("#models-export-format input").click()
@@ -304,13 +218,41 @@ def test_an_export_offers_its_own_weights_and_can_be_cancelled(
     expect(page.locator("#models-export-status")).to_be_empty()
     assert {path.name for path in models.iterdir()} == before
 
+    page.locator("#models-table").get_by_role("button", name="copied").click()
+    expect(page.locator("#models-details")).to_contain_text("Size on disk")
+    page.locator("#models-export").click()
+    expect(page.locator("#models-table")).to_contain_text("copied-ct2")
+    expect(page.locator("#models-choice input")).to_have_value("copied")
+    expect(page.get_by_text("Verified: identical output")).to_have_count(1)
+    expect(page.locator("#models-details")).to_contain_text("the same output (3 clips)")
+    for tab, picker in (("evaluate", "#evaluate-models"), ("playground", "#compare-models")):
+        show_tab(page, tab)
+        page.locator(f"{picker} input").click()
+        expect(page.get_by_role("option", name="copied-ct2")).to_be_visible()
 
-def test_what_is_published_is_shown_before_and_the_token_is_kept_nowhere(
+    show_tab(page, "models")
+    page.get_by_label("New name").fill("renamed")
+    page.reload()  # what was typed comes back, and which model it is for
+    expect(page.get_by_label("New name")).to_have_value("renamed")
+    page.get_by_role("button", name="Rename").click()
+    renamed = page.locator("#models-table").get_by_role("button", name="renamed")
+    expect(renamed).to_have_count(1)
+    expect(page.locator("#models-table")).to_contain_text("on renamed")  # what was exported of it
+    page.get_by_role("button", name="Delete …").click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(renamed).to_have_count(0)
+    assert not (models / "renamed").exists()
+
+
+def test_a_model_is_published_with_a_token_that_is_kept_nowhere_and_served_by_the_copied_command(
     open_page: OpenPage, studio_server: StudioProcess, demo_model: Path
 ) -> None:
+    """What is sent is shown before; names from the disk are text, and never run."""
+    (studio_server.home / "models" / EVIL).mkdir()
     folder = shutil.copytree(demo_model, studio_server.home / "models" / "mine")
     (folder / "model.json").write_text('{"languages": ["en"]}', encoding="utf-8")
     page = open_page("models")
+    expect(page.locator("#models-table")).to_contain_text(EVIL)
     page.locator("#models-table").get_by_role("button", name="mine").click()
     unfold(page, "Publish on the Hugging Face Hub")
     status, sent = page.locator("#models-publish-status"), page.locator("#models-publish-sent")
@@ -332,36 +274,38 @@ def test_what_is_published_is_shown_before_and_the_token_is_kept_nowhere(
     kept: list[str] = []
     page.expose_function("seen", lambda text: kept.append(text))
     page.evaluate("addEventListener('pagehide', () => seen(JSON.stringify([sessionStorage, localStorage])))")
-    page.get_by_role("button", name="简体中文").click()
-    unfold(page, "发布到 Hugging Face Hub")
+    page.get_by_role("button", name="繁體中文").click()
+    unfold(page, "發布到 Hugging Face Hub")
     expect(page.locator("#models-publish-name input")).to_have_value("somebody/mine")
     expect(page.locator("#models-publish-token input")).to_have_value("")
     files = [path for path in studio_server.home.rglob("*") if path.is_file()]
     assert not any(b"hf_of_a_visitor" in path.read_bytes() for path in files)
     assert "hf_of_a_visitor" not in studio_server.log() and not any("hf_of_a_visitor" in one for one in kept)
 
-
-def test_names_from_the_disk_are_text_and_never_run(
-    open_page: OpenPage, studio_server: StudioProcess
-) -> None:
-    (studio_server.home / "models" / EVIL).mkdir()
-    page = open_page("models")
-    expect(page.locator("#models-table")).to_contain_text(EVIL)
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator("#models-table .link-button").first.click()
+    unfold(page, "該部署哪種格式？")
+    language = page.get_by_label("語言", exact=True)
+    expect(language).to_have_value("自動")
+    language.click()
+    expect(page.get_by_role("option", name="泰文")).to_be_attached()
+    page.keyboard.press("Escape")
+    unfold(page, "部署此模型")
+    box = page.locator("#models-serve-own")
+    expect(box.locator("textarea")).to_have_value(re.compile("model=demo"))
+    box.get_by_role("button").click()
+    ask, serve = str(page.evaluate("navigator.clipboard.readText()")).splitlines()
+    assert serve == "python -m studio serve --model demo"
+    words = shlex.split(ask)
+    assert words[0] == "curl" and words[-1] == "model=demo"
+    address = words[1].removesuffix("/audio/transcriptions")
+    client = openai.OpenAI(base_url=address, api_key="none is asked for", max_retries=0, timeout=120)
+    heard = client.audio.transcriptions.create(model="demo", file=KITCHEN_LIGHT)
+    assert "kitchen light" in heard.text
+    assert_nothing_is_too_wide(page)
     show_tab(page, "playground")
     expect(page.locator("#transcribe-model input")).to_be_visible()
-
-
-def test_the_language_is_the_browsers_until_the_visitor_chooses(open_page: OpenPage) -> None:
-    page = open_page(locale="zh-CN")
-    expect(page.get_by_role("tab", name="显存", exact=True)).to_be_visible()
-    page.get_by_role("button", name="繁體中文").click()
-    expect(page.get_by_role("tab", name="轉錄")).to_be_visible()
-    page.reload()
-    expect(page.locator("#memory-verdict")).to_contain_text("放得下")
-    assert page.locator("html").get_attribute("lang") == "zh-TW"
-    show_tab(page, "playground")
-    page.locator("#transcribe-start").click()
-    expect(page.locator("#transcribe-status")).to_contain_text("還沒有錄音")
 
 
 def test_a_page_keeps_its_language_when_another_tab_of_the_browser_changes_to_a_second_one(
@@ -379,39 +323,26 @@ def test_a_page_keeps_its_language_when_another_tab_of_the_browser_changes_to_a_
     expect(page.locator("#memory-verdict")).to_contain_text("Fits on GeForce RTX 4090")
     show_tab(page, "train")
     expect(page.locator("#train-plan")).to_contain_text("GiB")
+    show_tab(page, "models")
+    expect(page.locator("#models-table")).to_contain_text("Demo model")
     show_tab(page, "playground")
     page.locator("#transcribe-start").click()
     expect(page.locator("#transcribe-status")).to_contain_text("There is no recording yet")
-    show_tab(page, "models")
-    expect(page.locator("#models-table")).to_contain_text("Demo model")
     assert not re.search(r"[\u4e00-\u9fff]", page.locator("#studio-tabs").inner_text())
 
     page.reload()
+    assert page.locator("html").get_attribute("lang") == "zh-CN"
+    expect(page.get_by_role("tab", name="显存", exact=True)).to_be_visible()
+    page.locator("#transcribe-start").click()
+    expect(page.locator("#transcribe-status")).to_contain_text("还没有录音")
+    show_tab(page, "models")
     expect(page.locator("#models-table")).to_contain_text("演示模型")
 
 
-def test_the_guided_line_leads_through_the_tabs(open_page: OpenPage) -> None:
-    page = open_page()
-    for button, tab in (
-        ("1. Train the demo model", "Train"),
-        ("2. Record and transcribe", "Transcribe"),
-        ("3. Compare before and after", "Evaluate"),
-    ):
-        page.get_by_role("button", name=button).click()
-        expect(page.get_by_role("tab", name=tab, exact=True)).to_have_attribute("aria-selected", "true")
-
-
-def test_nothing_is_wider_than_a_telephone(open_page: OpenPage) -> None:
-    page = open_page(width=390, theme="dark")
-    for tab in TABS:
-        show_tab(page, tab)
-        expect(page.locator(CONTENT[tab]).first).to_be_visible()
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390, tab
-
-
-def test_a_telephone_shows_all_tabs_in_their_order_and_the_run_before_the_options_that_few_need(
+def test_a_telephone_shows_all_tabs_in_their_order_and_nothing_is_wider(
     open_page: OpenPage, screenshots: Path
 ) -> None:
+    """A run stands before the options that few need."""
     page = open_page("playground", width=390)
     for group, count in (("#studio-tabs", 5), ("#transcribe-sections", 4)):
         tabs = page.locator(f"{group} > .tab-wrapper [role=tab]")
@@ -425,3 +356,9 @@ def test_a_telephone_shows_all_tabs_in_their_order_and_the_run_before_the_option
     places = [page.locator(f"#{name}").bounding_box() for name in ("train-start", "run-status", "distill")]
     tops = [place["y"] for place in places if place]
     assert tops == sorted(tops) and len(tops) == 3
+
+    page.evaluate("document.body.classList.add('dark')")
+    for tab in TABS:
+        show_tab(page, tab)
+        expect(page.locator(CONTENT[tab]).first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, tab
