@@ -42,33 +42,6 @@ def test_a_style_sheet_without_its_space_says_the_same(browser: Browser) -> None
     page.close()
 
 
-def test_a_page_that_is_left_alone_draws_nothing_and_the_guided_line_leads_through_the_tabs(
-    open_page: OpenPage,
-) -> None:
-    page = open_page()
-    page.add_init_script(
-        """const draw = requestAnimationFrame.bind(window);
-        window.requestAnimationFrame = (step) => {
-          window.lastDrawn = performance.now();
-          return draw(step);
-        };"""
-    )
-    page.reload()
-    verdict = page.locator("#memory-verdict")
-    expect(verdict).to_contain_text("Fits on GeForce RTX 4090")
-    page.get_by_label("Transcribe with it").check()  # hides fields that the answer fills, too
-    expect(page.get_by_label("Method", exact=True)).to_be_hidden()
-    page.wait_for_function("performance.now() - window.lastDrawn > 500", polling=100)
-
-    for button, tab in (
-        ("1. Train the demo model", "Train"),
-        ("2. Record and transcribe", "Transcribe"),
-        ("3. Compare before and after", "Evaluate"),
-    ):
-        page.get_by_role("button", name=button).click()
-        expect(page.get_by_role("tab", name=tab, exact=True)).to_have_attribute("aria-selected", "true")
-
-
 def test_the_train_form_shows_its_command_names_bad_rows_and_refuses_nonsense(
     open_page: OpenPage, demo_speech: Path, tmp_path: Path
 ) -> None:
@@ -311,9 +284,21 @@ def test_a_model_is_published_with_a_token_that_is_kept_nowhere_and_served_by_th
 def test_a_page_keeps_its_language_when_another_tab_of_the_browser_changes_to_a_second_one(
     open_page: OpenPage,
 ) -> None:
+    """The guided line leads through the one; the other one draws nothing while it is left alone."""
     page = open_page()
     other = page.context.new_page()
+    other.add_init_script(
+        """const draw = requestAnimationFrame.bind(window);
+        window.requestAnimationFrame = (step) => {
+          window.lastDrawn = performance.now();
+          return draw(step);
+        };"""
+    )
     other.goto(page.url)
+    expect(other.locator("#memory-verdict")).to_contain_text("Fits on GeForce RTX 4090")
+    other.get_by_label("Transcribe with it").check()  # hides fields that the answer fills, too
+    expect(other.get_by_label("Method", exact=True)).to_be_hidden()
+    other.wait_for_function("performance.now() - window.lastDrawn > 500", polling=100)
     other.get_by_role("button", name="简体中文").click()
     expect(other.locator("#memory-verdict")).to_contain_text("放得下")
     other.close()
@@ -321,11 +306,16 @@ def test_a_page_keeps_its_language_when_another_tab_of_the_browser_changes_to_a_
     page.locator("#memory-per_device_train_batch_size input").fill("3")
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("train_batch_size 3"))
     expect(page.locator("#memory-verdict")).to_contain_text("Fits on GeForce RTX 4090")
-    show_tab(page, "train")
-    expect(page.locator("#train-plan")).to_contain_text("GiB")
-    show_tab(page, "models")
-    expect(page.locator("#models-table")).to_contain_text("Demo model")
-    show_tab(page, "playground")
+    for button, tab, what, shown in (
+        ("1. Train the demo model", "Train", "#train-plan", "GiB"),
+        ("3. Compare before and after", "Evaluate", "#evaluate-start", "Evaluate"),
+        (None, "Models", "#models-table", "Demo model"),
+        ("2. Record and transcribe", "Transcribe", "#transcribe-start", "Transcribe"),
+    ):
+        opened = page.get_by_role("tab", name=tab, exact=True)
+        (page.get_by_role("button", name=button) if button else opened).click()
+        expect(opened).to_have_attribute("aria-selected", "true")
+        expect(page.locator(what)).to_contain_text(shown)
     page.locator("#transcribe-start").click()
     expect(page.locator("#transcribe-status")).to_contain_text("There is no recording yet")
     assert not re.search(r"[\u4e00-\u9fff]", page.locator("#studio-tabs").inner_text())
