@@ -80,7 +80,7 @@ STORIES = {
     "studio/ui/space": "app/test_space app/test_owner",
     "studio/ui/evaluate": "browser/test_compared",
     "studio/ui/models": "browser/test_compared",
-    "studio/ui/memory": "browser/test_memory browser/test_measured",
+    "studio/ui/memory": "browser/test_memory browser/test_measured browser/test_refused",
     "studio/ui/serve": "app/test_space app/test_mcp",
     "studio/ui/shared/access": "app/test_space app/test_owner",
     "studio/ui/shared/charts": "browser/test_train",

@@ -80,52 +80,6 @@ def test_a_stranger_learns_in_three_choices_how_to_tune_large_v3_on_a_3060(open_
     expect(page.locator("#train-train_data input")).to_have_value("demo")
 
 
-def test_a_card_may_be_a_size_what_is_none_is_refused_and_a_fit_says_when_nothing_fits(
-    open_page: OpenPage,
-) -> None:
-    page = open_page()
-    for section in ("memory", "fit"):
-        gpu, verdict = page.locator(f"#{section}-gpu"), page.locator(f"#{section}-verdict")
-        expect(verdict).to_contain_text("Fits on")
-        for given, said in (("2x A100", "is several cards"), ("A1000000", "There is no GPU")):
-            gpu.locator("input").fill(given)
-            gpu.locator("input").press("Enter")
-            expect(gpu).to_contain_text(said)
-            expect(verdict).to_contain_text(said)
-            expect(gpu.locator("input")).to_have_value(given)
-        gpu.locator("input").fill("24 GiB")
-        gpu.locator("input").press("Tab")
-        expect(verdict).to_contain_text("Fits on 24 GiB")
-        expect(gpu).not_to_contain_text("There is no GPU")
-        show_section(page, "fit")
-
-    choose(page, "fit-gpu", "GeForce RTX 3060")
-    expect(page.locator("#fit-ladder table")).to_be_visible()
-    memory, length = page.locator("#fit-memory_gib"), page.locator("#fit-label_length")
-    memory.locator("input").fill("-3")
-    expect(memory).to_contain_text("must be between 0 and 100000, got -3")
-    memory.locator("input").fill("")
-    expect(verdict).to_contain_text("Fits on GeForce")
-    memory.locator("input").fill("8")
-    expect(verdict).to_contain_text("Fits on 8 GiB")
-    expect(memory).not_to_contain_text("must be between")
-    length.locator("input").fill("449")
-    expect(length).to_contain_text("between 1 and 448")
-    length.locator("input").fill("448")
-
-    choose(page, "fit-base_model", "Whisper large-v3 ")
-    memory.locator("input").fill("1")
-    expect(verdict).to_contain_text("Nothing fits")
-    expect(page.locator("#fit-use")).to_be_disabled()
-
-    choose(page, "fit-preset", "Aggressive")
-    expect(page.locator("#fit-claim")).to_contain_text("fp16 halves everything")
-    expect(memory.locator("input")).to_have_value("3.5")
-    expect(page.locator("#fit-ladder")).to_contain_text("Frozen weights in")
-    page.get_by_text("What guides say about memory, and what is true").click()
-    expect(page.locator("#fit-more")).to_contain_text("16 bytes a parameter")
-
-
 def test_a_telephone_keeps_the_verdict_in_sight_and_an_error_that_is_pasted_becomes_a_run_that_fits(
     open_page: OpenPage,
 ) -> None:

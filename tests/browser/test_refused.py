@@ -6,6 +6,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenPage, show_tab, unfold
+from tests.browser.test_memory import choose, show_section
 from tests.browser.test_transcribe import take
 
 
@@ -21,9 +22,10 @@ NUMBERS = (
 )
 
 
-def test_a_number_that_cannot_be_is_refused_at_its_field_and_in_the_verdict_without_the_answer_before(
+def test_a_number_or_a_card_that_cannot_be_is_refused_at_its_field_and_in_the_verdict(
     open_page: OpenPage,
 ) -> None:
+    """Without the answer before. A card may be a size; a fit says when nothing fits."""
     page = open_page()
     for field, given, said in NUMBERS:
         place = page.locator(f"#memory-{field}")
@@ -38,15 +40,48 @@ def test_a_number_that_cannot_be_is_refused_at_its_field_and_in_the_verdict_with
         expect(page.locator("#memory-verdict")).to_contain_text("Fits on")
         expect(place).not_to_contain_text(said)
 
-    page.get_by_role("tab", name="Fit for me").click()
-    verdict, memory = page.locator("#fit-verdict"), page.locator("#fit-memory_gib")
-    expect(verdict).to_contain_text("Fits on")
+    for section in ("memory", "fit"):
+        gpu, verdict = page.locator(f"#{section}-gpu"), page.locator(f"#{section}-verdict")
+        expect(verdict).to_contain_text("Fits on")
+        for given, said in (("2x A100", "is several cards"), ("A1000000", "There is no GPU")):
+            gpu.locator("input").fill(given)
+            gpu.locator("input").press("Enter")
+            expect(gpu).to_contain_text(said)
+            expect(verdict).to_contain_text(said)
+            expect(gpu.locator("input")).to_have_value(given)
+        gpu.locator("input").fill("24 GiB")
+        gpu.locator("input").press("Tab")
+        expect(verdict).to_contain_text("Fits on 24 GiB")
+        expect(gpu).not_to_contain_text("There is no GPU")
+        show_section(page, "fit")
+
+    choose(page, "fit-gpu", "GeForce RTX 3060")
+    expect(page.locator("#fit-ladder table")).to_be_visible()
+    memory, length = page.locator("#fit-memory_gib"), page.locator("#fit-label_length")
     memory.locator("input").fill("-5")
     for place in (verdict, memory):
         expect(place).to_contain_text("must be between 0 and 100000, got -5")
     expect(verdict).not_to_contain_text("Fits on")
+    memory.locator("input").fill("")
+    expect(verdict).to_contain_text("Fits on GeForce")
     memory.locator("input").fill("8")
     expect(verdict).to_contain_text("Fits on 8 GiB")
+    expect(memory).not_to_contain_text("must be between")
+    length.locator("input").fill("449")
+    expect(length).to_contain_text("between 1 and 448")
+    length.locator("input").fill("448")
+
+    choose(page, "fit-base_model", "Whisper large-v3 ")
+    memory.locator("input").fill("1")
+    expect(verdict).to_contain_text("Nothing fits")
+    expect(page.locator("#fit-use")).to_be_disabled()
+
+    choose(page, "fit-preset", "Aggressive")
+    expect(page.locator("#fit-claim")).to_contain_text("fp16 halves everything")
+    expect(memory.locator("input")).to_have_value("3.5")
+    expect(page.locator("#fit-ladder")).to_contain_text("Frozen weights in")
+    page.get_by_text("What guides say about memory, and what is true").click()
+    expect(page.locator("#fit-more")).to_contain_text("16 bytes a parameter")
 
 
 def test_a_preview_an_evaluation_or_a_run_that_cannot_be_is_refused_in_its_place_and_in_no_other_tab(

@@ -14,9 +14,9 @@ from studio.publishing.export import LOCK
 from studio.ui.build import STYLE_SHEET
 from studio.ui.shared.light_page import style_sheet
 from tests.browser.conftest import KITCHEN_LIGHT, TABS, OpenPage, assert_nothing_is_too_wide, show_tab, unfold
+from tests.golden.conftest import HOMES
 from tests.reading import read_manifest
 from tests.studio_process import StudioProcess
-from tests.unit.transcription.small_models import save_adapter
 
 CONTENT = {
     "memory": "#memory-parts table",
@@ -40,37 +40,6 @@ def test_a_style_sheet_without_its_space_says_the_same(browser: Browser) -> None
     whole = page.evaluate(RULES, STYLE_SHEET.read_text("utf-8"))
     assert len(whole) > 100 and page.evaluate(RULES, style_sheet(STYLE_SHEET)) == whole
     page.close()
-
-
-def test_the_train_form_shows_its_command_names_bad_rows_and_refuses_nonsense(
-    open_page: OpenPage, demo_speech: Path, tmp_path: Path
-) -> None:
-    page = open_page("train")
-    unfold(page, "The same as a command or a file")
-    command = page.locator("#train-command textarea")
-    expect(command).to_have_value("python -m studio train --base_model demo --train_data demo")
-    page.get_by_label("Epochs").fill("5")
-    expect(command).to_have_value(re.compile("--num_train_epochs 5.0"))
-
-    good = next((demo_speech / "samples").glob("*.flac"))
-    rows = [{"lyd": str(good), "ord": "turn on"}, {"lyd": "missing.wav", "ord": EVIL}]
-    manifest = tmp_path / "list.jsonl"
-    manifest.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
-    page.locator("#train-train_data input").fill(str(manifest))
-    unfold(page, "More about the data")
-    page.locator("#train-audio_column input").fill("lyd")
-    page.locator("#train-text_column input").fill("ord")
-    page.keyboard.press("Tab")  # the field may grow with its text, and move the button below
-    page.get_by_role("button", name="Preview and check the data").click()
-    preview = page.locator("#data-preview")
-    expect(preview).to_contain_text("Usable rows: 1, unusable: 1")
-    expect(preview).to_contain_text("missing.wav")
-    page.set_viewport_size({"width": 390, "height": 900})
-    expect(preview.locator("td", has_text="missing.wav").first).to_have_css("display", "block")
-
-    page.get_by_label("Learning rate", exact=True).fill("7")
-    expect(page.locator("#train-refused")).to_contain_text("Learning rate must be between")
-    expect(command).to_have_value("")
 
 
 def test_a_sample_becomes_a_transcript_with_times_that_play_also_by_a_model_in_a_folder(
@@ -168,13 +137,14 @@ def test_a_model_is_described_exported_renamed_and_deleted_after_asking(
     """An export offers the model's own weights, and can be cancelled."""
     models = studio_server.home / "models"
     shutil.copytree(demo_model, models / "copied")
-    save_adapter(demo_model, models / "accent", seed=2, strength=1.0)
+    (adapter,) = HOMES.glob("*/models/finished")
+    shutil.copytree(adapter, models / "finished")
     before = {path.name for path in models.iterdir()}
     page = open_page("playground")
     page.get_by_role("tab", name="Side by side").click()
     show_tab(page, "models")
     page.locator("#models-choice input").click()
-    page.get_by_role("option", name="accent").click()
+    page.get_by_role("option", name="finished").click()
     page.locator("#models-export-format input").click()
     page.get_by_role("option", name="Merged into its base").click()
     expect(page.locator("#models-export-status")).to_be_empty()
@@ -330,9 +300,10 @@ def test_a_page_keeps_its_language_when_another_tab_of_the_browser_changes_to_a_
 
 
 def test_a_telephone_shows_all_tabs_in_their_order_and_nothing_is_wider(
-    open_page: OpenPage, screenshots: Path
+    open_page: OpenPage, screenshots: Path, demo_speech: Path, tmp_path: Path
 ) -> None:
-    """A run stands before the options that few need."""
+    """The run stands before the options that few need; the form shows its command, names bad rows and refuses
+    nonsense."""
     page = open_page("playground", width=390)
     for group, count in (("#studio-tabs", 5), ("#transcribe-sections", 4)):
         tabs = page.locator(f"{group} > .tab-wrapper [role=tab]")
@@ -346,6 +317,31 @@ def test_a_telephone_shows_all_tabs_in_their_order_and_nothing_is_wider(
     places = [page.locator(f"#{name}").bounding_box() for name in ("train-start", "run-status", "distill")]
     tops = [place["y"] for place in places if place]
     assert tops == sorted(tops) and len(tops) == 3
+
+    unfold(page, "The same as a command or a file")
+    command = page.locator("#train-command textarea")
+    expect(command).to_have_value("python -m studio train --base_model demo --train_data demo")
+    page.get_by_label("Epochs").fill("5")
+    expect(command).to_have_value(re.compile("--num_train_epochs 5.0"))
+
+    good = next((demo_speech / "samples").glob("*.flac"))
+    rows = [{"lyd": str(good), "ord": "turn on"}, {"lyd": "missing.wav", "ord": EVIL}]
+    manifest = tmp_path / "list.jsonl"
+    manifest.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    page.locator("#train-train_data input").fill(str(manifest))
+    unfold(page, "More about the data")
+    page.locator("#train-audio_column input").fill("lyd")
+    page.locator("#train-text_column input").fill("ord")
+    page.keyboard.press("Tab")  # the field may grow with its text, and move the button below
+    page.get_by_role("button", name="Preview and check the data").click()
+    preview = page.locator("#data-preview")
+    expect(preview).to_contain_text("Usable rows: 1, unusable: 1")
+    expect(preview).to_contain_text("missing.wav")
+    expect(preview.locator("td", has_text="missing.wav").first).to_have_css("display", "block")
+
+    page.get_by_label("Learning rate", exact=True).fill("7")
+    expect(page.locator("#train-refused")).to_contain_text("Learning rate must be between")
+    expect(command).to_have_value("")
 
     page.evaluate("document.body.classList.add('dark')")
     for tab in TABS:
