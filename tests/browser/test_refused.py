@@ -1,13 +1,11 @@
 """What cannot be, on the page: it is said in its place, by the name of its field, and nothing is lost."""
 
 import re
-from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenPage, show_tab, unfold
 from tests.browser.test_memory import choose, show_section
-from tests.browser.test_transcribe import take
 
 
 def no_toast(page: Page) -> None:
@@ -133,42 +131,4 @@ def test_a_preview_an_evaluation_or_a_run_that_cannot_be_is_refused_in_its_place
     page.locator("#evaluate-start").click()
     expect(status).to_contain_text(re.compile("nowhere.jsonl"))
     show_tab(page, "models")
-    no_toast(page)
-
-
-def test_what_was_shown_stays_when_the_next_thing_fails_or_is_cancelled(
-    open_page: OpenPage, tmp_path: Path
-) -> None:
-    page = open_page("playground")
-    take(page, "Kitchen light")
-    page.locator("#transcribe-start").click()
-    expect(page.locator("#transcript-downloads a")).to_have_count(5)
-    text = page.locator("#transcript textarea").input_value()
-    (tmp_path / "words.wav").write_text("turn on the kitchen light", encoding="utf-8")
-    page.locator("#transcribe-audio").get_by_label("Clear").click()
-    page.locator("#transcribe-audio input[type=file]").set_input_files(tmp_path / "words.wav")
-    expect(page.locator("#transcribe-audio audio, #transcribe-audio #waveform").first).to_be_attached()
-    page.locator("#transcribe-start").click()
-    status = page.locator("#transcribe-status")
-    expect(status).to_contain_text("words.wav is not a sound file")
-    expect(status).not_to_contain_text("/")
-    expect(status).not_to_contain_text("Loading")
-    expect(page.locator("#transcript textarea")).to_have_value(text)
-    expect(page.locator("#transcript-downloads a")).to_have_count(5)
-    unfold(page, "Layout of the captions")
-    width = page.locator("#caption-max_line_width")
-    width.locator("input").fill("42.5")
-    for place in (page.locator("#transcript-refused"), width):
-        expect(place).to_contain_text("must be a whole number, got 42.5")
-    page.locator("#transcribe-audio").get_by_label("Clear").click()
-    take(page, "Kitchen light")
-    page.locator("#transcribe-start").click()  # which needs no layout
-    expect(status).not_to_contain_text("is not a sound file")
-    expect(page.locator("#transcript textarea")).to_have_value(text)
-    page.get_by_role("tab", name="Many files", exact=True).click()
-    unfold(page, "Layout of the captions")
-    page.locator("#many-max_line_count input").fill("")
-    page.locator("#many-start").click()
-    for place in (page.locator("#many-status"), page.locator("#many-max_line_count")):
-        expect(place).to_contain_text("is empty: give a number")
     no_toast(page)

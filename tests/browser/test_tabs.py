@@ -14,6 +14,8 @@ from studio.publishing.export import LOCK
 from studio.ui.build import STYLE_SHEET
 from studio.ui.shared.light_page import style_sheet
 from tests.browser.conftest import KITCHEN_LIGHT, TABS, OpenPage, assert_nothing_is_too_wide, show_tab, unfold
+from tests.browser.test_refused import no_toast
+from tests.browser.test_transcribe import take
 from tests.golden.conftest import HOMES
 from tests.reading import read_manifest
 from tests.studio_process import StudioProcess
@@ -42,17 +44,19 @@ def test_a_style_sheet_without_its_space_says_the_same(browser: Browser) -> None
     page.close()
 
 
-def test_a_sample_becomes_a_transcript_with_times_that_play_also_by_a_model_in_a_folder(
+def test_a_sample_becomes_a_transcript_that_plays_and_stays_when_the_next_thing_fails_or_is_cancelled(
     open_page: OpenPage, demo_model: Path, tmp_path: Path
 ) -> None:
+    """A model may be a folder."""
     page = open_page("playground")
     chosen = page.locator("#transcribe-model input")
     expect(chosen).to_have_value(re.compile("Demo model|adapter of"))
-    page.get_by_role("button", name="Kitchen light").click()
+    take(page, "Kitchen light")
     page.get_by_label("By word").check()
     page.get_by_role("button", name="Transcribe", exact=True).click()
     expect(page.locator("#transcript-downloads a")).to_have_count(5)
     expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
+    text = page.locator("#transcript textarea").input_value()
     word = page.locator("#transcript-segments .word").nth(2)
     word.click()
     place = float(word.get_attribute("data-seek") or "nan")
@@ -64,11 +68,38 @@ def test_a_sample_becomes_a_transcript_with_times_that_play_also_by_a_model_in_a
     assert download.value.suggested_filename == "kitchen-light.srt"
     assert "-->" in Path(download.value.path()).read_text(encoding="utf-8")
 
+    (tmp_path / "words.wav").write_text("turn on the kitchen light", encoding="utf-8")
+    page.locator("#transcribe-audio").get_by_label("Clear").click()
+    page.locator("#transcribe-audio input[type=file]").set_input_files(tmp_path / "words.wav")
+    expect(page.locator("#transcribe-audio audio, #transcribe-audio #waveform").first).to_be_attached()
+    page.locator("#transcribe-start").click()
+    status = page.locator("#transcribe-status")
+    expect(status).to_contain_text("words.wav is not a sound file")
+    expect(status).not_to_contain_text("/")
+    expect(status).not_to_contain_text("Loading")
+    expect(page.locator("#transcript textarea")).to_have_value(text)
+    expect(page.locator("#transcript-downloads a")).to_have_count(5)
+    unfold(page, "Layout of the captions")
+    width = page.locator("#caption-max_line_width")
+    width.locator("input").fill("42.5")
+    for field in (page.locator("#transcript-refused"), width):
+        expect(field).to_contain_text("must be a whole number, got 42.5")
+
     chosen.fill(str(shutil.copytree(demo_model, tmp_path / "my-whisper")))
     chosen.press("Enter")
-    page.get_by_role("button", name="Transcribe", exact=True).click()
+    page.locator("#transcribe-audio").get_by_label("Clear").click()
+    take(page, "Kitchen light")
+    page.locator("#transcribe-start").click()  # which needs no layout
+    expect(status).not_to_contain_text("is not a sound file")
     expect(page.locator("#transcript-facts")).to_contain_text("my-whisper")
-    expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
+    expect(page.locator("#transcript textarea")).to_have_value(text)
+    page.get_by_role("tab", name="Many files", exact=True).click()
+    unfold(page, "Layout of the captions")
+    page.locator("#many-max_line_count input").fill("")
+    page.locator("#many-start").click()
+    for field in (page.locator("#many-status"), page.locator("#many-max_line_count")):
+        expect(field).to_contain_text("is empty: give a number")
+    no_toast(page)
 
 
 def test_an_evaluation_shows_rates_and_every_clip_or_what_is_wrong(open_page: OpenPage) -> None:
