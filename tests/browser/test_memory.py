@@ -190,11 +190,11 @@ def test_verdict_charts_cards_a_traced_step_and_parts_follow_the_form(open_page:
     assert page.evaluate(library) == 0
 
     page.set_viewport_size({"width": 1280, "height": 900})
-    drawn, counted = batches.locator("b").inner_text(), cards.inner_text()
     page.locator("#memory-trace").click()
     expect(page.locator("#memory-step .js-plotly-plot")).to_be_visible()
     assert page.evaluate(library) > 0
     expect(page.locator("#memory-step-said")).to_contain_text("operation by operation")
+    drawn, counted = batches.locator("b").inner_text(), cards.inner_text()
     checkpointing = page.get_by_label("Gradient checkpointing", exact=True).first
     checkpointing.check()
     expect(cards).not_to_have_text(counted)
