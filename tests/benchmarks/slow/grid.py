@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from studio.translation import LOCALES
-from tests.browser.conftest import TABS, OpenPage, browser, look, open_page, playwright, show_tab
+from tests.browser.conftest import TABS, OpenPage, browser, left, look, open_page, playwright, show_tab
 from tests.browser.test_accessibility import AT_ONCE, ENGLISH_NAMES, faults, fill, finished_run
 
-__all__ = ["browser", "finished_run", "open_page", "playwright"]
+__all__ = ["browser", "finished_run", "left", "open_page", "playwright"]
 
 
 @pytest.mark.timeout(7200)
