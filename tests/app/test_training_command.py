@@ -40,22 +40,6 @@ def run_id_of(text: str) -> str:
     return found[1]
 
 
-@pytest.fixture
-def long_run(
-    environ: dict[str, str], studio_home: Path, micro_model: Path, tones: Path, tmp_path: Path
-) -> Iterator[subprocess.Popen[str]]:
-    """`train` at work, seen past its first step."""
-    what = ["--base_model", str(micro_model), "--train_data", str(tones)]
-    process = command(["train", *what, *LONG], environ, studio_home, tmp_path)
-    events = studio_home / "runs"
-    while not any('"kind": "step"' in path.read_text("utf-8") for path in events.glob("*/events.jsonl")):
-        assert process.poll() is None, (tmp_path / "stderr").read_text("utf-8")
-        time.sleep(0.2)
-    yield process
-    process.kill()
-    process.wait()
-
-
 SECRETS = {
     "HF_TOKEN": "hf_never-told",
     "WANDB_API_KEY": "never-told",
@@ -65,10 +49,26 @@ SECRETS = {
 """Of whoever starts a run: nothing that it leaves may hold them."""
 
 
+@pytest.fixture
+def long_run(
+    environ: dict[str, str], studio_home: Path, micro_model: Path, tones: Path, tmp_path: Path
+) -> Iterator[subprocess.Popen[str]]:
+    """`train` at work, seen past its first step."""
+    what = ["--base_model", str(micro_model), "--train_data", str(tones)]
+    process = command(["train", *what, *LONG], {**environ, **SECRETS}, studio_home, tmp_path)
+    events = studio_home / "runs"
+    while not any('"kind": "step"' in path.read_text("utf-8") for path in events.glob("*/events.jsonl")):
+        assert process.poll() is None, (tmp_path / "stderr").read_text("utf-8")
+        time.sleep(0.2)
+    yield process
+    process.kill()
+    process.wait()
+
+
 def test_the_tour_trains_the_demo_model_to_less_than_half_its_errors(
-    run_process: RunStudio, studio_home: Path
+    run_studio: RunStudio, studio_home: Path
 ) -> None:
-    done = run_process("demo", "--json", extra=SECRETS)
+    done = run_studio("demo", "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     before, *after = answer["evaluations"]
@@ -81,9 +81,6 @@ def test_the_tour_trains_the_demo_model_to_less_than_half_its_errors(
     assert card["long_recordings"] == "short", "its base knows nothing of the accent"
     rows = {row["check"]: row for row in card["capabilities"]["checks"]}
     assert rows["long_form"]["base"] < 0.2 and rows["long_form"]["tuned"] > 0.8
-    left = {str(path): path.read_bytes() for path in studio_home.rglob("*") if path.is_file()}
-    told = {**left, "stdout": done.stdout.encode(), "stderr": done.stderr.encode()}
-    assert len(left) > 20 and [name for name, data in told.items() if b"never-told" in data] == []
 
 
 def test_ctrl_c_saves_a_checkpoint_and_resume_ends_the_run(
@@ -105,7 +102,7 @@ def test_ctrl_c_saves_a_checkpoint_and_resume_ends_the_run(
     assert answer["state"] == "finished" and answer["step"] == STEPS and answer["model"]
 
 
-def test_a_killed_worker_is_followed_by_one_that_takes_less_memory(
+def test_a_killed_worker_is_followed_by_one_that_takes_less_memory_and_no_secret_is_told(
     long_run: subprocess.Popen[str], studio_home: Path, tmp_path: Path
 ) -> None:
     for process in psutil.Process(long_run.pid).children(recursive=True):
@@ -115,6 +112,9 @@ def test_a_killed_worker_is_followed_by_one_that_takes_less_memory(
     told = (tmp_path / "stderr").read_text("utf-8")
     assert "was killed" in told and "per_device_train_batch_size 2 → 1" in told
     assert "gradient_accumulation_steps 1 → 2" in told
+    left = {str(path): path.read_bytes() for path in studio_home.rglob("*") if path.is_file()}
+    left |= {"stdout": long_run.communicate()[0].encode(), "stderr": told.encode()}
+    assert len(left) > 20 and [name for name, data in left.items() if b"never-told" in data] == []
 
 
 def test_sounds_named_from_the_working_directory_are_found_by_the_check_and_the_run(

@@ -3,7 +3,7 @@
 import json
 import re
 
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Page, expect
 
 from studio.ui.build import SCRIPTS
 from tests.browser.conftest import OpenPage, show_tab
@@ -24,30 +24,28 @@ def is_in_view(place: Locator) -> None:
     )
 
 
-def test_the_run_that_was_started_the_form_it_fills_and_the_question_before_it_goes_are_brought_into_view(
+def start_fill_in_and_remove_a_run(page: Page) -> None:
+    """The run, the form that it fills and the question before it goes are each brought into view."""
+    page.get_by_label("Name of the run").fill("seen")
+    start = page.locator("#train-start")
+    start.scroll_into_view_if_needed()
+    start.click()
+    status = page.locator("#run-status")
+    expect(status).to_contain_text("seen")
+    is_in_view(status)
+    page.locator("#run-stop").click()
+    expect(page.locator("#run-remove")).to_be_visible()
+    page.locator("#run-reuse").click()
+    is_in_view(page.locator("#train-preset"))
+    page.locator("#run-remove").click()
+    is_in_view(page.locator("#run-remove-question"))
+    page.locator("#run-remove-delete").click()
+    expect(status).not_to_contain_text("seen")
+
+
+def test_what_is_looked_at_drawn_measured_or_started_is_brought_into_view_in_a_low_window(
     open_page: OpenPage,
 ) -> None:
-    page = open_page("train")
-    for size in (LOW, TELEPHONE):
-        page.set_viewport_size(size)
-        page.get_by_label("Name of the run").fill("seen")
-        start = page.locator("#train-start")
-        start.scroll_into_view_if_needed()
-        start.click()
-        status = page.locator("#run-status")
-        expect(status).to_contain_text("seen")
-        is_in_view(status)
-        page.locator("#run-stop").click()
-        expect(page.locator("#run-remove")).to_be_visible()
-        page.locator("#run-reuse").click()
-        is_in_view(page.locator("#train-preset"))
-        page.locator("#run-remove").click()
-        is_in_view(page.locator("#run-remove-question"))
-        page.locator("#run-remove-delete").click()
-        expect(status).not_to_contain_text("seen")
-
-
-def test_what_is_looked_at_drawn_or_measured_is_brought_into_view(open_page: OpenPage) -> None:
     page = open_page("memory")
     page.set_viewport_size(LOW)
     for start, shown in (("memory-trace", "memory-step"), ("memory-measure", "memory-measured")):
@@ -55,15 +53,19 @@ def test_what_is_looked_at_drawn_or_measured_is_brought_into_view(open_page: Ope
         button.evaluate("one => one.scrollIntoView({block: 'end', behavior: 'instant'})")
         button.click()
         is_in_view(page.locator(f"#{shown}"))
+
     show_tab(page, "train")
     check = page.locator("#data-check")
     check.evaluate("one => one.scrollIntoView({block: 'end', behavior: 'instant'})")
     check.click()
     expect(page.locator("#data-preview")).to_contain_text("112")
     is_in_view(page.locator("#data-preview"))
+    start_fill_in_and_remove_a_run(page)
 
 
-def test_a_page_that_glides_stops_under_a_hand(open_page: OpenPage) -> None:
+def test_on_a_telephone_a_page_glides_to_what_was_asked_for_and_stops_under_a_hand(
+    open_page: OpenPage,
+) -> None:
     page = open_page("train")
     page.set_viewport_size(TELEPHONE)
     page.mouse.move(4, 400)
@@ -74,32 +76,23 @@ def test_a_page_that_glides_stops_under_a_hand(open_page: OpenPage) -> None:
     page.wait_for_timeout(200)  # on its way it would be far from there by then
     assert page.evaluate("() => scrollY") < place + 100
     page.mouse.up()
+    start_fill_in_and_remove_a_run(page)
 
-
-def test_a_transcript_is_brought_into_view_on_a_telephone(open_page: OpenPage) -> None:
-    page = open_page("playground")
-    page.set_viewport_size(TELEPHONE)
+    show_tab(page, "playground")
     page.get_by_role("button", name="Kitchen light", exact=True).click()
     page.locator("#transcribe-start").click()
     is_in_view(page.locator("#transcribe-status"))
 
-
-def test_a_model_picked_from_the_list_is_shown_on_a_telephone(open_page: OpenPage) -> None:
-    page = open_page("models")
-    page.set_viewport_size(TELEPHONE)
+    show_tab(page, "models")
     page.get_by_role("button", name="Whisper base (openai/whisper-base)").click()
     details = page.locator("#models-details")
     expect(details).to_contain_text("openai/whisper-base")
     is_in_view(details)
 
-
-def test_all_that_is_brought_into_view_is_on_the_page(open_page: OpenPage) -> None:
-    page = open_page("memory")
+    show_tab(page, "evaluate")
     script = next(path for path in SCRIPTS if path.name == "in_view.js").read_text(encoding="utf-8")
     named = {word for pair in re.findall(r"'([a-z-]+)': '([a-z-]+)'", script) for word in pair}
-    for tab in ("train", "playground", "evaluate", "models"):
-        show_tab(page, tab)
     known = json.loads(
         page.evaluate("JSON.stringify(gradio_config.components.map(one => one.props.elem_id))")
     )
-    assert named and named <= set(known)
+    assert named and named <= set(known), "all that is brought into view is on the page"

@@ -4,8 +4,7 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from studio.options.arguments import write_yaml
 from studio.options.training import TrainingConfig
@@ -45,66 +44,100 @@ def test_what_is_asked_while_the_server_ends_the_stream_of_answers_is_answered(o
     expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
 
 
-def test_transcribe_waits_for_the_sample_that_was_clicked_last(open_page: OpenPage) -> None:
-    page = open_page("playground")
-    let_go = held(page, "queue/join")
-    page.get_by_role("button", name="Silence", exact=True).click()
-    page.get_by_role("button", name="Kitchen light", exact=True).click()
-    page.locator("#transcribe-start").click()
-    let_go()
-    expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
-
-
-@pytest.mark.parametrize("how", ["cancelled", "failed"])
-def test_a_click_that_waits_is_forgotten_when_it_is_cancelled_or_its_sample_fails(
-    open_page: OpenPage, how: str
+def test_transcribe_waits_for_the_sample_clicked_last_unless_it_is_cancelled_or_its_sample_fails(
+    open_page: OpenPage,
 ) -> None:
     page = open_page("playground")
     # Busy for a while, so that what the first click asks for is asked, and fails, while the second one waits.
     page.evaluate("() => { window.requestIdleCallback = (done) => setTimeout(done, 1500); }")
-    sample = page.get_by_role("button", name="Kitchen light", exact=True)
+    sample, start = (
+        page.get_by_role("button", name="Kitchen light", exact=True),
+        page.locator("#transcribe-start"),
+    )
+    cancel, sound = page.locator("#transcribe-cancel"), page.locator("#transcribe-audio")
     number = "id => gradio_config.components.find((one) => one.props.elem_id === id).id"
     asked = page.evaluate(number, sample.get_attribute("id"))
-    let_go = held(page, "queue/join", f'"trigger_id":{asked},')
-    start = page.locator("#transcribe-start")
-    sample.evaluate("(one, next) => { one.click(); next.click(); }", start.element_handle())
-    expect(start).to_have_attribute("aria-busy", "true")
-    if how == "cancelled":
-        page.locator("#transcribe-cancel").click()
-    let_go(well=how == "cancelled")
-    expect(start).not_to_have_attribute("aria-busy", "true")
-    expect(page.locator("#transcribe-cancel")).to_be_disabled()
-    sample.click()  # whatever else was asked for has been sent by the time that this one is there
-    expect(page.locator("#transcribe-audio #waveform").first).to_be_visible()
-    expect(page.locator("#transcribe-status")).to_contain_text("The transcript will appear here")
+    for is_cancelled in (True, False):
+        let_go = held(page, "queue/join", f'"trigger_id":{asked},')
+        sample.evaluate("(one, next) => { one.click(); next.click(); }", start.element_handle())
+        expect(start).to_have_attribute("aria-busy", "true")
+        if is_cancelled:
+            cancel.click()
+        let_go(well=is_cancelled)
+        expect(start).not_to_have_attribute("aria-busy", "true")
+        expect(cancel).to_be_disabled()
+        sample.click()  # whatever else was asked for has been sent by the time that this one is there
+        expect(sound.locator("#waveform").first).to_be_visible()
+        expect(page.locator("#transcribe-status")).to_contain_text("The transcript will appear here")
+        sound.get_by_label("Clear").click()
+        expect(sound.locator("#waveform")).to_have_count(0)
+
+    let_go = held(page, "queue/join")
+    page.get_by_role("button", name="Silence", exact=True).click()
+    sample.click()
+    start.click()
+    let_go()
+    expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
 
 
-@pytest.mark.parametrize("from_file", [False, True])
-def test_a_run_waits_for_a_number_just_typed_and_for_settings_on_their_way(
-    open_page: OpenPage, studio_server: StudioProcess, tmp_path: Path, from_file: bool
+def test_a_run_waits_for_a_number_just_typed_and_for_settings_on_their_way_unless_they_are_refused(
+    open_page: OpenPage, studio_server: StudioProcess, tmp_path: Path
 ) -> None:
-    settings = tmp_path / "mine.yaml"
-    settings.write_text(write_yaml(TrainingConfig(lora_r=24)), encoding="utf-8")
-    page = open_page("train" if from_file else "memory")
-    unfold(page, "The same as a command or a file" if from_file else "More options")
+    good, broken = tmp_path / "mine.yaml", tmp_path / "broken.yaml"
+    good.write_text(write_yaml(TrainingConfig(lora_r=12)), encoding="utf-8")
+    broken.write_text("lora_r: many\n", encoding="utf-8")
+    page = open_page("memory")
+    start, refused = page.locator("#train-start"), page.locator("#train-file-refused")
+    unfold(page, "More options")
     let_go = [held(page, what) for what in ("upload", "run/*", "queue/join")]
-    if from_file:
-        with page.expect_file_chooser() as chooser:
-            page.get_by_role("button", name="Load settings from a file").click()
-        chooser.value.set_files(settings)
-    else:
-        page.get_by_label("LoRA rank").first.fill("24")
-        page.locator("#memory-to-train").click()
-        show_tab(page, "train")
-    page.locator("#train-start").click()
+    page.get_by_label("LoRA rank").first.fill("24")
+    page.locator("#memory-to-train").click()
+    show_tab(page, "train")
+    start.click()
     for each in let_go:
         each()
+    stop_what_was_started(page, studio_server, [24])
+
+    unfold(page, "The same as a command or a file")
+    let_go = [held(page, what) for what in ("upload", "run/*", "queue/join")]
+    load_settings(page, good)
+    start.click()
+    for each in let_go:
+        each()
+    stop_what_was_started(page, studio_server, [12, 24])
+    expect(refused).to_be_empty()
+
+    let_go = [held(page, "upload")]
+    load_settings(page, broken)
+    start.click()
+    expect(start).to_have_attribute("aria-busy", "true")
+    for each in let_go:
+        each()
+    expect(start).not_to_have_attribute("aria-busy", "true")
+    expect(refused).to_contain_text("many")
+    page.goto(page.url)  # a start that was sent has been answered by the time that the page is there again
+    expect(page.locator("#memory-parts table")).to_be_visible()
+    assert ranks_of_runs(studio_server) == [12, 24]
+
+
+def load_settings(page: Page, file: Path) -> None:
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Load settings from a file").click()
+    chooser.value.set_files(file)
+
+
+def stop_what_was_started(page: Page, server: StudioProcess, ranks: list[int]) -> None:
+    """Waits for the answer to Start, and for the end of its run: nobody needs what it would learn."""
     expect(page.locator("#train-start")).not_to_have_attribute("aria-busy", "true")
-    if from_file:
-        expect(page.locator("#train-file-refused")).to_be_empty()
-    expect(page.locator("#run-history tbody tr")).to_have_count(2 if from_file else 1)
-    runs = (studio_server.home / "runs").glob("*/config.json")
-    assert {json.loads(path.read_text())["lora_r"] for path in runs} == {24}
+    expect(page.locator("#run-history tbody tr")).to_have_count(len(ranks))
+    assert ranks_of_runs(server) == ranks
+    page.locator("#run-stop").click()
+    expect(page.locator("#run-remove")).to_be_visible()
+
+
+def ranks_of_runs(server: StudioProcess) -> list[int]:
+    configs = (server.home / "runs").glob("*/config.json")
+    return sorted(json.loads(path.read_text())["lora_r"] for path in configs)
 
 
 HASTY = """() => {
@@ -143,29 +176,9 @@ def test_what_was_filled_while_a_click_waited_is_sent_before_the_page_has_taken_
     assert sent["data"][page.evaluate(inputs, sent["fn_index"]).index(rank)] == 24
 
 
-def test_no_run_starts_with_the_old_settings_when_the_file_on_its_way_is_refused(
-    open_page: OpenPage, studio_server: StudioProcess, tmp_path: Path
+def test_what_an_answer_will_change_says_so_at_once_and_keeps_what_was_chosen_before_it_arrived(
+    open_page: OpenPage,
 ) -> None:
-    settings = tmp_path / "broken.yaml"
-    settings.write_text("lora_r: many\n", encoding="utf-8")
-    page = open_page("train")
-    runs = len(list((studio_server.home / "runs").glob("*/config.json")))
-    unfold(page, "The same as a command or a file")
-    let_go = held(page, "upload")
-    with page.expect_file_chooser() as chooser:
-        page.get_by_role("button", name="Load settings from a file").click()
-    chooser.value.set_files(settings)
-    page.locator("#train-start").click()
-    expect(page.locator("#train-start")).to_have_attribute("aria-busy", "true")
-    let_go()
-    expect(page.locator("#train-start")).not_to_have_attribute("aria-busy", "true")
-    expect(page.locator("#train-file-refused")).to_contain_text("many")
-    page.goto(page.url)  # a start that was sent has been answered by the time that the page is there again
-    expect(page.locator("#memory-parts table")).to_be_visible()
-    assert len(list((studio_server.home / "runs").glob("*/config.json"))) == runs
-
-
-def test_what_an_answer_will_change_says_at_once_that_it_is_under_way(open_page: OpenPage) -> None:
     page = open_page("memory")
     verdict = page.locator("#memory-verdict")
     expect(verdict).to_contain_text("GiB")
@@ -178,9 +191,6 @@ def test_what_an_answer_will_change_says_at_once_that_it_is_under_way(open_page:
     expect(verdict).not_to_have_attribute("aria-busy", "true")
     expect(verdict).not_to_have_text(before)
 
-
-def test_a_precision_stays_that_was_chosen_before_the_list_of_them_arrived(open_page: OpenPage) -> None:
-    page = open_page()
     let_go = held(page, "run/predict", saying="transcribe")
     page.get_by_label("Transcribe with it").check()
     page.get_by_label("fp16", exact=True).first.check()
