@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 from playwright.sync_api import Browser, Locator, expect
 
 from studio.evaluation.compare import every_normalizer
@@ -14,7 +15,7 @@ from studio.evaluation.result import ComparisonRow
 from tests.browser.conftest import PATIENCE_MILLISECONDS, OpenPage, assert_nothing_is_too_wide, unfold
 from tests.golden.conftest import HOMES
 from tests.reading import read_manifest
-from tests.studio_process import StudioProcess
+from tests.studio_process import StudioProcess, words_of
 from tests.unit.evaluation.test_explorer import evaluation
 from tests.unit.transcription.small_models import save_adapter
 
@@ -144,7 +145,7 @@ def lost(clips: Locator) -> int:
     return sum(after > before for before, after in rates(clips))
 
 
-def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it(
+def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it_and_when_another_is_cancelled(
     open_page: OpenPage, studio_server: StudioProcess, screenshots: Path, known_clips: Path
 ) -> None:
     (home,) = HOMES.iterdir()
@@ -159,9 +160,17 @@ def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it(
     page.locator("#models-forms").click()
     expect(status).to_contain_text("Clips at most")
     clips.fill("5")
-    page.locator("#models-forms").click()
+    start, cancel = page.locator("#models-forms"), page.locator("#models-forms-cancel")
     table = page.locator("#models-forms-table")
     rows = table.locator("tbody tr")
+    start.click()
+    expect(status).to_contain_text("faster-whisper:int8: transcribing 5 clips")  # the second of them
+    cancel.click()
+    expect(status).to_contain_text("Cancelled: these are the forms measured so far.")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("float32")
+
+    start.click()
     expect(rows).to_have_count(3, timeout=4 * PATIENCE_MILLISECONDS)  # a process a form
     expect(rows.nth(0)).to_contain_text(re.compile(r"faster-whisper\s*float32"))
     expect(rows.nth(1)).to_contain_text(re.compile(r"faster-whisper\s*int8"))
@@ -180,6 +189,19 @@ def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it(
     page.screenshot(path=screenshots / "forms.png", full_page=True)
     assert_nothing_is_too_wide(page)
     page.screenshot(path=screenshots / "forms-telephone.png", full_page=True)
+
+    before = table.inner_text()
+    start.click()
+    expect(status).to_contain_text("transcribing 5 clips")
+    cancel.click()
+    expect(status).to_contain_text("What is shown is from before.")
+    expect(cancel).to_be_disabled()
+    assert table.inner_text() == before
+    processes = psutil.Process(studio_server.pid).children(recursive=True)
+    hearing = [process for process in processes if "spawn_main" in " ".join(words_of(process))]
+    _gone, left = psutil.wait_procs(hearing, timeout=20)
+    assert left == []
+
     page = open_page("models")
     page.locator("#models-table").get_by_role("button", name="mine").click()
     page.get_by_text("Comparison of its forms").click()

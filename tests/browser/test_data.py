@@ -16,40 +16,62 @@ from studio.options.arguments import write_yaml
 from tests.browser.conftest import KITCHEN_LIGHT, OpenPage, held, unfold, wait_until_recorded
 from tests.browser.test_train import many_steps
 from tests.reading import read_manifest
-from tests.studio_process import StudioProcess, words_of
+from tests.studio_process import StudioProcess
 
 EVIL = "<img src=x onerror=alert(1)>"
 
 
-def test_every_clip_is_checked_and_labels_are_doubted(
-    open_page: OpenPage, demo_speech: Path, tmp_path: Path
+def test_every_clip_is_checked_labels_are_doubted_and_a_check_that_is_cancelled_ends(
+    open_page: OpenPage, studio_server: StudioProcess, demo_speech: Path, tmp_path: Path
 ) -> None:
-    lines = (demo_speech / "test.jsonl").read_text(encoding="utf-8").splitlines()[:6]
+    lines = (demo_speech / "test.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     for row in rows:
         row["audio"]["path"] = str(demo_speech / row["audio"]["path"])
-    rows.append({"audio": {"path": "gone.wav"}, "sentence": "x"})
+    manifest, many = tmp_path / "list.jsonl", tmp_path / "many.jsonl"
+    many.write_text("".join(json.dumps(row) + "\n" for row in rows * 10), encoding="utf-8")
+    rows[6:] = [{"audio": {"path": "gone.wav"}, "sentence": "x"}]
     rows[2] |= {"sentence": EVIL, "sentences": []}
-    manifest = tmp_path / "list.jsonl"
     manifest.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     page = open_page("train")
-    page.locator("#train-train_data input").fill(str(manifest))
+    data, report = page.locator("#train-train_data input"), page.locator("#data-doctor-report")
+    start, stop = page.locator("#data-doctor-start"), page.locator("#data-doctor-cancel")
+    labels, status = page.locator("#data-transcribe input"), page.locator("#data-doctor-status")
+    data.fill(str(many))
     unfold(page, "Check every clip of the data")
-    labels = page.locator("#data-transcribe input")
     labels.fill("-1")
     labels.press("Tab")
     expect(labels).to_have_value("-1")
-    page.locator("#data-doctor-start").click()
-    report = page.locator("#data-doctor-report")
+    start.click()
+    expect(status).to_contain_text(re.compile(r"Transcribed \d+ of 400 clips"))
+    stop.click()
+    expect(status).to_contain_text("Cancelled: this is the report so far.")
+    expect(report).to_contain_text("400 of 400 rows can be used")
+
+    data.fill(str(manifest))
+    start.click()
     expect(report).to_contain_text("6 of 7 rows can be used")
     expect(report).to_contain_text("Labels the model disagrees with most")
     expect(report).to_contain_text(EVIL)
     expect(report).to_contain_text("gone.wav")
+    expect(status).to_have_text("")
     expect(page.locator("#data-durations .js-plotly-plot")).to_be_visible()
     with page.expect_download() as download:
         report.get_by_role("link", name="HTML").click()
     download.value.save_as(tmp_path / "report.html")
     assert "&lt;img src=x" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    before = report.inner_text()
+
+    data.fill(str(many))
+    start.click()
+    expect(status).to_contain_text(re.compile(r"Transcribed \d+ of 400 clips"))
+    stop.click()
+    expect(status).to_contain_text("What is shown is from before.")
+    expect(stop).to_be_disabled()
+    expect(status.locator("[role=progressbar]")).to_have_count(0)
+    assert report.inner_text() == before
+    expect(page.locator("#data-durations .js-plotly-plot")).to_be_visible()
+    come_to_rest(studio_server)
 
 
 def come_to_rest(server: StudioProcess, seconds: float = 20.0) -> None:
@@ -61,77 +83,6 @@ def come_to_rest(server: StudioProcess, seconds: float = 20.0) -> None:
         if process.cpu_times().user - before < 0.3:
             return
     raise AssertionError(f"the server is at work for {seconds} seconds more")
-
-
-def test_a_check_that_is_cancelled_ends_and_what_was_shown_stays(
-    open_page: OpenPage, studio_server: StudioProcess, demo_speech: Path, tmp_path: Path
-) -> None:
-    lines = (demo_speech / "test.jsonl").read_text(encoding="utf-8").splitlines()
-    few, many = tmp_path / "few.jsonl", tmp_path / "many.jsonl"
-    rows = [json.loads(line) for line in lines]
-    for row in rows:
-        row["audio"]["path"] = str(demo_speech / row["audio"]["path"])
-    few.write_text("".join(json.dumps(row) + "\n" for row in rows[:4]), encoding="utf-8")
-    many.write_text("".join(json.dumps(row) + "\n" for row in rows * 20), encoding="utf-8")
-    page = open_page("train")
-    data, report = page.locator("#train-train_data input"), page.locator("#data-doctor-report")
-    start, stop = page.locator("#data-doctor-start"), page.locator("#data-doctor-cancel")
-    labels, status = page.locator("#data-transcribe input"), page.locator("#data-doctor-status")
-    bar = page.locator("#data-doctor-status [role=progressbar]")
-    unfold(page, "Check every clip of the data")
-    data.fill(str(many))
-    labels.fill("-1")
-    start.click()
-    expect(status).to_contain_text(re.compile(r"Transcribed \d+ of 800 clips"))
-    stop.click()
-    expect(status).to_contain_text("Cancelled: this is the report so far.")
-    expect(report).to_contain_text("800 of 800 rows can be used")
-    data.fill(str(few))
-    labels.fill("0")
-    start.click()
-    expect(report).to_contain_text("4 of 4 rows can be used")
-    expect(status).to_have_text("")
-    before = report.inner_text()
-
-    labels.fill("-1")
-    data.fill(str(many))
-    start.click()
-    expect(status).to_contain_text(re.compile(r"Transcribed \d+ of 800 clips"))
-    stop.click()
-    expect(status).to_contain_text("What is shown is from before.")
-    expect(stop).to_be_disabled()
-    expect(bar).to_have_count(0)
-    assert report.inner_text() == before
-    expect(page.locator("#data-durations .js-plotly-plot")).to_be_visible()
-    come_to_rest(studio_server)
-
-
-def test_a_comparison_of_forms_that_is_cancelled_ends_and_its_table_stays(
-    open_page: OpenPage, studio_server: StudioProcess
-) -> None:
-    page = open_page("models")
-    page.locator("#models-table .link-button").first.click()
-    unfold(page, "Which form should I deploy?")
-    page.locator("#models-forms-clips input").fill("2")
-    start, cancel = page.locator("#models-forms"), page.locator("#models-forms-cancel")
-    status, rows = page.locator("#models-forms-status"), page.locator("#models-forms-table tbody tr")
-    start.click()
-    expect(status).to_contain_text("transformers:float16: transcribing 2 clips")  # the second of them
-    cancel.click()
-    expect(status).to_contain_text("Cancelled: these are the forms measured so far.")
-    expect(rows).to_have_count(1)
-    expect(rows).to_contain_text("float32")
-    before = rows.inner_text()
-    start.click()
-    expect(status).to_contain_text("transcribing 2 clips")
-    cancel.click()
-    expect(status).to_contain_text("What is shown is from before.")
-    expect(cancel).to_be_disabled()
-    assert rows.inner_text() == before
-    processes = psutil.Process(studio_server.pid).children(recursive=True)
-    hearing = [process for process in processes if "spawn_main" in " ".join(words_of(process))]
-    _gone, left = psutil.wait_procs(hearing, timeout=20)
-    assert left == []
 
 
 def test_a_zip_from_another_machine_is_unpacked_checked_and_trained_with(

@@ -62,10 +62,18 @@ LET_ANSWERS_CROSS = """() => {
 """What Stop's click shows comes to the page after it was shown that the run has stopped."""
 
 
-def test_check_data_train_stop_resume_and_compare_two_runs(
+def test_check_data_train_stop_resume_compare_two_runs_and_go_on_with_the_model_of_one(
     open_page: OpenPage, studio_server: StudioProcess, micro_model: Path, tones: Path, tmp_path: Path
 ) -> None:
-    config = replace(many_steps(micro_model, tones), max_steps=240, save_steps=8, run_name="mine")
+    config = replace(
+        many_steps(micro_model, tones),
+        test_data=str(tones),
+        language="English",
+        max_steps=240,
+        save_steps=120,
+        generation_max_length=6,
+        run_name="mine",
+    )
     (tmp_path / "mine.yaml").write_text(write_yaml(config), encoding="utf-8")
     page = open_page("train")
     with page.expect_file_chooser() as chooser:
@@ -115,25 +123,13 @@ def test_check_data_train_stop_resume_and_compare_two_runs(
     expect(page.locator("#compare-options")).not_to_contain_text("lora_alpha")
     expect(page.locator("#compare-chart .js-plotly-plot")).to_be_visible()
 
-
-def test_a_finished_run_leads_to_the_tabs_that_transcribe_compare_and_export_its_model(
-    open_page: OpenPage, studio_server: StudioProcess, micro_model: Path, tones: Path
-) -> None:
-    client = Client(studio_server.url, verbose=False)
-    short = replace(many_steps(micro_model, tones), max_steps=2, test_data=str(tones), language="English")
-    page = open_page("train")
-    for name in ("first", "second"):
-        client.predict(config=config_to_dict(replace(short, run_name=name)), api_name="/start_run")
-        page.locator("#run-history").get_by_role("button", name=name).click()
-        expect(page.locator("#run-status")).to_contain_text(f"Created {name}")
-    page.locator("#run-history").get_by_role("button", name="first").click()
-    expect(page.locator("#run-status")).to_contain_text("Created first")
-
+    page.locator("#run-history").get_by_role("button", name="mine").click()
+    expect(page.locator("#run-status")).to_contain_text("Created mine")
     page.locator("#run-transcribe").click()
-    expect(page.locator("#transcribe-model input")).to_have_value(re.compile("first"))
+    expect(page.locator("#transcribe-model input")).to_have_value(re.compile("mine"))
     show_tab(page, "train")
     page.locator("#run-compare").click()
-    both = [re.compile(micro_model.name), re.compile("first")]
+    both = [re.compile(micro_model.name), re.compile("mine")]
     expect(page.locator("#evaluate-models .token")).to_have_text(both)
     expect(page.locator("#evaluate-data input")).to_have_value(str(tones))
     expect(page.get_by_label("Language", exact=True).filter(visible=True)).to_have_value(
@@ -141,8 +137,8 @@ def test_a_finished_run_leads_to_the_tabs_that_transcribe_compare_and_export_its
     )
     show_tab(page, "train")
     page.locator("#run-export").click()
-    expect(page.locator("#models-choice input")).to_have_value(re.compile("first"))
-    expect(page.locator("#models-details")).to_contain_text("first")
+    expect(page.locator("#models-choice input")).to_have_value(re.compile("mine"))
+    expect(page.locator("#models-details")).to_contain_text("mine")
     page.get_by_label("New name").fill("my-voice")
     page.locator("#models-rename").click()
     expect(page.locator("#models-details h2")).to_have_text("my-voice")
@@ -159,30 +155,6 @@ def test_a_finished_run_leads_to_the_tabs_that_transcribe_compare_and_export_its
     show_tab(page, "train")
     page.locator("#run-export").click()
     expect(page.locator("#run-refused")).to_contain_text("There is no model")
-
-
-def test_what_start_will_do_stands_beside_the_form_and_follows_it(open_page: OpenPage) -> None:
-    page = open_page("train")
-    plan = page.locator("#train-plan")
-    expect(plan).to_contain_text(re.compile("Clips.*112.*Steps.*56.*434,176 of 2,185,344"))
-    expect(plan).to_contain_text("in about two minutes")
-    page.locator("#train-per_device_train_batch_size input").fill("16")
-    expect(plan).to_contain_text(re.compile("Steps.*28"))
-    page.locator("#train-train_data input").fill("demo:train")
-    expect(plan).to_contain_text("How long it takes is known after the first similar run")
-    expect(plan).to_contain_text("Base model transcribes the clips → Evaluating → Training")
-    page.locator("#train-train_data input").fill("no such list.csv")
-    expect(plan).not_to_contain_text("Clips")
-    expect(plan).to_contain_text("434,176")
-
-
-def test_a_preset_fills_in_what_it_decides_and_leaves_the_data_alone(open_page: OpenPage) -> None:
-    page = open_page("train")
-    page.locator("#train-train_data input").fill("my clips.csv")
-    page.get_by_label("Begin with a preset").click()
-    page.get_by_role("option", name="Minimal: turbo in 4 GiB").click()
-    expect(page.get_by_role("combobox", name="Base model")).to_have_value("Whisper large-v3-turbo (download)")
-    expect(page.locator("#train-train_data input")).to_have_value("my clips.csv")
 
 
 WATCH_NOTIFICATIONS = """() => {
@@ -247,10 +219,28 @@ def broken_run(studio_server: StudioProcess) -> RunDir:
     return run
 
 
-def test_a_loss_stands_first_and_a_press_asks_for_a_gentler_run(
+def test_the_plan_follows_the_form_which_a_preset_fills_in_or_a_press_where_a_run_has_lost_something(
     open_page: OpenPage, broken_run: RunDir
 ) -> None:
     page = open_page("train")
+    plan = page.locator("#train-plan")
+    expect(plan).to_contain_text(re.compile("Clips.*112.*Steps.*56.*434,176 of 2,185,344"))
+    expect(plan).to_contain_text("in about two minutes")
+    page.locator("#train-per_device_train_batch_size input").fill("16")
+    expect(plan).to_contain_text(re.compile("Steps.*28"))
+    page.locator("#train-train_data input").fill("demo:train")
+    expect(plan).to_contain_text("How long it takes is known after the first similar run")
+    expect(plan).to_contain_text("Base model transcribes the clips → Evaluating → Training")
+    page.locator("#train-train_data input").fill("no such list.csv")
+    expect(plan).not_to_contain_text("Clips")
+    expect(plan).to_contain_text("434,176")
+
+    page.locator("#train-train_data input").fill("my clips.csv")
+    page.get_by_label("Begin with a preset").click()
+    page.get_by_role("option", name="Minimal: turbo in 4 GiB").click()
+    expect(page.get_by_role("combobox", name="Base model")).to_have_value("Whisper large-v3-turbo (download)")
+    expect(page.locator("#train-train_data input")).to_have_value("my clips.csv")
+
     page.get_by_role("button", name="too strong").click()
     shown = page.locator("#run-status")
     expect(shown.locator(".note").first).to_contain_text("The base is better at: Long recordings, Timestamps")
