@@ -80,6 +80,14 @@ def test_transcribe_waits_for_the_sample_clicked_last_unless_it_is_cancelled_or_
     expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
 
 
+HASTY = """() => {
+  const later = window.setTimeout;
+  window.setTimeout = (done, ms, ...more) => ms === 50 ? queueMicrotask(done) : later(done, ms, ...more);
+  window.requestIdleCallback = (done) => done();
+}"""
+"""The script that holds clicks back leaves the page no time to take in what came."""
+
+
 def test_a_run_waits_for_a_number_just_typed_and_for_settings_on_their_way_unless_they_are_refused(
     open_page: OpenPage, studio_server: StudioProcess, tmp_path: Path
 ) -> None:
@@ -107,17 +115,40 @@ def test_a_run_waits_for_a_number_just_typed_and_for_settings_on_their_way_unles
     stop_what_was_started(page, studio_server, [12, 24])
     expect(refused).to_be_empty()
 
-    let_go = [held(page, "upload")]
+    let_go_upload = held(page, "upload")
     load_settings(page, broken)
     start.click()
     expect(start).to_have_attribute("aria-busy", "true")
-    for each in let_go:
-        each()
+    let_go_upload()
     expect(start).not_to_have_attribute("aria-busy", "true")
     expect(refused).to_contain_text("many")
     page.goto(page.url)  # a start that was sent has been answered by the time that the page is there again
     expect(page.locator("#memory-parts table")).to_be_visible()
     assert ranks_of_runs(studio_server) == [12, 24]
+
+    # What is filled while a click waits is sent before the page has taken it in.
+    unfold(page, "More options")
+    number = "(id) => gradio_config.components.find((one) => one.props.elem_id === id).id"
+    pressed, rank = (page.evaluate(number, id) for id in ("train-start", "train-lora_r"))
+
+    def is_start(text: str | None) -> bool:
+        return f'"trigger_id":{pressed}' in (text or "")
+
+    def lose_start(route: Route) -> None:
+        route.abort() if is_start(route.request.post_data) else route.continue_()
+
+    page.get_by_label("LoRA rank").first.fill("36")
+    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--lora_r 36"))
+    show_tab(page, "train")
+    page.route("**/queue/join*", lose_start)
+    page.evaluate(HASTY)
+    with page.expect_request(lambda request: is_start(request.post_data)) as asked:
+        page.evaluate(
+            "[...document.querySelectorAll('#memory-to-train, #train-start')].forEach((one) => one.click())"
+        )
+    sent = json.loads(asked.value.post_data or "")
+    inputs = "(id) => gradio_config.dependencies.find((one) => one.id === id).inputs"
+    assert sent["data"][page.evaluate(inputs, sent["fn_index"]).index(rank)] == 36
 
 
 def load_settings(page: Page, file: Path) -> None:
@@ -138,42 +169,6 @@ def stop_what_was_started(page: Page, server: StudioProcess, ranks: list[int]) -
 def ranks_of_runs(server: StudioProcess) -> list[int]:
     configs = (server.home / "runs").glob("*/config.json")
     return sorted(json.loads(path.read_text())["lora_r"] for path in configs)
-
-
-HASTY = """() => {
-  const later = window.setTimeout;
-  window.setTimeout = (done, ms, ...more) => ms === 50 ? queueMicrotask(done) : later(done, ms, ...more);
-  window.requestIdleCallback = (done) => done();
-}"""
-"""The script that holds clicks back leaves the page no time to take in what came."""
-
-
-def test_what_was_filled_while_a_click_waited_is_sent_before_the_page_has_taken_it_in(
-    open_page: OpenPage,
-) -> None:
-    page = open_page()
-    unfold(page, "More options")
-    number = "(id) => gradio_config.components.find((one) => one.props.elem_id === id).id"
-    start, rank = (page.evaluate(number, id) for id in ("train-start", "train-lora_r"))
-
-    def is_start(text: str | None) -> bool:
-        return f'"trigger_id":{start}' in (text or "")
-
-    def lose_start(route: Route) -> None:
-        route.abort() if is_start(route.request.post_data) else route.continue_()
-
-    page.get_by_label("LoRA rank").first.fill("24")
-    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--lora_r 24"))
-    show_tab(page, "train")
-    page.route("**/queue/join*", lose_start)
-    page.evaluate(HASTY)
-    with page.expect_request(lambda request: is_start(request.post_data)) as asked:
-        page.evaluate(
-            "[...document.querySelectorAll('#memory-to-train, #train-start')].forEach((one) => one.click())"
-        )
-    sent = json.loads(asked.value.post_data or "")
-    inputs = "(id) => gradio_config.dependencies.find((one) => one.id === id).inputs"
-    assert sent["data"][page.evaluate(inputs, sent["fn_index"]).index(rank)] == 24
 
 
 def test_what_an_answer_will_change_says_so_at_once_and_keeps_what_was_chosen_before_it_arrived(
