@@ -13,14 +13,12 @@ LOW, TELEPHONE = {"width": 1366, "height": 700}, {"width": 390, "height": 800}
 
 def is_in_view(place: Locator) -> None:
     """Waits until the beginning of a place stands in the window."""
-    place.evaluate(
-        """place => new Promise(done => {
-          const look = () => {
-            const {top, height} = place.getBoundingClientRect();
-            if (height && top > -1 && top < innerHeight) done(); else requestAnimationFrame(look);
-          };
-          look();
-        })"""
+    place.page.wait_for_function(
+        """place => {
+          const {top, height} = place.getBoundingClientRect();
+          return height && top > -1 && top < innerHeight;
+        }""",
+        arg=place.element_handle(),
     )
 
 
@@ -53,6 +51,8 @@ def test_what_is_looked_at_drawn_measured_or_started_is_brought_into_view_in_a_l
         button.evaluate("one => one.scrollIntoView({block: 'end', behavior: 'instant'})")
         button.click()
         is_in_view(page.locator(f"#{shown}"))
+    page.locator("#memory-measure-stop").click()
+    expect(page.locator("#memory-measure-stop")).to_be_hidden()
 
     show_tab(page, "train")
     check = page.locator("#data-check")
@@ -76,6 +76,7 @@ def test_on_a_telephone_a_page_glides_to_what_was_asked_for_and_stops_under_a_ha
     page.wait_for_timeout(200)  # on its way it would be far from there by then
     assert page.evaluate("() => scrollY") < place + 100
     page.mouse.up()
+    expect(page.locator("#data-preview")).to_contain_text("112")
     start_fill_in_and_remove_a_run(page)
 
     show_tab(page, "playground")
