@@ -33,6 +33,7 @@ LIBRARIES = {
     "studio.training.probe.worker": TRAINING,
     "studio.memory.trace.worker": (*MODELS, "studio.memory.trace.step"),
     "tests.forked_studio": (*MODELS, "studio.ui.serve"),
+    "tests.unit.publishing.exporting": (*MODELS, "tests.unit.publishing.exporting"),
 }
 """What can be forked, and what it imports as it goes."""
 READ_LATE = (

@@ -27,11 +27,11 @@ from tests.unit.memory.real_step import measured_peak_bytes, traced_peak_bytes
 from tests.unit.whisper_on_meta import DEMO_LIKE, TINY
 
 _SMALLER = {
-    "tiny": {"max_source_positions": 300},
-    "base": {"max_source_positions": 200, "encoder_layers": 3, "decoder_layers": 3},
-    "small": {"max_source_positions": 100, "encoder_layers": 3, "decoder_layers": 3},
+    "tiny": {"max_source_positions": 300, "vocab_size": 12000},
+    "base": {"max_source_positions": 200, "encoder_layers": 3, "decoder_layers": 3, "vocab_size": 12000},
+    "small": {"max_source_positions": 100, "encoder_layers": 2, "decoder_layers": 2, "vocab_size": 12000},
 }
-"""Shorter windows than 30 seconds and fewer layers, so that the larger models run in a second on one core."""
+"""Shorter windows than 30 seconds, and fewer layers and words, so that the larger models run in a moment."""
 _SMALLEST = {"max_source_positions": 64, "encoder_layers": 2, "decoder_layers": 2, "vocab_size": 4000}
 """Where numbers of 16 bits are multiplied, for which many processors take ten times as long."""
 _QUERY_VALUE = ("q_proj", "v_proj")

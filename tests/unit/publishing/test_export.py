@@ -1,7 +1,8 @@
 """Exports: the proof that they write what their model writes, and what is remembered of them."""
 
 import json
-import multiprocessing
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,10 +14,11 @@ from studio.errors import ConfigError, ModelBrokenError, ModelError
 from studio.messages import Message
 from studio.publishing.export import STAGING, Exporter, ExportRequest
 from studio.publishing.findings import loss_of
-from studio.publishing.formats import USUAL_FORMAT
 from studio.registry.spec import ModelKind
 from studio.registry.store import ModelRegistry
 from studio.ui.models.export import proof
+from tests.forking import ROOT, Popen
+from tests.unit.publishing.exporting import export
 from tests.unit.transcription.small_models import save_adapter
 
 
@@ -116,38 +118,25 @@ def test_an_export_that_is_interrupted_leaves_nothing(registry: ModelRegistry) -
     assert [path.name for path in registry.models.iterdir()] == ["accent"]
 
 
-def _export(models: Path, demo: Path, mine: Path, other: Path, form: str = USUAL_FORMAT) -> None:
-    """Tells with the file `mine` that it is at work, and writes only when there is the file `other`."""
-
-    def tell(step: Message, share: float) -> None:
-        if share or "Waiting" in str(step):
-            mine.touch()
-        while share > 0.4 and not other.exists():
-            time.sleep(0.02)
-
-    Exporter(ModelRegistry(models, demo=demo, hf_cache=None)).export(ExportRequest("accent", form), tell)
-
-
 def test_processes_that_export_at_once_spare_each_other_and_sweep_what_a_killed_one_left(
-    registry: ModelRegistry, demo_model: Path, tmp_path: Path
+    registry: ModelRegistry, demo_model: Path, tmp_path: Path, popen: Popen, environ: dict[str, str]
 ) -> None:
-    def begin(name: str, other: str) -> multiprocessing.context.SpawnProcess:
+    def begin(name: str, other: str) -> subprocess.Popen[bytes]:
         places = (registry.models, demo_model, tmp_path / name, tmp_path / other)
-        process = multiprocessing.get_context("spawn").Process(target=_export, args=places)
-        process.start()
-        while not places[2].exists() and process.is_alive():
+        command = [sys.executable, "-m", "tests.unit.publishing.exporting", *map(str, places)]
+        process = popen(command, cwd=ROOT, env=environ)
+        while not places[2].exists() and process.poll() is None:
             time.sleep(0.02)
         return process
 
     killed = begin("killed", "nobody")
     killed.kill()
-    killed.join()
+    killed.wait()
     assert {spec.path.name for spec in registry.all() if spec.path} == {"accent", demo_model.name}
     assert any(registry.models.glob(f"{STAGING}*"))
     other = begin("first", "second")
-    _export(registry.models, demo_model, tmp_path / "second", tmp_path / "first", "merged")
-    other.join()
-    assert other.exitcode == 0
+    export(registry.models, demo_model, tmp_path / "second", tmp_path / "first", "merged")
+    assert other.wait() == 0
     assert {path.name for path in registry.models.iterdir()} == {"accent", "accent-ct2", "accent-merged"}
 
 

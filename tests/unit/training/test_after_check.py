@@ -108,7 +108,8 @@ def test_clips_that_were_trained_on_are_told_before_the_training_and_not_called_
     runs: Runs, tones: Path, tmp_path: Path, is_shared: bool
 ) -> None:
     other = make_tones(tmp_path, count=3, seconds=1.5)
-    run = runs.new(max_steps=1, capability_check=True, test_data=str(tones if is_shared else other))
+    heard = {"test_data": str(tones if is_shared else other), "other_languages_data": str(other)}
+    run = runs.new(max_steps=1, capability_check=True, **heard)
     work = Attempt(run, runs.settings, StopSignal(run.stop_request), Outcome())
     work.carry_out()
     made = MadeModel(
@@ -144,7 +145,8 @@ def test_the_check_is_told_in_what_language_and_with_what_task_the_run_has_taugh
 def test_one_reading_is_compared_with_nothing_and_not_kept(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = runs.new(max_steps=1, capability_check=True, test_data=str(make_tones(tmp_path, count=3)))
+    other = str(make_tones(tmp_path, count=3))
+    run = runs.new(max_steps=1, capability_check=True, test_data=other, other_languages_data=other)
     work = Attempt(run, runs.settings, StopSignal(run.stop_request), Outcome())
     work.carry_out()
     made = MadeModel(

@@ -13,7 +13,7 @@ from studio.transcription.model_cache import EngineChoice, ModelCache
 from tests.reading import read_manifest
 from tests.unit.training.attempts import Runs, attempt, new_run, quick, told
 
-EVALUATED = 3
+EVALUATED = 2
 MOST_TOKENS = 24
 PRECISIONS = {"none": "auto", "8bit": "int8", "4bit": "int4"}
 """Quantization in training → precision of the base when it transcribes."""
@@ -56,11 +56,11 @@ def test_the_loss_falls_on_the_demo_data_and_what_is_kept_hears_the_same(
         lora_r=32,
         lora_alpha=64,
         max_train_samples=16,
-        max_steps=10,
+        max_steps=6,
         run_name="kept",
         adapter_strength=1.0,
         eval_strategy="steps",
-        eval_steps=10,
+        eval_steps=6,
         eval_on_start=True,
         generation_max_length=MOST_TOKENS,
     )

@@ -17,17 +17,7 @@ from studio.training.record import evaluations
 from studio.training.run_dir import RunDir
 from tests.unit.training.attempts import Runs, losses
 
-
-def reported(runs: Runs, *packages: str) -> RunDir:
-    """A run that has reported to these packages, from a real worker."""
-    for package in packages:
-        if find_spec(package) is None:
-            pytest.skip(f"{package} is not installed: python3 tests/run.py installs it")
-    run = runs.new("reported", report_to=",".join(packages), project="my-speech", max_steps=3)
-    process.spawn(run, runs.settings).wait(timeout=300)
-    result = read_result(run)
-    assert result is not None and result["state"] == "finished", run.log.read_text(encoding="utf-8")
-    return run
+PACKAGES = ("tensorboard", "wandb", "trackio")
 
 
 def check_tensorboard(run: RunDir) -> None:
@@ -54,14 +44,7 @@ def records_of(content: bytes) -> Iterator[bytes]:
             record = b""
 
 
-def test_wandb_has_the_curves_without_a_network_or_an_account_and_tensorboard_beside_it(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv("WANDB_API_KEY", raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / ".netrc").write_bytes("machine example.org login jos\u00e9 password x\n".encode("latin-1"))
-    run = reported(runs, "tensorboard", "wandb")
-    check_tensorboard(run)
+def check_wandb(run: RunDir) -> None:
     from wandb.proto import wandb_internal_pb2
 
     (file,) = run.path.glob("wandb/offline-run-*/run-*.wandb")
@@ -84,11 +67,29 @@ def trackio_values(project: str, run: str, metric: str) -> list[float]:
     return [point["value"] for point in json.loads(said.stdout)["values"]]
 
 
-def test_trackio_has_the_curves(runs: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
-    run = reported(runs, "trackio")
+def check_trackio(run: RunDir) -> None:
     points = list(losses(run).values())
     (found,) = evaluations(run).values()
     assert len(points) == 3
     assert trackio_values("my-speech", "reported", "train/loss") == pytest.approx(points)
     assert trackio_values("my-speech", "reported", "eval/wer") == pytest.approx([found["wer"]])
+
+
+def test_each_package_has_the_curves_beside_the_others_without_a_network_or_an_account(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of one run in a real worker."""
+    for package in PACKAGES:
+        if find_spec(package) is None:
+            pytest.skip(f"{package} is not installed: python3 tests/run.py installs it")
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
+    (tmp_path / ".netrc").write_bytes("machine example.org login jos\u00e9 password x\n".encode("latin-1"))
+    run = runs.new("reported", report_to=",".join(PACKAGES), project="my-speech", max_steps=3)
+    process.spawn(run, runs.settings).wait(timeout=300)
+    result = read_result(run)
+    assert result is not None and result["state"] == "finished", run.log.read_text(encoding="utf-8")
+    check_tensorboard(run)
+    check_wandb(run)
+    check_trackio(run)

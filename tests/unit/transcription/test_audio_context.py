@@ -31,15 +31,21 @@ class Lengths:
         self.seen.append(output.last_hidden_state.shape[1])
 
 
-@pytest.fixture
-def short_cache(models_folder: Path, demo_model: Path, tmp_path: Path) -> Iterator[ModelCache]:
-    """The adapter `faint` with a card that says it was trained on short windows."""
-    shutil.copytree(models_folder, tmp_path / "models")
-    card_path = tmp_path / "models" / "faint" / "model.json"
-    card = json.loads(card_path.read_text(encoding="utf-8"))
-    told = {"audio_context": "short", "clip_seconds": {"mean": 2.0, "longest": 6.0}}
-    card_path.write_text(json.dumps({**card, **told}), encoding="utf-8")
-    registry = ModelRegistry(tmp_path / "models", demo=demo_model, hf_cache=None)
+@pytest.fixture(scope="module")
+def short_cache(
+    models_folder: Path, demo_model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ModelCache]:
+    """The adapter `faint` with a card that says it was trained on short windows, and `today` with one that
+    says that it reads longer recordings in whole ones."""
+    models = tmp_path_factory.mktemp("short") / "models"
+    shutil.copytree(models_folder, models)
+    shutil.copytree(models / "faint", models / "today")
+    told: dict[str, Any] = {"audio_context": "short", "clip_seconds": {"mean": 2.0, "longest": 6.0}}
+    for model, more in (("faint", {}), ("today", {"long_recordings": "full"})):
+        card_path = models / model / "model.json"
+        card = json.loads(card_path.read_text(encoding="utf-8"))
+        card_path.write_text(json.dumps({**card, **told, **more}), encoding="utf-8")
+    registry = ModelRegistry(models, demo=demo_model, hf_cache=None)
     made = ModelCache(registry, idle_seconds=300, device="cpu")
     yield made
     made.close()
@@ -88,16 +94,12 @@ def test_a_long_recording_is_cut_into_windows_like_the_clips_of_the_training(
 
 @pytest.mark.parametrize("is_new", [False, True])
 def test_a_model_of_today_reads_what_is_longer_than_its_clips_in_whole_windows(
-    short_cache: ModelCache, samples: dict[str, Sample], tmp_path: Path, is_new: bool
+    short_cache: ModelCache, samples: dict[str, Sample], is_new: bool
 ) -> None:
-    if is_new:
-        card_path = tmp_path / "models" / "faint" / "model.json"
-        card = json.loads(card_path.read_text(encoding="utf-8"))
-        card_path.write_text(json.dumps({**card, "long_recordings": "full"}), encoding="utf-8")
     whole = read_audio(samples["long"].path)
     short, longer = whole[:80_000], whole[:160_000]  # 5 s, as the clips of the training, and 10 s
     options = TranscribeOptions(language="en", timestamps="none")
-    with short_cache.lease("faint") as engine:
+    with short_cache.lease("today" if is_new else "faint") as engine:
         with engine._loaded.using(None) as decoder:
             lengths = Lengths(decoder)
         alone = [engine.transcribe_batch([sound], options, ["en"])[0] for sound in (longer, short)]
@@ -112,16 +114,13 @@ def test_a_model_of_today_reads_what_is_longer_than_its_clips_in_whole_windows(
 
 
 def test_a_clip_in_a_long_silence_is_read_as_a_clip(
-    short_cache: ModelCache, samples: dict[str, Sample], command: Sample, tmp_path: Path
+    short_cache: ModelCache, samples: dict[str, Sample], command: Sample
 ) -> None:
     """Somebody pressed the button, and spoke when they were ready."""
-    card_path = tmp_path / "models" / "faint" / "model.json"
-    card = json.loads(card_path.read_text(encoding="utf-8"))
-    card_path.write_text(json.dumps({**card, "long_recordings": "full"}), encoding="utf-8")
     later = np.pad(command.sound, (9 * 16_000, 5 * 16_000))
     several = np.concatenate([later, samples["long"].sound[: 8 * 16_000]])
     options = TranscribeOptions(language="en")
-    with short_cache.lease("faint") as engine:
+    with short_cache.lease("today") as engine:
         with engine._loaded.using(None) as decoder:
             lengths = Lengths(decoder)
         at_once = engine.transcribe_samples([command.sound], len(command.sound) / 16_000, options)
@@ -136,7 +135,10 @@ def test_a_clip_in_a_long_silence_is_read_as_a_clip(
 
 @pytest.mark.parametrize("given", ONE_WINDOW_AFTER_ANOTHER, ids=lambda given: next(iter(given)))
 def test_whatever_is_asked_of_a_model_of_short_clips_its_windows_are_short(
-    short_cache: ModelCache, samples: dict[str, Sample], given: dict[str, Any]
+    short_cache: ModelCache,
+    samples: dict[str, Sample],
+    given: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clip = read_audio(samples["long"].path)[:320_000]
     prompts: list[list[int]] = []
@@ -144,7 +146,8 @@ def test_whatever_is_asked_of_a_model_of_short_clips_its_windows_are_short(
         with engine._loaded.using(None) as decoder:
             lengths = Lengths(decoder)
             write, previous = decoder.generate, decoder.tokens.previous
-            decoder.generate = lambda *asked: prompts.extend(asked[1]) or write(*asked)
+            heard = lambda *asked: prompts.extend(asked[1]) or write(*asked)  # noqa: E731
+            monkeypatch.setattr(decoder, "generate", heard)
         found = engine.transcribe_samples([clip], 20.0, TranscribeOptions(language="en", **given))
     assert max(lengths.seen) <= positions_of(6.0)
     assert len(found.segments) > 3 and found.segments[-1].end_seconds > 15
