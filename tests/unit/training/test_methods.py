@@ -44,6 +44,7 @@ def test_the_loss_falls_on_the_demo_data_and_what_is_kept_hears_the_same(
     monkeypatch.setattr("bitsandbytes.nn.modules.has_avx512bf16", lambda: False)
     clips = read_manifest(demo_speech / "validation.jsonl", max_rows=EVALUATED).examples
     rows = [{"audio": str(clip.audio_path), "text": clip.text, "language": "en"} for clip in clips]
+    steps = 10 if method == "adalora" else 6
     test_data = tmp_path / "evaluated.jsonl"
     test_data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     config = quick(
@@ -56,11 +57,11 @@ def test_the_loss_falls_on_the_demo_data_and_what_is_kept_hears_the_same(
         lora_r=32,
         lora_alpha=64,
         max_train_samples=16,
-        max_steps=6,
+        max_steps=steps,
         run_name="kept",
         adapter_strength=1.0,
         eval_strategy="steps",
-        eval_steps=6,
+        eval_steps=steps,
         eval_on_start=True,
         generation_max_length=MOST_TOKENS,
     )
