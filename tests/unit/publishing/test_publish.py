@@ -2,7 +2,6 @@
 
 import json
 import re
-import runpy
 import shutil
 import signal
 import subprocess
@@ -10,11 +9,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import gradio
 import pytest
 from gradio_client import Client, handle_file
 from gradio_client.exceptions import AppError
@@ -334,10 +331,13 @@ def test_an_adapter_is_downloaded_again_and_writes_the_same(
     assert texts[0] == texts[1] != texts[2]
 
 
-@contextmanager
-def started(space: Path, environ: dict[str, str], tmp_path: Path) -> Iterator[str]:
-    """As the Hub starts it, without a network."""
-    port = free_port()
+@pytest.mark.parametrize("model", ["accent", "merged", "finished-ct2-int8"])
+def test_a_space_of_a_model_arrives_starts_and_writes_what_the_model_writes(
+    hub: Hub, made: ModelRegistry, environ: dict[str, str], demo_speech: Path, tmp_path: Path, model: str
+) -> None:
+    publication = prepare(made, PublishRequest(model, NAME, is_space=True))
+    assert sent(hub, publication) == f"{hub.url}/spaces/{NAME}"
+    space, port = hub.root / NAME, free_port()
     offline = {"HF_HUB_CACHE": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1", "GRADIO_SERVER_PORT": str(port)}
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(
@@ -345,45 +345,16 @@ def started(space: Path, environ: dict[str, str], tmp_path: Path) -> Iterator[st
         )
     try:
         wait_for_page(f"http://127.0.0.1:{port}", process, timeout_seconds=120)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
-
-
-@contextmanager
-def carried_out(space: Path) -> Iterator[str]:
-    """Its program, in this process."""
-    launch, pages = gradio.Blocks.launch, list[gradio.Blocks]()
-
-    def keep(page: gradio.Blocks) -> None:
-        pages.append(page)
-        launch(page, server_port=free_port(), prevent_thread_lock=True, quiet=True)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gradio.Blocks, "launch", keep)
-        runpy.run_path(str(space / "app.py"), run_name="__main__")
-    (page,) = pages
-    yield page.local_url
-    page.close()
-
-
-@pytest.mark.parametrize("model", ["accent", "merged", "finished-ct2-int8"])
-def test_a_space_of_a_model_arrives_starts_and_writes_what_the_model_writes(
-    hub: Hub, made: ModelRegistry, environ: dict[str, str], demo_speech: Path, tmp_path: Path, model: str
-) -> None:
-    publication = prepare(made, PublishRequest(model, NAME, is_space=True))
-    assert sent(hub, publication) == f"{hub.url}/spaces/{NAME}"
-    space = hub.root / NAME
-    # Only an adapter has something to look for: its base.
-    with started(space, environ, tmp_path) if model == "accent" else carried_out(space) as url:
-        client = Client(url, verbose=False)
+        client = Client(f"http://127.0.0.1:{port}", verbose=False)
         heard = client.predict(
             handle_file(demo_speech / "samples" / "kitchen-light.flac"), api_name="/transcribe"
         )
         (no_sound := tmp_path / "no-sound.wav").write_text("words alone", encoding="utf-8")
         with pytest.raises(AppError, match="has no sound that can be read"):
             client.predict(handle_file(no_sound), api_name="/transcribe")
+    finally:
+        process.kill()
+        process.wait()
     assert "on the kitchen light" in heard
     pinned = (space / "requirements.txt").read_text("utf-8").split()
     assert pinned and all(re.fullmatch(r"[\w-]+==[\d.]+", line) for line in pinned)
