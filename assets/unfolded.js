@@ -1,15 +1,15 @@
-// What was unfolded in an answer stays so when the answer is written anew, as a run's is every second.
+// What was unfolded in an answer stays so when the answer is told anew, as a run's is every second.
 (() => {
   const unfolded = new Set();
   const named = (one) => `${one.closest('[id]')?.id} ${one.querySelector('summary')?.textContent}`;
 
-  document.addEventListener('toggle', ({target}) => {
-    if (target.isConnected && target.matches('details')) unfolded[target.open ? 'add' : 'delete'](named(target));
+  document.addEventListener('click', ({target}) => {
+    const one = target.closest?.('summary')?.parentElement;
+    if (one) unfolded[one.open ? 'delete' : 'add'](named(one));
   }, true);
   new MutationObserver((changes) => {
     if (!unfolded.size) return;
-    for (const one of changes.flatMap(({target}) => [...target.querySelectorAll('details:not([open])')])) {
-      if (unfolded.has(named(one))) one.open = true;
-    }
-  }).observe(document, {childList: true, subtree: true});
+    const told = changes.flatMap(({target}) => [target, ...target.querySelectorAll('details')]);
+    for (const one of told) if (one.open === false && unfolded.has(named(one))) one.open = true;
+  }).observe(document, {childList: true, subtree: true, attributeFilter: ['open']});
 })();

@@ -72,10 +72,9 @@ def place(path: Path, node: ast.AST | None = None) -> str:
     return path.relative_to(ROOT).as_posix() + (f":{line}" if line else "")
 
 
-def nodes() -> Iterator[tuple[Path, ast.AST]]:
-    for path in SOURCES:
-        for node in ast.walk(tree_of(path)):
-            yield path, node
+@cache
+def nodes() -> list[tuple[Path, ast.AST]]:
+    return [(path, node) for path in SOURCES for node in ast.walk(tree_of(path))]
 
 
 def imported_names(node: ast.AST) -> list[str]:

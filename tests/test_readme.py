@@ -185,7 +185,7 @@ def test_the_first_command_opens_the_page_from_a_clean_clone(tmp_path: Path, env
         "PATH": f"{python}:{environ['PATH']}",
         "GRADIO_SERVER_PORT": str(port),
         "STUDIO_HOME": str(tmp_path / "home"),
-        "PIP_NO_COMPILE": "1",  # what is imported is compiled as it is
+        "PIP_NO_COMPILE": "no",  # which pip reads as the value of `compile`: what is imported is compiled
     }
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(

@@ -171,10 +171,10 @@ def test_a_recording_that_cannot_be_used_is_refused(run_studio: RunStudio, tmp_p
 
 
 def test_one_bad_recording_does_not_keep_the_others_from_being_transcribed(
-    run_process: RunStudio, tmp_path: Path, noise: Path
+    run_studio: RunStudio, tmp_path: Path, noise: Path
 ) -> None:
     (tmp_path / "empty.wav").touch()
-    done = run_process("transcribe", "empty.wav", noise, "--json")
+    done = run_studio("transcribe", "empty.wav", noise, "--json")
     assert done.returncode == 2
     bad, good = json.loads(done.stdout)
     assert bad["error"] and not good["error"]

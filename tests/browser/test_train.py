@@ -1,5 +1,6 @@
 """The Train tab as somebody uses it: settings, data, a run that is stopped, resumed and compared."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -65,8 +66,12 @@ LET_ANSWERS_CROSS = """() => {
 def test_check_data_train_stop_resume_compare_two_runs_and_go_on_with_the_model_of_one(
     open_page: OpenPage, studio_server: StudioProcess, micro_model: Path, tones: Path, tmp_path: Path
 ) -> None:
+    rows = [json.loads(line) for line in tones.read_text("utf-8").splitlines()]
+    listed = [{**row, "audio": str(tones.parent / row["audio"])} for row in rows]
+    nowhere = {"audio": "nowhere.wav", "text": "it cannot be heard"}
+    (own := tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, [*listed, nowhere])), "utf-8")
     config = replace(
-        many_steps(micro_model, tones),
+        many_steps(micro_model, own),
         test_data=str(tones),
         language="English",
         max_steps=240,
@@ -83,17 +88,23 @@ def test_check_data_train_stop_resume_compare_two_runs_and_go_on_with_the_model_
     expect(page.get_by_label("Name of the run")).to_have_value("mine")
     expect(page.locator("#train-command textarea")).to_have_value(re.compile("--run_name mine"))
     page.get_by_role("button", name="Preview and check the data").click()
-    expect(page.locator("#data-preview")).to_contain_text("Usable rows: 12, unusable: 0")
+    expect(page.locator("#data-preview")).to_contain_text("Usable rows: 12, unusable: 1")
 
     page.locator("#train-start").click()
     expect(page.locator("#run-status")).to_contain_text("step")
+    unused = page.locator("#run-status details")
+    unused.locator("summary").click()
     page.evaluate(LET_ANSWERS_CROSS)
     page.locator("#run-stop").click()
     page.wait_for_function("window.crossed")
     expect(page.locator("#run-status .badge")).to_have_text("Stopped")
     assert "Stopped" in page.title(), "the title tells somebody who looks elsewhere"
+    expect(unused).to_have_attribute("open", "")
     page.locator("#run-resume").click()
     expect(page.locator("#run-status .badge")).to_have_text("Finished")
+    expect(unused).to_have_attribute("open", "")
+    unused.locator("summary").click()
+    expect(unused).not_to_have_attribute("open", "")
     expect(page.locator("#run-prune")).to_be_visible()
     page.locator("#run-prune").click()
     asked = re.compile(r"frees [\d.]+ [KM]iB\. .*nothing to resume")

@@ -2,6 +2,7 @@
 
 import sys
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.gpu.plans import INFERENCE, TRAINING, TrainingCase, committed
 from tests.gpu.report import Machine, broken_promises, write_report
 
 
+@cache
 def why_not() -> str:
     """What is missing for a measurement; empty if nothing is."""
     state = try_libraries()
